@@ -1,0 +1,110 @@
+"""Settings: frozen keyword-only dataclasses, read from text, with errors that name what would be right. No torch here."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFacts:
+    """What a model may know of the text when it chooses its own size."""
+
+    train_tokens: int
+    train_bytes: int
+    vocab_size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How long to train: exactly one of the three is set."""
+
+    seconds: float | None = None
+    steps: int | None = None
+    tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        given = [v for v in (self.seconds, self.steps, self.tokens) if v is not None]
+        if len(given) != 1 or given[0] <= 0:
+            raise ValueError("a budget is one positive number of seconds, steps or tokens, such as 3m, 500steps or 2Mtokens")
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """Read "90s", "3m", "1h", "500steps" or "2Mtokens" (k and M are thousand and million)."""
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kM]?)\s*(s|m|h|steps?|tokens?)\s*", text)
+        if not match:
+            raise ValueError(f"budget {text!r} is not understood; write it like 90s, 3m, 1h, 500steps or 2Mtokens")
+        number = float(match[1]) * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]]
+        unit = match[3]
+        if unit in ("s", "m", "h"):
+            return cls(seconds=number * {"s": 1, "m": 60, "h": 3600}[unit])
+        return cls(steps=round(number)) if unit.startswith("step") else cls(tokens=round(number))
+
+    def __str__(self) -> str:
+        if self.seconds is not None:
+            return f"{self.seconds:g}s"
+        return f"{self.steps}steps" if self.steps is not None else f"{self.tokens}tokens"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A sentence part that helps after a misspelling: `did you mean "x"?`, or the list of what there is."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names) or 'none'}"
+
+
+def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
+    """Build `config_class` from a mapping; an unknown key is a ValueError that names the nearest known one."""
+    fields = {f.name for f in dataclasses.fields(config_class)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in fields:
+            raise ValueError(f"{what} has no setting {key!r}; {nearest(key, fields)}")
+    return config_class(**values)
+
+
+def parse_settings(config_class: type, assignments: Iterable[str], what: str) -> dict[str, Any]:
+    """Read `key=value` strings, each value typed by the field it sets ("auto" and "none" are None where allowed)."""
+    hints = typing.get_type_hints(config_class)
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        key = key.strip()
+        if not equals:
+            raise ValueError(f"setting {assignment!r} has no value; write it like key=value")
+        if key not in hints:
+            raise ValueError(f"{what} has no setting {key!r}; {nearest(key, hints)}")
+        values[key] = _read(text.strip(), hints[key], key)
+    return values
+
+
+def _read(text: str, hint: Any, key: str) -> Any:
+    """One value of the type a field declares: bool, int, float, str, a Literal, or one of these or None."""
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        members = typing.get_args(hint)
+        if type(None) in members and text.lower() in ("none", "auto", ""):
+            return None
+        hint = next(m for m in members if m is not type(None))
+    if typing.get_origin(hint) is typing.Literal:
+        choices = typing.get_args(hint)
+        if text not in choices:
+            raise ValueError(f"setting {key} is one of {', '.join(map(str, choices))}; got {text!r}")
+        return text
+    if hint is bool:
+        if text.lower() not in ("true", "false"):
+            raise ValueError(f"setting {key} is true or false; got {text!r}")
+        return text.lower() == "true"
+    if hint in (int, float):
+        try:
+            return hint(text.replace("_", ""))
+        except ValueError:
+            kind = "a whole number" if hint is int else "a number"
+            raise ValueError(f"setting {key} is {kind}; got {text!r}") from None
+    return text
