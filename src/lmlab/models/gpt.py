@@ -74,7 +74,6 @@ class GPT(NeuralModel):
         if not 1 <= config.stride <= context:
             raise ValueError(f"stride {config.stride} must be between 1 and the context, {context}")
         self.context, self.stride, self.width, self.begin_id = context, config.stride, width, self.vocab_size
-        self.compute_dtype = torch.float32  # of training; scoring and decoding are always float32
         self.embedding = nn.Parameter(torch.randn(self.vocab_size + 1, width) * (width**-0.5 if config.tie else 1.0))
         self.blocks = nn.ModuleList(
             Block(width, heads, layers, config.activation, config.dropout) for _ in range(layers)
@@ -105,10 +104,20 @@ class GPT(NeuralModel):
             dropout=config.dropout if config.dropout is not None else 0.0,
         )
 
+    @property
+    def batch_shape(self) -> tuple[int, int]:
+        """About two thousand tokens a step: on two cores, smaller batches starve the matrix units, larger ones learn less."""
+        return max(4, 2048 // self.context), self.context
+
+    def hidden_matrices(self) -> dict[str, int]:
+        """The four matrices of each block; queries, keys and values are three in one."""
+        names = {"qkv": 3, "out": 1, "up": 1, "down": 1}
+        return {f"blocks.{i}.{name}": parts for i in range(len(self.blocks)) for name, parts in names.items()}
+
     def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
         """(total nats, count) of windows that each start afresh; T is at most the context."""
         assert tokens_BT.shape[1] <= self.context, "a training window is at most the context"
-        dtype = self.compute_dtype if self.training else torch.float32
+        dtype = self.compute_dtype
         hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype)
         hidden_ND, targets_N = hidden_BTD.flatten(0, 1), tokens_BT.reshape(-1)
         if mask_BT is not None:
