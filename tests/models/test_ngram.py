@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -199,7 +200,7 @@ def test_selecting_rows_commutes_with_advancing(model: NGram) -> None:
     tokens = torch.tensor([zipf_text(5, 50, seed) for seed in range(4)])
     rows = torch.tensor([3, 0, 0, 2, 1])
     _, state = model.begin(4)
-    logp_BV, after = model.advance(tokens[:, :3], state)
+    _, after = model.advance(tokens[:, :3], state)
     later, _ = model.advance(tokens[rows, 3:], after.select(rows))
     wanted, _ = model.advance(tokens[rows], model.begin(5)[1])
     assert torch.equal(later, wanted)
@@ -243,7 +244,7 @@ def test_the_conditionals_sum_to_one_only_without_the_final_token() -> None:  # 
     model = NGram.fit(NGram.Config(order=2, smoothing="ml"), pieces(3), stream(text))
     p_after_1 = model.advance(torch.tensor([[1]]), model.begin(1)[1])[0].exp()[0]
     assert p_after_1.tolist() == [0, 0, 1]
-    with_final_token = [Counter(zip(text, text[1:], strict=False))[1, w] / text.count(1) for w in range(3)]
+    with_final_token = [Counter(pairwise(text))[1, w] / text.count(1) for w in range(3)]
     assert sum(with_final_token) == pytest.approx(2 / 3)  # the mistake: the last 1 was followed by nothing
 
 

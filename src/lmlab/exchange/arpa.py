@@ -1,8 +1,8 @@
 """ARPA files: n-gram models for KenLM, SRILM and everything else that reads them.
 
-An ARPA file lists, for each order, log10 p(w | h) of every n-gram h w and log10 of the back-off weight of every history.
-An interpolated model is written in that form by giving the n-grams their interpolated probabilities and the histories
-their interpolation weights; readers then compute exactly the same probabilities.
+An ARPA file lists, for each order, log10 p(w | h) of every n-gram h w, and log10 of the back-off weight of every
+history. An interpolated model is written in that form by giving the n-grams their interpolated probabilities and the
+histories their interpolation weights; readers then compute exactly the same probabilities.
 
 Words in an ARPA file cannot hold white space, and `<s>`, `</s>` and `<unk>` have meanings of their own. `arpa_words`
 says how each token is written.
@@ -11,7 +11,6 @@ says how each token is written.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -30,23 +29,27 @@ BLOCK = 1 << 17  # n-grams turned into text at once
 
 
 def arpa_words(model: NGram) -> list[str]:
-    """How each token is written, by id: a word without white space, a different one for every token.
+    r"""How each token is written, by id: a word without white space, a different one for every token.
 
     The unknown symbol is `<unk>`. The line break is `</s>` where it is the one token that ends a sentence
-    (restart="line"); KenLM then scores a line with its begin and end. Any other token is its piece, with backslash
-    escapes: `\\\\` for a backslash, `\\xHH` or `\\uHHHH` for white space and control characters, a leading `\\` before
-    pieces that read like `<s>`, `</s>` or `<unk>`, and `\\#id` after pieces that several tokens share.
+    (restart="line"), so that a line can be scored with its begin and end. Any other token is its piece, or if that
+    cannot be a word, an escaped form of it: `\x20` or `\u2028` for white space and what cannot be printed, `\e` for the
+    empty piece, `\<s>` for a piece that reads like a symbol; and `word\#7` for token 7 if another token has its word.
     """
     tokenizer = model.tokenizer
-    words = [_escape(tokenizer.piece(i)) for i in range(model.vocab_size)]
-    uses = Counter(words)
-    words = [word if uses[word] == 1 else f"{word}\\#{i}" for i, word in enumerate(words)]
+    symbols = {}
     if tokenizer.unknown_id is not None:
-        words[tokenizer.unknown_id] = UNKNOWN
-    ends = np.flatnonzero(model.tables.restarts_V)
+        symbols[tokenizer.unknown_id] = UNKNOWN
+    ends = np.flatnonzero(model.tables.restarts_V).tolist()
     if len(ends) == 1:
-        words[ends[0]] = END
-    return words
+        symbols[ends[0]] = END
+    words: dict[str, None] = {}
+    for i in range(model.vocab_size):
+        word = symbols.get(i) or _escape(tokenizer.piece(i))
+        while word in words:
+            word += f"\\#{i}"
+        words[word] = None
+    return list(words)
 
 
 def write_arpa(model: NGram, path: str | Path) -> None:
@@ -57,17 +60,17 @@ def write_arpa(model: NGram, path: str | Path) -> None:
     if model.config.smoothing == "add-k":
         raise ValueError("an ARPA file cannot hold add-k smoothing, which has no back-off; use smoothing=kneser-ney")
     words = [*arpa_words(model), BEGIN]
-    lacks_unknown = UNKNOWN not in words
+    unsaid = [symbol for symbol in (UNKNOWN, END) if symbol not in words]  # readers insist on having them
     levels = model.tables.levels
     with Path(path).open("w", encoding="utf-8", newline="\n") as file:
         file.write("\\data\\\n")
         for k, level in enumerate(levels, start=1):
-            extra = 1 + lacks_unknown if k == 1 else 0  # the begin symbol, and an unknown word for readers that want one
+            extra = 1 + len(unsaid) if k == 1 else 0  # 1: the begin symbol
             file.write(f"ngram {k}={len(level.logp) + extra}\n")
         for k in range(1, len(levels) + 1):
             file.write(f"\n\\{k}-grams:\n")
-            if k == 1 and lacks_unknown:
-                file.write(f"{ZERO_LOG10}\t{UNKNOWN}\n")
+            if k == 1:
+                file.writelines(f"{ZERO_LOG10}\t{symbol}\n" for symbol in unsaid)
             _write_order(file, model, k, np.array(words, dtype=object))
         file.write("\n\\end\\\n")
 
@@ -78,7 +81,10 @@ def _write_order(file: TextIO, model: NGram, k: int, words: NDArray[np.object_])
     logp = np.append(level.logp, -np.inf) if k == 1 else level.logp  # the begin symbol is never predicted
     for start in range(0, len(logp), BLOCK):
         ids = np.arange(start, min(start + BLOCK, len(logp)))
-        columns: list[Iterator[str]] = [_numbers(logp[ids]), map(" ".join, zip(*_spelled(model, k, ids, words), strict=True))]
+        columns: list[Iterator[str]] = [
+            _numbers(logp[ids]),
+            map(" ".join, zip(*_spelled(model, k, ids, words), strict=True)),
+        ]
         if k < model.tables.order:
             columns.append(_numbers(level.weight[ids]))
         file.writelines("\t".join(line) + "\n" for line in zip(*columns, strict=True))
@@ -107,8 +113,7 @@ def _escape(piece: str) -> str:
 
 
 def _escape_character(c: str) -> str:
-    if c == "\\":
-        return "\\\\"
-    if c.isspace() or not c.isprintable():
-        return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}" if ord(c) < 65536 else f"\\U{ord(c):08x}"
-    return c
+    if not c.isspace() and c.isprintable():
+        return c
+    code = ord(c)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

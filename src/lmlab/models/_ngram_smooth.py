@@ -46,8 +46,8 @@ def discounts(counts_of_counts: NDArray[np.int64]) -> tuple[tuple[float, float, 
 
         Y = n_1 / (n_1 + 2 n_2)        D_c = c - (c + 1) · Y · n_{c+1} / n_c
 
-    Each must lie in (0, c]: a discount of zero would leave nothing for unseen tokens. Where one is undefined or outside,
-    all three are FALLBACK_DISCOUNTS.
+    Each must lie in (0, c]: a discount of zero would leave nothing for unseen tokens. Where one is undefined or
+    outside, all three are FALLBACK_DISCOUNTS.
     """
     n1, n2, n3, n4 = (int(n) for n in counts_of_counts)
     if not (n1 and n2 and n3):
@@ -73,8 +73,8 @@ def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDAr
 
         p(w | h) = (c(h w) - D(c(h w))) / c(h ·)  +  γ(h) p(w | h')        γ(h) = Σ_w D(c(h w)) / c(h ·)
 
-    where c are the counts of `adjust`, D(c) is 0, D1, D2 or D3+ as c is 0, 1, 2 or more, and below the empty history lies
-    the uniform distribution, 1 / V. The list of orders is emptied on the way, to free their memory.
+    where c are the counts of `adjust`, D(c) is 0, D1, D2 or D3+ as c is 0, 1, 2 or more, and below the empty history
+    lies the uniform distribution, 1 / V. The list of orders is emptied on the way, to free their memory.
     """
     adjust(orders)
     n_of_n = np.array([_count_of_counts(counts.counts) for counts in orders])
