@@ -1,1 +1,22 @@
+"""Honest numbers: what a text costs under a model, how sure that is, and what was checked."""
 
+from lmlab.measure.certificate import Certificate, Check, certify
+from lmlab.measure.interval import Interval, interval, paired_difference, rank
+from lmlab.measure.result import Result, evaluate
+from lmlab.measure.score import ContextPolicy, Scored, score_part, score_stream
+
+__all__ = [
+    "Certificate",
+    "Check",
+    "ContextPolicy",
+    "Interval",
+    "Result",
+    "Scored",
+    "certify",
+    "evaluate",
+    "interval",
+    "paired_difference",
+    "rank",
+    "score_part",
+    "score_stream",
+]
