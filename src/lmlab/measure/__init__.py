@@ -1,7 +1,7 @@
 """Honest numbers: what a text costs under a model, how sure that is, and what was checked."""
 
 from lmlab.measure.certificate import Certificate, Check, certify
-from lmlab.measure.interval import Interval, interval, paired_difference, rank
+from lmlab.measure.interval import Interval, paired_difference, rank
 from lmlab.measure.result import Result, evaluate
 from lmlab.measure.score import ContextPolicy, Scored, score_part, score_stream
 
@@ -14,7 +14,6 @@ __all__ = [
     "Scored",
     "certify",
     "evaluate",
-    "interval",
     "paired_difference",
     "rank",
     "score_part",

@@ -234,5 +234,5 @@ def model_hash(model: LanguageModel) -> str:
     for name, tensor in sorted(model.tensors().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
-        digest.update(memoryview(flat.view(torch.uint8).numpy()))
+        digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -226,7 +226,7 @@ def _autocovariance(x_n: np.ndarray, reach: int) -> np.ndarray:
 
 
 def _first_quiet(loud: np.ndarray, quiet: int) -> int:
-    """The number of lags before `quiet` lags in a row that are all noise; up to the last loud one where there are none."""
+    """The lags before the first `quiet` in a row that are all noise; where there are none, up to the last loud one."""
     run = 0
     for lag, is_loud in enumerate(loud):
         run = 0 if is_loud else run + 1

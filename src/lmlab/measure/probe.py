@@ -114,7 +114,7 @@ class _Walk:
 
     @torch.no_grad()
     def to(self, place: int) -> np.ndarray:
-        """Nats of the tokens at `place`, further on than the last one; the distribution there is looked at on the way."""
+        """Nats of the tokens at `place`, which lies beyond the last one; the distribution there is looked at."""
         logp_BV = _after(self.model, self.tokens_BT[:, :place])
         chunked_BV = self._in_chunks(place)
         sums_B = logp_BV.double().exp().sum(dim=1).nan_to_num(nan=torch.inf)  # what is no number sums to nothing good

@@ -1,4 +1,4 @@
-"""A measured result: bits per byte with its interval, its perplexities, its certificate, and what it was measured on."""
+"""A measured result: bits per byte with its interval, perplexities, certificate, and what it was measured on."""
 
 from __future__ import annotations
 
@@ -62,11 +62,10 @@ class Result:
         """Everything, as JSON can hold it: a number that is infinite or undefined is null, and `notes` say why."""
         scored = self.scored
         perplexity = self.perplexity
+        bounded = self.interval.low is not None and math.isfinite(self.interval.low)
         return {
             "bits_per_byte": _number(self.bits_per_byte),
-            "interval": None
-            if self.interval.low is None
-            else [_number(self.interval.low), _number(self.interval.high)],
+            "interval": [_number(self.interval.low), _number(self.interval.high)] if bounded else None,
             "interval_details": {
                 "level": self.interval.level,
                 "method": "circular block bootstrap over the text",

@@ -70,13 +70,11 @@ class ContextPolicy:
         if self.window is None:
             rule = "every token sees all tokens of its document before it"
         elif self.stride == 1:
-            rule = f"every token sees the {self.window - 1} tokens of its document before it"
+            rule = f"every token sees at most the last {self.window - 1} tokens of its document"
         else:
             assert self.stride is not None
             least, most = self.window - self.stride, self.window - 1
-            rule = (
-                f"after the first {self.window} tokens of a document, every token sees the {least} to {most} before it"
-            )
+            rule = f"every token sees the {least} to {most} tokens of its document before it, or as many as there are"
         history = None if self.window is None else self.window - 1
         return {"history": history, "stride": self.stride, "documents": "each begins afresh", "rule": rule}
 
