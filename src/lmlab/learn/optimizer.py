@@ -48,15 +48,15 @@ class Optimizer:
                 self.slots[f"second.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
 
     @torch.no_grad()
-    def step(self, factor: float) -> float:
-        """One update with the learning rates times `factor`; returns the gradient norm before clipping."""
+    def step(self, factor: float) -> Tensor:
+        """One update with the learning rates times `factor`; returns the gradient norm before clipping (not waited for)."""
         self.steps += 1
         grads = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
-        norm = global_norm(grads.values())
         vectors = [n for n in grads if n not in self.matrices]
-        vector_norm = global_norm(grads[n] for n in vectors)
-        if vector_norm > self.config.clip:
-            torch._foreach_mul_([grads[n] for n in vectors], self.config.clip / (vector_norm + 1e-12))
+        norm = global_norm(grads.values())
+        if vectors:
+            shrink = (self.config.clip / (global_norm(grads[n] for n in vectors) + 1e-12)).clamp(max=1.0)
+            torch._foreach_mul_([grads[n] for n in vectors], shrink)
         self._adamw(vectors, grads, factor)
         self._muon([n for n in grads if n in self.matrices], grads, factor)
         return norm
@@ -128,7 +128,6 @@ def orthogonalize(matrices_KMN: Tensor, iterations: int = 5) -> Tensor:
     return (x.mT if tall else x).to(matrices_KMN.dtype)
 
 
-def global_norm(tensors: Iterable[Tensor]) -> float:
+def global_norm(tensors: Iterable[Tensor]) -> Tensor:
     """The Euclidean length of all of them together."""
-    norms = torch._foreach_norm(list(tensors))
-    return float(torch.stack([n.float() for n in norms]).norm()) if norms else 0.0
+    return torch.stack(torch._foreach_norm(list(tensors))).float().norm()
