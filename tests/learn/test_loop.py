@@ -42,7 +42,9 @@ def test_a_loaded_run_scores_exactly_as_the_trained_one(small_text: Path, tmp_pa
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(small_text: Path, tmp_path: Path) -> None:
-    hashes = [run_gpt(small_text, tmp_path / str(i), seed=seed).config["model"]["sha256"] for i, seed in enumerate((1, 1, 2))]
+    hashes = [
+        run_gpt(small_text, tmp_path / str(i), seed=seed).config["model"]["sha256"] for i, seed in enumerate((1, 1, 2))
+    ]
     assert hashes[0] == hashes[1] != hashes[2]
 
 
