@@ -14,25 +14,8 @@ from lmlab.interface import HistoryState, LanguageModel, State
 from lmlab.text.parts import Document, Part
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
-WORDS = [
-    "the",
-    "cat",
-    "sat",
-    "on",
-    "a",
-    "mat",
-    "and",
-    "the",
-    "dog",
-    "lay",
-    "by",
-    "the",
-    "door",
-    "of",
-    "the",
-    "old",
-    "house",
-]
+COMMON = "the cat sat on a mat and the dog lay by the door of the old house while rain fell upon every garden window"
+WORDS = COMMON.split()
 
 
 @dataclass(frozen=True, kw_only=True)
