@@ -77,7 +77,12 @@ class GPT(NeuralModel):
         super().__init__()
         self.config, self.tokenizer, self.vocab_size = config, tokenizer, tokenizer.vocab_size
         layers, width, heads, context = config.layers, config.width, config.heads, config.context
-        assert layers and width and heads and context and config.stride and config.dropout is not None, "resolve first"
+        assert layers is not None, "resolve the config first"
+        assert width is not None
+        assert heads is not None
+        assert context is not None
+        assert config.stride is not None
+        assert config.dropout is not None
         if width % heads:
             raise ValueError(f"width {width} is not a multiple of heads {heads}; choose heads that divide it")
         if not 1 <= config.stride <= context:
@@ -123,6 +128,12 @@ class GPT(NeuralModel):
     def batch_shape(self) -> tuple[int, int]:
         """About two thousand tokens a step: on two cores, smaller batches starve the matrix units, larger ones learn less."""
         return max(1, BATCH_TOKENS // self.context), self.context
+
+    @property
+    def training_flops_per_token(self) -> float:
+        """Matrices as everywhere, and the products of attention: on average half the context for scores, and for values."""
+        output = self.vocab_size * self.width if self.config.tie else 0
+        return super().training_flops_per_token + 6.0 * output + 6.0 * len(self.blocks) * self.context * self.width
 
     def hidden_matrices(self) -> dict[str, int]:
         """The four matrices of each block; queries, keys and values are three in one."""
