@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 SCORE_CHUNK = 1 << 15  # inputs scored at once: bounds memory, large enough that matrix products run at full speed
 
 
+BATCH_TOKENS = 2048  # per step: fewer starve the matrix units, more make fewer steps of the same budget
+HEAD_WIDTH = 32  # many narrow heads predicted better than few wide ones at equal cost
+
+# (layers, width), each about twice the one before it. Found on a grid over character and BPE text.
+SIZES = [(2, 64), (3, 96), (4, 128), (5, 160), (6, 192), (6, 256), (8, 320), (8, 448), (10, 576), (12, 768)]
+TOKENS_PER_PARAMETER = 1.2  # what was best for a fixed amount of computing; the optimum is broad
+PARAMETERS_PER_TOKEN = 5.0  # of training text: larger models only learn it by heart
+
+
 @dataclass(frozen=True, kw_only=True)
 class GPTConfig:
     """Settings of `gpt`; None is filled in by what suits the text and the budget."""
@@ -65,13 +74,18 @@ class GPT(NeuralModel):
 
     name = "gpt"
     Config = GPTConfig
-    default_learning_rate: ClassVar[float] = 0.003
+    default_learning_rate: ClassVar[float] = 0.0015
 
     def __init__(self, config: GPTConfig, tokenizer: Tokenizer) -> None:
         super().__init__()
         self.config, self.tokenizer, self.vocab_size = config, tokenizer, tokenizer.vocab_size
         layers, width, heads, context = config.layers, config.width, config.heads, config.context
-        assert layers and width and heads and context and config.stride and config.dropout is not None, "resolve first"
+        assert layers is not None, "resolve the config first"
+        assert width is not None
+        assert heads is not None
+        assert context is not None
+        assert config.stride is not None
+        assert config.dropout is not None
         if width % heads:
             raise ValueError(f"width {width} is not a multiple of heads {heads}; choose heads that divide it")
         if not 1 <= config.stride <= context:
@@ -94,23 +108,35 @@ class GPT(NeuralModel):
 
     @classmethod
     def resolve(cls, config: GPTConfig, facts: TextFacts, budget: Budget) -> GPTConfig:
-        """Fill in what is None."""
-        context = config.context or 256
+        """Size the model to what the budget can train and the text can feed; explicit settings are kept."""
+        context = config.context or max(2, min(256, facts.train_tokens // 8))
+        layers, width = _size(facts, budget)
+        layers, width = config.layers or layers, config.width or width
+        heads = config.heads or max(1, width // HEAD_WIDTH)
+        tokens = _tokens_in_budget(budget, facts, 12 * layers * width**2)
+        epochs = tokens / max(1, facts.train_tokens)
         return replace(
             config,
-            layers=config.layers or 4,
-            width=config.width or 256,
-            heads=config.heads or 4,
+            layers=layers,
+            width=width,
+            heads=heads,
             context=context,
             stride=config.stride or max(1, context // 2),
-            tie=config.tie if config.tie is not None else facts.vocab_size > 1024,
-            dropout=config.dropout if config.dropout is not None else 0.0,
+            # A small vocabulary has parameters to spare; a large one would spend most of them on the second matrix.
+            tie=config.tie if config.tie is not None else facts.vocab_size > 2048,
+            dropout=config.dropout if config.dropout is not None else _dropout(epochs),
         )
 
     @property
     def batch_shape(self) -> tuple[int, int]:
         """About two thousand tokens a step: on two cores, smaller batches starve the matrix units, larger ones learn less."""
-        return max(4, 2048 // self.context), self.context
+        return max(1, BATCH_TOKENS // self.context), self.context
+
+    @property
+    def training_flops_per_token(self) -> float:
+        """Matrices as everywhere, and the products of attention: on average half the context for scores, and for values."""
+        output = self.vocab_size * self.width if self.config.tie else 0
+        return super().training_flops_per_token + 6.0 * output + 6.0 * len(self.blocks) * self.context * self.width
 
     def hidden_matrices(self) -> dict[str, int]:
         """The four matrices of each block; queries, keys and values are three in one."""
@@ -233,3 +259,30 @@ class GPT(NeuralModel):
     def _output_weight(self) -> Tensor:
         """V×D: the embedding without the begin symbol when tied."""
         return self.embedding[: self.vocab_size] if self.config.tie else self.output
+
+
+def _size(facts: TextFacts, budget: Budget) -> tuple[int, int]:
+    """The largest (layers, width) that the budget can feed with enough tokens, and that the text can fill."""
+    limit = PARAMETERS_PER_TOKEN * facts.train_tokens
+    best = SIZES[0]
+    for layers, width in SIZES:
+        parameters = 12 * layers * width**2
+        enough = _tokens_in_budget(budget, facts, parameters) >= TOKENS_PER_PARAMETER * parameters
+        if enough and parameters <= limit:
+            best = (layers, width)
+    return best
+
+
+def _tokens_in_budget(budget: Budget, facts: TextFacts, parameters: int) -> float:
+    """How many tokens the budget trains on; forward and backward cost about six operations per parameter and token."""
+    if budget.tokens is not None:
+        return budget.tokens
+    if budget.steps is not None:
+        return budget.steps * BATCH_TOKENS
+    assert budget.seconds is not None
+    return budget.seconds * facts.flops_per_second / (6 * parameters)
+
+
+def _dropout(epochs: float) -> float:
+    """None while most of the text is new, more the oftener it is read again."""
+    return 0.0 if epochs < 5 else 0.1 if epochs < 15 else 0.2

@@ -7,9 +7,9 @@ A text is a sequence of words (runs without whitespace) and of whitespace betwee
 - every other run of whitespace, except that a single space between two words is implied and is no token.
 
 In a Penn Treebank file each line reads " a b c \\n". There the line break is always the token " \\n ", the space before
-the first word of the file goes without saying, and so does the missing space after the last line break: one token for each
-word and one for each line. That this holds for a tokenizer (`spaced`) is learned from its training text. An unknown
-token spelled with nothing at all says "no space here" where one would be implied.
+the first word of the file goes without saying, and so does the missing space after the last line break: one token for
+each word and one for each line. That this holds for a tokenizer (`spaced`) is learned from its training text. An
+unknown token spelled with nothing at all says "no space here" where one would be implied.
 
 Words that are not in the vocabulary, and whitespace runs that are not, become the unknown symbol; their spelling
 is kept.
