@@ -1,6 +1,9 @@
 """stub"""
+
 from lmlab.layers.cells import GRUCell
 from lmlab.layers.recurrent import RecurrentModel
+
+
 class GRU(RecurrentModel):
     name = "gru"
     cell = GRUCell()

@@ -1,6 +1,9 @@
 """stub"""
+
 from lmlab.layers.cells import LSTMCell
 from lmlab.layers.recurrent import RecurrentModel
+
+
 class LSTM(RecurrentModel):
     name = "lstm"
     cell = LSTMCell()

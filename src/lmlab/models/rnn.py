@@ -1,6 +1,9 @@
 """stub"""
+
 from lmlab.layers.cells import TanhCell
 from lmlab.layers.recurrent import RecurrentModel
+
+
 class RNN(RecurrentModel):
     name = "rnn"
     cell = TanhCell()
