@@ -1,8 +1,3 @@
-<<<<<<< HEAD
-"""stub"""
-
-from lmlab.layers.cells import GRUCell
-=======
 """`gru`: gated recurrent units (lab11 problem 2).
 
 With x_t the embedding of the token before token t,
@@ -22,7 +17,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from lmlab.layers.cells import Cell, GRUCell
->>>>>>> neural
 from lmlab.layers.recurrent import RecurrentModel
 
 

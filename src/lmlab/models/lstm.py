@@ -1,8 +1,3 @@
-<<<<<<< HEAD
-"""stub"""
-
-from lmlab.layers.cells import LSTMCell
-=======
 """`lstm`: long short-term memory (lab11 problems 3 and 4).
 
 With x_t the embedding of the token before token t,
@@ -24,7 +19,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from lmlab.layers.cells import Cell, LSTMCell
->>>>>>> neural
 from lmlab.layers.recurrent import RecurrentModel
 
 

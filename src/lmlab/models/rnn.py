@@ -1,8 +1,3 @@
-<<<<<<< HEAD
-"""stub"""
-
-from lmlab.layers.cells import TanhCell
-=======
 """`rnn`: the plain recurrent network (lab11 problems 1 and 5 speak of it as RNN(x_t, h_{t-1}) and print no equation).
 
 With x_t the embedding of the token before token t, the usual reading is
@@ -20,7 +15,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from lmlab.layers.cells import Cell, TanhCell
->>>>>>> neural
 from lmlab.layers.recurrent import RecurrentModel
 
 
