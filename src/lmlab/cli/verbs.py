@@ -7,8 +7,9 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the command line."""
-    from lmlab.cli import compress, data, evaluate, generate, train
+    from lmlab.cli import compare, compress, data, evaluate, generate, train
 
+    app.command("compare")(compare.command)
     app.command("train")(train.command)
     app.command("eval")(evaluate.command)
     app.command("generate")(generate.command)
