@@ -110,6 +110,9 @@ def print_table(comparison: Comparison) -> None:
     for _, row in sorted(_rows(document), key=lambda found: found[0]):
         table.add_row(*row)
     console.print(table)
+    for entry in document["entries"]:
+        if not entry.get("result"):
+            console.print(f"{entry['name']}: {entry['error'] or entry['status']}", style="red", markup=False, highlight=False)
 
 
 def _rows(document: dict[str, Any]) -> list[tuple[float, list[Any]]]:
@@ -118,7 +121,6 @@ def _rows(document: dict[str, Any]) -> list[tuple[float, list[Any]]]:
     for entry in document["entries"]:
         result = entry.get("result")
         if result is None:
-            rows.append((math.inf, ["", Text(f"{entry['name']}: {entry['error'] or entry['status']}", style="red")]))
             continue
         bits = result["bits_per_byte"]
         interval = result["interval"]
