@@ -147,11 +147,12 @@ def costs(rows: Sequence[dict[str, Any]]) -> str:
 def _svg(figure: Figure, title: str) -> str:
     """The figure as an inline SVG with a title for screen readers, its colours taken from the page."""
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": None})
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     width, height = (float(n) for n in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups())  # type: ignore[union-attr]
-    head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{title}" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{title}" {spaces}>'
     text = head + text[text.index(">") + 1 :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     for colour, variable in VARIABLES.items():

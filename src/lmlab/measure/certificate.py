@@ -138,13 +138,13 @@ def _unknown_words_paid(model: LanguageModel, scored: Scored) -> Check:
 def _spells_properly(spelling: Spelling, words: Sequence[str]) -> float:
     """The largest error found in a sample: of a distribution's sum, and of a word's nats against its letters'."""
     error = 0.0
-    for word, claimed in zip(words, spelling.nats(words), strict=True):
+    for word, claimed in zip(words, spelling.nats(words).tolist(), strict=True):
         symbols = spelling.symbols(word)[:SPELLING_SYMBOLS]
         nats = 0.0
         for i, symbol in enumerate(symbols):
             p = spelling.distribution(symbols[:i])
             error = max(error, abs(float(p.sum()) - 1.0))
-            nats -= math.log(p[symbol]) if p[symbol] > 0 else -math.inf
+            nats += -math.log(p[symbol]) if p[symbol] > 0 else math.inf
         whole = symbols[-1] == spelling.end
         error = max(error, abs(nats - claimed) / max(1.0, claimed) if whole else max(0.0, nats - claimed))
     return error

@@ -106,7 +106,7 @@ class _Walk:
     def __init__(self, model: LanguageModel, tokens_BT: np.ndarray) -> None:
         self.model = model
         self.tokens_BT = torch.from_numpy(tokens_BT).to(device_of(model))
-        self.place = 0
+        self.place = self.legs = 0
         self.logp_BV: Tensor | None = None
         self.state: State | None = None
         self.lowest_sum, self.highest_sum = np.inf, -np.inf
@@ -126,16 +126,21 @@ class _Walk:
         return -logp_BV.gather(1, self.tokens_BT[:, place : place + 1])[:, 0].float().cpu().numpy()
 
     def _in_chunks(self, place: int) -> Tensor:
-        """The distribution at `place` by the path of many chunks: up to three single tokens, then the rest."""
+        """The distribution at `place` by the path of many chunks."""
         if self.logp_BV is None or self.state is None:
             self.logp_BV, self.state = self.model.begin(len(self.tokens_BT))
-        while self.place < place:
-            left = place - self.place
-            step = 1 if left <= 3 or self.place % 2 == 0 else left - 2
-            chunk_BT = self.tokens_BT[:, self.place : self.place + step]
+        for size in self._chunk_sizes(place - self.place):
+            chunk_BT = self.tokens_BT[:, self.place : self.place + size]
             self.logp_BV, self.state = self.model.advance(chunk_BT, self.state)
-            self.place += step
+            self.place += size
         return self.logp_BV
+
+    def _chunk_sizes(self, tokens: int) -> list[int]:
+        """Single tokens, and chunks with a single token now before and now behind: either may set right what is wrong."""
+        self.legs += 1
+        if tokens < 2:
+            return [1] * tokens
+        return [1, tokens - 1] if self.legs % 2 else [tokens - 1, 1]
 
 
 def _after(model: LanguageModel, tokens_BT: Tensor) -> Tensor:

@@ -45,6 +45,11 @@ class Result:
         return self.scored.bits_per_byte
 
     @property
+    def certified(self) -> bool:
+        """Whether every check of the certificate passed; only then may the number be ranked."""
+        return self.certificate.passed
+
+    @property
     def perplexity(self) -> dict[str, float]:
         """Perplexities by unit (see `UNITS`), and the share of unknown words where there can be any."""
         scored = self.scored
@@ -84,7 +89,7 @@ class Result:
             "perplexity": {name: _number(value) for name, value in perplexity.items()},
             "perplexity_units": {name: unit for name, unit in UNITS.items() if name in perplexity},
             "context": self.context.to_json(),
-            "certified": self.certificate.passed,
+            "certified": self.certified,
             "certificate": {check.name: check.passed for check in self.certificate.checks},
             "certificate_details": {check.name: check.detail for check in self.certificate.checks},
             "seconds": self.seconds,
@@ -147,7 +152,7 @@ def _notes(scored: Scored, found: Interval) -> list[str]:
             " so bits per byte and perplexity are infinite; smoothing makes them finite"
         )
     if found.low is None:
-        notes.append(f"{scored.bytes} bytes are too few for a confidence interval")
+        notes.append(f"the text is too short for a confidence interval ({scored.bytes} bytes)")
     return notes
 
 

@@ -1,6 +1,6 @@
 """What a text costs under a model: nats of every token, each predicted once, every document from its beginning.
 
-Shapes: B rows, T tokens. One call of `model.score` sees at most `CALL_TOKENS` tokens, so memory stays bounded: short
+Shapes: B rows, T tokens. One call of `model.score` sees a bounded number of tokens, so memory stays bounded: short
 documents go side by side, long ones in pieces that begin early enough for every prediction to see the history it would
 see in the whole document (`ContextPolicy`). Only a model of unbounded history takes a long document as one row; that
 costs 12 bytes a token.
@@ -33,7 +33,8 @@ Progress = Callable[
     [str, int, int], None
 ]  # ("tokenise", bytes done, bytes in all), then ("score", tokens done, in all)
 
-CALL_TOKENS = 1 << 18  # tokens handed to `score` at once
+BATCH_TOKENS = 1 << 18  # tokens of short documents scored side by side, what fills them up included
+PIECE_TOKENS = 1 << 22  # tokens of a long document scored at once
 SEAM = 32  # tokens scored on both sides of a cut inside a document, to see that the cut changes nothing
 IN_MEMORY = 1 << 22  # tokens up to which the arrays of a result are kept in memory; beyond, in temporary files
 
@@ -190,7 +191,7 @@ class _Calls:
 
     def run(self) -> None:
         """Score all documents, short ones in batches by length."""
-        for batch in batches(np.diff(self.stream.starts), CALL_TOKENS):
+        for batch in batches(np.diff(self.stream.starts), BATCH_TOKENS):
             if len(batch) == 1:
                 self._one(int(batch[0]))
             else:
@@ -199,7 +200,7 @@ class _Calls:
     def _one(self, document: int) -> None:
         """A document by itself, in pieces if it is long and the model's history is bounded."""
         start, end = (int(s) for s in self.stream.starts[document : document + 2])
-        size = end - start if self.policy.window is None else max(CALL_TOKENS, 2 * self.policy.window)
+        size = end - start if self.policy.window is None else max(PIECE_TOKENS, 2 * self.policy.window)
         for first in range(0, end - start, size):
             last = min(first + size, end - start)
             seam = min(first, SEAM)
@@ -232,8 +233,8 @@ class _Calls:
         self.seam_difference = max(self.seam_difference, largest_difference(before, again))
 
 
-def batches(lengths: np.ndarray, call_tokens: int) -> Iterator[np.ndarray]:
-    """Documents to score together: of similar length, at most `call_tokens` with what fills up the shorter ones."""
+def batches(lengths: np.ndarray, most_tokens: int) -> Iterator[np.ndarray]:
+    """Documents to score together: of similar length, at most `most_tokens` with what fills up the shorter ones."""
     order = np.argsort(lengths, kind="stable")
     order = order[lengths[order] > 0]
     first = 0
@@ -242,7 +243,7 @@ def batches(lengths: np.ndarray, call_tokens: int) -> Iterator[np.ndarray]:
         last = first + 1
         while last < len(order):
             longest = int(lengths[order[last]])
-            if longest * (last + 1 - first) > call_tokens or longest > shortest + shortest // 4 + 16:
+            if longest * (last + 1 - first) > most_tokens or longest > shortest + shortest // 4 + 16:
                 break
             last += 1
         yield order[first:last]

@@ -40,7 +40,7 @@ def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np
     found = np.array([word in rows for word in words], dtype=bool)
     vectors = np.zeros((len(words), size), dtype=np.float32)
     for i in np.flatnonzero(found):
-        vectors[i] = rows[words[i]]
+        vectors[i] = rows[words[int(i)]]
     return vectors, found
 
 
