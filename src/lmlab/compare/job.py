@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -286,7 +287,7 @@ class _Job:
             "measured": {"bytes": self.measured.bytes, "of": self.corpus.test.bytes, "sha256": self.measured.sha256},
             "entries": [_entry_json(e) for e in entries],
             "yardsticks": [vars(y) for y in yardsticks],
-            "pairs": [_pair(a, b, self.seed) for a, b in zip(ranked, ranked[1:], strict=False)],
+            "pairs": [_pair(a, b, self.seed) for a, b in pairwise(ranked)],
             "differences": _differences(ranked),
         }
 
