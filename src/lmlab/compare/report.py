@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from html import escape
+from html import escape as escape_html
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from lmlab.compare import figures
 from lmlab.text.files import write_atomically
+
+CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
+CONTROL_PICTURES |= {0x7F: "\u2421"} | {code: "\ufffd" for code in range(0x80, 0xA0)}
 
 HEAT_BITS = (0.25, 0.75, 1.5, 2.5, 4.0, 6.0, 9.0)  # a token above the n-th has heat n
 
@@ -54,6 +57,11 @@ def render(document: dict[str, Any]) -> str:
         f'<script type="application/json" id="readings">{data}</script>\n<script>{_asset("page.js")}</script>\n'
         "</body>\n</html>\n"
     )
+
+
+def escape(text: str) -> str:
+    """Any text, safe inside HTML; control characters, which HTML cannot hold, as their pictures."""
+    return escape_html(text).translate(CONTROL_PICTURES)
 
 
 def _asset(name: str) -> str:
