@@ -1,0 +1,67 @@
+"""What general compressors make of the test text after seeing the training text: yardsticks in the same unit.
+
+gzip and xz read from left to right, so having read `train` they need size(train + test) - size(train) bytes for `test`; how
+far they can look back is their own limit. zstd takes the training text as a dictionary. bzip2 sorts whole blocks and cannot
+be shown anything beforehand.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+TRAIN_BYTES = 8 << 20  # of training text that is shown, the end of it: xz takes a second or more per megabyte
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick:
+    """One compressor's result."""
+
+    name: str
+    bits_per_byte: float
+    seconds: float
+    detail: str
+
+
+def measure_yardsticks(train: bytes, test: bytes) -> list[Yardstick]:
+    """gzip, bzip2, xz and zstd, each at its best setting, best last."""
+    train = train[-TRAIN_BYTES:]
+    compressors: list[tuple[str, str, Callable[[bytes, bytes], int]]] = [
+        ("gzip", "shown the training text; remembers 32 kB", _gzip),
+        ("bzip2", "cannot be shown a text beforehand", _bzip2),
+        ("xz", f"shown the last {len(train):,} training bytes; remembers all", _xz),
+        ("zstd", f"the last {len(train):,} training bytes as its dictionary", _zstd),
+    ]
+    found = []
+    for name, memory, size in compressors:
+        started = time.perf_counter()
+        bits = 8 * size(train, test) / len(test)
+        found.append(Yardstick(name=name, bits_per_byte=bits, seconds=time.perf_counter() - started, detail=memory))
+    return found
+
+
+def _gzip(train: bytes, test: bytes) -> int:
+    near = train[-(1 << 16) :]  # more than it can look back on
+    return len(gzip.compress(near + test, 9)) - len(gzip.compress(near, 9))
+
+
+def _bzip2(train: bytes, test: bytes) -> int:
+    return len(bz2.compress(test, 9))
+
+
+def _xz(train: bytes, test: bytes) -> int:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": max(1 << 20, len(train) + len(test))}]
+    packed = [lzma.compress(text, format=lzma.FORMAT_RAW, filters=filters) for text in (train + test, train)]
+    return len(packed[0]) - len(packed[1])
+
+
+def _zstd(train: bytes, test: bytes) -> int:
+    import zstandard
+
+    dictionary = zstandard.ZstdCompressionDict(train, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    parameters = zstandard.ZstdCompressionParameters.from_level(19, window_log=27, enable_ldm=True)
+    return len(zstandard.ZstdCompressor(dict_data=dictionary, compression_params=parameters).compress(test))
