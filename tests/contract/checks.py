@@ -88,6 +88,20 @@ def check_score_equals_steps(model: LanguageModel) -> None:
         same(by_chunk_BT[seen], nats_BT[seen], f"score differs from advance in chunks of {chunks}")
 
 
+def check_long_texts_are_scored_like_short_ones(model: LanguageModel) -> None:
+    """Models score thousands of tokens in stretches, to save memory; where they cut does not matter.
+
+    The more rows, the shorter the stretches: one row is scored in other stretches than four.
+    """
+    chunks = [2000, 1, 1, 1000, 1, 297]
+    tokens_BT = random_tokens(model, 4, sum(chunks))
+    nats_BT = model.score(tokens_BT)
+    same(model.score(tokens_BT[:1]), nats_BT[:1], "a long text has other scores beside others")
+    by_chunk_BT = stepped(model, tokens_BT, chunks)
+    seen = ~by_chunk_BT.isnan()
+    same(by_chunk_BT[seen], nats_BT[seen], "the score of a long text differs from advance")
+
+
 def check_rows_do_not_matter(model: LanguageModel) -> None:
     """Neither the other rows of a batch nor their order change a score, and asking again gives the same."""
     tokens_BT = random_tokens(model, 4, 23)
@@ -132,24 +146,28 @@ def check_history_is_as_long_as_the_context(model: LanguageModel) -> None:
 
 def check_select_commutes_with_advance(model: LanguageModel) -> None:
     """Selecting rows and then advancing is advancing and then selecting; rows may repeat and be left out."""
-    before_BT, after_BT = random_tokens(model, 4, 9), random_tokens(model, 4, 3, seed=1)
-    expected_BV, _ = model.advance(after_BT, advanced(model, before_BT)[1])
-    for rows in ([3, 1, 0, 2], [1, 1, 3], [2], [0, 1, 2, 3]):
-        rows_B = torch.tensor(rows)
-        state = advanced(model, before_BT)[1].select(rows_B)
-        same(model.advance(after_BT[rows_B], state)[0], expected_BV[rows_B], f"rows {rows} do not commute")
+    before_BT = random_tokens(model, 4, 9)
+    for length in (1, 3):  # after one token the history of even short-sighted models is mostly what was selected
+        after_BT = random_tokens(model, 4, length, seed=1)
+        expected_BV, _ = model.advance(after_BT, advanced(model, before_BT)[1])
+        for rows in ([3, 1, 0, 2], [1, 1, 3], [2], [0, 1, 2, 3]):
+            rows_B = torch.tensor(rows)
+            state = advanced(model, before_BT)[1].select(rows_B)
+            same(model.advance(after_BT[rows_B], state)[0], expected_BV[rows_B], f"rows {rows} do not commute")
 
 
 def check_a_selected_state_is_a_copy(model: LanguageModel) -> None:
-    """Going on from a copy, several tokens, changes neither the state it was copied from nor another copy."""
-    before_BT, after_BT, other_BT = (random_tokens(model, 3, n, seed=n) for n in (6, 4, 5))
+    """Two copies of a state, and the state itself, go on in turn with different tokens, and none disturbs another."""
+    before_BT = random_tokens(model, 3, 6)
     _, state = advanced(model, before_BT)
-    expected_BV = model.advance(after_BT, state.select(torch.arange(3)))[0].clone()
-    copy, second = state.select(torch.arange(3)), state.select(torch.tensor([2, 0, 1]))
-    for t in range(other_BT.shape[1]):
-        _, copy = model.advance(other_BT[:, t : t + 1], copy)
-    same(model.advance(after_BT[[2, 0, 1]], second)[0], expected_BV[[2, 0, 1]], "a copy changed another copy")
-    same(model.advance(after_BT, state)[0], expected_BV, "a copy changed the state it came from")
+    rows = ([0, 1, 2], [2, 0, 1], [0, 1, 2])
+    states = [state.select(torch.tensor(rows[0])), state.select(torch.tensor(rows[1])), state]
+    paths = [random_tokens(model, 3, 4, seed=seed) for seed in (1, 2, 3)]
+    for t in range(4):
+        for i, (order, path_BT) in enumerate(zip(rows, paths, strict=True)):
+            logp_BV, states[i] = model.advance(path_BT[:, t : t + 1], states[i])
+            alone_BV, _ = advanced(model, torch.cat([before_BT[order], path_BT[:, : t + 1]], dim=1))
+            same(logp_BV, alone_BV, f"going on from a copy disturbed another ({t} tokens later)")
 
 
 def check_a_spent_state_refuses(model: LanguageModel) -> None:
@@ -309,4 +327,6 @@ CARRIED_ONLY: tuple[Check, ...] = (check_carried_loss_is_the_sum_of_scores,)
 
 def checks_for(case: Case) -> tuple[Check, ...]:
     """The checks that apply to the model of a case."""
-    return EVERY + TINY_ONLY * case.tiny + NEURAL_ONLY * case.neural + CARRIED_ONLY * case.carries_state
+    # A random recurrent net may be chaotic, and then a rounding error grows with the text; the plain ones are not.
+    long = (check_long_texts_are_scored_like_short_ones,) if case.tiny and not case.variant else ()
+    return EVERY + long + TINY_ONLY * case.tiny + NEURAL_ONLY * case.neural + CARRIED_ONLY * case.carries_state
