@@ -20,6 +20,7 @@ from lmlab.text.charngram import CharNgram
 
 ORDER = 7  # characters; on the rare words of novels, plays and speeches 8 gains under 0.3 %, and 6 loses about 1 %
 BATCH_WORDS = 50_000
+BATCH_CHARS = 1 << 21  # bounds memory where words are enormous
 
 _UTF8_FIRST = np.array([0x00, 0x80, 0x800, 0x10000, 0x110000])  # the first code point of each UTF-8 length, and the end
 
@@ -51,9 +52,9 @@ class Spelling:
         weights = np.array([*self.words.values(), *(1 for _ in self.known)], dtype=np.int64)
         self._ngram = CharNgram(outcomes, lengths, weights, order, len(self.characters) + 2)
         self._is_known = frozenset(self.known)
-        self._p_known = np.exp(-self._nats_of_any(self.known)) if self.known else np.zeros(0)
-        self._taken_before: dict[tuple[int, int, int], np.ndarray] = {}
-        self._p_unknown = 1.0 - float(self._p_known.sum())
+        self._nats_known = self._nats_of_any(self.known) if self.known else np.zeros(0)
+        self._log_p_unknown = float(np.log1p(-np.exp(-self._nats_known).sum()))
+        self._following: dict[tuple[int, int, int], np.ndarray] = {}
 
     def to_json(self) -> dict[str, Any]:
         """What is needed, besides the vocabulary, to fit it again."""
@@ -70,7 +71,10 @@ class Spelling:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _nats(self, words: Sequence[str]) -> np.ndarray:
-        nats = self._nats_of_any(words) + np.log(self._p_unknown)
+        if len(words) > 1 and sum(map(len, words)) > BATCH_CHARS:
+            half = len(words) // 2
+            return np.concatenate([self._nats(words[:half]), self._nats(words[half:])])
+        nats = self._nats_of_any(words) + self._log_p_unknown
         nats[[word in self._is_known for word in words]] = np.inf
         return nats
 
@@ -128,21 +132,21 @@ class Spelling:
         last = bisect_left(self.known, True, lo=first, key=lambda word: not word.startswith(begins))
         if first == last:
             return p_K
-        reach = float(np.prod(self._ngram.probabilities(np.array(outcomes, dtype=np.int64), np.array([len(outcomes)]))))
-        taken_K = self._taken(first, last, len(outcomes))
-        left_K = np.maximum(reach * p_K - taken_K, 0.0)
+        p = self._ngram.probabilities(np.array(outcomes, dtype=np.int64), np.array([len(outcomes)]))
+        taken = np.exp(-self._nats_known[first:last] - np.log(p).sum())  # as a share of all words that begin like this
+        left_K = np.maximum(p_K - np.bincount(self._next(first, last, len(outcomes)), taken, len(p_K)), 0.0)
         return left_K / left_K.sum()
 
-    def _taken(self, first: int, last: int, here: int) -> np.ndarray:
-        """The probability of known words `first` to `last`, by the outcome at place `here`."""
-        if (first, last, here) in self._taken_before:
-            return self._taken_before[first, last, here]
+    def _next(self, first: int, last: int, here: int) -> np.ndarray:
+        """The outcome at place `here` of the known words `first` to `last`."""
+        if (first, last, here) in self._following:
+            return self._following[first, last, here]
         end = self._escape + 1
-        outcomes = [self._outcome_of[ord(word[here])] if len(word) > here else end for word in self.known[first:last]]
-        taken_K = np.bincount(outcomes, weights=self._p_known[first:last], minlength=end + 1)
+        words = self.known[first:last]
+        outcomes = np.array([self._outcome_of[ord(word[here])] if len(word) > here else end for word in words])
         if last - first > 100:  # few beginnings have so many words, and they are asked for again and again
-            self._taken_before[first, last, here] = taken_K
-        return taken_K
+            self._following[first, last, here] = outcomes
+        return outcomes
 
     def _read(self, prefix: Sequence[int]) -> tuple[list[int], bytes]:
         """The prefix as outcomes of the n-gram, and the bytes of a character that is not complete yet."""

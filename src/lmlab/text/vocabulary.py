@@ -2,7 +2,7 @@
 
 Words seen once in training stand for the words still unseen: left out of the vocabulary, they give the unknown symbol
 its probability and the spelling model its examples. On novels, plays and speeches (a unigram over words plus the
-spelling model, in bits per byte of unseen text) this costs nothing against keeping them, and halves the vocabulary.
+spelling model, in bits per byte of unseen text) this is better than keeping them, and halves the vocabulary.
 """
 
 from __future__ import annotations
