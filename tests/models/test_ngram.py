@@ -19,7 +19,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmlab.models import _ngram_query, _ngram_smooth
+from lmlab.models import _ngram_count, _ngram_query, _ngram_smooth
 from lmlab.models._ngram_smooth import FALLBACK_DISCOUNTS, discounts
 from lmlab.models.ngram import NGram
 from lmlab.text.stream import TokenStream
@@ -217,7 +217,9 @@ def test_blocks_and_rows_do_not_change_the_score(model: NGram, monkeypatch: pyte
 
 
 def test_estimating_in_blocks_changes_nothing(model: NGram, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ngram_smooth, "BLOCK", 7)
+    in_blocks = _ngram_count.in_blocks
+    for module in (_ngram_count, _ngram_smooth):
+        monkeypatch.setattr(module, "in_blocks", lambda size, work: in_blocks(size, work, block=7))
     again = NGram.fit(model.config, model.tokenizer, stream(zipf_text(5000, 50, 0)))
     assert all(torch.equal(value, again.tensors()[name]) for name, value in model.tensors().items())
 

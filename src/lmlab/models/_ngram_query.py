@@ -7,14 +7,12 @@ or the sentence has not that many tokens yet).
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmlab.models._ngram_count import key_bits
+from lmlab.models._ngram_count import in_blocks, key_bits
 from lmlab.models._ngram_smooth import Level
 
 UNSEEN, ABSENT = -1, -2
@@ -84,17 +82,11 @@ class Tables:
         size = 1 << min(BLOCK_BITS, 63 - max(key_sizes))
         nats = np.empty(len(tokens), dtype=np.float32)
 
-        def score_block(start: int) -> None:
-            seen_from = max(0, start - (self.order - 1))
-            block = self._logp(tokens[seen_from : start + size])
-            np.negative(block[start - seen_from :], out=nats[start : start + size], casting="same_kind")
+        def score_block(part: slice) -> None:
+            seen_from = max(0, part.start - (self.order - 1))
+            nats[part] = -self._logp(tokens[seen_from : part.stop])[part.start - seen_from :]
 
-        starts = range(0, len(tokens), size)
-        if len(starts) == 1:
-            score_block(0)
-        else:
-            with ThreadPoolExecutor(os.cpu_count()) as threads:  # sorting and searching leave the interpreter free
-                list(threads.map(score_block, starts))
+        in_blocks(len(tokens), score_block, block=size)
         return nats
 
     def _logp(self, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
