@@ -316,6 +316,24 @@ def test_words_begin_afresh_at_each_line_and_other_tokens_do_not() -> None:
         assert config.order == order or order is None
 
 
+def test_the_order_of_other_tokens_is_as_long_as_held_out_text_asks_for() -> None:
+    rng = np.random.default_rng(0)
+    independent = rng.choice(4, size=20_000, p=[0.5, 0.3, 0.15, 0.05])
+    third = [0, 0, 1]
+    for u in rng.random(20_000):  # each symbol is the sum of the two before the last one, or sometimes not
+        third.append((third[-2] + third[-3]) % 3 if u < 0.8 else int(u * 1000) % 3)
+    assert NGram.fit(NGram.Config(), pieces(4), stream(independent.tolist())).config.order == 1
+    assert NGram.fit(NGram.Config(), pieces(3), stream(third)).config.order == 4
+    assert NGram.fit(NGram.Config(), pieces(3), stream([1, 2] * 10)).config.order == 5
+
+
+def test_a_text_that_memory_cannot_hold_is_refused_at_once() -> None:
+    ids = np.broadcast_to(np.uint16(0), 10**12)
+    endless = TokenStream(ids=ids, starts=np.array([0, len(ids)]), bytes=0, chars=0, words=0)
+    with pytest.raises(ValueError, match="GB of memory"):
+        NGram.fit(NGram.Config(), pieces(3), endless)
+
+
 @pytest.mark.parametrize(
     "settings_", [{"order": 0}, {"smoothing": "katz"}, {"restart": "page"}, {"k": 0.0}, {"k": float("inf")}]
 )

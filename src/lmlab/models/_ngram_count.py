@@ -142,7 +142,6 @@ def _extend(
         ids[position[part]] = rank_of[part]
 
     in_blocks(len(position), name)
-    del rank_of
     counts = np.diff(np.flatnonzero(is_first), append=len(position)).astype(np.int32)
     position = position[is_first]
     suffix = np.empty(len(keys), dtype=np.int32)

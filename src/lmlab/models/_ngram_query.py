@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from lmlab.models._ngram_count import in_blocks, key_bits
@@ -71,15 +72,16 @@ class Tables:
     def _find(self, m: int, history: Longs, tokens: Longs) -> Longs:
         """The ids of the (m + 1)-grams (history, token); UNSEEN where there is none."""
         keys = self.levels[m].keys
-        wanted = (history << key_bits(self.vocab_size)) | tokens
+        wanted = (history << key_bits(self.vocab_size)) | tokens  # negative, so never a key, where there is no history
         at = np.searchsorted(keys, wanted)
-        found = np.append(keys, -1)[at] == wanted if len(keys) < 64 else keys[np.minimum(at, len(keys) - 1)] == wanted
-        return np.where(found & (history >= 0), at, UNSEEN)
+        found = np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(len(at), dtype=bool)
+        return np.where(found, at, UNSEEN)
 
     def score(self, tokens: NDArray[np.int32]) -> NDArray[np.float32]:
         """-log p of each token. The begin symbol V stands before each text, and its own entry means nothing."""
         key_sizes = [len(level.keys).bit_length() + key_bits(self.vocab_size) for level in self.levels]
-        size = 1 << min(BLOCK_BITS, 63 - max(key_sizes))
+        most = 1 << min(BLOCK_BITS, 63 - max(key_sizes))
+        size = min(most, 1 + len(tokens) // torch.get_num_threads())
         nats = np.empty(len(tokens), dtype=np.float32)
 
         def score_block(part: slice) -> None:
@@ -121,6 +123,5 @@ class Tables:
         packed.sort()
         wanted = packed >> place_bits
         at = np.searchsorted(keys, wanted)
-        is_there = at < len(keys)
-        is_there[is_there] = keys[at[is_there]] == wanted[is_there]
-        return (packed & ((1 << place_bits) - 1))[is_there], at[is_there]
+        found = np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(len(at), dtype=bool)
+        return packed[found] & ((1 << place_bits) - 1), at[found]
