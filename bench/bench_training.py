@@ -42,7 +42,7 @@ def our_step(dtype: torch.dtype) -> Callable[[], None]:
 
 def their_step(dtype: torch.dtype) -> Callable[[], None]:
     config = transformers.GPT2Config(
-        vocab_size=VOCABULARY, n_layer=LAYERS, n_embd=WIDTH, n_head=WIDTH // 32, n_positions=CONTEXT,
+        vocab_size=VOCABULARY, n_layer=LAYERS, n_embd=WIDTH, n_head=WIDTH // 64, n_positions=CONTEXT,
         resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(config).train()

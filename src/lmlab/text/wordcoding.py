@@ -32,23 +32,22 @@ from lmlab.text.codings import Coding, Encoded
 UNKNOWN = "<unknown word>"  # holds a space, so no word of any text can equal it
 
 # The characters for which str.isspace() is true, written out because regular-expression libraries disagree on \s.
-SPACE = r"\t-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+SPACE_IN_LINE = r"\t\x0b-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+SPACE = r"\n" + SPACE_IN_LINE
 
-_TOKEN = re.compile(r"\S+| ?\n(?: (?=\S))?|[^\S\n]+")
+# A lone space before a word is passed over here; `split` sees to the one that may open a document.
+_TOKEN = re.compile(r"(?: (?=\S))?(\S+| ?\n(?: (?=\S))?|[^\S\n]+)")
+_OPENING_SPACE = re.compile(r" (?=\S)")
 
 
 def split(chunk: str, *, after_word: bool = False) -> list[str]:
     """The tokens of a chunk (see `chunks`) as strings; implied spaces are left out.
 
-    A lone space between words is implied. Next to a line break it belongs to the break, so it is a token of its own
-    only at the edges of the chunk: at the end, and at the beginning unless the chunk comes right after a word.
+    A single space before a word is implied if another word comes before it; next to a line break it belongs to the
+    break. So it is a token of its own only where it opens a text, that is, unless the chunk comes right after a word.
     """
-    tokens = _TOKEN.findall(chunk)
-    if not tokens:
-        return tokens
-    head = [" "] if tokens[0] == " " and not after_word else []
-    tail = [" "] if tokens[-1] == " " and len(tokens) > len(head) else []
-    return head + [token for token in tokens if token != " "] + tail
+    tokens: list[str] = _TOKEN.findall(chunk)
+    return [" ", *tokens] if not after_word and _OPENING_SPACE.match(chunk) else tokens
 
 
 def count(documents: Iterable[Iterable[str]]) -> tuple[Counter[str], bool]:
@@ -173,9 +172,8 @@ def word_backend(words: Sequence[str], *, spaced: bool) -> Backend:
     backend = Backend(models.WordLevel({w: id for id, w in enumerate([*words, UNKNOWN])}, unk_token=UNKNOWN))
     word = f"[^{SPACE}]"
     between_words = pre_tokenizers.Split(Regex(f"(?<={word}) (?={word})"), "removed")
-    line_break = pre_tokenizers.Split(
-        Regex(rf" ?\n(?: (?={word}{'|' + chr(92) + 'z' if spaced else ''}))?"), "isolated"
-    )
+    followed = rf"{word}|\z" if spaced else word
+    line_break = pre_tokenizers.Split(Regex(rf"(?:(?<![{SPACE_IN_LINE}]) )?\n(?: (?={followed}))?"), "isolated")
     other_space = pre_tokenizers.Split(Regex(rf"[{SPACE}]+"), "isolated")
     backend.pre_tokenizer = pre_tokenizers.Sequence([between_words, line_break, other_space])
     space_before_words = decoders.Replace(Regex(rf"\A(?={word})"), " ")
