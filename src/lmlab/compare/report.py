@@ -143,15 +143,13 @@ def _ranking(document: dict[str, Any], series: dict[str, int]) -> str:
         "<p>Bits per byte is what the text would weigh, per byte, if it were compressed with the model. It counts everything:"
         " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95% intervals"
         " for other text of this kind; hollow dots are general compressors that were shown the training text.</p>\n"
-        f"<figure>{chart}</figure>\n{_table(document, series)}"
+        f"<figure tabindex='0'>{chart}</figure>\n{_table(document, series)}"
         "<p class='soft'>Models share a rank when the paired interval of their difference includes zero. Paired intervals are"
         " much narrower than the ones drawn above, because what is hard for one model is hard for the other too.</p>"
     )
 
 
-COLUMNS = (
-    "rank,model,bits per byte,95% interval,perplexity per word,parameters,training FLOPs,seconds,tokens/s,peak memory"
-)
+COLUMNS = "rank,model,bits per byte,95% interval,perplexity/word,parameters,FLOPs,seconds,tokens/s,memory"
 
 
 def _table(document: dict[str, Any], series: dict[str, int]) -> str:
@@ -218,12 +216,12 @@ def _learning(document: dict[str, Any], series: dict[str, int]) -> str:
     parts = ["<h2>What it cost</h2>"]
     if learned:
         parts.append(
-            f"<figure>{figures.curves(learned, counted)}<figcaption>Validation loss while training. The broken line is the"
+            f"<figure tabindex='0'>{figures.curves(learned, counted)}<figcaption>Validation loss while training. The broken line is the"
             " n-gram model on the test part: it is counted, not trained.</figcaption></figure>"
         )
     if rows:
         parts.append(
-            f"<figure>{figures.costs(rows)}<figcaption>Each model's result against its size and its cost. FLOPs are by"
+            f"<figure tabindex='0'>{figures.costs(rows)}<figcaption>Each model's result against its size and its cost. FLOPs are by"
             " formula: six per matrix entry and token, and attention.</figcaption></figure>"
         )
     return "\n".join(parts) if len(parts) > 1 else ""
