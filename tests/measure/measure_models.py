@@ -115,6 +115,19 @@ class DependsOnTheBatch(Chain):
         return -logp_BTV.gather(2, tokens_BT[..., None])[..., 0]
 
 
+class SlipsAtTheEdge(Chain):
+    """Has a window of 201 tokens, and after it a little less to say."""
+
+    def __init__(self, tokenizer: Tokenizer, logp_NV: np.ndarray) -> None:
+        super().__init__(tokenizer, logp_NV)
+        self.context = 200
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        nats_BT = super().score(tokens_BT)
+        nats_BT[:, 201:202] += 0.05
+        return nats_BT
+
+
 class Broken(Chain):
     """Divides zero by zero now and then."""
 

@@ -88,6 +88,7 @@ def test_a_model_in_training_is_measured_without_dropout_and_goes_on_training(tm
         (planted.KnowsTheLength, {"causal", "score_is_probability"}),
         (planted.Unnormalised, {"normalised"}),
         (planted.CountsWindowsTwice, {"score_is_probability"}),
+        (planted.SlipsAtTheEdge, {"score_is_probability"}),
         (planted.CacheOffByOne, {"chunking"}),
         (planted.DependsOnTheBatch, {"batching", "score_is_probability"}),
     ],

@@ -112,7 +112,9 @@ def print_table(comparison: Comparison) -> None:
     console.print(table)
     for entry in document["entries"]:
         if not entry.get("result"):
-            console.print(f"{entry['name']}: {entry['error'] or entry['status']}", style="red", markup=False, highlight=False)
+            console.print(
+                f"{entry['name']}: {entry['error'] or entry['status']}", style="red", markup=False, highlight=False
+            )
 
 
 def _rows(document: dict[str, Any]) -> list[tuple[float, list[Any]]]:

@@ -162,6 +162,16 @@ def _svg(figure: Figure, title: str) -> str:
     return re.sub(r'(id="|url\(#|xlink:href="#)', rf"\g<1>{prefix}", text)
 
 
+def standalone(svg: str, css: str) -> str:
+    """A figure of the page as a file of its own: the colours of both schemes go inside."""
+    schemes = re.findall(r"--[\w-]+: #[0-9a-f]{6};", css)
+    light, dark = schemes[: len(schemes) // 2], schemes[len(schemes) // 2 :]
+    head, _, rest = svg.partition(">")
+    day, night = "".join(light) + "font-family:sans-serif", "".join(dark)
+    style = f"<style>svg{{{day}}}@media(prefers-color-scheme:dark){{svg{{{night}}}}}</style>"
+    return f"{head}>{style}{rest}"
+
+
 def finite(value: float | None) -> bool:
     """Whether there is a number to draw."""
     return value is not None and math.isfinite(value)

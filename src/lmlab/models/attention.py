@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.layers.sizing import a_share, at_least_one, largest, tokens_in_budget
+from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 BATCH = (32, 64)  # rows, tokens
+WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
+TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 10.0, 2.0  # what the budget must show each weight; what the text can fill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,8 @@ class Attention(WindowedModel):
     def __init__(self, config: AttentionConfig, tokenizer: Tokenizer) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width
         d_k, d_v = config.key_width, config.value_width
-        assert context and d and d_h and d_k and d_v and config.dropout is not None, "resolve first"
+        if not (context and d and d_h and d_k and d_v) or config.dropout is None:
+            raise AssertionError("resolve first")
         super().__init__(config, tokenizer, context)
         self.embedding_VD = nn.Parameter(torch.randn(self.vocab_size + 1, d))
         self.query_KD = nn.Parameter(torch.randn(d_k, d) * d**-0.5)
@@ -109,7 +112,45 @@ class Attention(WindowedModel):
         """Rows much longer than the window, so that few windows reach back over the begin of their row."""
         return BATCH
 
+    def hidden_matrices(self) -> dict[str, int]:
+        """W^q, W^k, W^v and W."""
+        return {"query_KD": 1, "key_KD": 1, "value_XD": 1, "weight_HX": 1}
+
     @classmethod
     def resolve(cls, config: AttentionConfig, facts: TextFacts, budget: Budget) -> AttentionConfig:
-        """TODO"""
-        return config
+        """The widest layers that the budget can train and the text can fill; explicit settings are kept."""
+        context = config.context or min(4, max(1, facts.train_tokens // 8))
+
+        def parts(width: int) -> tuple[int, int, int]:
+            d = config.embedding_width or width // 2
+            return d, config.key_width or width // 4, config.value_width or width // 2
+
+        def body(width: int) -> int:
+            d, d_k, d_v = parts(width)
+            return 2 * d_k * d + d_v * d + d_v * width
+
+        def head(width: int) -> int:
+            return facts.vocab_size * width
+
+        batch_tokens = BATCH[0] * BATCH[1]
+        width = config.width or largest(
+            WIDTHS,
+            body,
+            head,
+            facts,
+            budget,
+            batch_tokens=batch_tokens,
+            tokens_per_weight=TOKENS_PER_WEIGHT,
+            weights_per_token=WEIGHTS_PER_TOKEN,
+        )
+        d, d_k, d_v = parts(width)
+        dropout = dropout_for(budget, facts, body(width) + head(width), batch_tokens)
+        return replace(
+            config,
+            context=context,
+            embedding_width=d,
+            key_width=d_k,
+            value_width=d_v,
+            width=width,
+            dropout=config.dropout if config.dropout is not None else dropout,
+        )

@@ -61,7 +61,8 @@ class Bigram(WindowedModel):
 
     def __init__(self, config: BigramConfig, tokenizer: Tokenizer) -> None:
         d_x, d_h, vocab = config.embedding_width, config.width, tokenizer.vocab_size
-        assert d_x and d_h and config.dropout is not None, "resolve first"
+        if not (d_x and d_h) or config.dropout is None:
+            raise AssertionError("resolve first")
         super().__init__(config, tokenizer, context=1)
         self.table = VectorTable(vocab, d_x)
         if config.vectors is not None:
@@ -142,8 +143,16 @@ class Bigram(WindowedModel):
 
     @classmethod
     def resolve(cls, config: BigramConfig, facts: TextFacts, budget: Budget) -> BigramConfig:
-        """TODO"""
-        return config
+        """Widths enough for the vocabulary, within what the text can fill; explicit settings are kept."""
+        d_x = config.embedding_width
+        if d_x is None and config.vectors is not None:
+            from lmlab.text.vectors import read_vectors
+
+            d_x = read_vectors(config.vectors, [])[0].shape[1]
+        d_x = d_x or 64
+        d_h = config.width or 128
+        dropout = config.dropout if config.dropout is not None else 0.0
+        return replace(config, embedding_width=d_x, width=d_h, dropout=dropout)
 
 
 class VectorTable(nn.Module):
