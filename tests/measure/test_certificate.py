@@ -99,6 +99,22 @@ def test_a_dishonest_model_fails_the_check_for_its_mistake(
     assert set(failures(model.random(planted.tokenizer_for("char")), tmp_path)) == expected
 
 
+def test_a_model_that_amplifies_rounding_is_checked_as_far_as_that_is_possible(tmp_path: Path) -> None:
+    tokenizer = planted.tokenizer_for("char")
+    part = planted.part_of(tmp_path, planted.some_text(300))
+    chaotic, calm = planted.Chaotic(tokenizer), planted.Chaotic(tokenizer, gain=0.5)
+    before = {name: value.clone() for name, value in chaotic.tensors().items()}
+    details = {}
+    for model in (chaotic, calm):
+        certificate = certify(model, score_part(model, part))
+        assert certificate.failures == []
+        details[model] = {check.name: check.detail for check in certificate.checks}["score_is_probability"]
+    assert "this model amplifies rounding" in details[chaotic]
+    assert "this model amplifies rounding" not in details[calm]
+    assert all(torch.equal(before[name], value) for name, value in chaotic.tensors().items())
+    assert set(failures(planted.Chaotic(tokenizer, leak=0.01), tmp_path)) == {"causal", "score_is_probability"}
+
+
 def test_scores_that_are_not_numbers_are_never_certified(tmp_path: Path) -> None:
     found = failures(planted.Broken.random(planted.tokenizer_for("char")), tmp_path)
     assert {"each_token_once", "score_is_probability"} <= set(found)
