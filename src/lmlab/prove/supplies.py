@@ -1,0 +1,183 @@
+"""What a repair may bring into a formula: chain factors of the functions in sight, names, sizes, and whole terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from lmlab.prove.edits import ONE, TWO, Edit, edit, exchanges, minus, number, paths, put, short, shown, slips, times
+from lmlab.prove.sizes import Shape
+from lmlab.prove.syntax import Binary, Call, Compare, Name, Negate, Node, Number, Transpose, walk
+
+
+@dataclass
+class Pool:
+    """Names in scope by shape, size names, and the derivatives of the functions in sight."""
+
+    names: dict[str, Shape]
+    sizes: list[str]
+    factors: list[tuple[Node, str]] = field(default_factory=list)
+    softmaxes: list[Node] = field(default_factory=list)
+
+
+_SLOPES: dict[str, Callable[[Node, Node], Node]] = {  # from the value v = f(u) and u itself
+    "sigmoid": lambda v, u: times(v, minus(ONE, v)),
+    "tanh": lambda v, u: minus(ONE, Binary("**", v, TWO)),
+    "relu": lambda v, u: Compare(">", u, number(0)),
+    "exp": lambda v, u: v,
+    "log": lambda v, u: Binary("/", ONE, u),
+    "sqrt": lambda v, u: Binary("/", ONE, times(TWO, v)),
+    "softplus": lambda v, u: Call("sigmoid", (u,)),
+    "sin": lambda v, u: Call("cos", (u,)),
+    "cos": lambda v, u: Negate(Call("sin", (u,))),
+    "abs": lambda v, u: Call("sign", (u,)),
+    "square": lambda v, u: times(TWO, u),
+    "norm": lambda v, u: Binary("/", u, v),
+    "logsumexp": lambda v, u: Call("softmax", (u,)),
+}
+
+
+def chain_factors(formulas: list[tuple[Node, Node]]) -> tuple[list[tuple[Node, str]], list[Node]]:
+    """Derivatives of every function in the formulas, and every softmax. Pairs: a formula, and how its value is written."""
+    factors: dict[Node, str] = {}
+    softmaxes: dict[Node, None] = {}
+    for formula, written in formulas:
+        for inner in walk(formula):
+            if not isinstance(inner, Call):
+                continue
+            value = written if inner is formula else inner
+            if inner.function in _SLOPES:
+                factors.setdefault(_SLOPES[inner.function](value, inner.args[0]), inner.function)
+            if inner.function == "softmax":
+                softmaxes.setdefault(value)
+    return list(factors.items()), list(softmaxes)
+
+
+def everywhere(root: Node, pool: Pool) -> Iterator[Edit]:
+    """Every edit of the whole formula and of each part of it."""
+    for path, node in paths(root):
+        for change in _at(node, pool, bool(path)):
+            yield Edit(put(root, path, change.node), change.cost + 0.02 * len(path), change.parts)
+    yield from exchanges(root)
+
+
+def _at(node: Node, pool: Pool, inside: bool) -> Iterator[Edit]:
+    yield from slips(node, inside)
+    if isinstance(node, Number):
+        return
+    if isinstance(node, Name):
+        yield from _other_names(node, pool)
+    yield from _chain(node, pool)
+    yield from _factors(node, pool)
+    yield from _terms(node, pool)
+
+
+def _other_names(node: Name, pool: Pool) -> Iterator[Edit]:
+    shape = pool.names.get(node.name)
+    for name, other in pool.names.items():
+        if name != node.name and other == shape:
+            yield edit(Name(name), 1.7, f"{shown(name)} in place of {shown(node.name)}")
+    if shape is None:
+        for size in pool.sizes:
+            if size != node.name:
+                yield edit(Name(size), 1.6, f"{size} in place of {node.name}")
+
+
+def _chain(node: Node, pool: Pool) -> Iterator[Edit]:
+    """Forgotten, wrong and needless derivatives of inner functions."""
+    for factor, function in pool.factors:
+        slope = f"the derivative of {function}"
+        yield edit(times(node, factor), 1.3, f"a chain factor is forgotten, {slope}: * {short(factor, 21)}")
+        yield edit(factor, 1.5, f"the chain factor is wrong, {slope} is ", factor, ", not ", node)
+        rest = _without(node, factor)
+        if rest is not None:
+            yield edit(rest, 1.2, f"a chain factor too many, {slope}: ", factor)
+    for value in pool.softmaxes:
+        inner = Call("sum", (times(node, value),), -1, True)
+        whole = times(value, minus(node, inner))
+        yield edit(whole, 1.5, "a chain factor is forgotten, the derivative of softmax: ", whole)
+        yield edit(minus(node, inner), 1.55, "a term of the derivative of softmax is missing: ", minus(node, inner))
+        jacobian = minus(Call("diag", (value,)), Call("outer", (value, value)))
+        yield edit(jacobian, 1.6, "a term is missing, the derivative of softmax is ", jacobian)
+        yield edit(times(node, value), 1.6, "a factor is missing, of the derivative of softmax: * ", value)
+
+
+def _without(node: Node, factor: Node) -> Node | None:
+    """A product with the factors of `factor` taken out, if they are all there."""
+    remaining, wanted = _flat(node), _flat(factor)
+    if len(remaining) <= len(wanted):
+        return None
+    for part in wanted:
+        if part not in remaining:
+            return None
+        remaining.remove(part)
+    out = remaining[0]
+    for part in remaining[1:]:
+        out = times(out, part)
+    return out
+
+
+def _flat(node: Node) -> list[Node]:
+    if isinstance(node, Binary) and node.op == "*":
+        return _flat(node.left) + _flat(node.right)
+    return [node]
+
+
+def _factors(node: Node, pool: Pool) -> Iterator[Edit]:
+    for constant in (Fraction(2), Fraction(1, 2)):
+        yield edit(times(number(constant), node), 1.5, f"a factor {constant} is missing: {constant} * {short(node, 21)}")
+    for size in pool.sizes:
+        yield edit(Binary("/", node, Name(size)), 1.5, f"a factor 1/{size} is missing: {short(node, 20)} / {size}")
+        yield edit(times(Name(size), node), 1.55, f"a factor {size} is missing: {size} * {short(node, 21)}")
+        root = Binary("/", node, Call("sqrt", (Name(size),)))
+        yield edit(root, 1.5, f"a factor 1/sqrt({size}) is missing: ", root)
+    for name, shape in pool.names.items():
+        if name == "":
+            continue
+        one = Name(name)
+        named = shown(name)
+        yield edit(times(node, one), 1.8, f"a factor {named} is missing: ", times(node, one))
+        yield edit(Binary("/", node, one), 1.85, f"a factor 1/{named} is missing: ", Binary("/", node, one))
+        rest = times(node, minus(ONE, one))
+        yield edit(rest, 1.85, f"a factor (1 - {named}) is missing: ", rest)
+        if not shape:
+            continue
+        if len(shape) == 1:
+            by_rows = Transpose(Binary("/", Transpose(node), one))
+            yield edit(by_rows, 2.1, f"a factor 1/{named} for each row is missing: ", by_rows)
+            by_rows = Transpose(times(Transpose(node), one))
+            yield edit(by_rows, 2.1, f"a factor {named} for each row is missing: ", by_rows)
+        for product in (Binary("@", node, one), Binary("@", one, node)):
+            yield edit(product, 2.0, f"a factor {named} is missing: ", product)
+        for product in (Binary("@", node, Transpose(one)), Binary("@", Transpose(one), node)):
+            yield edit(product, 2.0, f"a factor {named}.T is missing: ", product)
+
+
+def _terms(node: Node, pool: Pool) -> Iterator[Edit]:
+    yield edit(minus(node, ONE), 1.8, "a term is missing: ", minus(node, ONE))
+    yield edit(Binary("+", node, ONE), 1.8, "a term is missing: ", Binary("+", node, ONE))
+    for name in pool.names:
+        for op in "+-":
+            changed = Binary(op, node, Name(name))
+            yield edit(changed, 1.8, "a term is missing: ", changed)
+    for axis in (None, -1, 0):
+        mean = Call("mean", (node,), axis, axis is not None)
+        yield edit(minus(node, mean), 1.8, "a term is missing, the mean: ", minus(node, mean))
+    both = Binary("+", node, Transpose(node))
+    yield edit(both, 1.8, "a term is missing, the transpose: ", both)
+
+
+def pieces(root: Node, pool: Pool) -> list[Node]:
+    """Small formulas a missing term may be made of: names, parts of the formula, and matrix-vector products of them."""
+    found = [Name(name) for name in pool.names]
+    found += [node for _, node in paths(root) if not isinstance(node, Number)]
+    found = list(dict.fromkeys(found))[:24]
+    vectors = [n for n in found if isinstance(n, Name) or not isinstance(n, Transpose)]
+    matrices = [n for n in found if isinstance(n, Name) and len(pool.names.get(n.name, ())) == 2]
+    products: list[Node] = []
+    for matrix in matrices[:6]:
+        for vector in vectors[:14]:
+            if matrix != vector:
+                products += [Binary("@", vector, matrix), Binary("@", vector, Transpose(matrix)), Binary("@", matrix, vector)]
+    return list(dict.fromkeys([*found, *products]))
