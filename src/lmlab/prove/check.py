@@ -10,7 +10,7 @@ import numpy as np
 from lmlab.prove.counter import readable
 from lmlab.prove.decide import Finding, Judge
 from lmlab.prove.hints import find_hint
-from lmlab.prove.limits import CLAIM_SECONDS, Deadline, OutOfTime, Refusal
+from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
 from lmlab.prove.parser import Scope, ScopedClaim, parse
 from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, ClaimReport, Counterexample, Report
 from lmlab.prove.setting import Setting, build
@@ -46,7 +46,7 @@ def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> Claim
     """Check one claim or derivation: each step against the one before it."""
     claim = scoped.claim
     rng = np.random.default_rng([seed, zlib.crc32(claim.text.encode()), claim.line])
-    deadline = Deadline(CLAIM_SECONDS)
+    deadline = Deadline(CLAIM_WALL_S, CLAIM_CPU_S)
     setting = build(scoped.scope)
     links: list[Link] = []
     for i in range(1, len(claim.steps)):

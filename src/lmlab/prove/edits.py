@@ -185,7 +185,7 @@ def _products(node: Binary) -> Iterator[Edit]:
 
 def _powers(node: Binary) -> Iterator[Edit]:
     base = node.left
-    yield edit(base, 1.4, "a power too many: ", base, ", not ", node)
+    yield edit(base, 1.1, "a power too many: ", base, ", not ", node)
     for value in (Fraction(2), Fraction(3), Fraction(4), Fraction(-1), Fraction(1, 2), Fraction(-1, 2), Fraction(-2), Fraction(3, 2)):
         changed = Binary("**", base, number(value))
         yield edit(changed, 1.45, "the power is wrong: ", changed, ", not ", node)
@@ -194,7 +194,7 @@ def _powers(node: Binary) -> Iterator[Edit]:
 def _numbers(node: Number) -> Iterator[Edit]:
     value = node.value
     options = {2 * value, value / 2, value + 1, value - 1, -value, 3 * value, value / 3} | ({1 / value} if value else set())
-    for option in sorted(options - {value}):
+    for option in sorted(options - {value, Fraction(0)}):
         yield edit(number(option), 1.45, "the number is wrong: ", number(option), ", not ", node)
 
 
@@ -290,6 +290,20 @@ def exchanges(root: Node) -> Iterator[Edit]:
                 items[i], items[j] = items[j], items[i]
                 turned = replace(node, items=tuple(items))
                 yield edit(put(root, path, turned), 1.5, "the entries are swapped: ", turned)
+
+
+def turned_throughout(root: Node) -> Iterator[Edit]:
+    """A part that occurs more than once, transposed at every place."""
+    parts = [node for _, node in paths(root) if isinstance(node, (Name, Call, Transpose))]
+    for part in dict.fromkeys(node for node in parts if parts.count(node) > 1):
+        yield edit(_replaced(root, part, flip(part)), 1.4, "the transpose is wrong: ", flip(part), ", not ", part)
+
+
+def _replaced(node: Node, old: Node, new: Node) -> Node:
+    if node == old:
+        return new
+    children = tuple(_replaced(child, old, new) for child in node.children())
+    return node.rebuild(children) if children else node
 
 
 def _exchanged(node: Node, a: Node, b: Node) -> Node:

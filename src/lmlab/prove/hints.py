@@ -11,7 +11,7 @@ import torch
 
 from lmlab.prove.array_ops import FloatOps, NoExactValue
 from lmlab.prove.compare import KINK
-from lmlab.prove.draw import SizeDrawer, draw_point, make_frame
+from lmlab.prove.draw import Point, SizeDrawer, draw_point, make_frame
 from lmlab.prove.edits import Edit, edit, number, shown, times
 from lmlab.prove.evaluate import Frame, evaluate
 from lmlab.prove.limits import HINT_SECONDS, Deadline, OutOfTime, Refusal
@@ -34,20 +34,23 @@ class Probe:
 
     frame: Frame  # doubles in NumPy; names, derivatives and expectations already have their values
     target: np.ndarray
+    scale: float = 0.0  # the size of what is compared
+
+    def __post_init__(self) -> None:
+        self.scale = self.scale or float(np.abs(self.target).max(initial=0.0))
 
     def fits(self, value: np.ndarray) -> bool:
         """Whether a candidate's value is the target."""
         if value.shape != self.target.shape:
             return False
-        scale = float(np.abs(self.target).max(initial=0.0))
-        return scale > 0 and bool(np.abs(value - self.target).max() <= CLOSE * scale)
+        return self.scale > 0 and bool(np.abs(value - self.target).max() <= CLOSE * self.scale)
 
     def ratio(self, value: np.ndarray) -> float | None:
         """The number that turns the candidate's value into the target, if there is one."""
-        if value.shape != self.target.shape:
+        if value.shape != self.target.shape or not value.size:
             return None
-        place = np.unravel_index(int(np.argmax(np.abs(value))), value.shape) if value.size else ()
-        if value.size == 0 or not np.isfinite(value).all() or value[place] == 0:
+        place = np.unravel_index(int(np.argmax(np.abs(value))), value.shape)
+        if not np.isfinite(value).all() or value[place] == 0:
             return None
         ratio = float(self.target[place] / value[place])
         return ratio if ratio and self.fits(value * ratio) else None
@@ -62,25 +65,44 @@ class Repairer:
         self.shape: Shape = setting.shape(target)
         self.pool = _pool(setting, target, wrong)
         self.probes = self._probes()
+        self.vanishes = bool(self.probes) and not any(np.abs(probe.target).max() for probe in self.probes)
 
     def _probes(self) -> list[Probe]:
-        names = [Name(name) for name in self.pool.names if name in self.setting.givens or name in self.setting.lets]
+        """Points away from kinks; the first half are points where the wrong formula is seen to be wrong."""
+        names = [Name(name) for name in self.pool.names]
         drawer = SizeDrawer(self.setting, [self.target, *names])
-        probes: list[Probe] = []
-        for attempt in range(4 * PROBES):
-            if len(probes) == PROBES:
-                break
+        telling: list[Probe] = []
+        others: list[Probe] = []
+        for attempt in range(10 * PROBES):
             sizes = drawer.distinct(self.rng, 3 if attempt < PROBES else 4)
-            point = draw_point(self.setting, drawer.givens, sizes, self.rng)
-            ops = TorchOps()
-            with torch.no_grad():
-                exact = make_frame(self.setting, point, ops, self.deadline)
-                target = evaluate(self.target, exact).detach().numpy()
-                frame = Frame(self.setting, FloatOps(), sizes, {}, self.deadline)
-                self._fill(frame, exact, [name.name for name in names])
-            if np.isfinite(target).all() and ops.margin > KINK and np.abs(target).max(initial=0.0) > 0:
-                probes.append(Probe(frame, target))
-        return probes
+            probe = self._probe(draw_point(self.setting, drawer.givens, sizes, self.rng), names)
+            if probe is None:
+                continue
+            value = self.value(self.wrong, probe)
+            if value is None or not probe.fits(value):
+                telling.append(probe)
+            else:
+                others.append(probe)
+            if len(telling) >= PROBES // 2 and len(telling) + len(others) >= PROBES:
+                break
+        return (telling + others)[:PROBES] if telling else []
+
+    def _probe(self, point: Point, names: list[Name]) -> Probe | None:
+        ops = TorchOps()
+        with torch.no_grad():
+            exact = make_frame(self.setting, point, ops, self.deadline)
+            target = evaluate(self.target, exact).detach().numpy()
+            frame = Frame(self.setting, FloatOps(), point.sizes, {}, self.deadline)
+            self._fill(frame, exact, [name.name for name in names])
+        if not np.isfinite(target).all() or ops.margin <= KINK:
+            return None
+        if np.abs(target).max(initial=0.0):
+            return Probe(frame, target)
+        value = self.value(self.wrong, probe := Probe(frame, target))  # a target of zero has no size of its own
+        if value is None or not np.isfinite(value).all() or not np.abs(value).max(initial=0.0):
+            return None
+        probe.scale = float(np.abs(value).max())
+        return probe
 
     def _fill(self, frame: Frame, exact: Frame, names: list[str]) -> None:
         for name in names:
@@ -117,7 +139,7 @@ class Repairer:
                 if best is not None and change.cost >= best.cost:
                     return best
                 value = self.value(change.node, first)
-                if value is None:
+                if value is None or (self.vanishes and "term is missing" in change.parts[0]):
                     continue
                 if first.fits(value) and self.verified(change.node):
                     return change
@@ -184,13 +206,17 @@ class Repairer:
             guess = self.value(term, first)
             if guess is None:
                 continue
-            for op, signed in (("+", guess), ("-", -guess)):
-                if rest.fits(signed) and self.verified(node := Binary(op, self.wrong, term)):
-                    return edit(node, 2.0, f"a term is missing: {op} ", term)
+            ratio = rest.ratio(guess)
+            for constant in [Fraction(1), *RATIOS] if ratio is not None else []:
+                if abs(ratio - float(constant)) < 1e-6 * abs(ratio):  # type: ignore[operator]
+                    size = term if abs(constant) == 1 else times(number(abs(constant)), term)
+                    op = "+" if constant > 0 else "-"
+                    if self.verified(node := Binary(op, self.wrong, size)):
+                        return edit(node, 2.0, f"a term is missing: {op} ", size)
         return None
 
     def _terms(self) -> Iterator[Node]:
-        parts = pieces(self.wrong, self.pool)
+        parts = pieces(self.wrong, self.pool, bool(self.shape))
         yield from parts
         for a in parts:
             for b in parts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from lmlab.prove.edits import ONE, TWO, Edit, edit, exchanges, minus, number, paths, put, short, shown, slips, times
+from lmlab.prove.edits import ONE, TWO, Edit, edit, exchanges, minus, number, paths, put, shown, slips, times, turned_throughout
 from lmlab.prove.sizes import Shape
 from lmlab.prove.syntax import Binary, Call, Compare, Name, Negate, Node, Number, Transpose, walk
 
@@ -60,6 +60,7 @@ def everywhere(root: Node, pool: Pool) -> Iterator[Edit]:
         for change in _at(node, pool, bool(path)):
             yield Edit(put(root, path, change.node), change.cost + 0.02 * len(path), change.parts)
     yield from exchanges(root)
+    yield from turned_throughout(root)
 
 
 def _at(node: Node, pool: Pool, inside: bool) -> Iterator[Edit]:
@@ -88,7 +89,7 @@ def _chain(node: Node, pool: Pool) -> Iterator[Edit]:
     """Forgotten, wrong and needless derivatives of inner functions."""
     for factor, function in pool.factors:
         slope = f"the derivative of {function}"
-        yield edit(times(node, factor), 1.3, f"a chain factor is forgotten, {slope}: * {short(factor, 21)}")
+        yield edit(times(node, factor), 1.3, f"a chain factor is forgotten, {slope}: * ", factor)
         yield edit(factor, 1.5, f"the chain factor is wrong, {slope} is ", factor, ", not ", node)
         rest = _without(node, factor)
         if rest is not None:
@@ -101,6 +102,11 @@ def _chain(node: Node, pool: Pool) -> Iterator[Edit]:
         jacobian = minus(Call("diag", (value,)), Call("outer", (value, value)))
         yield edit(jacobian, 1.6, "a term is missing, the derivative of softmax is ", jacobian)
         yield edit(times(node, value), 1.6, "a factor is missing, of the derivative of softmax: * ", value)
+        rest = _without(node, times(value, minus(ONE, value)))
+        if rest is not None:
+            inner = Call("sum", (times(rest, value),), -1, True)
+            whole = times(value, minus(rest, inner))
+            yield edit(whole, 1.5, "a sum is missing, softmax is not elementwise: ", whole, ", not ", node)
 
 
 def _without(node: Node, factor: Node) -> Node | None:
@@ -126,15 +132,13 @@ def _flat(node: Node) -> list[Node]:
 
 def _factors(node: Node, pool: Pool) -> Iterator[Edit]:
     for constant in (Fraction(2), Fraction(1, 2)):
-        yield edit(times(number(constant), node), 1.5, f"a factor {constant} is missing: {constant} * {short(node, 21)}")
+        yield edit(times(number(constant), node), 1.5, f"a factor {constant} is missing: {constant} * ", node)
     for size in pool.sizes:
-        yield edit(Binary("/", node, Name(size)), 1.5, f"a factor 1/{size} is missing: {short(node, 20)} / {size}")
-        yield edit(times(Name(size), node), 1.55, f"a factor {size} is missing: {size} * {short(node, 21)}")
+        yield edit(Binary("/", node, Name(size)), 1.5, f"a factor 1/{size} is missing: ", Binary("/", node, Name(size)))
+        yield edit(times(Name(size), node), 1.55, f"a factor {size} is missing: ", times(Name(size), node))
         root = Binary("/", node, Call("sqrt", (Name(size),)))
         yield edit(root, 1.5, f"a factor 1/sqrt({size}) is missing: ", root)
     for name, shape in pool.names.items():
-        if name == "":
-            continue
         one = Name(name)
         named = shown(name)
         yield edit(times(node, one), 1.8, f"a factor {named} is missing: ", times(node, one))
@@ -158,26 +162,44 @@ def _terms(node: Node, pool: Pool) -> Iterator[Edit]:
     yield edit(minus(node, ONE), 1.8, "a term is missing: ", minus(node, ONE))
     yield edit(Binary("+", node, ONE), 1.8, "a term is missing: ", Binary("+", node, ONE))
     for name in pool.names:
-        for op in "+-":
+        for op in "+-" if node != Name(name) else "+":
             changed = Binary(op, node, Name(name))
             yield edit(changed, 1.8, "a term is missing: ", changed)
     for axis in (None, -1, 0):
         mean = Call("mean", (node,), axis, axis is not None)
         yield edit(minus(node, mean), 1.8, "a term is missing, the mean: ", minus(node, mean))
+        for name, shape in pool.names.items():
+            if shape:
+                along = times(Name(name), Call("mean", (times(node, Name(name)),), axis, axis is not None))
+                yield edit(minus(node, along), 1.95, f"a term is missing, the part along {shown(name)}: ", minus(node, along))
+    for name, shape in pool.names.items():
+        if len(shape) == 1:
+            outer = minus(node, Call("outer", (Name(name), Name(name))))
+            yield edit(outer, 1.9, "a term is missing: ", outer)
+        if not shape:
+            for size in pool.sizes:
+                diagonal = Binary("+", node, times(Name(name), Call("eye", (Name(size),))))
+                yield edit(diagonal, 1.95, "a term is missing: ", diagonal)
     both = Binary("+", node, Transpose(node))
     yield edit(both, 1.8, "a term is missing, the transpose: ", both)
 
 
-def pieces(root: Node, pool: Pool) -> list[Node]:
-    """Small formulas a missing term may be made of: names, parts of the formula, and matrix-vector products of them."""
-    found = [Name(name) for name in pool.names]
+def pieces(root: Node, pool: Pool, array: bool) -> list[Node]:
+    """Small formulas a missing term may be made of: numbers, names, parts of the formula, and products of them."""
+    found: list[Node] = [ONE, *(Name(name) for name in [*pool.names, *pool.sizes])]
     found += [node for _, node in paths(root) if not isinstance(node, Number)]
     found = list(dict.fromkeys(found))[:24]
-    vectors = [n for n in found if isinstance(n, Name) or not isinstance(n, Transpose)]
     matrices = [n for n in found if isinstance(n, Name) and len(pool.names.get(n.name, ())) == 2]
+    vectors = [n for n in found if isinstance(n, Name) and len(pool.names.get(n.name, ())) == 1]
     products: list[Node] = []
-    for matrix in matrices[:6]:
-        for vector in vectors[:14]:
-            if matrix != vector:
-                products += [Binary("@", vector, matrix), Binary("@", vector, Transpose(matrix)), Binary("@", matrix, vector)]
+    if array:
+        for matrix in matrices[:6]:
+            for vector in [n for n in found if n != matrix][:14]:
+                products += [Binary("@", vector, matrix), Binary("@", matrix, vector), Binary("@", vector, Transpose(matrix))]
+    else:
+        products += [Call("trace", (matrix,)) for matrix in matrices]
+        products += [Binary("@", a, b) for a in vectors[:5] for b in vectors[:5]]
+    scalars = [n for n in found if isinstance(n, Name) and not pool.names.get(n.name, ())]
+    for scalar in scalars[:8]:
+        products += [Binary("/", ONE, scalar), Binary("**", scalar, TWO), Call("log", (scalar,))]
     return list(dict.fromkeys([*found, *products]))
