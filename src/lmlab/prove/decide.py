@@ -16,6 +16,7 @@ from lmlab.prove.syntax import Expectation, Node, walk
 TOLERANCE = 1e-9
 DRAWS = 5  # size draws
 POINTS = 6  # points for each
+BROAD = 4  # points with larger values, for what fails only there
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
 
@@ -111,6 +112,10 @@ class Judge:
                     return finding
                 if not self.sizes.givens:
                     break
+        for _ in range(BROAD if self.sizes.givens and not self.averages else 0):
+            finding = self._look(self.sizes.distinct(self.rng, top), "broad", strict=True)
+            if finding is not None:
+                return finding
         for sizes in self.sizes.with_ones(self.rng):
             for _ in range(2):
                 finding = self._look(sizes, "plain", strict=True)

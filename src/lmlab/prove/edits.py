@@ -262,6 +262,7 @@ def _functions_of(node: Name) -> Iterator[Edit]:
     yield edit(Call("sqrt", (node,)), 1.6, f"a square root is missing: sqrt({name})")
     yield edit(Call("diag", (node,)), 1.6, f"diag is missing: diag({name})")
     yield edit(Binary("/", ONE, node), 1.7, f"1/{name} in place of {name}")
+    yield edit(Call("inv", (node,)), 1.7, f"the inverse is missing: inv({name})")
 
 
 def _reductions(node: Node) -> Iterator[Edit]:
@@ -296,13 +297,13 @@ def turned_throughout(root: Node) -> Iterator[Edit]:
     """A part that occurs more than once, transposed at every place."""
     parts = [node for _, node in paths(root) if isinstance(node, (Name, Call, Transpose))]
     for part in dict.fromkeys(node for node in parts if parts.count(node) > 1):
-        yield edit(_replaced(root, part, flip(part)), 1.4, "the transpose is wrong: ", flip(part), ", not ", part)
+        yield edit(replaced(root, part, flip(part)), 1.4, "the transpose is wrong: ", flip(part), ", not ", part)
 
 
-def _replaced(node: Node, old: Node, new: Node) -> Node:
+def replaced(node: Node, old: Node, new: Node) -> Node:
     if node == old:
         return new
-    children = tuple(_replaced(child, old, new) for child in node.children())
+    children = tuple(replaced(child, old, new) for child in node.children())
     return node.rebuild(children) if children else node
 
 

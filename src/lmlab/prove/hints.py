@@ -20,12 +20,15 @@ from lmlab.prove.setting import Setting
 from lmlab.prove.shapes import infer
 from lmlab.prove.sizes import Shape
 from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Transpose, walk
-from lmlab.prove.supplies import Pool, chain_factors, everywhere, pieces
+from lmlab.prove.supplies import Pool, everywhere, pieces, supplies
 from lmlab.prove.torch_ops import TorchOps
 
 CLOSE = 1e-8
 PROBES = 4  # points at which a repair must agree: one to find it, the others to be sure
-RATIOS = [Fraction(r) for r in ("2", "1/2", "-2", "-1/2", "3", "1/3", "4", "1/4", "-1", "3/2", "2/3", "-3", "-4", "-1/4")]
+RATIOS = [
+    (Fraction(r), float(Fraction(r)))
+    for r in ("2", "1/2", "-2", "-1/2", "3", "1/3", "4", "1/4", "-1", "3/2", "2/3", "-3", "-4", "-1/4", "8", "1/8", "6", "1/6")
+]
 
 
 @dataclass
@@ -74,7 +77,9 @@ class Repairer:
         telling: list[Probe] = []
         others: list[Probe] = []
         for attempt in range(10 * PROBES):
-            sizes = drawer.distinct(self.rng, 3 if attempt < PROBES else 4)
+            sizes = drawer.distinct(self.rng, 3 + attempt % 3)
+            if any(sizes == probe.frame.sizes for probe in telling + others) and attempt % 3:
+                continue  # a factor 3 must not pass for a factor n
             probe = self._probe(draw_point(self.setting, drawer.givens, sizes, self.rng), names)
             if probe is None:
                 continue
@@ -163,8 +168,8 @@ class Repairer:
 
     def _factors(self, ratio: float) -> list[tuple[Node, str, float]]:
         found: list[tuple[Node, str, float]] = []
-        for constant in RATIOS:
-            if abs(ratio - float(constant)) < 1e-6 * abs(ratio):
+        for constant, value in RATIOS:
+            if abs(ratio - value) < 1e-6 * abs(ratio):
                 found.append((number(constant), _factor_words(constant), 1.0 if constant == -1 else 1.15))
         one = number(1)
         for name in [*self.pool.sizes, *(name for name, shape in self.pool.names.items() if shape == ())]:
@@ -187,8 +192,8 @@ class Repairer:
     def _scaled(self, change: Edit, value: np.ndarray) -> Edit | None:
         """An edit that is right up to a constant: two slips at once."""
         ratio = self.probes[0].ratio(value)
-        for constant in RATIOS:
-            if ratio is not None and abs(ratio - float(constant)) < 1e-6 * abs(ratio):
+        for constant, size in RATIOS if ratio is not None else []:
+            if abs(ratio - size) < 1e-6 * abs(ratio):
                 node = times(number(constant), change.node)
                 if self.verified(node):
                     return edit(node, change.cost + 1.2, *change.parts, "; and ", _factor_words(constant))
@@ -207,8 +212,8 @@ class Repairer:
             if guess is None:
                 continue
             ratio = rest.ratio(guess)
-            for constant in [Fraction(1), *RATIOS] if ratio is not None else []:
-                if abs(ratio - float(constant)) < 1e-6 * abs(ratio):  # type: ignore[operator]
+            for constant, amount in [(Fraction(1), 1.0), *RATIOS] if ratio is not None else []:
+                if abs(ratio - amount) < 1e-6 * abs(ratio):
                     size = term if abs(constant) == 1 else times(number(abs(constant)), term)
                     op = "+" if constant > 0 else "-"
                     if self.verified(node := Binary(op, self.wrong, size)):
@@ -244,17 +249,18 @@ def _factor_words(constant: Fraction) -> str:
 
 def _pool(setting: Setting, target: Node, wrong: Node) -> Pool:
     """What the claim and its surroundings offer for repairs."""
-    near = setting.depends(target) | setting.depends(wrong)
+    givens, _ = setting.needed([target, wrong])
     names = {}
     for name in [*setting.givens, *setting.lets]:
-        usable = name in near and "#" not in name and name not in setting.broken
-        if usable and not any(isinstance(n, Expectation) for n in _let_nodes(setting, name)):
+        used = setting.uses.get(name, frozenset({name})) & set(setting.givens)
+        if "#" in name or name in setting.broken or not used <= set(givens):
+            continue
+        if not any(isinstance(n, Expectation) for n in _let_nodes(setting, name)):
             names[name] = setting.shapes.names[name]
     sizes = sorted({size for shape in names.values() for axis in shape for size in axis.names})
     formulas = [(setting.lets[name].value, Name(name)) for name in names if name in setting.lets]
     formulas += [(target, target), (wrong, wrong)]
-    factors, softmaxes = chain_factors(formulas)
-    return Pool(names, sizes, factors, softmaxes)
+    return supplies(names, sizes, formulas)
 
 
 def _let_nodes(setting: Setting, name: str) -> list[Node]:
@@ -273,12 +279,12 @@ def opened(node: Node, setting: Setting, keep: frozenset[str]) -> Node:
 
 def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generator, deadline: Deadline) -> str | None:
     """One sentence that names the slip and the repaired formula, or None."""
-    deadline = deadline.within(HINT_SECONDS)
     for target, wrong in _roles(setting, left, right):
         try:
+            within = deadline.within(HINT_SECONDS)
             setting.shapes.quiet = True
             with np.errstate(all="ignore"):
-                found = Repairer(setting, target, wrong, rng, deadline).search()
+                found = Repairer(setting, target, wrong, rng, within).search()
         except (Refusal, OutOfTime):
             continue
         finally:
@@ -292,9 +298,9 @@ def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generato
 def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]:
     """Which side is to be repaired: the right one, also with its own lets written out, then the left if it is a plain formula."""
     roles = [(left, right)]
+    if not any(isinstance(n, Derivative) for n in walk(left)):
+        roles.append((right, left))
     expanded = opened(right, setting, setting.depends(left))
     if expanded is not right:
         roles.append((left, expanded))
-    if not any(isinstance(n, Derivative) for n in walk(left)):
-        roles.append((right, left))
     return roles

@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from lmlab.prove.edits import ONE, TWO, Edit, edit, exchanges, minus, number, paths, put, shown, slips, times, turned_throughout
+from lmlab.prove.edits import ONE, TWO, Edit, edit, exchanges, minus, number, paths, put, replaced, shown, slips, times, turned_throughout
 from lmlab.prove.sizes import Shape
 from lmlab.prove.syntax import Binary, Call, Compare, Name, Negate, Node, Number, Transpose, walk
 
 
 @dataclass
 class Pool:
-    """Names in scope by shape, size names, and the derivatives of the functions in sight."""
+    """Names in scope by shape, size names, and what the functions in sight give: slopes, softmaxes, values by argument."""
 
     names: dict[str, Shape]
     sizes: list[str]
-    factors: list[tuple[Node, str]] = field(default_factory=list)
+    slopes: dict[Node, tuple[str, Node]] = field(default_factory=dict)  # f'(u) -> (name of f, how f(u) is written)
     softmaxes: list[Node] = field(default_factory=list)
+    values: dict[Node, list[Node]] = field(default_factory=dict)  # u -> every f(u) in sight
 
 
 _SLOPES: dict[str, Callable[[Node, Node], Node]] = {  # from the value v = f(u) and u itself
@@ -38,20 +39,21 @@ _SLOPES: dict[str, Callable[[Node, Node], Node]] = {  # from the value v = f(u) 
 }
 
 
-def chain_factors(formulas: list[tuple[Node, Node]]) -> tuple[list[tuple[Node, str]], list[Node]]:
-    """Derivatives of every function in the formulas, and every softmax. Pairs: a formula, and how its value is written."""
-    factors: dict[Node, str] = {}
-    softmaxes: dict[Node, None] = {}
+def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Node, Node]]) -> Pool:
+    """Everything the formulas offer for repairs. Pairs: a formula, and how its value is written."""
+    pool = Pool(names, sizes)
     for formula, written in formulas:
         for inner in walk(formula):
             if not isinstance(inner, Call):
                 continue
             value = written if inner is formula else inner
             if inner.function in _SLOPES:
-                factors.setdefault(_SLOPES[inner.function](value, inner.args[0]), inner.function)
-            if inner.function == "softmax":
-                softmaxes.setdefault(value)
-    return list(factors.items()), list(softmaxes)
+                pool.slopes.setdefault(_SLOPES[inner.function](value, inner.args[0]), (inner.function, value))
+            if inner.function == "softmax" and value not in pool.softmaxes:
+                pool.softmaxes.append(value)
+            if len(inner.args) == 1:
+                pool.values.setdefault(inner.args[0], []).append(value)
+    return pool
 
 
 def everywhere(root: Node, pool: Pool) -> Iterator[Edit]:
@@ -61,6 +63,15 @@ def everywhere(root: Node, pool: Pool) -> Iterator[Edit]:
             yield Edit(put(root, path, change.node), change.cost + 0.02 * len(path), change.parts)
     yield from exchanges(root)
     yield from turned_throughout(root)
+    yield from _renamed_throughout(root, pool)
+
+
+def _renamed_throughout(root: Node, pool: Pool) -> Iterator[Edit]:
+    """A name that stands for another of its shape at more than one place."""
+    found = [node for node in walk(root) if isinstance(node, Name)]
+    for node in dict.fromkeys(n for n in found if found.count(n) > 1):
+        for change in _other_names(node, pool):
+            yield Edit(replaced(root, node, change.node), 1.75, change.parts)
 
 
 def _at(node: Node, pool: Pool, inside: bool) -> Iterator[Edit]:
@@ -87,13 +98,19 @@ def _other_names(node: Name, pool: Pool) -> Iterator[Edit]:
 
 def _chain(node: Node, pool: Pool) -> Iterator[Edit]:
     """Forgotten, wrong and needless derivatives of inner functions."""
-    for factor, function in pool.factors:
+    for factor, (function, value) in pool.slopes.items():
         slope = f"the derivative of {function}"
         yield edit(times(node, factor), 1.3, f"a chain factor is forgotten, {slope}: * ", factor)
         yield edit(factor, 1.5, f"the chain factor is wrong, {slope} is ", factor, ", not ", node)
         rest = _without(node, factor)
         if rest is not None:
             yield edit(rest, 1.2, f"a chain factor too many, {slope}: ", factor)
+        for wrong in _mistaken(value):
+            rest = None if wrong == factor else _without(node, wrong)
+            if rest is not None:
+                yield edit(times(rest, factor), 1.45, f"the chain factor is wrong, {slope} is ", factor, ", not ", wrong)
+    for value in pool.values.get(node, ()):
+        yield edit(value, 1.6, value, " in place of ", node)
     for value in pool.softmaxes:
         inner = Call("sum", (times(node, value),), -1, True)
         whole = times(value, minus(node, inner))
@@ -107,6 +124,12 @@ def _chain(node: Node, pool: Pool) -> Iterator[Edit]:
             inner = Call("sum", (times(rest, value),), -1, True)
             whole = times(value, minus(rest, inner))
             yield edit(whole, 1.5, "a sum is missing, softmax is not elementwise: ", whole, ", not ", node)
+
+
+def _mistaken(value: Node) -> list[Node]:
+    """What people take for the derivative of a function with this value."""
+    rest, square = minus(ONE, value), Binary("**", value, TWO)
+    return [times(value, rest), minus(ONE, square), value, rest, square, Compare(">", value, number(0))]
 
 
 def _without(node: Node, factor: Node) -> Node | None:
