@@ -1,0 +1,1 @@
+"""The claims of "assignment2", in the order of the document."""
