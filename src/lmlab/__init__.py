@@ -1,3 +1,26 @@
-"""lmlab: a laboratory for language models."""
+"""lmlab: a laboratory for language models.
+
+import lmlab
+run = lmlab.train("gpt", "mytext.txt", out="runs/mine", budget="3m")
+print(lmlab.evaluate(run).bits_per_byte)
+print(lmlab.generate(run, "Once upon")[0].text)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+__all__ = ["evaluate", "generate", "load", "read", "resume", "train"]
+
+if TYPE_CHECKING:
+    from lmlab.face import evaluate, generate, load, read, resume, train
+
+
+def __getattr__(name: str) -> Any:
+    """Import the face only when it is used: it needs torch, and `import lmlab` should not."""
+    if name in __all__:
+        from lmlab import face
+
+        return getattr(face, name)
+    raise AttributeError(f"module 'lmlab' has no attribute {name!r}")

@@ -16,11 +16,12 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, kw_only=True)
 class TextFacts:
-    """What a model may know of the text when it chooses its own size."""
+    """What a model may know of the text and the machine when it chooses its own size."""
 
     train_tokens: int
     train_bytes: int
     vocab_size: int
+    flops_per_second: float = 3e11  # that training reaches here, roughly
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,9 @@ class Budget:
     def __post_init__(self) -> None:
         given = [v for v in (self.seconds, self.steps, self.tokens) if v is not None]
         if len(given) != 1 or given[0] <= 0:
-            raise ValueError("a budget is one positive number of seconds, steps or tokens, such as 3m, 500steps or 2Mtokens")
+            raise ValueError(
+                "a budget is one positive number of seconds, steps or tokens, such as 3m, 500steps or 2Mtokens"
+            )
 
     @classmethod
     def parse(cls, text: str) -> Budget:

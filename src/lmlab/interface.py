@@ -33,7 +33,9 @@ class State(ABC):
     def spend(self) -> None:
         """Mark the state as used. Models call this first in `advance`; a second use is a programming mistake."""
         if self._spent:
-            raise RuntimeError("this State was advanced already; copy it with state.select(rows) before advancing twice")
+            raise RuntimeError(
+                "this State was advanced already; copy it with state.select(rows) before advancing twice"
+            )
         self._spent = True
 
     @abstractmethod
@@ -134,6 +136,18 @@ class NeuralModel(nn.Module, LanguageModel):
     """
 
     carries_state: ClassVar[bool] = False  # True: trained by truncated back-propagation with `loss_carried`
+    default_learning_rate: ClassVar[float] = 0.002  # of AdamW at the top of the schedule
+
+    compute_dtype: torch.dtype = torch.float32  # precision of matrix products in training; scoring is always float32
+
+    @property
+    def batch_shape(self) -> tuple[int, int]:
+        """(rows, tokens per row) of a training batch that suits this model."""
+        return 32, 128
+
+    def hidden_matrices(self) -> dict[str, int]:
+        """Parameters that map hidden vectors to hidden vectors, and how many matrices each packs; Muon steps these."""
+        return {}
 
     @classmethod
     @abstractmethod

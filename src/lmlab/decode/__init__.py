@@ -1,1 +1,1 @@
-
+"""Decoding: text from any model, on `begin` and `advance` alone."""

@@ -1,1 +1,1 @@
-
+"""Doors to other people's tools."""

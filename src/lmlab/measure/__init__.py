@@ -1,1 +1,1 @@
-
+"""Honest measurement: bits per byte with interval and certificate."""

@@ -1,1 +1,1 @@
-
+"""The models, one file each; `registry` names them."""

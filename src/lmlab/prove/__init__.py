@@ -1,1 +1,1 @@
-
+"""The derivation language, its checker, and the ledger of claims."""

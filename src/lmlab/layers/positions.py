@@ -1,0 +1,34 @@
+"""How a Transformer knows where a token stands: sinusoidal, learned or rotary positions."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def sinusoidal_table(length: int, width: int) -> Tensor:
+    """The fixed encoding of lab11 problem 7 and bishop12 12.10, length × width, float32.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same): i counts pairs, not dimensions (lab11 calls it
+    "the dimension index"). For a fixed offset k, PE(pos + k) is a rotation of PE(pos) that depends on k alone.
+    """
+    angles = _angles(length, width)
+    table = torch.zeros(length, width)
+    table[:, 0::2] = angles.sin()
+    table[:, 1::2] = angles.cos()[:, : width // 2]
+    return table
+
+
+def rotary_tables(length: int, head_width: int) -> tuple[Tensor, Tensor]:
+    """(cos, sin), each length × head_width/2: rotating queries and keys by these makes scores depend on distance alone."""
+    if head_width % 2:
+        raise ValueError(f"rotary positions need an even width per head; got {head_width}: change width or heads")
+    angles = _angles(length, head_width)
+    return angles.cos(), angles.sin()
+
+
+def _angles(length: int, width: int) -> Tensor:
+    """Position times frequency, length × ceil(width/2); float64 inside, so that far positions keep their phase."""
+    pair = torch.arange((width + 1) // 2, dtype=torch.float64)
+    frequency = 10000.0 ** (-2 * pair / width)
+    return torch.outer(torch.arange(length, dtype=torch.float64), frequency).float()

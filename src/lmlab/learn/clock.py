@@ -1,0 +1,60 @@
+"""How far a training run has come, in seconds, steps or tokens, and the learning rate that belongs there."""
+
+from __future__ import annotations
+
+import time
+
+from lmlab.config import Budget
+
+WARMUP = 0.02  # share of the budget over which the learning rate rises
+
+
+class Clock:
+    """Counts steps, tokens and seconds of a run (across resumes) and compares them with the budget.
+
+    The schedule ends where the budget ends: `fraction` goes from 0 to 1 and the learning rate is back at zero at 1.
+    With a budget in seconds it depends on the machine; with one in steps or tokens it is the same everywhere.
+    """
+
+    def __init__(self, budget: Budget, steps: int = 0, tokens: int = 0, seconds: float = 0.0) -> None:
+        self.budget, self.steps, self.tokens = budget, steps, tokens
+        self._before, self._started = seconds, time.perf_counter()
+        self.reserve_s = 0.0  # what the last validation will take: a budget in seconds must leave room for it
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far, those before a resume included."""
+        return self._before + time.perf_counter() - self._started
+
+    @property
+    def fraction(self) -> float:
+        """Share of the budget that is used, 0 to 1 (or a little beyond)."""
+        if self.budget.steps is not None:
+            return self.steps / self.budget.steps
+        if self.budget.tokens is not None:
+            return self.tokens / self.budget.tokens
+        assert self.budget.seconds is not None
+        return self.seconds / max(self.budget.seconds - self.reserve_s, 1e-9)
+
+    @property
+    def next_fraction(self) -> float:
+        """Where the coming step will end, if it takes as long as those before it: the last step should fit in."""
+        return self.fraction * (self.steps + 1) / self.steps if self.steps else self.fraction
+
+    def tick(self, tokens: int) -> None:
+        """One more step, of so many tokens."""
+        self.steps += 1
+        self.tokens += tokens
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds still to go, estimated from the pace so far."""
+        used = self.fraction
+        return self.seconds * (1 - used) / used if used > 0 else float("nan")
+
+
+def learning_rate_factor(fraction: float) -> float:
+    """Linear up over the warm-up, then linear down to zero at the end of the budget."""
+    if fraction < WARMUP:
+        return max(fraction, 1e-3) / WARMUP
+    return max(0.0, (1 - fraction) / (1 - WARMUP))

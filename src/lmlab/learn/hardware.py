@@ -1,0 +1,64 @@
+"""Where to compute and in which precision: chosen once, in one place."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """A device, the precision of matrix products in training, and a rough speed to plan with."""
+
+    device: torch.device
+    dtype: torch.dtype
+    training_flops: float  # per second, in training steps of small models: a planning figure, not a promise
+
+    def __str__(self) -> str:
+        return f"{self.device.type}, {str(self.dtype).removeprefix('torch.')}"
+
+
+def choose(device: str = "auto", precision: str = "auto") -> Hardware:
+    """A GPU if there is one, else the CPU; bf16 where the processor has units for it (CUDA, or AMX on a CPU)."""
+    if device not in ("auto", "cpu", "cuda", "mps"):
+        raise ValueError(f"device is auto, cpu, cuda or mps; got {device!r}")
+    if precision not in ("auto", "bf16", "float32"):
+        raise ValueError(f"precision is auto, bf16 or float32; got {precision!r}")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("this torch sees no CUDA device; use --device cpu")
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise ValueError("this torch sees no MPS device; use --device cpu")
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    fast_bf16 = (device == "cuda" and torch.cuda.is_bf16_supported()) or (device == "cpu" and cpu_has_amx())
+    bf16 = precision == "bf16" or (precision == "auto" and fast_bf16)
+    speed = 2e13 if device == "cuda" else torch.get_num_threads() * (1.5e11 if bf16 and fast_bf16 else 0.7e11)
+    return Hardware(device=torch.device(device), dtype=torch.bfloat16 if bf16 else torch.float32, training_flops=speed)
+
+
+def cpu_has_amx() -> bool:
+    """Whether this CPU multiplies bf16 matrices in hardware (several times the speed of float32)."""
+    info = Path("/proc/cpuinfo")
+    return sys.platform == "linux" and info.exists() and "amx_bf16" in info.read_text()
+
+
+def keep_memory() -> None:
+    """Ask the C library not to hand freed memory back to the system between steps.
+
+    Every step frees and takes the same large buffers; by default glibc unmaps them each time and the kernel zeroes fresh
+    pages, which costs a training step on a CPU a tenth of its time. Elsewhere than on glibc this does nothing.
+    """
+    if sys.platform != "linux" or os.environ.get("LD_PRELOAD"):
+        return
+    try:
+        libc = ctypes.CDLL("libc.so.6")
+        trim_threshold, mmap_threshold = -1, -3
+        libc.mallopt(mmap_threshold, 1 << 30)
+        libc.mallopt(trim_threshold, (1 << 31) - 1)
+    except (OSError, AttributeError):  # another C library: its own habits then
+        return

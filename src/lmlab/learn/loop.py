@@ -1,0 +1,322 @@
+"""The training loop: one for all models that learn by gradients.
+
+Every step is a function of the weights, the optimizer's state, the seed and the step's number: batches and dropout are
+drawn from (seed, step). So a checkpoint holds no generator state, and a run that is killed and resumed ends with the same
+bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from lmlab.config import Budget
+from lmlab.interface import NeuralModel
+from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
+from lmlab.learn.clock import Clock, learning_rate_factor
+from lmlab.learn.hardware import Hardware, keep_memory
+from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.text.batches import draw_stretches, draw_windows, even_windows
+from lmlab.text.stream import TokenStream
+
+CARRIED_CHUNKS = (
+    16  # of truncated back-propagation, after which a carried state starts afresh (and may be checkpointed)
+)
+VALIDATION_TOKENS = 16_384
+CHECKPOINT_EVERY_S = 20.0
+DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
+
+Status = Literal["finished", "stopped early", "interrupted", "diverged"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How to train; None is filled in by what suits the model."""
+
+    budget: Budget
+    seed: int = 0
+    learning_rate: float | None = None  # of AdamW
+    matrix_learning_rate: float = 0.02  # of Muon, for models with hidden matrices
+    weight_decay: float = 0.1
+    rows: int | None = None  # sequences per step
+    length: int | None = None  # tokens per sequence
+    validations: int = 20  # over the whole budget
+    patience: int = 6  # validations without a new best before the run stops early
+
+
+class Watch(Protocol):
+    """Who looks on: a progress line, a live table, or nobody."""
+
+    def update(self, clock: Clock, train_nats: float, valid_nats: float | None) -> None:
+        """Called about once a second with nats per token, averaged since the last validation."""
+
+    def say(self, line: str) -> None:
+        """Something the user should read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended. The model then holds its best weights by validation (its last ones if there is no validation)."""
+
+    status: Status
+    message: str
+    progress: Progress
+
+
+class Trainer:
+    """Trains one model on one token stream, in a folder where it keeps its checkpoint and metrics."""
+
+    def __init__(
+        self,
+        model: NeuralModel,
+        train: TokenStream,
+        valid: TokenStream | None,
+        config: TrainConfig,
+        hardware: Hardware,
+        folder: Path,
+        watch: Watch,
+    ) -> None:
+        self.model, self.train, self.config, self.watch = model.to(hardware.device), train, config, watch
+        self.model.compute_dtype = hardware.dtype
+        self.device = hardware.device
+        rows, length = model.batch_shape
+        self.rows, self.length = config.rows or rows, min(config.length or length, train.tokens)
+        self.chunks = min(CARRIED_CHUNKS, max(1, train.tokens // self.length)) if model.carries_state else 1
+        self.optimizer = Optimizer(
+            dict(model.named_parameters()),
+            OptimizerConfig(
+                learning_rate=config.learning_rate or model.default_learning_rate,
+                matrix_learning_rate=config.matrix_learning_rate,
+                weight_decay=config.weight_decay,
+            ),
+            model.hidden_matrices(),
+        )
+        self.validation = None
+        if valid is not None and valid.tokens:
+            length = min(self.length, valid.tokens)
+            self.validation = even_windows(valid, VALIDATION_TOKENS // length, length)
+        self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
+        self.clock = Clock(config.budget)
+        self.best: dict[str, Tensor] = {}
+        self.progress = Progress()
+        self.nats, self.count = torch.zeros((), device=self.device), 0
+        self.validation_s = 0.0
+
+    def run(self) -> Outcome:
+        """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts."""
+        keep_memory()
+        if self.checkpoint_path.exists():
+            self._restore()
+        else:
+            self.metrics_path.write_text("")
+            self._keep_best(None)
+        with interruptible() as interrupted:
+            status, message = self._steps(interrupted)
+        if status == "interrupted":
+            self._save()
+            return Outcome(status=status, message=message, progress=self._progress_now())
+        outcome = Outcome(status=status, message=message, progress=self._progress_now())
+        with torch.no_grad():
+            for name, p in self.model.named_parameters():
+                p.copy_(self.best[name])
+        self.model.eval()
+        return outcome
+
+    def _steps(self, interrupted: Callable[[], bool]) -> tuple[Status, str]:
+        saved_at = shown_at = self.clock.seconds
+        while self.clock.next_fraction <= 1 + 1e-9 and self.clock.fraction < 1:
+            before = self.clock.fraction
+            self._group()
+            now = self.clock.seconds
+            if now - shown_at > 0.5 or self.clock.fraction >= 1:
+                shown_at = now
+                if trouble := self._trouble():
+                    return "diverged", trouble
+                self.watch.update(self.clock, float(self.nats) / max(1, self.count), self.progress.best_nats)
+            if self._validation_is_due(before):
+                if trouble := self._trouble():
+                    return "diverged", trouble
+                self._validate()
+                if self.progress.worse >= self.config.patience:
+                    return "stopped early", (
+                        f"validation has not improved since step {self.progress.best_step}; the weights of that step are kept"
+                    )
+            if interrupted():
+                return "interrupted", "interrupted; everything up to this step is saved"
+            if now - saved_at > CHECKPOINT_EVERY_S:
+                self._save()
+                saved_at = self.clock.seconds
+        if trouble := self._trouble():
+            return "diverged", trouble
+        if self.count:  # steps since the last validation
+            self._validate()
+        if self.validation is None:
+            self._keep_best(None)
+        return "finished", "the budget is used"
+
+    def _validation_is_due(self, before: float) -> bool:
+        """At every 1/validations of the budget; but in a budget of seconds never for more than a tenth of the time."""
+        if not _crossed(before, self.clock.fraction, self.config.validations):
+            return False
+        if self.config.budget.seconds is None or self.clock.fraction >= 1:
+            return True
+        return self.validation_s + self.clock.reserve_s <= 0.1 * self.clock.seconds
+
+    def _group(self) -> None:
+        """One step; for models that carry a state, the steps from one fresh start to the next."""
+        first = self.clock.steps
+        if not self.model.carries_state:
+            tokens_BT, mask_BT = draw_windows(self.train, self.rows, self.length, self.config.seed, first)
+            mask_BT = None if mask_BT is None else mask_BT.to(self.device)
+            self._step(lambda: self.model.loss(tokens_BT.to(self.device), mask_BT))
+            return
+        tokens_BT = draw_stretches(self.train, self.rows, self.length * self.chunks, self.config.seed, first)
+        carry: Any = None
+        for chunk_BT in tokens_BT.to(self.device).split(self.length, dim=1):
+            if self.clock.fraction >= 1:
+                return
+
+            def carried(chunk_BT: Tensor = chunk_BT) -> tuple[Tensor, int]:
+                nonlocal carry
+                nats, count, carry = self.model.loss_carried(chunk_BT, carry)
+                return nats, count
+
+            self._step(carried)
+
+    def _step(self, loss: Callable[[], tuple[Tensor, int]]) -> None:
+        """Forward, backward, update."""
+        torch.manual_seed(self.config.seed * 1_000_003 + self.clock.steps)  # for dropout
+        self.model.train()
+        nats, count = loss()
+        (nats / count).backward()
+        self.norm = self.optimizer.step(learning_rate_factor(self.clock.fraction))
+        for p in self.optimizer.parameters.values():
+            p.grad = None
+        self.nats += nats.detach()
+        self.count += count
+        self.clock.tick(count)
+
+    def _trouble(self) -> str:
+        """What is wrong with the loss, or nothing."""
+        nats = float(self.nats) / max(1, self.count)
+        limit = math.log(self.model.vocab_size) + DIVERGED_NATS
+        if self.count and (not math.isfinite(nats) or nats > limit):
+            return (
+                f"the loss went to {nats:.3g} nats per token at step {self.clock.steps}; the best weights before that are"
+                f" kept (try a learning rate below {self.optimizer.config.learning_rate:g})"
+            )
+        return ""
+
+    @torch.no_grad()
+    def _validate(self) -> None:
+        """Look at the validation windows, keep the weights if they are the best yet, and write a line of metrics."""
+        valid_nats, started = None, self.clock.seconds
+        if self.validation is not None:
+            self.model.eval()
+            tokens_BT, mask_BT = self.validation
+            total, count = 0.0, 0
+            for rows in range(0, len(tokens_BT), self.rows):
+                part = slice(rows, rows + self.rows)
+                mask = None if mask_BT is None else mask_BT[part].to(self.device)
+                nats, n = self.model.loss(tokens_BT[part].to(self.device), mask)
+                total, count = total + float(nats), count + n
+            valid_nats = total / count
+            if self.config.budget.seconds is not None:
+                self.clock.reserve_s = self.clock.seconds - started
+                self.validation_s += self.clock.reserve_s
+        self._write_metrics(valid_nats)
+        if valid_nats is None:
+            return
+        if self.progress.best_nats is None or valid_nats < self.progress.best_nats:
+            self._keep_best(valid_nats)
+        else:
+            self.progress = self._progress_now(worse=self.progress.worse + 1)
+
+    def _write_metrics(self, valid_nats: float | None) -> None:
+        line = {
+            "step": self.clock.steps,
+            "tokens": self.clock.tokens,
+            "seconds": round(self.clock.seconds, 3),
+            "train_nats_per_token": float(self.nats) / max(1, self.count),
+            "valid_nats_per_token": valid_nats,
+            "learning_rate_factor": learning_rate_factor(self.clock.fraction),
+            "gradient_norm": float(self.norm),
+        }
+        with open(self.metrics_path, "a") as file:
+            file.write(json.dumps(line) + "\n")
+        self.nats, self.count = torch.zeros((), device=self.device), 0
+        self.progress = self._progress_now(metrics=self.progress.metrics + 1)
+
+    def _keep_best(self, valid_nats: float | None) -> None:
+        with torch.no_grad():
+            self.best = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+        self.progress = self._progress_now(best_nats=valid_nats, best_step=self.clock.steps, worse=0)
+
+    def _progress_now(self, **changes: Any) -> Progress:
+        fields = {
+            "best_nats": self.progress.best_nats,
+            "best_step": self.progress.best_step,
+            "worse": self.progress.worse,
+            "metrics": self.progress.metrics,
+        } | changes
+        return Progress(steps=self.clock.steps, tokens=self.clock.tokens, seconds=self.clock.seconds, **fields)
+
+    def _save(self) -> None:
+        """Write the checkpoint. The losses since the last metrics line go along, so that the next line is exact too."""
+        self.progress = self._progress_now()
+        running = {"nats": self.nats, "count": torch.tensor(self.count)}
+        groups = {"best": self.best, "optimizer": self.optimizer.tensors(), "running": running}
+        save_checkpoint(self.checkpoint_path, self.progress, {"weights": dict(self.model.named_parameters()), **groups})
+
+    def _restore(self) -> None:
+        """Go on from the checkpoint; lines of metrics written after it are written again."""
+        self.progress, groups = load_checkpoint(self.checkpoint_path)
+        try:
+            with torch.no_grad():
+                for name, p in self.model.named_parameters():
+                    p.copy_(groups["weights"][name])
+            self.best = {name: groups["best"][name].to(self.device) for name, _ in self.model.named_parameters()}
+            self.optimizer.load(groups["optimizer"], self.progress.steps)
+            self.nats, self.count = groups["running"]["nats"].to(self.device), int(groups["running"]["count"])
+        except (KeyError, RuntimeError) as error:
+            raise ValueError(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
+        lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
+        self.metrics_path.write_text("".join(lines[: self.progress.metrics]))
+        p = self.progress
+        self.clock = Clock(self.config.budget, steps=p.steps, tokens=p.tokens, seconds=p.seconds)
+
+
+def _crossed(before: float, after: float, marks: int) -> bool:
+    """Whether a multiple of 1/marks lies between two fractions."""
+    return math.floor(after * marks + 1e-9) > math.floor(before * marks + 1e-9)
+
+
+@contextmanager
+def interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C (or a polite kill) into a question that can be asked between steps; a second one is final."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def ask(signum: int, frame: Any) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)

@@ -1,0 +1,168 @@
+"""A run on disk: RUN/ config.json, model.safetensors, tokenizer.json, metrics.jsonl, state/, README.md.
+
+Every file is written under another name, flushed and renamed, so that a kill at any moment leaves the last good one.
+config.json is written last and holds the hash of the weights: a run is either whole or recognisably not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmlab import __version__
+from lmlab.config import make
+from lmlab.text.files import write_atomically
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+    from lmlab.text.corpus import Corpus
+    from lmlab.text.tokenizers import Tokenizer
+
+FORMAT = 1
+
+
+class Run:
+    """One trained (or half-trained) model and all that is known of how it came to be."""
+
+    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
+        self.folder, self.config = folder, config
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, {self.config['model']['name']}, {self.status})"
+
+    @property
+    def status(self) -> str:
+        """ "finished", "stopped early", "diverged" or, before its end, "unfinished"."""
+        return str(self.config["status"])
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer the model was trained with."""
+        from lmlab.text.tokenizers import Tokenizer
+
+        return Tokenizer.load(self.folder)
+
+    @cached_property
+    def model(self) -> LanguageModel:
+        """The model, its weights checked against their recorded hash."""
+        from safetensors import SafetensorError
+        from safetensors.torch import load
+
+        from lmlab.models.registry import model_class
+
+        if self.status == "unfinished":
+            raise ValueError(
+                f"{self.folder} was not trained to the end; finish it with: lmlab train --resume --out {self.folder}"
+            )
+        try:
+            content = (self.folder / "model.safetensors").read_bytes()
+        except FileNotFoundError:
+            raise ValueError(f"{self.folder} has no model.safetensors; the run is damaged: train again") from None
+        if hashlib.sha256(content).hexdigest() != self.config["model"]["sha256"]:
+            raise ValueError(f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again")
+        cls = model_class(self.config["model"]["name"])
+        settings = make(cls.Config, self.config["model"]["config"], cls.name)
+        try:
+            return cls.from_tensors(settings, self.tokenizer, load(content))
+        except (SafetensorError, KeyError, RuntimeError) as error:
+            raise ValueError(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The corpus it was trained on, read again and checked against its hashes."""
+        from lmlab.text.corpus import Corpus
+
+        return Corpus.from_spec(self.config["corpus"])
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl."""
+        path = self.folder / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def write_config(self) -> None:
+        """Write config.json."""
+        write_atomically(self.folder / "config.json", (json.dumps(self.config, indent=2) + "\n").encode())
+
+    def finish(self, model: LanguageModel, status: str, facts: dict[str, Any]) -> None:
+        """Write the weights, then the config that vouches for them, then drop what was only needed to resume."""
+        from safetensors.torch import save
+
+        content = save({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()})
+        write_atomically(self.folder / "model.safetensors", content)
+        self.config["model"]["sha256"] = hashlib.sha256(content).hexdigest()
+        self.config["model"]["parameters"] = model.parameters_count
+        self.config["status"] = status
+        self.config["training"] = self.config.get("training", {}) | facts
+        write_atomically(self.folder / "README.md", self._readme().encode())
+        self.write_config()
+        (self.folder / "state" / "checkpoint.safetensors").unlink(missing_ok=True)
+        self.__dict__["model"] = model
+
+    def _readme(self) -> str:
+        model, corpus = self.config["model"], self.config["corpus"]
+        settings = "\n".join(f"- {key}: {value}" for key, value in model["config"].items())
+        return (
+            f"# {model['name']} on {corpus['name']}\n\n"
+            f"Trained by lmlab {self.config['lmlab']} with the `{self.config['tokenizer']}` tokenizer;"
+            f" {model['parameters']:,} parameters; {self.status}.\n\n"
+            f'    lmlab eval {self.folder.name}\n    lmlab generate {self.folder.name} --prompt "…"\n\n'
+            f"Settings\n\n{settings}\n"
+        )
+
+
+def create_run(
+    folder: Path, *, model: str, config: Any, tokenizer: Tokenizer, corpus: Corpus, training: dict[str, Any]
+) -> Run:
+    """A new, unfinished run in an empty or new folder."""
+    refuse_if_taken(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(folder)
+    run = Run(
+        folder,
+        {
+            "format": FORMAT,
+            "lmlab": __version__,
+            "status": "unfinished",
+            "model": {"name": model, "config": dataclasses.asdict(config)},
+            "tokenizer": tokenizer.spec,
+            "corpus": corpus.spec(),
+            "training": training,
+        },
+    )
+    run.write_config()
+    return run
+
+
+def refuse_if_taken(folder: Path) -> None:
+    """ValueError unless `folder` is new or empty: a run never overwrites anything."""
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file; name a new folder for the run")
+    # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
+    beginnings = {"tokenizer.json", "spelling.json"}
+    if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
+        raise ValueError(
+            f"{folder} is not empty; name a new folder for the run, or go on with: lmlab train --resume --out {folder}"
+        )
+
+
+def load_run(folder: Path | str) -> Run:
+    """Open a run; ValueError, in one line, when it is missing or damaged."""
+    folder = Path(folder)
+    path = folder / "config.json"
+    if not folder.is_dir():
+        raise ValueError(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {folder}")
+    try:
+        config = json.loads(path.read_text())
+        known = config["format"] == FORMAT and {"model", "tokenizer", "corpus", "status"} <= set(config)
+    except FileNotFoundError:
+        raise ValueError(f"{folder} is not a run: it has no config.json") from None
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+        raise ValueError(f"{path} is damaged; train again into a new folder") from None
+    if not known:
+        raise ValueError(f"{path} was written by another version of lmlab, or is damaged; train again")
+    return Run(folder, config)

@@ -1,0 +1,100 @@
+"""The bag of words (bishop12 12.11): tokens are drawn independently from one shared table.
+
+    p(x_1 .. x_N) = Π p(x_n)                                     bishop12 12.28
+    maximum likelihood   p(w) = c(w) / N                         bishop12 12.11 ("ml")
+    add-k                p(w) = (c(w) + k) / (N + k V)           the same after k imagined sightings of every token
+
+Maximum likelihood gives a token it never saw probability zero: such a token costs infinitely many nats, and the score
+says so (inf, never NaN). Add-k, the default, is finite on any text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmlab.interface import CountModel, HistoryState, State
+
+if TYPE_CHECKING:
+    from lmlab.text.stream import TokenStream
+    from lmlab.text.tokenizers import Tokenizer
+
+CHUNK = 1 << 22  # tokens counted at once: bincount widens its input to 64 bits, which a large memory map cannot afford
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagConfig:
+    """Settings of the bag of words."""
+
+    smoothing: Literal["add-k", "ml"] = "add-k"
+    k: float = 0.5  # sightings imagined of every token (add-k only); 0.5 is the Jeffreys prior
+
+    def __post_init__(self) -> None:
+        if self.smoothing not in ("add-k", "ml"):
+            raise ValueError(f"bag smoothing is add-k or ml; got {self.smoothing!r}")
+        if not (0 < self.k < float("inf")):
+            raise ValueError(f"bag k is a positive number such as 0.5 (for k = 0 set smoothing=ml); got {self.k}")
+
+
+class Bag(CountModel):
+    """p(token) = its share of the training text, whatever came before it."""
+
+    name: ClassVar[str] = "bag"
+    Config: ClassVar[type] = BagConfig
+
+    def __init__(self, config: BagConfig, tokenizer: Tokenizer, logp_V: Tensor) -> None:
+        self.config = config
+        self.tokenizer = tokenizer
+        self.vocab_size = tokenizer.vocab_size
+        self.context: int | None = 0
+        self.logp_V = logp_V
+
+    @classmethod
+    def fit(cls, config: BagConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
+        """Count the training tokens."""
+        counts_V = np.zeros(tokenizer.vocab_size)
+        for start in range(0, len(train.ids), CHUNK):
+            counts_V += np.bincount(train.ids[start : start + CHUNK], minlength=tokenizer.vocab_size)
+        if config.smoothing == "add-k":
+            counts_V += config.k
+        elif not len(train.ids):
+            raise ValueError("the maximum-likelihood bag needs at least one training token; use smoothing=add-k")
+        with np.errstate(divide="ignore"):  # log 0 = -inf is what maximum likelihood says of an unseen token
+            logp_V = np.log(counts_V) - np.log(counts_V.sum())
+        return cls(config, tokenizer, torch.from_numpy(logp_V.astype(np.float32)))
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        """-log p of each token on its own; inf where maximum likelihood never saw it."""
+        return -self.logp_V[tokens_BT]
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        """The table, and a state that remembers nothing."""
+        return self.logp_V.repeat(rows, 1), HistoryState.empty(rows, 0, self.vocab_size)
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        """The table again: history changes nothing."""
+        assert isinstance(state, HistoryState)
+        return self.logp_V.repeat(len(tokens_BT), 1), state.push(tokens_BT)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The log-probability of every token."""
+        return {"logp": self.logp_V}
+
+    @classmethod
+    def from_tensors(cls, config: BagConfig, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
+        """The model with this table."""
+        return cls(config, tokenizer, tensors["logp"])
+
+    @property
+    def notes(self) -> list[str]:
+        """Says how many tokens maximum likelihood holds impossible."""
+        impossible = int(torch.isinf(self.logp_V).sum())
+        if not impossible:
+            return []
+        return [
+            f"maximum likelihood: {impossible} of {self.vocab_size} tokens were never seen and cost infinitely many nats"
+        ]

@@ -1,0 +1,207 @@
+"""`gpt`: a decoder-only Transformer (bishop12; lab11 problems 5 to 7).
+
+    x⁰_t = E[token_{t-1}] (+ position),   x^l = Block(x^{l-1}),   p(token_t) = softmax(U norm(x^L)_t)
+
+Windows. The model reads at most `context` inputs, of which the first is its begin symbol ("nothing is known of what came
+before"). After `context` predictions it starts a new window with the last `context - stride` tokens. Scoring a text at
+once, in chunks or token by token follows this one rule, so the numbers agree; a smaller stride gives every token more
+history and costs more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lmlab.interface import NeuralModel, State
+from lmlab.layers.attention import Rotation
+from lmlab.layers.blocks import Activation, Block, Cache
+from lmlab.layers.heads import cross_entropy_nats, log_probabilities
+from lmlab.layers.positions import rotary_tables, sinusoidal_table
+
+if TYPE_CHECKING:
+    from lmlab.config import Budget, TextFacts
+    from lmlab.text.tokenizers import Tokenizer
+
+SCORE_CHUNK = 1 << 15  # inputs scored at once: bounds memory, large enough that matrix products run at full speed
+
+
+@dataclass(frozen=True, kw_only=True)
+class GPTConfig:
+    """Settings of `gpt`; None is filled in by what suits the text and the budget."""
+
+    layers: int | None = None
+    width: int | None = None
+    heads: int | None = None
+    context: int | None = None  # inputs per window
+    stride: int | None = None  # predictions per window after the first; None: half the context
+    positions: Literal["rotary", "learned", "sinusoidal"] = "rotary"
+    activation: Activation = "relu2"
+    tie: bool | None = None  # one matrix for embedding and output
+    dropout: float | None = None
+
+
+class GPTState(State):
+    """Caches of every block, and the tokens of the current window (to start the next one)."""
+
+    def __init__(self, caches: list[Cache], window_BT: Tensor, filled: int) -> None:
+        super().__init__()
+        self.caches, self.window_BT, self.filled = caches, window_BT, filled
+
+    def select(self, rows_B: Tensor) -> GPTState:
+        """Copy, repeat or reorder rows."""
+        return GPTState([cache.select(rows_B) for cache in self.caches], self.window_BT[rows_B], self.filled)
+
+
+class GPT(NeuralModel):
+    """A decoder Transformer with pre-norm blocks."""
+
+    name = "gpt"
+    Config = GPTConfig
+    default_learning_rate: ClassVar[float] = 0.003
+
+    def __init__(self, config: GPTConfig, tokenizer: Tokenizer) -> None:
+        super().__init__()
+        self.config, self.tokenizer, self.vocab_size = config, tokenizer, tokenizer.vocab_size
+        layers, width, heads, context = config.layers, config.width, config.heads, config.context
+        assert layers and width and heads and context and config.stride and config.dropout is not None, "resolve first"
+        if width % heads:
+            raise ValueError(f"width {width} is not a multiple of heads {heads}; choose heads that divide it")
+        if not 1 <= config.stride <= context:
+            raise ValueError(f"stride {config.stride} must be between 1 and the context, {context}")
+        self.context, self.stride, self.width, self.begin_id = context, config.stride, width, self.vocab_size
+        self.embedding = nn.Parameter(torch.randn(self.vocab_size + 1, width) * (width**-0.5 if config.tie else 1.0))
+        self.blocks = nn.ModuleList(
+            Block(width, heads, layers, config.activation, config.dropout) for _ in range(layers)
+        )
+        self.norm = nn.Parameter(torch.ones(width))
+        if not config.tie:
+            self.output = nn.Parameter(torch.zeros(self.vocab_size, width))
+        self.rotation: Rotation | None = None
+        if config.positions == "rotary":
+            self.rotation = rotary_tables(context, width // heads)
+        elif config.positions == "learned":
+            self.position = nn.Parameter(torch.randn(context, width) * 0.02)
+        else:
+            self.register_buffer("position", sinusoidal_table(context, width), persistent=False)
+
+    @classmethod
+    def resolve(cls, config: GPTConfig, facts: TextFacts, budget: Budget) -> GPTConfig:
+        """Fill in what is None."""
+        context = config.context or 256
+        return replace(
+            config,
+            layers=config.layers or 4,
+            width=config.width or 256,
+            heads=config.heads or 4,
+            context=context,
+            stride=config.stride or max(1, context // 2),
+            tie=config.tie if config.tie is not None else facts.vocab_size > 1024,
+            dropout=config.dropout if config.dropout is not None else 0.0,
+        )
+
+    @property
+    def batch_shape(self) -> tuple[int, int]:
+        """About two thousand tokens a step: on two cores, smaller batches starve the matrix units, larger ones learn less."""
+        return max(4, 2048 // self.context), self.context
+
+    def hidden_matrices(self) -> dict[str, int]:
+        """The four matrices of each block; queries, keys and values are three in one."""
+        names = {"qkv": 3, "out": 1, "up": 1, "down": 1}
+        return {f"blocks.{i}.{name}": parts for i in range(len(self.blocks)) for name, parts in names.items()}
+
+    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
+        """(total nats, count) of windows that each start afresh; T is at most the context."""
+        assert tokens_BT.shape[1] <= self.context, "a training window is at most the context"
+        dtype = self.compute_dtype
+        hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype)
+        hidden_ND, targets_N = hidden_BTD.flatten(0, 1), tokens_BT.reshape(-1)
+        if mask_BT is not None:
+            keep_N = mask_BT.reshape(-1)
+            hidden_ND, targets_N = hidden_ND[keep_N], targets_N[keep_N]
+        nats_N = cross_entropy_nats(hidden_ND.to(dtype), self._output_weight(), None, targets_N)
+        return nats_N.sum(), targets_N.numel()
+
+    @torch.no_grad()
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        """Nats of each token under the window rule, B×T."""
+        rows, length = tokens_BT.shape
+        nats_BT = torch.empty(rows, length, device=tokens_BT.device)
+        kept = self.context - self.stride
+        reach_C = torch.arange(min(self.context, length), device=tokens_BT.device)
+        starts = range(0, max(length - kept, 1), self.stride)
+        per_call = max(1, SCORE_CHUNK // max(1, rows * len(reach_C)))
+        for group in (starts[i : i + per_call] for i in range(0, len(starts), per_call)):
+            index_WC = torch.tensor(group, device=tokens_BT.device)[:, None] + reach_C
+            # The last window may reach beyond the text; what stands there is not counted and cannot be seen from before.
+            windows_BWC = tokens_BT[:, index_WC.clamp(max=length - 1)]
+            nats_BWC = self._window_nats(windows_BWC.flatten(0, 1)).view(windows_BWC.shape)
+            for w, start in enumerate(group):
+                first = kept if start else 0
+                end = min(start + self.context, length)
+                nats_BT[:, start + first : end] = nats_BWC[:, w, first : end - start]
+        return nats_BT
+
+    def begin(self, rows: int) -> tuple[Tensor, GPTState]:
+        """Distribution of the first token of a text."""
+        assert isinstance(self.config.heads, int)
+        shape = (rows, self.config.heads, self.context, self.width // self.config.heads)
+        device = self.embedding.device
+        caches = [Cache(torch.zeros(shape, device=device), torch.zeros(shape, device=device)) for _ in self.blocks]
+        return self._read(GPTState(caches, torch.empty(rows, 0, dtype=torch.long, device=device), 0))
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, GPTState]:
+        """Distribution after these tokens. Windows that are over before the last token are never computed."""
+        assert isinstance(state, GPTState)
+        state.spend()
+        window_BT, filled = torch.cat([state.window_BT, tokens_BT], dim=1), state.filled
+        while window_BT.shape[1] >= self.context:
+            window_BT, filled = window_BT[:, self.stride :], 0
+        return self._read(GPTState(state.caches, window_BT, filled))
+
+    @torch.no_grad()
+    def _read(self, state: GPTState) -> tuple[Tensor, GPTState]:
+        """Feed the inputs of the window that are not in the caches yet; distribution after the last of them."""
+        if state.filled:
+            inputs_BT = state.window_BT[:, state.filled - 1 :]
+        else:
+            inputs_BT = F.pad(state.window_BT, (1, 0), value=self.begin_id)
+        x_BTD, rotation = self._embed(inputs_BT, state.filled)
+        for block, cache in zip(self.blocks, state.caches, strict=True):
+            x_BTD = block.step(x_BTD, rotation, cache, state.filled)
+        last_BD = F.layer_norm(x_BTD[:, -1], (self.width,), self.norm)
+        logp_BV = log_probabilities(last_BD, self._output_weight(), None)
+        return logp_BV, GPTState(state.caches, state.window_BT, state.filled + inputs_BT.shape[1])
+
+    def _window_nats(self, tokens_BT: Tensor) -> Tensor:
+        """Nats of every token of windows that start afresh, float32."""
+        hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), torch.float32)
+        nats_N = cross_entropy_nats(hidden_BTD.flatten(0, 1), self._output_weight(), None, tokens_BT.reshape(-1))
+        return nats_N.view(tokens_BT.shape)
+
+    def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype) -> Tensor:
+        """The normed output of the last block, B×T×D."""
+        x_BTD, rotation = self._embed(inputs_BT, 0)
+        for block in self.blocks:
+            x_BTD = block(x_BTD, rotation, dtype)
+        return F.layer_norm(x_BTD, (self.width,), self.norm)
+
+    def _embed(self, inputs_BT: Tensor, first: int) -> tuple[Tensor, Rotation | None]:
+        """Vectors of inputs at positions first, first + 1, …, and the rotation of those positions."""
+        end = first + inputs_BT.shape[1]
+        x_BTD = F.embedding(inputs_BT, self.embedding)
+        if self.config.tie:  # the output matrix wants small entries, the stream wants entries of size one
+            x_BTD = x_BTD * self.width**0.5
+        if self.rotation is None:
+            return x_BTD + self.position[first:end], None
+        cos_TR, sin_TR = self.rotation
+        device = x_BTD.device
+        return x_BTD, (cos_TR[first:end].to(device), sin_TR[first:end].to(device))
+
+    def _output_weight(self) -> Tensor:
+        """V×D: the embedding without the begin symbol when tied."""
+        return self.embedding[: self.vocab_size] if self.config.tie else self.output

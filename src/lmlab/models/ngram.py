@@ -1,0 +1,193 @@
+"""N-gram models: the next token depends on the last N - 1 tokens, and is predicted from how often they were seen.
+
+The default is interpolated modified Kneser-Ney (Chen & Goodman 1999), the strongest way of counting; maximum likelihood
+(bishop12 12.13) and add-k are here to be compared with it. Equations: `_ngram_smooth`; counting: `_ngram_count`.
+
+Maximum likelihood gives whatever it never saw probability zero, and the score says so (inf nats, never NaN).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lmlab.interface import CountModel, State
+from lmlab.models._ngram_count import count_ngrams, with_begins
+from lmlab.models._ngram_query import UNSEEN, Tables
+from lmlab.models._ngram_smooth import Level, add_k, discounts, kneser_ney, maximum_likelihood
+
+if TYPE_CHECKING:
+    from lmlab.text.stream import TokenStream
+    from lmlab.text.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class NGramConfig:
+    """Settings of an n-gram model."""
+
+    order: int | None = None  # length of the longest n-grams; None: 5 for words, 7 otherwise
+    smoothing: Literal["kneser-ney", "add-k", "ml"] = "kneser-ney"
+    k: float = 0.01  # sightings imagined of every token after every history (add-k only)
+    restart: Literal["auto", "line", "never"] = "auto"  # where history begins afresh; auto: line for words, else never
+
+    def __post_init__(self) -> None:
+        if self.order is not None and self.order < 1:
+            raise ValueError(f"ngram order is a whole number from 1 up; got {self.order}")
+        if self.smoothing not in ("kneser-ney", "add-k", "ml"):
+            raise ValueError(f"ngram smoothing is kneser-ney, add-k or ml; got {self.smoothing!r}")
+        if self.restart not in ("auto", "line", "never"):
+            raise ValueError(f"ngram restart is auto, line or never; got {self.restart!r}")
+        if not (0 < self.k < float("inf")):
+            raise ValueError(f"ngram k is a positive number such as 0.01 (for k = 0 set smoothing=ml); got {self.k}")
+
+
+class NGramState(State):
+    """Which histories of 1 .. N - 1 tokens each row is in (ids of `_ngram_query`)."""
+
+    def __init__(self, history_BN: Tensor) -> None:
+        super().__init__()
+        self.history_BN = history_BN
+
+    def select(self, rows_B: Tensor) -> NGramState:
+        """Copy, repeat or reorder rows."""
+        return NGramState(self.history_BN[rows_B.cpu()])
+
+
+class NGram(CountModel):
+    """p(token | the last N - 1 tokens), from counts."""
+
+    name: ClassVar[str] = "ngram"
+    Config: ClassVar[type] = NGramConfig
+
+    def __init__(self, config: NGramConfig, tokenizer: Tokenizer, tables: Tables, counts_of_counts: Tensor) -> None:
+        self.config = config
+        self.tokenizer = tokenizer
+        self.tables = tables
+        self.counts_of_counts = counts_of_counts
+        self.vocab_size = tokenizer.vocab_size
+        self.context: int | None = tables.order - 1
+
+    @classmethod
+    def fit(cls, config: NGramConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
+        """Count every n-gram of the training tokens up to the order, and estimate."""
+        config = resolve(config, tokenizer)
+        assert config.order is not None
+        V = tokenizer.vocab_size
+        restarts_V = np.zeros(V, dtype=bool)
+        if config.restart == "line":
+            restarts_V[[i for i in range(V) if "\n" in tokenizer.piece(i)]] = True
+        tokens = with_begins(train.ids, train.starts, V)
+        orders = list(count_ngrams(tokens, restarts_V, V, config.order))
+        n_of_n = np.zeros((0, 4), dtype=np.int64)
+        if config.smoothing == "kneser-ney":
+            levels, n_of_n = kneser_ney(orders, V)
+        elif config.smoothing == "add-k":
+            levels = add_k(orders, V, config.k)
+        else:
+            if not len(train.ids):
+                raise ValueError(
+                    "a maximum-likelihood n-gram needs at least one training token; use smoothing=kneser-ney"
+                )
+            levels = maximum_likelihood(orders, V)
+        return cls(config, tokenizer, _tables(config, levels, restarts_V), torch.from_numpy(n_of_n))
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        """-log p of each token given the N - 1 before it in its row; inf where maximum likelihood says impossible."""
+        rows, length = tokens_BT.shape
+        begun_BT = torch.full((rows, length + 1), self.vocab_size)
+        begun_BT[:, 1:] = tokens_BT
+        nats_BT = self.tables.score(begun_BT.flatten().numpy()).reshape(rows, length + 1)
+        return torch.from_numpy(nats_BT)[:, 1:].contiguous()
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        """log p of the first token of a text."""
+        return self._given(self.tables.begin(rows))
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        """log p of the token after these."""
+        assert isinstance(state, NGramState)
+        state.spend()
+        history_BN = state.history_BN.numpy()
+        tokens = tokens_BT.cpu().numpy().astype(np.int64)
+        reach = self.tables.order - 1
+        if tokens.shape[1] > reach:  # older tokens cannot matter
+            tokens = tokens[:, tokens.shape[1] - reach :]
+            history_BN = np.full_like(history_BN, UNSEEN)
+        for t in range(tokens.shape[1]):
+            history_BN = self.tables.step(history_BN, tokens[:, t])
+        return self._given(history_BN)
+
+    def _given(self, history_BN: NDArray[np.int64]) -> tuple[Tensor, State]:
+        return torch.from_numpy(self.tables.distribution(history_BN)), NGramState(torch.from_numpy(history_BN))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Per order: keys (from order 2), natural log-probabilities, log-weights (below the highest order)."""
+        named = {"counts_of_counts": self.counts_of_counts}
+        named["restarts"] = torch.from_numpy(np.flatnonzero(self.tables.restarts_V))
+        for k, level in enumerate(self.tables.levels, start=1):
+            named[f"order{k}.logp"] = torch.from_numpy(level.logp)
+            if k > 1:
+                named[f"order{k}.keys"] = torch.from_numpy(level.keys)
+            if k < self.tables.order:
+                named[f"order{k}.weight"] = torch.from_numpy(level.weight)
+        return named
+
+    @classmethod
+    def from_tensors(cls, config: NGramConfig, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
+        """The model with these tables."""
+        V = tokenizer.vocab_size
+        order = sum(name.endswith(".logp") for name in tensors)
+        config = dataclasses.replace(resolve(config, tokenizer), order=order)
+        levels = [
+            Level(
+                keys=tensors[f"order{k}.keys"].numpy() if k > 1 else np.arange(V),
+                logp=tensors[f"order{k}.logp"].numpy(),
+                weight=tensors[f"order{k}.weight"].numpy() if k < order else np.zeros(0, dtype=np.float32),
+            )
+            for k in range(1, order + 1)
+        ]
+        restarts_V = np.zeros(V, dtype=bool)
+        restarts_V[tensors["restarts"].numpy()] = True
+        return cls(config, tokenizer, _tables(config, levels, restarts_V), tensors["counts_of_counts"])
+
+    @property
+    def parameters_count(self) -> int:
+        """Stored probabilities and weights."""
+        return sum(len(level.logp) + len(level.weight) for level in self.tables.levels)
+
+    @property
+    def notes(self) -> list[str]:
+        """Which orders had to fall back to fixed discounts; what maximum likelihood cannot do."""
+        if self.config.smoothing == "ml":
+            return ["maximum likelihood: a token never seen after a known history costs infinitely many nats"]
+        lines = []
+        for k, row in enumerate(self.counts_of_counts.numpy(), start=1):
+            used, why = discounts(row)
+            if why:
+                lines.append(f"order {k}: fixed Kneser-Ney discounts {', '.join(map(str, used))} ({why})")
+        return lines
+
+
+def resolve(config: NGramConfig, tokenizer: Tokenizer) -> NGramConfig:
+    """Fill in what was left open: order 5 and a fresh start at each line for words; order 7 and none otherwise."""
+    words = tokenizer.spec.startswith("words")
+    restart = config.restart
+    if restart == "auto":
+        restart = "line" if words else "never"
+    order = config.order if config.order is not None else (5 if words else 7)
+    return dataclasses.replace(config, order=order, restart=restart)
+
+
+def _tables(config: NGramConfig, levels: list[Level], restarts_V: NDArray[np.bool_]) -> Tables:
+    return Tables(
+        levels=levels,
+        restarts_V=restarts_V,
+        vocab_size=len(restarts_V),
+        to_uniform=config.smoothing == "add-k",
+    )

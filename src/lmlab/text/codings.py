@@ -1,0 +1,181 @@
+"""Codings whose tokens are byte strings: `byte`, `char` and `bpe:N`.
+
+The text of a token sequence is the concatenation of its tokens' bytes, so one class decodes and counts for all three.
+Encoding is done with array operations for `byte` and `char`, and by the `tokenizers` library for `bpe`; the tests check
+that the library object saved beside it gives the same ids.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+from tokenizers import Regex, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer as Backend
+
+BATCH = 16  # chunks handed to the library at once; it spreads them over the cores
+
+# Bounded runs: a text without spaces (a genome, a Markov chain) must not become one word of a million letters, on
+# which merging would take quadratic time. A space goes with the word after it; marks stay with their letters.
+BPE_PATTERN = (
+    r"'(?:[sdmt]|ll|ve|re)(?![\p{L}\p{M}])"
+    r"| ?[\p{L}\p{M}]{1,48}| ?\p{N}{1,16}| ?[^\s\p{L}\p{M}\p{N}]{1,48}"
+    r"|\s{1,48}(?!\S)|\s{1,48}"
+)
+
+
+class Encoded(NamedTuple):
+    """The tokens of a text: their ids, and the spellings of the unknown words among them, in order."""
+
+    ids: np.ndarray
+    spellings: list[str]
+
+
+class Coding(ABC):
+    """How a text becomes ids and back: what differs between the kinds of tokenizer."""
+
+    vocab_size: int
+    unknown_id: int | None = None
+
+    @property
+    def dtype(self) -> type[np.unsignedinteger]:
+        """The smallest of uint16 and uint32 that holds every id."""
+        return np.uint16 if self.vocab_size <= 1 << 16 else np.uint32
+
+    @abstractmethod
+    def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
+        """Encode the chunks of one document, in order, lazily."""
+
+    @abstractmethod
+    def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
+        """The text of one document's ids."""
+
+    @abstractmethod
+    def token_bytes(self, ids: np.ndarray, spellings: Sequence[str]) -> np.ndarray:
+        """UTF-8 bytes of text that each token of one document stands for (int64)."""
+
+    @abstractmethod
+    def piece(self, id: int) -> str:
+        """One token as a reader may see it."""
+
+
+class ByteStringCoding(Coding):
+    """A coding in which each id is a byte string."""
+
+    def __init__(self, strings: Sequence[bytes]) -> None:
+        self.vocab_size = len(strings)
+        self._strings = np.array(strings, dtype=object)
+        self._lengths = np.array([len(s) for s in strings], dtype=np.int64)
+
+    def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
+        """Join the bytes. What a model may generate but no encoder would (half a character) shows as U+FFFD."""
+        return b"".join(self._strings[ids]).decode("utf-8", errors="replace")
+
+    def token_bytes(self, ids: np.ndarray, spellings: Sequence[str]) -> np.ndarray:
+        """Length of each token."""
+        return self._lengths[ids]
+
+    def piece(self, id: int) -> str:
+        """The token's characters; bytes that are not characters on their own read <0xE2><0x82>."""
+        try:
+            return self._strings[id].decode("utf-8")
+        except UnicodeDecodeError:
+            return "".join(f"<0x{byte:02X}>" for byte in self._strings[id])
+
+
+class ByteCoding(ByteStringCoding):
+    """256 ids, each the value of a byte."""
+
+    def __init__(self) -> None:
+        super().__init__([bytes([b]) for b in range(256)])
+
+    def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
+        """Read the UTF-8 bytes as numbers."""
+        for chunk in chunks:
+            yield Encoded(np.frombuffer(chunk.encode(), dtype=np.uint8).astype(self.dtype), [])
+
+
+class CharCoding(ByteStringCoding):
+    """One id for each known character, then 256 ids for the bytes of all other characters."""
+
+    def __init__(self, characters: Sequence[str]) -> None:
+        super().__init__([c.encode() for c in characters] + [bytes([b]) for b in range(256)])
+        self._first_byte_id = len(characters)
+        self._id_of_codepoint = np.full(0x110000, -1, dtype=np.int32)
+        self._id_of_codepoint[[ord(c) for c in characters]] = np.arange(len(characters))
+
+    def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
+        """Look each code point up in a table."""
+        for chunk in chunks:
+            codepoints = np.frombuffer(chunk.encode("utf-32-le"), dtype=np.uint32)
+            ids = self._id_of_codepoint[codepoints]
+            unseen = np.flatnonzero(ids < 0)
+            if len(unseen):
+                ids = self._spell_bytes(ids, unseen, [chr(c).encode() for c in codepoints[unseen]])
+            yield Encoded(ids.astype(self.dtype), [])
+
+    def _spell_bytes(self, ids: np.ndarray, unseen: np.ndarray, spelled: Sequence[bytes]) -> np.ndarray:
+        """Replace each unseen character by the ids of its bytes."""
+        widths = np.ones(len(ids), dtype=np.int64)
+        widths[unseen] = [len(s) for s in spelled]
+        wide = np.repeat(ids, widths)
+        wide[wide < 0] = self._first_byte_id + np.frombuffer(b"".join(spelled), dtype=np.uint8).astype(np.int32)
+        return wide
+
+
+class BpeCoding(ByteStringCoding):
+    """Byte-level byte-pair encoding: ids below 256 are byte values, then one id for each merge, in order."""
+
+    def __init__(self, backend: Backend) -> None:
+        byte_of = {character: byte for byte, character in enumerate(byte_alphabet())}
+        strings = [b""] * backend.get_vocab_size()
+        for token, id in backend.get_vocab().items():
+            strings[id] = bytes(byte_of[c] for c in token)
+        super().__init__(strings)
+        self._backend = backend
+
+    def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
+        """Merge, several chunks at a time on all cores."""
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+        chunks = iter(chunks)
+        while batch := list(islice(chunks, BATCH)):
+            for encoding in self._backend.encode_batch_fast(batch, add_special_tokens=False):
+                yield Encoded(np.array(encoding.ids, dtype=self.dtype), [])
+
+
+def byte_alphabet() -> list[str]:
+    """The printable character that stands for each byte inside a byte-level tokenizer.json.
+
+    Printable Latin-1 bytes stand for themselves; the others take the next code points from 256 on, in order.
+    """
+    printable = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)}
+    spare = iter(range(256, 512))
+    return [chr(byte) if byte in printable else chr(next(spare)) for byte in range(256)]
+
+
+def byte_level_backend(merges: Sequence[tuple[str, str]], pattern: str | None) -> Backend:
+    """A byte-level library tokenizer: ids 0..255 are the byte values, then the merges."""
+    vocab = {character: byte for byte, character in enumerate(byte_alphabet())}
+    for left, right in merges:
+        vocab.setdefault(left + right, len(vocab))
+    backend = Backend(models.BPE(vocab=vocab, merges=list(merges)))
+    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    if pattern is None:
+        backend.pre_tokenizer = to_bytes
+    else:
+        backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), to_bytes])
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def char_backend(characters: Sequence[str]) -> Backend:
+    """A library tokenizer of single characters, with bytes as the fallback (BPE without merges)."""
+    tokens = [*characters, *(f"<0x{byte:02X}>" for byte in range(256))]
+    vocab = {token: id for id, token in enumerate(tokens)}
+    backend = Backend(models.BPE(vocab=vocab, merges=[], byte_fallback=True))
+    backend.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+    return backend

@@ -1,0 +1,101 @@
+"""A corpus: a text with its training, validation and test parts, from files, folders, standard input or by name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, final
+
+from lmlab.text import intake
+from lmlab.text.intake import Text
+from lmlab.text.parts import Document, Part
+from lmlab.text.splitting import split_documents
+
+PARTS = ("train", "valid", "test")
+
+
+@final
+class Corpus:
+    """Training, validation and test parts that do not overlap, and where they came from."""
+
+    def __init__(self, name: str, parts: Mapping[str, Part], origin: Mapping[str, Any]) -> None:
+        self.name = name
+        self.train, self.valid, self.test = (parts[part] for part in PARTS)
+        self._origin = dict(origin)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{part.name}={part.bytes}" for part in self.parts.values())
+        return f"Corpus({self.name!r}, bytes: {sizes})"
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """The three parts by name."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    @property
+    def documents(self) -> int:
+        """Number of documents; one that was cut into several parts counts once."""
+        return len({document.path for part in self.parts.values() for document in part.documents})
+
+    def spec(self) -> dict[str, Any]:
+        """Where the text came from and its hashes, as JSON can hold it; `from_spec` reads the corpus again from it."""
+        paths = {document.path for part in self.parts.values() for document in part.documents}
+        return {
+            "name": self.name,
+            **self._origin,
+            "files": {str(path): _file_sha256(path) for path in sorted(paths)},
+            "parts": {name: {"bytes": part.bytes, "sha256": part.sha256} for name, part in self.parts.items()},
+        }
+
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any]) -> Corpus:
+        """Read a corpus again; ValueError if any of its files is not what it was."""
+        for name, sha256 in spec["files"].items():
+            path = Path(name)
+            if path.exists() and _file_sha256(path) != sha256:
+                raise ValueError(
+                    f"{path} has changed since this corpus was read; put the old file back, or train again"
+                )
+        corpus = read(
+            spec["text"], valid=spec["valid"], test=spec["test"], split=tuple(spec["split"]), seed=spec["seed"]
+        )
+        for name, part in corpus.parts.items():
+            if part.sha256 != spec["parts"][name]["sha256"]:
+                raise ValueError(f"the {name} part of {spec['name']} is not what it was; files were added or removed")
+        corpus.name = spec["name"]
+        return corpus
+
+
+def read(
+    text: Text,
+    *,
+    valid: Text | None = None,
+    test: Text | None = None,
+    split: Sequence[float] = (80, 10, 10),
+    seed: int = 0,
+) -> Corpus:
+    """Read a text and divide it into training, validation and test parts.
+
+    text: a named corpus, a file, several files, a folder or "-" (standard input); plain or gzip, in UTF-8.
+    valid, test: texts for these parts; `text` is then all for training, and a part that is not given is empty.
+    split: shares of the three parts. A single text is cut into contiguous parts, exactly by characters; of many
+        documents each goes whole into one part (`seed` shuffles them), so that the shares hold as nearly as they can.
+    """
+    name, documents, kept = intake.gather(text)
+    origin: dict[str, Any] = {"text": kept, "valid": None, "test": None, "split": list(split), "seed": seed}
+    if valid is None and test is None:
+        divided = split_documents(name, documents, split, seed)
+    else:
+        divided = [documents]
+        for part, given in (("valid", valid), ("test", test)):
+            held_out: list[Document] = []
+            if given is not None:
+                _, held_out, origin[part] = intake.gather(given)
+            divided.append(held_out)
+    return Corpus(name, {part: Part(part, docs) for part, docs in zip(PARTS, divided, strict=True)}, origin)
+
+
+def _file_sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

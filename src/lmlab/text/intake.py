@@ -1,0 +1,157 @@
+"""Taking a text in: from files, folders, standard input or by name; checked to be UTF-8, with errors that help."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import os
+import secrets
+import shutil
+import sys
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from lmlab.config import nearest
+from lmlab.text import sources
+from lmlab.text.files import atomic_file, cache_folder
+from lmlab.text.parts import Document, character_boundary
+
+Text = str | Path | Sequence[str | Path]
+
+SUFFIXES = (".txt", ".text", ".md", ".rst")  # what is read from a folder; each also with .gz
+BLOCK_BYTES = 1 << 22
+
+PACKED = {
+    b"PK\x03\x04": "a zip archive",
+    b"\xfd7zXZ": "packed with xz",
+    b"BZh": "packed with bzip2",
+    b"\x28\xb5\x2f\xfd": "packed with zstd",
+}
+
+
+def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
+    """(name, documents, the same text as it can be asked for again from any working directory)."""
+    if isinstance(text, (str, Path)):
+        if str(text) == "-":
+            path = _spool(sys.stdin.buffer)
+            return "stdin", [checked(path, "standard input")], str(path)
+        if str(text) in sources.available() or str(text).partition(":")[0] == "markov":
+            return str(text), [checked(path) for path in sources.get(str(text))], str(text)
+        path = Path(text).expanduser()
+        if path.is_dir():
+            return path.resolve().name, [checked(file) for file in _in_folder(path)], str(path.resolve())
+        return path.name.removesuffix(".gz").removesuffix(path.suffix), [checked(path)], str(path.resolve())
+    paths = list(text)
+    if not paths:
+        raise ValueError("no text was given; name a file, a folder, a corpus, or - for standard input")
+    gathered = [gather(path) for path in paths]
+    name = gathered[0][0] if len(paths) == 1 else f"{gathered[0][0]}+{len(paths) - 1}"
+    kept = [k for _, _, again in gathered for k in ([again] if isinstance(again, str) else again)]
+    return name, [document for _, documents, _ in gathered for document in documents], kept
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """The text files under a folder, sorted; hidden files and folders and empty files are passed over."""
+    endings = tuple(suffix + packed for suffix in SUFFIXES for packed in ("", ".gz"))
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.name.lower().endswith(endings)
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and path.is_file()
+        and path.stat().st_size
+    )
+    if not found:
+        raise ValueError(
+            f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)} or one of these with .gz"
+        )
+    return found
+
+
+def checked(path: Path, label: str | None = None) -> Document:
+    """The whole file as a document, after a look at every byte. `label` is what messages call it."""
+    label = label or str(path)
+    try:
+        if not path.exists():
+            known = sources.available()
+            raise ValueError(f"there is no file or folder {label}, and no corpus of that name: {nearest(label, known)}")
+        path = path.resolve() if path.is_file() else _spool(path.open("rb"))  # a pipe can be read only once
+        with open(path, "rb") as file:
+            if file.read(2) == b"\x1f\x8b":
+                path = _unpacked(path, label)
+        size = path.stat().st_size
+        if size == 0:
+            raise ValueError(f"{label} is empty; a text needs at least a few characters")
+        with open(path, "rb") as file:
+            _check_utf8(file, label)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise ValueError(f"{label} cannot be read: {error.strerror or error}") from None
+    return Document(path, 0, size)
+
+
+def _check_utf8(file: BinaryIO, label: str) -> None:
+    """ValueError with the place of the first byte that is not UTF-8 and what to do about it."""
+    head = file.read(1 << 16)
+    file.seek(0)
+    if head.count(b"\0") > len(head) / 100 and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"{label} is a binary file, not text; give plain text in UTF-8")
+    offset, held = 0, b""
+    while block := file.read(BLOCK_BYTES):
+        block = held + block
+        cut = character_boundary(block)
+        _check_block(block[:cut], offset, label, head)
+        offset, held = offset + cut, block[cut:]
+    _check_block(held, offset, label, head)
+
+
+def _check_block(block: bytes, offset: int, label: str, head: bytes) -> None:
+    try:
+        block.decode()
+    except UnicodeDecodeError as error:
+        byte, at = block[error.start], offset + error.start
+        if kind := next((kind for magic, kind in PACKED.items() if head.startswith(magic)), None):
+            raise ValueError(f"{label} is {kind}; unpack it first (plain text and gzip are read)") from None
+        if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise ValueError(f"{label} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW") from None
+        control = sum(b < 32 and b not in b"\t\n\v\f\r\x1a\x1b" for b in head)
+        if control > len(head) / 100:
+            raise ValueError(f"{label} is a binary file, not text; give plain text in UTF-8") from None
+        raise ValueError(
+            f"{label} is not UTF-8: byte 0x{byte:02X} at offset {at}. If it is Latin-1 or Windows text, convert it:"
+            f" iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
+        ) from None
+
+
+def _unpacked(path: Path, label: str) -> Path:
+    """The content of a gzip file, in the cache, under the hash of the packed file."""
+    with open(path, "rb") as file:
+        target = cache_folder() / "unpacked" / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.txt"
+    if not target.exists():
+        try:
+            with gzip.open(path, "rb") as packed, atomic_file(target) as out:
+                shutil.copyfileobj(packed, out, BLOCK_BYTES)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{label} is a damaged gzip file: {error}") from None
+    return target
+
+
+def _spool(stream: BinaryIO) -> Path:
+    """What comes through a pipe, in the cache, under the hash of its content, so that it can be read again."""
+    folder = cache_folder() / "piped"
+    digest = hashlib.sha256()
+    waiting = folder / f".incoming.{secrets.token_hex(6)}"
+    try:
+        with atomic_file(waiting) as out:
+            while block := stream.read(BLOCK_BYTES):
+                digest.update(block)
+                out.write(block)
+        target = folder / f"{digest.hexdigest()}.txt"
+        os.replace(waiting, target)
+    finally:
+        waiting.unlink(missing_ok=True)
+    return target

@@ -1,0 +1,169 @@
+"""What an unknown word costs: a proper distribution over all strings, learned from rare words.
+
+A spelling is a sequence of symbols: known characters, the UTF-8 bytes of any other character, and an end. Characters
+follow an interpolated Kneser-Ney n-gram in which all characters never seen share one outcome, the escape. What an
+escape stands for is drawn from the characters never seen: first the length of the UTF-8 form, all lengths alike, then the
+character, all alike. Both steps are exact, so the probabilities of all strings sum to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from lmlab.text.charngram import CharNgram
+
+ORDER = 6
+BATCH_WORDS = 50_000
+
+_UTF8_FIRST = np.array([0x00, 0x80, 0x800, 0x10000, 0x110000])  # the first code point of each UTF-8 length, and the end
+
+
+@final
+class Spelling:
+    """A character model of rare words.
+
+    `symbols(word)` is the word as the numbers an arithmetic coder sends, `distribution(prefix)` the probability of each
+    next number. Numbers: known characters first, by code point, then the 256 bytes, then `end`.
+    """
+
+    def __init__(self, words: Mapping[str, int], order: int = ORDER) -> None:
+        """Fit to words with their numbers of occurrence."""
+        self.words = dict(sorted(words.items()))
+        self.order = order
+        self.characters = sorted(set().union(*self.words))
+        self._escape = self.first_byte = len(self.characters)
+        self.end = self.first_byte + 256
+        self.symbols_count = self.end + 1
+        self._outcome_of = np.full(0x110000, self._escape, dtype=np.int64)
+        self._outcome_of[[ord(c) for c in self.characters]] = np.arange(len(self.characters))
+        self._unseen = _UnseenCharacters(self.characters)
+        outcomes, lengths, _ = self._outcomes(list(self.words))
+        weights = np.fromiter(self.words.values(), dtype=np.int64, count=len(self.words))
+        self._ngram = CharNgram(outcomes, lengths, weights, order, len(self.characters) + 2)
+
+    def to_json(self) -> dict[str, Any]:
+        """What is needed to fit it again."""
+        return {"order": self.order, "words": self.words}
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> Spelling:
+        """The model whose `to_json` this is."""
+        return cls(saved["words"], saved["order"])
+
+    def nats(self, words: Sequence[str]) -> np.ndarray:
+        """-log p of each spelling, its end included (float64)."""
+        parts = [self._nats(words[i : i + BATCH_WORDS]) for i in range(0, len(words), BATCH_WORDS)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _nats(self, words: Sequence[str]) -> np.ndarray:
+        outcomes, lengths, escaped = self._outcomes(words)
+        nats = -np.log(self._ngram.probabilities(outcomes, lengths))
+        nats[outcomes == self._escape] += self._unseen.nats(escaped)
+        return np.add.reduceat(nats, np.cumsum(lengths) - lengths)  # no length is 0: each word has its end
+
+    def _outcomes(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The words as outcomes of the n-gram laid end to end, their lengths, and the code points that are escaped."""
+        codepoints = np.frombuffer("".join(words).encode("utf-32-le"), dtype=np.uint32)
+        lengths = np.fromiter(map(len, words), dtype=np.int64, count=len(words))
+        outcomes = self._outcome_of[codepoints]
+        escaped = codepoints[outcomes == self._escape]
+        return np.insert(outcomes, np.cumsum(lengths), self._escape + 1), lengths + 1, escaped
+
+    def symbols(self, word: str) -> list[int]:
+        """The word as numbers, `end` last."""
+        numbers = []
+        for character in word:
+            outcome = int(self._outcome_of[ord(character)])
+            numbers += [outcome] if outcome != self._escape else [self.first_byte + b for b in character.encode()]
+        return [*numbers, self.end]
+
+    def word(self, symbols: Sequence[int]) -> str:
+        """The word of these numbers; the inverse of `symbols`, with or without the `end`."""
+        encoded = [
+            self.characters[s].encode() if s < self.first_byte else bytes([s - self.first_byte])
+            for s in symbols
+            if s != self.end
+        ]
+        return b"".join(encoded).decode()
+
+    def distribution(self, prefix: Sequence[int]) -> np.ndarray:
+        """Probability of each number after these (float64, `symbols_count` of them), which begin a word."""
+        outcomes, pending = self._read(prefix)
+        p = np.zeros(self.symbols_count)
+        if pending:
+            p[self.first_byte : self.end] = self._unseen.next_byte(pending)
+            return p
+        p_K = self._ngram.distribution(outcomes)
+        p[: self.first_byte] = p_K[: self._escape]
+        p[self.first_byte : self.end] = p_K[self._escape] * self._unseen.next_byte(b"")
+        p[self.end] = p_K[self._escape + 1]
+        return p
+
+    def _read(self, prefix: Sequence[int]) -> tuple[list[int], bytes]:
+        """The prefix as outcomes of the n-gram, and the bytes of a character that is not complete yet."""
+        outcomes: list[int] = []
+        pending = b""
+        for symbol in prefix:
+            if symbol < self.first_byte:
+                outcomes.append(symbol)
+                continue
+            assert symbol != self.end, "nothing comes after the end"
+            pending += bytes([symbol - self.first_byte])
+            if len(pending) == _utf8_length(pending[0]):
+                outcomes.append(self._escape)
+                pending = b""
+        return outcomes, pending
+
+    def sample(self, generator: np.random.Generator) -> str:
+        """Draw a word."""
+        symbols: list[int] = []
+        while not symbols or symbols[-1] != self.end:
+            p = self.distribution(symbols)
+            symbols.append(int(generator.choice(len(p), p=p / p.sum())))
+        return self.word(symbols)
+
+
+class _UnseenCharacters:
+    """The characters that were never seen: all UTF-8 lengths alike, then all characters of that length alike."""
+
+    def __init__(self, seen: Sequence[str]) -> None:
+        unseen = np.ones(0x110000, dtype=bool)
+        unseen[0xD800:0xE000] = False  # surrogates are no characters
+        unseen[[ord(c) for c in seen]] = False
+        self._before = np.concatenate([[0], np.cumsum(unseen)])  # unseen characters below each code point
+        self._of_length = np.diff(self._before[_UTF8_FIRST])
+        self._lengths = int((self._of_length > 0).sum())
+
+    def nats(self, codepoints: np.ndarray) -> np.ndarray:
+        """-log p of unseen characters."""
+        length = np.searchsorted(_UTF8_FIRST, codepoints, side="right") - 1
+        return np.log(self._lengths) + np.log(self._of_length[length])
+
+    def next_byte(self, prefix: bytes) -> np.ndarray:
+        """Probability of each of the 256 bytes after the first bytes of a character."""
+        counts = np.array([self._count(prefix + bytes([byte])) for byte in range(256)], dtype=np.float64)
+        if prefix:
+            return counts / counts.sum()
+        length = np.array([_utf8_length(byte) for byte in range(256)])
+        return counts / np.maximum(self._of_length[length - 1], 1) / self._lengths
+
+    def _count(self, prefix: bytes) -> int:
+        """How many unseen characters have a UTF-8 form that begins with these bytes."""
+        first, *rest = prefix
+        length = _utf8_length(first)
+        if 0x80 <= first < 0xC0 or first >= 0xF8 or any(not 0x80 <= byte < 0xC0 for byte in rest):
+            return 0
+        value = first if length == 1 else first & (0x7F >> length)
+        for byte in rest:
+            value = value << 6 | byte & 0x3F
+        shift = 6 * (length - len(prefix))
+        low, high = np.clip([value << shift, (value + 1) << shift], _UTF8_FIRST[length - 1], _UTF8_FIRST[length])
+        return int(self._before[high] - self._before[low])
+
+
+def _utf8_length(first: int) -> int:
+    """Bytes of the UTF-8 form that this byte begins."""
+    return 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)

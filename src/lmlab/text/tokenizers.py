@@ -1,0 +1,277 @@
+"""Tokenizers: `byte`, `char`, `words`, `words:N` and `bpe:N`. All are lossless, and all are saved as tokenizer.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from tokenizers import Regex, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as Backend
+
+from lmlab.config import nearest
+from lmlab.text import wordcoding
+from lmlab.text.chunks import by_document, chunks
+from lmlab.text.codings import (
+    BPE_PATTERN,
+    BpeCoding,
+    ByteCoding,
+    CharCoding,
+    Coding,
+    Encoded,
+    byte_alphabet,
+    byte_level_backend,
+    char_backend,
+)
+from lmlab.text.files import write_atomically
+from lmlab.text.spelling import Spelling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Encoded", "Tokenizer", "train_tokenizer"]
+
+SPECS = "byte, char, words, words:N (the N most frequent words) or bpe:N (N ids in all, 256 of them bytes)"
+
+# Where single occurrences make up less than this share of a text's words, the next new word is that unlikely too
+# (Good and Turing's estimate), and the vocabulary counts as closed.
+CLOSED_BELOW = 0.001
+LEAST_EXAMPLES = 5_000  # different words a spelling model should learn from, where the text has them
+
+
+@final
+class Tokenizer:
+    """Text to ids and back, without loss: `decode(*encode(text)) == text` for every text.
+
+    spec: what it was made from, such as "char" or "bpe:4096".
+    unknown_id: the id of words outside the vocabulary (`words` only), whose spellings stand beside the ids.
+    spelling: the model of what an unknown word's spelling costs (`words` only).
+    """
+
+    def __init__(self, spec: str, backend: Backend, coding: Coding, spelling: Spelling | None = None) -> None:
+        self.spec = spec
+        self.backend = backend  # the `tokenizers` library object: what tokenizer.json holds
+        self.spelling = spelling
+        self._coding = coding
+
+    def __repr__(self) -> str:
+        return f"Tokenizer({self.spec!r}, vocab_size={self.vocab_size})"
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids, the unknown symbol included where there is one."""
+        return self._coding.vocab_size
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The id of unknown words; None where every text can be written without one."""
+        return self._coding.unknown_id
+
+    @property
+    def dtype(self) -> type[np.unsignedinteger]:
+        """Type of the ids on disk: uint16 where it suffices, else uint32."""
+        return self._coding.dtype
+
+    @property
+    def line_end_ids(self) -> np.ndarray:
+        """The ids of tokens that end a line (their string holds a line break), ascending."""
+        return np.array([i for i in range(self.vocab_size) if "\n" in self.piece(i)], dtype=np.int64)
+
+    def encode(self, text: str) -> Encoded:
+        """The ids of one document, and the spellings of its unknown words."""
+        encoded = list(self.encode_pieces([text]))
+        ids = np.concatenate([e.ids for e in encoded]) if encoded else np.zeros(0, self.dtype)
+        return Encoded(ids, [s for e in encoded for s in e.spellings])
+
+    def encode_pieces(self, pieces: Iterable[str]) -> Iterator[Encoded]:
+        """Encode one document that arrives in pieces; the tokens are those of the whole document."""
+        return self._coding.encode(chunks(pieces))
+
+    def decode(self, ids: Sequence[int] | np.ndarray, spellings: Sequence[str] = ()) -> str:
+        """The text of one document's ids; an unknown word without a spelling reads "<unknown word>"."""
+        return self._coding.decode(np.asarray(ids, dtype=np.int64), spellings)
+
+    def token_bytes(self, ids: Sequence[int] | np.ndarray, spellings: Sequence[str] = ()) -> np.ndarray:
+        """UTF-8 bytes each token of one document stands for (int64); they sum to the bytes of the document.
+
+        A space that is implied between two words counts with the second one.
+        """
+        return self._coding.token_bytes(np.asarray(ids, dtype=np.int64), spellings)
+
+    def piece(self, id: int) -> str:
+        """One token's text; bytes that are no character by themselves read like <0xE2>."""
+        return self._coding.piece(int(id))
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of everything `save` writes."""
+        digest = hashlib.sha256()
+        for name, text in self._files().items():
+            digest.update(f"{name}\n{len(text)}\n{text}".encode())
+        return digest.hexdigest()
+
+    def save(self, folder: Path | str) -> None:
+        """Write tokenizer.json, and spelling.json for `words`, each whole or not at all."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for name, text in self._files().items():
+            write_atomically(Path(folder) / name, text.encode())
+
+    def _files(self) -> dict[str, str]:
+        files = {"tokenizer.json": self.backend.to_str(pretty=True)}
+        if self.spelling is not None:
+            spelling = {"tokenizer": self.spec, **self.spelling.to_json()}
+            files["spelling.json"] = json.dumps(spelling, ensure_ascii=False, indent=1)
+        return files
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Tokenizer:
+        """The tokenizer that `save` wrote to this folder."""
+        path = Path(folder) / "tokenizer.json"
+        try:
+            text = path.read_text(encoding="utf-8")
+            backend = Backend.from_str(text)
+            description = json.loads(text)
+            spelling_path = Path(folder) / "spelling.json"
+            is_words = description["model"]["type"] == "WordLevel"
+            spelling = json.loads(spelling_path.read_text(encoding="utf-8")) if is_words else {}
+        except FileNotFoundError as error:
+            raise ValueError(f"{error.filename} is missing; a saved tokenizer has it") from None
+        except Exception as error:  # the library raises bare Exception for a damaged file
+            raise ValueError(f"{path} (or spelling.json beside it) is damaged: {error}") from None
+        if is_words:
+            return _words(
+                _in_id_order(backend)[:-1],
+                bool(description["normalizer"]),
+                Spelling.from_json(spelling),
+                spelling["tokenizer"],
+            )
+        if description["model"]["byte_fallback"]:
+            return _char(_in_id_order(backend)[:-256])
+        if not description["model"]["merges"]:
+            return _byte()
+        return cls(f"bpe:{backend.get_vocab_size()}", backend, BpeCoding(backend))
+
+
+def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
+    """Make a tokenizer for these training texts.
+
+    texts: whole documents, or the (document, piece) pairs of `Part.pieces()`. They are read once.
+    """
+    kind, _, number = spec.partition(":")
+    if spec == "byte":
+        return _byte()
+    if spec == "char":
+        return _train_char(texts)
+    if spec == "words":
+        return _train_words(spec, texts, None)
+    if kind in ("words", "bpe") and re.fullmatch(r"[1-9]\d{0,6}", number):
+        return _train_words(spec, texts, int(number)) if kind == "words" else _train_bpe(int(number), texts)
+    hint = nearest(kind, ["byte", "char", "words", "bpe"])
+    raise ValueError(f"there is no tokenizer {spec!r}: {hint} A tokenizer is {SPECS}")
+
+
+def _byte() -> Tokenizer:
+    return Tokenizer("byte", byte_level_backend([], None), ByteCoding())
+
+
+def _char(characters: Sequence[str]) -> Tokenizer:
+    return Tokenizer("char", char_backend(characters), CharCoding(characters))
+
+
+def _words(words: Sequence[str], spaced: bool, spelling: Spelling, spec: str) -> Tokenizer:
+    backend = wordcoding.word_backend(words, spaced=spaced)
+    return Tokenizer(spec, backend, wordcoding.WordCoding(words, spaced=spaced), spelling)
+
+
+def _in_id_order(backend: Backend) -> list[str]:
+    vocab = backend.get_vocab()
+    return sorted(vocab, key=vocab.__getitem__)
+
+
+def _train_char(texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
+    """All characters of the texts, by code point.
+
+    The 256 byte ids after them cost a model what it wrongly gives them: nothing for counts without smoothing, and for a
+    trained softmax what is left of ids that never occur.
+    """
+    seen: set[str] = set()
+    for document in by_document(texts):
+        for piece in document:
+            seen.update(piece)
+    return _char(sorted(seen))
+
+
+def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
+    """Learn merges that occur at least twice, most frequent first, until there are `size` ids."""
+    if size <= 256:
+        raise ValueError(
+            f"bpe:{size} leaves no room for merges: the 256 bytes come first; write bpe:512 or more, or byte"
+        )
+    learner = Backend(models.BPE())
+    learner.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(BPE_PATTERN), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    alphabet = byte_alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False, special_tokens=[]
+    )
+    learner.train_from_iterator((chunk for document in by_document(texts) for chunk in chunks(document)), trainer)
+    merges = [tuple(merge) for merge in json.loads(learner.to_str())["model"]["merges"]]
+    backend = byte_level_backend(merges, BPE_PATTERN)
+    if backend.get_vocab_size() < size:
+        possible = backend.get_vocab_size()
+        advice = f"write bpe:{possible} or less" if possible > 256 else "use byte or char"
+        raise ValueError(f"bpe:{size} is larger than the text allows: it has pairs for {possible} ids; {advice}")
+    return Tokenizer(f"bpe:{size}", backend, BpeCoding(backend))
+
+
+def _train_words(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]], size: int | None) -> Tokenizer:
+    """The `size` most frequent words, or the words that `known_words` chooses; the rest teach the spelling model."""
+    counts, spaced = wordcoding.count(chunks(document) for document in by_document(texts))
+    words = known_words(counts) if size is None else _most_frequent(counts, size)
+    return _words(words, spaced, Spelling(_spelling_examples(counts, words)), spec)
+
+
+def _spelling_examples(counts: Counter[str], words: Sequence[str]) -> dict[str, int]:
+    """The words outside the vocabulary, for the spelling model; too few of them are joined by the rarest others."""
+    known = set(words)
+    examples = {word: n for word, n in counts.items() if word not in known}
+    for word in reversed(words):
+        if len(examples) >= LEAST_EXAMPLES:
+            break
+        examples[word] = 1
+    return examples
+
+
+def _by_frequency(counts: Counter[str]) -> list[str]:
+    return sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def _most_frequent(counts: Counter[str], size: int) -> list[str]:
+    if size > len(counts):
+        raise ValueError(
+            f"words:{size} is larger than the text allows: it has {len(counts)} different words;"
+            f" write words:{len(counts)} or less"
+        )
+    return _by_frequency(counts)[:size]
+
+
+def known_words(counts: Counter[str]) -> list[str]:
+    """The vocabulary of a plain `words` tokenizer, most frequent first.
+
+    Words seen once are left out, so that they stand for the words still unseen: they give the unknown symbol its
+    probability, and the spelling model its examples. But where they are so few that no new word is to be expected, the
+    text was written with a closed vocabulary, and all its words are kept.
+    """
+    once = sum(n == 1 for n in counts.values())
+    closed = once < CLOSED_BELOW * sum(counts.values())
+    return [word for word in _by_frequency(counts) if closed or counts[word] > 1]

@@ -1,0 +1,190 @@
+"""The `words` coding: whitespace words, with the line break as a token (the Penn Treebank convention), lossless.
+
+A text is a sequence of words (runs without whitespace) and of whitespace between them. The tokens are
+
+- every word, always the same id wherever it stands;
+- every line break, together with one space just before it, and one space just after it when a word follows;
+- every other run of whitespace, except that a single space between two words is implied and is no token.
+
+In a Penn Treebank file each line reads " a b c \\n". There the line break is always the token " \\n ", the space before
+the first word of the file goes without saying, and so does the missing space after the last line break: one token for each
+word and one for each line. That this holds for a tokenizer (`spaced`) is learned from its training text. An unknown
+token spelled with nothing at all says "no space here" where one would be implied.
+
+Words that are not in the vocabulary, and whitespace runs that are not, become the unknown symbol; their spelling
+is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+
+import numpy as np
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as Backend
+
+from lmlab.text.chunks import flagged
+from lmlab.text.codings import Coding, Encoded
+
+UNKNOWN = "<unknown word>"  # holds a space, so no word of any text can equal it
+
+# The characters for which str.isspace() is true, written out because regular-expression libraries disagree on \s.
+SPACE = r"\t-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+
+_TOKEN = re.compile(r"\S+| ?\n(?: (?=\S))?|[^\S\n]+")
+
+
+def split(chunk: str, *, after_word: bool = False) -> list[str]:
+    """The tokens of a chunk (see `chunks`) as strings; implied spaces are left out.
+
+    A lone space between words is implied. Next to a line break it belongs to the break, so it is a token of its own
+    only at the edges of the chunk: at the end, and at the beginning unless the chunk comes right after a word.
+    """
+    tokens = _TOKEN.findall(chunk)
+    if not tokens:
+        return tokens
+    head = [" "] if tokens[0] == " " and not after_word else []
+    tail = [" "] if tokens[-1] == " " and len(tokens) > len(head) else []
+    return head + [token for token in tokens if token != " "] + tail
+
+
+def count(documents: Iterable[Iterable[str]]) -> tuple[Counter[str], bool]:
+    """How often each token string occurs in documents given as chunks, and whether their lines are `spaced`.
+
+    The edges of a document are counted last, because what goes without saying there depends on how the lines look.
+    """
+    counts: Counter[str] = Counter()
+    openings: Counter[str] = Counter()
+    closings: Counter[str] = Counter()
+    for document in documents:
+        before = " "
+        for chunk, first, last in flagged(document):
+            tokens = split(chunk, after_word=not before.isspace())
+            before = chunk[-1]
+            if first:
+                openings[tokens.pop(0)] += 1
+            if last and tokens:
+                closings[tokens.pop()] += 1
+            counts.update(tokens)
+    spaced = counts["\n "] + counts[" \n "] > counts["\n"] + counts[" \n"]
+    if spaced:
+        del openings[" "]
+        closings = Counter({_final(token): n for token, n in closings.items()})
+    return +(counts + openings + closings), spaced
+
+
+def _final(token: str) -> str:
+    """The last token of a document with spaced lines: a line break as if one more line followed."""
+    return token + " " if token.endswith("\n") else token
+
+
+class WordCoding(Coding):
+    """Words and line breaks by id, most frequent first; the unknown symbol is the last id."""
+
+    def __init__(self, words: Sequence[str], *, spaced: bool) -> None:
+        self.vocab_size = len(words) + 1
+        self.unknown_id: int = len(words)
+        self.words = list(words)
+        self.spaced = spaced
+        self._id_of = {word: id for id, word in enumerate(words)}
+        self._strings = np.array([*words, UNKNOWN], dtype=object)
+        self._lengths = np.array([len(w.encode()) for w in self._strings], dtype=np.int64)
+        self._is_word = np.array([_is_word(w) for w in self._strings])
+
+    def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
+        """Split, then look up."""
+        before = " "
+        for chunk, first, last in flagged(chunks):
+            tokens = split(chunk, after_word=not before.isspace())
+            if self.spaced:
+                tokens = self._leave_unsaid(tokens, first, last)
+            if not (before.isspace() or chunk[0].isspace()):
+                tokens.insert(0, "")  # a word longer than a chunk goes on without a space
+            before = chunk[-1]
+            ids = np.fromiter(
+                map(self._id_of.get, tokens, repeat(self.unknown_id)), dtype=self.dtype, count=len(tokens)
+            )
+            yield Encoded(ids, [tokens[i] for i in np.flatnonzero(ids == self.unknown_id)])
+
+    @staticmethod
+    def _leave_unsaid(tokens: list[str], first: bool, last: bool) -> list[str]:
+        """Leave out the space that opens the first line; take the last line break for one that a line follows."""
+        if first and _is_word(tokens[0]):
+            tokens = ["", *tokens]
+        elif first and tokens[0] == " " and len(tokens) > 1:
+            tokens = tokens[1:]
+        if last:
+            tokens = [*tokens[:-1], _final(tokens[-1])]
+        return tokens
+
+    def _laid_out(self, ids: np.ndarray, spellings: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(positions of unknown tokens that are spelled, which tokens have an implied space before them, is_word)."""
+        unknown = np.flatnonzero(ids == self.unknown_id)[: len(spellings)]
+        is_word = self._is_word[ids]
+        is_word[unknown] = [_is_word(s) for s in spellings[: len(unknown)]]
+        implied = is_word.copy()
+        implied[1:] &= is_word[:-1]
+        if not self.spaced:
+            implied[:1] = False
+        return unknown, implied, is_word
+
+    def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
+        """Join the tokens, with the implied spaces. An unknown token without a spelling reads as `UNKNOWN`."""
+        if len(ids) == 0:
+            return ""
+        unknown, implied, _ = self._laid_out(ids, spellings)
+        strings = self._strings[ids]
+        strings[unknown] = spellings[: len(unknown)]
+        text = "".join([" " + s if space else s for s, space in zip(strings, implied, strict=True)])
+        return text[:-1] if self._ends_unsaid(strings[-1]) else text
+
+    def token_bytes(self, ids: np.ndarray, spellings: Sequence[str]) -> np.ndarray:
+        """Bytes of each token; an implied space counts with the word after it."""
+        if len(ids) == 0:
+            return np.zeros(0, dtype=np.int64)
+        unknown, implied, _ = self._laid_out(ids, spellings)
+        lengths = self._lengths[ids]
+        lengths[unknown] = [len(s.encode()) for s in spellings[: len(unknown)]]
+        final = spellings[len(unknown) - 1] if len(unknown) and unknown[-1] == len(ids) - 1 else self._strings[ids[-1]]
+        lengths += implied
+        lengths[-1] -= self._ends_unsaid(final)
+        return lengths
+
+    def _ends_unsaid(self, final: str) -> bool:
+        return self.spaced and final.endswith("\n ")
+
+    def piece(self, id: int) -> str:
+        """The word, the line break or the whitespace run."""
+        return str(self._strings[id])
+
+
+def _is_word(token: str) -> bool:
+    return token != "" and not token[0].isspace()
+
+
+def word_backend(words: Sequence[str], *, spaced: bool) -> Backend:
+    """The library tokenizer with these words, for tokenizer.json.
+
+    It encodes texts as `WordCoding` does, and decodes what holds no unknown word, without loss.
+    """
+    backend = Backend(models.WordLevel({w: id for id, w in enumerate([*words, UNKNOWN])}, unk_token=UNKNOWN))
+    word = f"[^{SPACE}]"
+    between_words = pre_tokenizers.Split(Regex(f"(?<={word}) (?={word})"), "removed")
+    line_break = pre_tokenizers.Split(
+        Regex(rf" ?\n(?: (?={word}{'|' + chr(92) + 'z' if spaced else ''}))?"), "isolated"
+    )
+    other_space = pre_tokenizers.Split(Regex(rf"[{SPACE}]+"), "isolated")
+    backend.pre_tokenizer = pre_tokenizers.Sequence([between_words, line_break, other_space])
+    space_before_words = decoders.Replace(Regex(rf"\A(?={word})"), " ")
+    if spaced:
+        backend.normalizer = normalizers.Sequence(
+            [normalizers.Replace(Regex(rf"\A (?={word})"), ""), normalizers.Replace(Regex(r"\n\z"), "\n ")]
+        )
+        unsaid = [decoders.Replace(Regex(rf"(?<=[{SPACE}]) (?={word})"), ""), decoders.Replace(Regex(r"\n \z"), "\n")]
+    else:
+        unsaid = [decoders.Replace(Regex(rf"(?:\A|(?<=[{SPACE}])) (?={word})"), "")]
+    backend.decoder = decoders.Sequence([space_before_words, decoders.Fuse(), *unsaid])
+    return backend
