@@ -25,9 +25,9 @@ class Sheet:
 
 def put(text: str) -> Sheet:
     """Put a text in the derivation language to the checker."""
-    from lmlab.prove import check
+    from lmlab.prove.check import check_text
 
-    report = check(text)
+    report = check_text(text, 0)
     verdicts = {claim.verdict for claim in report.claims}
     if not verdicts:
         raise AssertionError(f"the derivation holds no claim: {text!r}")
@@ -36,11 +36,11 @@ def put(text: str) -> Sheet:
         verdict = "refuted"
     elif "supported" in verdicts:
         verdict = "supported"
-    lines = []
+    lines: list[str] = []
     for claim in report.claims:
-        words = f"`{claim.claim}` is {claim.verdict}"
-        details = [part for part in (claim.reason, claim.counterexample) if part]
-        lines.append(words + (f" ({'; '.join(str(part) for part in details)})" if details else ""))
+        again = claim.verdict == "supported" and any("is supported" in line for line in lines)
+        details = ["likewise" if again else claim.reason] + ([str(claim.counterexample)] if claim.counterexample else [])
+        lines.append(f"`{claim.claim.removeprefix('claim ')}` is {claim.verdict} ({'; '.join(details)})")
     return Sheet(verdict, "; ".join(lines))
 
 

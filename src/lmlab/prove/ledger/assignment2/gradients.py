@@ -174,7 +174,7 @@ def _linear_layer(t: SimpleNamespace) -> Outcome:
     says="The derivative of the sigmoid is σ(z)(1 - σ(z)).",
     latex=r"\sigma'(z)=\sigma(z)(1-\sigma(z))",
     how="In the derivation language, and symbolically.",
-    derivation="given z\nclaim d sigmoid(z)/dz == sigmoid(z) * (1 - sigmoid(z))",
+    derivation="given z\nlet s = sigmoid(z)\nclaim ds/dz == s * (1 - s)",
     slope="s*(1-s)",
 )
 def _sigmoid(t: SimpleNamespace) -> Outcome:

@@ -69,7 +69,7 @@ def _at_most_one(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
     largest = max(np.eye(n).max() for n in range(1, 8))
     return proved(
-        sheet.holds and value(t.bound) == largest,
+        sheet.holds and float(value(t.bound)) == largest,
         f"{sheet}. Largest entry over the corners of the simplex for N = 1..7: {largest:g}, so the bound is reached.",
     )
 
@@ -254,8 +254,8 @@ def _sparse(t: SimpleNamespace) -> Outcome:
         x, wq, wk, wv = normals(seed, n, d), *normals(100 + seed, 3, d, d)
         weights = torch.softmax(x @ wq @ (x @ wk).T / math.sqrt(d), dim=1)
         mixing = {"softmax": weights, "identity": torch.eye(n, dtype=torch.float64)}[t.mixing]
-        zeros += int((torch.kron(mixing, wv.T) == 0).sum())
-        projection_zeros += int((torch.kron(torch.eye(n, dtype=torch.float64), wv.T) == 0).sum())
+        zeros += int((torch.kron(mixing, wv.T.contiguous()) == 0).sum())
+        projection_zeros += int((torch.kron(torch.eye(n, dtype=torch.float64), wv.T.contiguous()) == 0).sum())
     total = 20 * n * n * d * d
     return refuted(
         holds=zeros > 0,
