@@ -145,6 +145,16 @@ class NeuralModel(nn.Module, LanguageModel):
         """(rows, tokens per row) of a training batch that suits this model."""
         return 32, 128
 
+    @property
+    def training_flops_per_token(self) -> float:
+        """Floating-point operations of one training step per token, by formula.
+
+        A matrix entry takes part in one multiplication and one addition forward and two of each backward. Rows that are
+        looked up (embeddings) multiply nothing; activations and norms are left out.
+        """
+        matrices = (p for name, p in self.named_parameters() if p.ndim == 2 and "embedding" not in name)
+        return 6.0 * sum(p.numel() for p in matrices)
+
     def hidden_matrices(self) -> dict[str, int]:
         """Parameters that map hidden vectors to hidden vectors, and how many matrices each packs; Muon steps these."""
         return {}

@@ -30,7 +30,7 @@ def command(
         options.print_json(result.to_json())
     else:
         print_result(result.to_json())
-    if not result.certified:
+    if not result.certificate.passed:
         raise typer.Exit(1)
 
 

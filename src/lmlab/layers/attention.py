@@ -1,8 +1,8 @@
 """Causal multi-head self-attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
 
-Two ways to compute the same thing. PyTorch's fused kernel serves GPUs and everything without gradients. For training on a
-CPU the backward pass of that kernel is several times slower than plain matrix products (bench/bench_training.py measures
-both), so there the products and their derivatives are written out below.
+Two ways to compute the same thing. PyTorch's fused kernel serves nearly everything. Its backward pass in bf16 on a CPU,
+though, is several times slower than plain matrix products on units made for them, so for that one case, which is the one
+that trains on a laptop or a small server, the products and their derivatives are written out below.
 
 Shapes: B rows, T positions (S when they are keys), H heads, D width of a head, R = D/2 pairs of a rotation. Queries, keys
 and values come packed, as one matrix product makes them: qkv_BT3HD.
@@ -23,7 +23,8 @@ Rotation = tuple[Tensor, Tensor]  # cos_TR, sin_TR
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
     """Every position attends to itself and those before it. Returns B×T×(H·D)."""
     rows, length = qkv_BT3HD.shape[:2]
-    if qkv_BT3HD.device.type == "cpu" and torch.is_grad_enabled() and qkv_BT3HD.requires_grad:
+    learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
+    if learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16:
         cos_TR, sin_TR = (None, None) if rotation is None else (r.to(qkv_BT3HD.dtype) for r in rotation)
         out: Tensor = _MatrixProductAttention.apply(qkv_BT3HD, cos_TR, sin_TR)
         return out
@@ -55,50 +56,68 @@ def _rotate_into(out: Tensor, x: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> None
     torch.mul(second, cos_TR, out=out[..., pairs:]).addcmul_(first, sin_TR)
 
 
-@functools.lru_cache(maxsize=8)
-def _causal_mask(length: int, dtype: torch.dtype) -> Tensor:
-    """0 where a query may look, -inf where it may not."""
-    return torch.full((length, length), -torch.inf, dtype=dtype).triu(1)
+@functools.lru_cache(maxsize=16)
+def _causal_mask(queries: int, keys: int, dtype: torch.dtype) -> Tensor:
+    """0 where a query may look, -inf where it may not, when the last query stands at the last key."""
+    return torch.full((queries, keys), -torch.inf, dtype=dtype).triu(1 + keys - queries)
+
+
+BLOCK = 128  # queries at a time: keys that come after all of them are not multiplied at all
 
 
 class _MatrixProductAttention(torch.autograd.Function):
-    """Keeps the weights A of the forward pass: dV = Aᵀ dO, dA = dO Vᵀ, dS = A ∘ (dA - Σ_s A ∘ dA), dQ = dS K, dK = dSᵀ Q."""
+    """Keeps the weights A of the forward pass.
+
+    dV = Aᵀ dO, dA = dO Vᵀ, dS = A ∘ (dA - Σ_s A ∘ dA), dQ = dS K, dK = dSᵀ Q, with S = Q Kᵀ / √D.
+    """
 
     @staticmethod
     def forward(ctx: Any, qkv_BT3HD: Tensor, cos_TR: Tensor | None, sin_TR: Tensor | None) -> Tensor:
         rows, length, _, heads, width = qkv_BT3HD.shape
-        qk = qkv_BT3HD.new_empty(2, rows, heads, length, width)
-        source = qkv_BT3HD[:, :, :2].permute(2, 0, 3, 1, 4)
+        qkv = qkv_BT3HD.new_empty(3, rows, heads, length, width)
+        source = qkv_BT3HD.permute(2, 0, 3, 1, 4)
         if cos_TR is None or sin_TR is None:
-            qk.copy_(source)
+            qkv.copy_(source)
         else:
-            _rotate_into(qk, source, cos_TR, sin_TR)
-        q, k = qk.view(2, rows * heads, length, width)
-        v = qkv_BT3HD[:, :, 2].transpose(1, 2).reshape(rows * heads, length, width)
-        scores = torch.baddbmm(_causal_mask(length, qk.dtype), q, k.transpose(1, 2), alpha=width**-0.5)
-        weights = torch.softmax(scores, dim=-1)
-        ctx.save_for_backward(q, k, v, weights, cos_TR, sin_TR)
+            _rotate_into(qkv[:2], source[:2], cos_TR, sin_TR)
+            qkv[2].copy_(source[2])
+        q, k, v = qkv.view(3, rows * heads, length, width)
+        out, weights = torch.empty_like(q), []
+        for start in range(0, length, BLOCK):
+            end = min(start + BLOCK, length)
+            mask = _causal_mask(end - start, end, q.dtype)
+            # Contiguous copies: with strided operands the products leave the fast path.
+            queries, keys, values = q[:, start:end].contiguous(), k[:, :end].contiguous(), v[:, :end].contiguous()
+            scores = torch.baddbmm(mask, queries, keys.transpose(1, 2), alpha=width**-0.5)
+            weights.append(torch.softmax(scores, dim=-1))
+            out[:, start:end] = torch.bmm(weights[-1], values)
+        ctx.save_for_backward(q, k, v, cos_TR, sin_TR, *weights)
         ctx.rows = rows
-        return torch.bmm(weights, v).view(rows, heads, length, width).transpose(1, 2).reshape(rows, length, -1)
+        return out.view(rows, heads, length, width).transpose(1, 2).reshape(rows, length, -1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None]:
-        q, k, v, weights, cos_TR, sin_TR = ctx.saved_tensors
+        q, k, v, cos_TR, sin_TR, *weights = ctx.saved_tensors
         length, width = q.shape[1:]
         heads = q.shape[0] // ctx.rows
         grad = grads[0].view(ctx.rows, length, heads, width).transpose(1, 2).reshape(q.shape)
+        grad_qkv = q.new_zeros(3, *q.shape)
+        for start, weight in zip(range(0, length, BLOCK), weights, strict=True):
+            end = min(start + BLOCK, length)
+            here, queries = grad[:, start:end].contiguous(), q[:, start:end].contiguous()
+            keys, values = k[:, :end].contiguous(), v[:, :end].contiguous()
+            grad_qkv[2, :, :end] += torch.bmm(weight.transpose(1, 2), here)
+            grad_weight = torch.bmm(here, values.transpose(1, 2))
+            grad_scores = torch.ops.aten._softmax_backward_data(grad_weight, weight, -1, weight.dtype)
+            grad_qkv[0, :, start:end] = torch.bmm(grad_scores, keys)
+            grad_qkv[1, :, :end] += torch.bmm(grad_scores.transpose(1, 2), queries)
+        grad_qkv = grad_qkv.view(3, ctx.rows, heads, length, width)
         out = q.new_empty(ctx.rows, length, 3, heads, width)
-        out[:, :, 2] = torch.bmm(weights.transpose(1, 2), grad).view(ctx.rows, heads, length, width).transpose(1, 2)
-        grad_weights = torch.bmm(grad, v.transpose(1, 2))
-        grad_scores = torch.ops.aten._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
-        grad_qk = q.new_empty(2, *q.shape)
-        torch.bmm(grad_scores, k, out=grad_qk[0])
-        torch.bmm(grad_scores.transpose(1, 2), q, out=grad_qk[1])
-        grad_qk = grad_qk.view(2, ctx.rows, heads, length, width)
-        target = out[:, :, :2].permute(2, 0, 3, 1, 4)
+        target = out.permute(2, 0, 3, 1, 4)
         scale = width**-0.5
         if cos_TR is None:
-            torch.mul(grad_qk, scale, out=target)
+            torch.mul(grad_qkv[:2], scale, out=target[:2])
         else:  # the derivative of a rotation is the rotation back
-            _rotate_into(target, grad_qk, cos_TR * scale, sin_TR * -scale)
+            _rotate_into(target[:2], grad_qkv[:2], cos_TR * scale, sin_TR * -scale)
+        target[2].copy_(grad_qkv[2])
         return out, None, None

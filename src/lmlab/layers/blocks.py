@@ -6,7 +6,7 @@ float32; `dtype` says in which precision the matrix products run. The residual s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
 from typing import Any, Literal
 
 import torch
@@ -14,20 +14,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.layers.attention import Rotation, causal_self_attention, split_heads
+from lmlab.layers.positions import rotary_tables
 
 Activation = Literal["relu2", "gelu"]
-
-
-@dataclass
-class Cache:
-    """Keys and values of one block, B×H×C×D each, of which the first `length` positions are filled."""
-
-    keys: Tensor
-    values: Tensor
-
-    def select(self, rows_B: Tensor) -> Cache:
-        """Copies of these rows."""
-        return Cache(self.keys[rows_B], self.values[rows_B])
+KeyValue = tuple[Tensor, ...]  # keys, values
+Turn = tuple[Tensor, Tensor, Tensor]  # cos, sin, swap: see `turns`
 
 
 class Block(nn.Module):
@@ -51,23 +42,46 @@ class Block(nn.Module):
         x_BTD = x_BTD + self._drop(F.linear(attended_BTD, self.out.to(dtype)))
         return self._mlp(x_BTD, dtype)
 
-    def step(self, x_BTD: Tensor, rotation: Rotation | None, cache: Cache, filled: int) -> Tensor:
-        """T more positions after the `filled` ones in `cache`, which is written in place. float32."""
+    def step(self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int) -> Tensor:
+        """T more positions after the `filled` ones whose keys and values are in `kv`, which is written in place.
+
+        float32, without dropout and without gradients.
+        """
         rows, length, width = x_BTD.shape
         q_BHTD, k_BHTD, v_BHTD = split_heads(self._project(x_BTD, x_BTD.dtype), rotation)
         end = filled + length
-        cache.keys[:, :, filled:end] = k_BHTD
-        cache.values[:, :, filled:end] = v_BHTD
-        keys, values = cache.keys[:, :, :end], cache.values[:, :, :end]
-        if length == 1:
-            attended = F.scaled_dot_product_attention(q_BHTD, keys, values)
-        elif filled == 0:
+        keys, values = kv_2BHCD[..., :end, :].unbind(0)
+        keys[:, :, filled:] = k_BHTD
+        values[:, :, filled:] = v_BHTD
+        if filled == 0:
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, is_causal=True)
         else:
             seen_TS = torch.ones(length, end, dtype=torch.bool, device=x_BTD.device).tril(filled)
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
         x_BTD = x_BTD + F.linear(attended.transpose(1, 2).reshape(rows, length, width), self.out)
-        return self._mlp(x_BTD, x_BTD.dtype)
+        normed_BTD = F.layer_norm(x_BTD, (width,), self.norm_mlp)
+        return x_BTD + F.linear(self._activate(F.linear(normed_BTD, self.up)), self.down)
+
+    def step_one(self, x_BD: Tensor, turn: Turn | None, slots: KeyValue, kv: KeyValue) -> Tensor:
+        """As `step`, for one position: x is B×D, or just D for a single row.
+
+        slots: where this position's key and value go (B×H×1×D each); kv: all of them up to there. At one position a time
+        goes into calling kernels rather than into the kernels, so the fewest calls win (bench/bench_decoding.py).
+        """
+        weight, width = self._parameters, x_BD.shape[-1]  # a dictionary answers faster than Module.__getattr__
+        qkv_BD = product(torch.layer_norm(x_BD, (width,), weight["norm_attention"]), weight["qkv"])
+        if turn is not None:
+            cos_D, sin_D, swap_D = turn
+            qk_BD = qkv_BD.narrow(-1, 0, 2 * width)
+            swapped_BD = qk_BD.index_select(-1, swap_D)
+            qk_BD.mul_(cos_D).addcmul_(swapped_BD, sin_D)
+        q_BH1D, k_BH1D, v_BH1D = qkv_BD.view(-1, 3, self.heads, 1, width // self.heads).unbind(1)
+        slots[0].copy_(k_BH1D)
+        slots[1].copy_(v_BH1D)
+        attended_BH1D = F.scaled_dot_product_attention(q_BH1D, *kv)
+        x_BD = product(attended_BH1D.view(x_BD.shape), weight["out"], x_BD)
+        hidden = product(torch.layer_norm(x_BD, (width,), weight["norm_mlp"]), weight["up"])
+        return product(self._activate(hidden), weight["down"], x_BD)
 
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         """Queries, keys and values of the normed stream, B×T×3×H×D."""
@@ -81,8 +95,32 @@ class Block(nn.Module):
         hidden = squared_relu(hidden) if self.activation == "relu2" else F.gelu(hidden, approximate="tanh")
         return x_BTD + self._drop(F.linear(hidden, self.down.to(dtype)))
 
+    def _activate(self, hidden: Tensor) -> Tensor:
+        """The nonlinearity where no gradient is wanted. May overwrite `hidden`."""
+        return hidden.relu_().mul_(hidden) if self.activation == "relu2" else F.gelu(hidden, approximate="tanh")
+
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training) if self.dropout else x
+
+
+@functools.lru_cache(maxsize=4)
+def turns(context: int, heads: int, head_width: int, device: torch.device) -> Turn:
+    """The rotary positions 0, 1, … laid out for `step_one`: x ∘ cos + x[swap] ∘ sin turns all heads of queries and keys.
+
+    cos and sin are context × (2·H·D) with the heads end to end; `swap` exchanges the two halves of each head, which hold
+    the first and the second members of its pairs.
+    """
+    cos_CR, sin_CR = (table.to(device) for table in rotary_tables(context, head_width))
+    cos, sin = torch.cat([cos_CR, cos_CR], 1), torch.cat([-sin_CR, sin_CR], 1)
+    swap = torch.arange(2 * heads * head_width, device=device).view(-1, 2, head_width // 2).flip(1).flatten()
+    return cos.repeat(1, 2 * heads), sin.repeat(1, 2 * heads), swap
+
+
+def product(x_BI: Tensor, weight_OI: Tensor, add_BO: Tensor | None = None) -> Tensor:
+    """x Wᵀ (+ add), for B×I or, with one row, just I: then matrix times vector, up to twice as fast on a CPU."""
+    if x_BI.dim() == 1:
+        return torch.mv(weight_OI, x_BI) if add_BO is None else torch.addmv(add_BO, weight_OI, x_BI)
+    return F.linear(x_BI, weight_OI) if add_BO is None else torch.addmm(add_BO, x_BI, weight_OI.t())
 
 
 def squared_relu(x: Tensor) -> Tensor:

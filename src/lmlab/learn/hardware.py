@@ -37,7 +37,7 @@ def choose(device: str = "auto", precision: str = "auto") -> Hardware:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     fast_bf16 = (device == "cuda" and torch.cuda.is_bf16_supported()) or (device == "cpu" and cpu_has_amx())
     bf16 = precision == "bf16" or (precision == "auto" and fast_bf16)
-    speed = 2e13 if device == "cuda" else torch.get_num_threads() * (1.5e11 if bf16 and fast_bf16 else 0.7e11)
+    speed = 2e13 if device == "cuda" else torch.get_num_threads() * (1.6e11 if bf16 and fast_bf16 else 0.7e11)
     return Hardware(device=torch.device(device), dtype=torch.bfloat16 if bf16 else torch.float32, training_flops=speed)
 
 

@@ -34,6 +34,7 @@ CARRIED_CHUNKS = (
 )
 VALIDATION_TOKENS = 16_384
 CHECKPOINT_EVERY_S = 20.0
+SHOW_EVERY_S = 0.5
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 Status = Literal["finished", "stopped early", "interrupted", "diverged"]
@@ -138,7 +139,7 @@ class Trainer:
             before = self.clock.fraction
             self._group()
             now = self.clock.seconds
-            if now - shown_at > 0.5 or self.clock.fraction >= 1:
+            if now - shown_at > SHOW_EVERY_S or self.clock.fraction >= 1:
                 shown_at = now
                 if trouble := self._trouble():
                     return "diverged", trouble

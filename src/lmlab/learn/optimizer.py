@@ -53,13 +53,13 @@ class Optimizer:
         self.steps += 1
         grads = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
         vectors = [n for n in grads if n not in self.matrices]
-        norm = global_norm(grads.values())
+        norms = dict(zip(grads, torch._foreach_norm(list(grads.values())), strict=True))
         if vectors:
-            shrink = (self.config.clip / (global_norm(grads[n] for n in vectors) + 1e-12)).clamp(max=1.0)
+            shrink = (self.config.clip / (_length(norms[n] for n in vectors) + 1e-12)).clamp(max=1.0)
             torch._foreach_mul_([grads[n] for n in vectors], shrink)
         self._adamw(vectors, grads, factor)
         self._muon([n for n in grads if n in self.matrices], grads, factor)
-        return norm
+        return _length(norms.values())
 
     def _adamw(self, names: list[str], grads: Mapping[str, Tensor], factor: float) -> None:
         """Loshchilov and Hutter's AdamW; decay only for what has two dimensions."""
@@ -128,6 +128,6 @@ def orthogonalize(matrices_KMN: Tensor, iterations: int = 5) -> Tensor:
     return (x.mT if tall else x).to(matrices_KMN.dtype)
 
 
-def global_norm(tensors: Iterable[Tensor]) -> Tensor:
-    """The Euclidean length of all of them together."""
-    return torch.stack(torch._foreach_norm(list(tensors))).float().norm()
+def _length(norms: Iterable[Tensor]) -> Tensor:
+    """The Euclidean length of several tensors together, from the lengths of each."""
+    return torch.stack(list(norms)).float().norm()

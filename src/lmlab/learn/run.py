@@ -92,6 +92,8 @@ class Run:
         """Write the weights, then the config that vouches for them, then drop what was only needed to resume."""
         from safetensors.torch import save
 
+        from lmlab.interface import NeuralModel
+
         content = save({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()})
         write_atomically(self.folder / "model.safetensors", content)
         self.config["model"]["sha256"] = hashlib.sha256(content).hexdigest()
@@ -101,7 +103,7 @@ class Run:
         write_atomically(self.folder / "README.md", self._readme().encode())
         self.write_config()
         (self.folder / "state" / "checkpoint.safetensors").unlink(missing_ok=True)
-        self.__dict__["model"] = model
+        self.__dict__["model"] = model.to("cpu") if isinstance(model, NeuralModel) else model
 
     def _readme(self) -> str:
         model, corpus = self.config["model"], self.config["corpus"]

@@ -146,7 +146,8 @@ def _learn(
     outcome: Outcome = trainer.run()
     watch.say(f"{run.config['model']['name']}: {outcome.message}")
     p = outcome.progress
-    facts = {"steps": p.steps, "tokens": p.tokens, "seconds": p.seconds, "best_step": p.best_step}
+    facts: dict[str, Any] = {"steps": p.steps, "tokens": p.tokens, "seconds": p.seconds, "best_step": p.best_step}
+    facts["valid_tokens_per_byte"] = valid.tokens / valid.bytes if valid is not None else None
     facts |= {"hardware": str(hardware), "message": outcome.message}
     if outcome.status != "interrupted":
         run.finish(model, outcome.status, facts)

@@ -1,1 +1,21 @@
-"""Honest measurement: bits per byte with interval and certificate."""
+"""Honest numbers: what a text costs under a model, how sure that is, and what was checked."""
+
+from lmlab.measure.certificate import Certificate, Check, certify
+from lmlab.measure.interval import Interval, paired_difference, rank
+from lmlab.measure.result import Result, evaluate
+from lmlab.measure.score import ContextPolicy, Scored, score_part, score_stream
+
+__all__ = [
+    "Certificate",
+    "Check",
+    "ContextPolicy",
+    "Interval",
+    "Result",
+    "Scored",
+    "certify",
+    "evaluate",
+    "paired_difference",
+    "rank",
+    "score_part",
+    "score_stream",
+]

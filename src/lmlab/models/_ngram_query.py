@@ -1,31 +1,35 @@
-"""Looking n-grams up: which histories of a token are known, and what they say about it.
+"""Asking an estimated n-gram model: what does it say about each token of a text, or about every token next?
 
-A history is named by its id (see `_ngram_count`), or by UNSEEN (it never occurred) or ABSENT (the text, or the sentence,
-has not that many tokens yet).
+A history is named by its id (see `_ngram_count`), or it is UNSEEN (it never occurred in training), or ABSENT (the text
+or the sentence has not that many tokens yet).
 """
 
 from __future__ import annotations
 
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmlab.models._ngram_count import key_bits
-from lmlab.models._ngram_smooth import Level, uniform_logp
+from lmlab.models._ngram_smooth import Level
 
 UNSEEN, ABSENT = -1, -2
+BLOCK_BITS = 20  # tokens scored at once, as a power of two: enough that sorted look-ups walk the tables in order
 Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """The estimated model: one level per order, and how to read it."""
+    """An estimated model: one level per order, and how to read them."""
 
     levels: list[Level]
-    restarts_V: NDArray[np.bool_]  # tokens after which the history is the begin symbol alone
+    restarts_V: NDArray[np.bool_]  # the tokens after which the history is the begin symbol alone
     vocab_size: int
-    to_uniform: bool  # the base of a longer history is uniform (add-k) instead of the next shorter history
+    to_uniform: bool  # the base of every history is uniform (add-k), not its shorter history
 
     @property
     def order(self) -> int:
@@ -33,64 +37,98 @@ class Tables:
         return len(self.levels)
 
     def begin(self, rows: int) -> Longs:
-        """The histories before the first token, B×(order - 1): column m - 1 holds the id of the last m tokens."""
+        """The histories before the first token, B×(order - 1): column m - 1 is about the last m tokens."""
         history_BN = np.full((rows, self.order - 1), ABSENT, dtype=np.int64)
         history_BN[:, :1] = self.vocab_size
         return history_BN
 
     def step(self, history_BN: Longs, tokens_B: Longs) -> Longs:
         """The histories one token later."""
-        after_BN = np.full_like(history_BN, ABSENT)
+        after_BN = np.empty_like(history_BN)
         ends_B = self.restarts_V[tokens_B]
         after_BN[:, :1] = np.where(ends_B, self.vocab_size, tokens_B)[:, None]
         for m in range(1, history_BN.shape[1]):
             before_B = history_BN[:, m - 1]
-            ids_B = np.where(before_B == ABSENT, ABSENT, self._find(m, before_B, tokens_B))
-            after_BN[:, m] = np.where(ends_B, ABSENT, ids_B)
+            ids_B = self._find(m, before_B, tokens_B)
+            after_BN[:, m] = np.where(ends_B | (before_B == ABSENT), ABSENT, ids_B)
         return after_BN
 
     def distribution(self, history_BN: Longs) -> NDArray[np.float32]:
         """log p of every token after these histories, B×V."""
-        logp_BV = np.repeat(self.levels[0].logp[None].astype(np.float64), len(history_BN), axis=0)
         bits = key_bits(self.vocab_size)
-        for m, (below, level) in enumerate(zip(self.levels, self.levels[1:], strict=False)):
-            history_B = history_BN[:, m]
+        logp_BV = np.repeat(self.levels[0].logp[None].astype(np.float64), len(history_BN), axis=0)
+        for m in range(1, self.order):
+            below, level, history_B = self.levels[m - 1], self.levels[m], history_BN[:, m - 1]
             if self.to_uniform:
-                logp_BV[history_B != ABSENT] = uniform_logp(self.vocab_size)
+                logp_BV[history_B != ABSENT] = -math.log(self.vocab_size)
             rows = np.flatnonzero(history_B >= 0)
-            logp_BV[rows] += below.weight[history_B[rows]][:, None]
-            first = np.searchsorted(level.keys, history_B[rows] << bits)
-            last = np.searchsorted(level.keys, (history_B[rows] + 1) << bits)
-            for row, lo, hi in zip(rows, first, last, strict=True):
-                logp_BV[row, level.keys[lo:hi] & ((1 << bits) - 1)] = level.logp[lo:hi]
+            known = history_B[rows]
+            logp_BV[rows] += below.weight[known][:, None]
+            first = np.searchsorted(level.keys, known << bits)
+            followers = np.searchsorted(level.keys, (known + 1) << bits) - first
+            at = np.arange(followers.sum()) + np.repeat(first - (np.cumsum(followers) - followers), followers)
+            logp_BV[np.repeat(rows, followers), level.keys[at] & ((1 << bits) - 1)] = level.logp[at]
         return logp_BV.astype(np.float32)
 
-    def score(self, tokens: Longs) -> NDArray[np.float32]:
-        """-log p of each token; the begin symbol stands before each new text, and costs nothing itself."""
+    def _find(self, m: int, history: Longs, tokens: Longs) -> Longs:
+        """The ids of the (m + 1)-grams (history, token); UNSEEN where there is none."""
+        keys = self.levels[m].keys
+        wanted = (history << key_bits(self.vocab_size)) | tokens
+        at = np.searchsorted(keys, wanted)
+        found = np.append(keys, -1)[at] == wanted if len(keys) < 64 else keys[np.minimum(at, len(keys) - 1)] == wanted
+        return np.where(found & (history >= 0), at, UNSEEN)
+
+    def score(self, tokens: NDArray[np.int32]) -> NDArray[np.float32]:
+        """-log p of each token. The begin symbol V stands before each text, and its own entry means nothing."""
+        key_sizes = [len(level.keys).bit_length() + key_bits(self.vocab_size) for level in self.levels]
+        size = 1 << min(BLOCK_BITS, 63 - max(key_sizes))
+        nats = np.empty(len(tokens), dtype=np.float32)
+
+        def score_block(start: int) -> None:
+            seen_from = max(0, start - (self.order - 1))
+            block = self._logp(tokens[seen_from : start + size])
+            np.negative(block[start - seen_from :], out=nats[start : start + size], casting="same_kind")
+
+        starts = range(0, len(tokens), size)
+        if len(starts) == 1:
+            score_block(0)
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as threads:  # sorting and searching leave the interpreter free
+                list(threads.map(score_block, starts))
+        return nats
+
+    def _logp(self, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
+        """log p of each token given the tokens before it in this block."""
         V = self.vocab_size
-        is_begin = tokens == V
         is_end = np.append(self.restarts_V, True)[tokens]
         logp = np.append(self.levels[0].logp, np.float32(0)).astype(np.float64)[tokens]
-        history = np.where(is_end, V, tokens)
-        for m, (below, level) in enumerate(zip(self.levels, self.levels[1:], strict=False), start=1):
-            at = np.flatnonzero((history[:-1] != ABSENT) & ~is_begin[1:]) + 1
+        history = np.where(is_end, np.int32(V), tokens)
+        for m in range(1, self.order):
             if self.to_uniform:
-                logp[at] = uniform_logp(V)
-            before = history[at - 1]
-            ids = self._find(m, before, tokens[at])
-            known = before >= 0
-            logp[at[known]] += below.weight[before[known]]
-            found = ids >= 0
-            logp[at[found]] = level.logp[ids[found]]
-            history = np.full(len(tokens), ABSENT, dtype=np.int64)
-            history[at] = np.where(is_end[at], ABSENT, ids)
-        return -logp.astype(np.float32)
+                logp[1:][history[:-1] != ABSENT] = -math.log(V)
+            at = np.flatnonzero((history[:-1] >= 0) & (tokens[1:] != V)) + 1
+            known = history[at - 1]
+            logp[at] += self.levels[m - 1].weight[known]
+            found, ids = self._find_many(m, known, tokens[at])
+            logp[at[found]] = self.levels[m].logp[ids]
+            history[1:] = np.minimum(history[:-1], UNSEEN)
+            history[at[found]] = ids
+            history[is_end] = ABSENT
+            history[0] = ABSENT
+        return logp
 
-    def _find(self, m: int, history: Longs, tokens: Longs) -> Longs:
-        """The ids of the n-grams of length m + 1 (history, token); UNSEEN where there is none."""
+    def _find_many(self, m: int, history: NDArray[np.int32], tokens: NDArray[np.int32]) -> tuple[Longs, Longs]:
+        """Which of these (m + 1)-grams there are, and their ids: looked up in sorted order, to read memory in order."""
         keys = self.levels[m].keys
-        if not len(keys):
-            return np.full(len(history), UNSEEN, dtype=np.int64)
-        wanted = (history << key_bits(self.vocab_size)) | tokens
-        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where((history >= 0) & (keys[at] == wanted), at, UNSEEN)
+        place_bits = len(history).bit_length()
+        packed = history.astype(np.int64)
+        packed <<= key_bits(self.vocab_size)
+        packed |= tokens
+        packed <<= place_bits
+        packed |= np.arange(len(history))
+        packed.sort()
+        wanted = packed >> place_bits
+        at = np.searchsorted(keys, wanted)
+        is_there = at < len(keys)
+        is_there[is_there] = keys[at[is_there]] == wanted[is_there]
+        return (packed & ((1 << place_bits) - 1))[is_there], at[is_there]

@@ -1,23 +1,23 @@
 """From counts to probabilities: maximum likelihood, add-k and interpolated modified Kneser-Ney.
 
-Whatever the estimator, the result has one form. For each order k, every n-gram that occurred has a log-probability, and
-every history a log-weight for the tokens it was never followed by:
+Whatever the estimator, the result has one form. For each order, every n-gram that occurred has a probability, and every
+history a weight for the tokens that never followed it:
 
-    p(w | h) = stored                      if h w occurred
-             = weight(h) · base(w)         if h occurred, but never before w
-             = p(w | h without its first token)   if h never occurred
+    p(w | h) = stored                               if h w occurred
+             = weight(h) · base(w)                  if h was followed by tokens, but never by w
+             = p(w | h')                            if h never occurred, where h' is h without its first token
 
-where base is p(w | h without its first token), or for add-k the uniform distribution.
+and base(w) is p(w | h'), or the uniform distribution for add-k (which gives an h that never occurred 1 / V as well).
 
-The denominator of p(w | h) is the count of h *followed by a token*: the sum of the counts of h w over w. Counting h
-itself would also count its occurrence at the end of the text, after which nothing was predicted, and the conditionals
-would sum to less than one (bishop12 12.13).
+The denominator of p(w | h) is c(h ·), the count of h *followed by a token*: the sum of c(h w) over w. The count of h
+itself has one more when the text ends in h, where nothing was left to predict; with it the conditionals would sum to
+less than one. That is the final token that bishop12 12.13 omits.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,116 +27,139 @@ from lmlab.models._ngram_count import Counts, key_bits
 
 Floats = NDArray[np.float32]
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
+BLOCK = 1 << 20  # n-grams estimated at once: temporaries stay small, whatever the text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """The n-grams of one order: sorted keys, natural log-probabilities, and log-weights as a history."""
+    """The n-grams of one order, and their log-weights as histories of the next order (natural logarithms)."""
 
     keys: NDArray[np.int64]
     logp: Floats
-    weight: Floats  # log-weight of the next order's unseen tokens; 0 for n-grams that no token followed
+    weight: Floats  # 0 where no token followed; empty at the highest order
 
 
 def discounts(counts_of_counts: NDArray[np.int64]) -> tuple[tuple[float, float, float], str]:
-    """The discounts D1, D2, D3+ of one order (Chen & Goodman 1999, equation 26), and why they are not those, if so.
+    """The discounts D1, D2, D3+ of one order (Chen & Goodman 1999, section 3), and why they are others, if they are.
 
-    counts_of_counts holds n_1 .. n_4, the numbers of n-grams with (adjusted) count 1 .. 4:
+    counts_of_counts holds n_1 .. n_4, the numbers of n-grams whose (adjusted) count is 1 .. 4:
 
         Y = n_1 / (n_1 + 2 n_2)        D_c = c - (c + 1) · Y · n_{c+1} / n_c
+
+    Each must lie in (0, c]: a discount of zero would leave nothing for unseen tokens. Where one is undefined or
+    outside, all three are FALLBACK_DISCOUNTS.
     """
     n1, n2, n3, n4 = (int(n) for n in counts_of_counts)
     if not (n1 and n2 and n3):
-        return FALLBACK_DISCOUNTS, f"counts of counts {n1}, {n2}, {n3} leave them undefined"
+        return FALLBACK_DISCOUNTS, f"undefined, as {n1}, {n2} and {n3} n-grams have counts 1, 2 and 3"
     y = n1 / (n1 + 2 * n2)
     d1, d2, d3 = 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3
     if not (0 < d1 <= 1 and 0 < d2 <= 2 and 0 < d3 <= 3):
-        return FALLBACK_DISCOUNTS, f"the estimates {d1:.3g}, {d2:.3g}, {d3:.3g} are out of range"
+        return FALLBACK_DISCOUNTS, f"estimated as {d1:.3g}, {d2:.3g} and {d3:.3g}, which is out of range"
     return (d1, d2, d3), ""
 
 
-def adjusted_counts(orders: list[Counts]) -> list[NDArray[np.int32]]:
-    """Kneser-Ney's counts: raw at the highest order; below it, how many different tokens precede each n-gram.
+def adjust(orders: list[Counts]) -> None:
+    """Make raw counts Kneser-Ney's, in place: below the highest order, how many different tokens precede each n-gram.
 
-    An n-gram that starts with the begin symbol has nothing before it, so its raw count is the evidence there is.
+    An n-gram that starts with the begin symbol has nothing before it: its raw count is the evidence there is.
     """
-    adjusted = []
-    for below, above in zip(orders, orders[1:], strict=False):
-        preceding = np.bincount(above.suffix, minlength=len(below.keys)).astype(np.int32)
-        adjusted.append(np.where(below.begins, below.raw, preceding))
-    return [*adjusted, orders[-1].raw]
-
-
-def counts_of_counts(adjusted: Iterable[NDArray[np.int32]]) -> NDArray[np.int64]:
-    """n_1 .. n_4 of each order, one row an order."""
-    return np.array([np.bincount(np.minimum(c, 5), minlength=6)[1:5] for c in adjusted], dtype=np.int64)
+    for below, above in itertools.pairwise(orders):
+        below.counts[: below.begins] = np.bincount(above.suffix, minlength=len(below.counts))[: below.begins]
 
 
 def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDArray[np.int64]]:
     """Interpolated modified Kneser-Ney (Chen & Goodman 1999), and the counts of counts its discounts come from.
 
-        p_k(w | h) = (c(h w) - D(c(h w))) / c(h ·)  +  γ(h) p_{k-1}(w | h')        p_0(w) = 1 / V
-        γ(h) = (D1 N1(h ·) + D2 N2(h ·) + D3 N3+(h ·)) / c(h ·)
+        p(w | h) = (c(h w) - D(c(h w))) / c(h ·)  +  γ(h) p(w | h')        γ(h) = Σ_w D(c(h w)) / c(h ·)
 
-    where D(c) is D1, D2 or D3+ as c is 1, 2 or more, and h' is h without its first token.
+    where c are the counts of `adjust`, D(c) is 0, D1, D2 or D3+ as c is 0, 1, 2 or more, and below the empty history
+    lies the uniform distribution, 1 / V. The list of orders is emptied on the way, to free their memory.
     """
-    adjusted = adjusted_counts(orders)
-    n_of_n = counts_of_counts(adjusted)
-    bits = key_bits(vocab_size)
+    adjust(orders)
+    n_of_n = np.array([_count_of_counts(counts.counts) for counts in orders])
     levels: list[Level] = []
-    p_below = np.full(1, 1 / vocab_size)
-    histories = 1
-    for k, (counts, c) in enumerate(zip(orders, adjusted, strict=True), start=1):
-        history = counts.keys >> bits if k > 1 else np.zeros(vocab_size, dtype=np.int64)
-        (d1, d2, d3), _ = discounts(n_of_n[k - 1])
-        discount = np.array([0, d1, d2, d3])[np.minimum(c, 3)]
-        total = np.bincount(history, weights=c, minlength=histories)
-        spared = np.bincount(history, weights=discount, minlength=histories)
-        gamma = np.divide(spared, total, out=np.ones(histories), where=total > 0)
-        held = np.divide(c - discount, total[history], out=np.zeros(len(c)), where=total[history] > 0)
-        p = held + gamma[history] * p_below[counts.suffix]
-        if levels:
-            levels[-1] = _with_weight(levels[-1], np.log(gamma))
-        levels.append(_level(counts.keys, np.log(p)))
-        p_below, histories = p, len(p) + (k == 1)
+    p_below = np.full(1, 1 / vocab_size, dtype=np.float32)
+    while orders:
+        counts = orders.pop(0)
+        runs = _Runs.of(counts.keys, vocab_size, first=not levels)
+        discount = np.array([0.0, *discounts(n_of_n[len(levels)])[0]], dtype=np.float32)
+        spared = np.empty(len(counts.keys), dtype=np.float32)
+        for block, _ in runs.blocks():
+            spared[block] = discount[np.minimum(counts.counts[block], 3)]
+        total = runs.sum(counts.counts)
+        gamma = runs.sum(spared)
+        np.divide(gamma, total, out=gamma, where=total > 0)
+        gamma[total == 0] = 1  # no training token at all: the empty history has nothing to say
+        p = np.empty(len(counts.keys), dtype=np.float32)
+        for block, run in runs.blocks():
+            held = (counts.counts[block] - spared[block]) / np.maximum(total[run], 1)
+            p[block] = held + gamma[run] * p_below[counts.suffix[block]]
+        _append(levels, counts.keys, np.log(p), runs, np.log(gamma))
+        p_below = p
     return levels, n_of_n
 
 
-def maximum_likelihood(orders: list[Counts], vocab_size: int) -> list[Level]:
-    """p(w | h) = c(h w) / c(h ·), bishop12 12.13; a token that never followed h has probability zero."""
-    return _relative_frequencies(orders, vocab_size, 0.0)
+def _count_of_counts(counts: NDArray[np.int32]) -> NDArray[np.int64]:
+    """n_1 .. n_4."""
+    return np.array([np.count_nonzero(counts == c) for c in range(1, 5)])
 
 
-def add_k(orders: list[Counts], vocab_size: int, k: float) -> list[Level]:
-    """p(w | h) = (c(h w) + k) / (c(h ·) + k V); 1 / V after a history that never occurred."""
-    return _relative_frequencies(orders, vocab_size, k)
-
-
-def _relative_frequencies(orders: list[Counts], vocab_size: int, k: float) -> list[Level]:
-    bits = key_bits(vocab_size)
+def relative_frequencies(orders: list[Counts], vocab_size: int, k: float) -> list[Level]:
+    """p(w | h) = (c(h w) + k) / (c(h ·) + k V): add-k, or for k = 0 maximum likelihood (bishop12 12.13)."""
     levels: list[Level] = []
-    histories = 1
-    for order, counts in enumerate(orders, start=1):
-        history = counts.keys >> bits if order > 1 else np.zeros(vocab_size, dtype=np.int64)
-        total = np.bincount(history, weights=counts.raw, minlength=histories) + k * vocab_size
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logp = np.log((counts.raw + k) / total[history])
-            weight = np.log(np.where(total > 0, k * vocab_size / total, 1.0))
-        if levels:
-            levels[-1] = _with_weight(levels[-1], weight)
-        levels.append(_level(counts.keys, logp))
-        histories = len(logp) + (order == 1)
+    for counts in orders:
+        runs = _Runs.of(counts.keys, vocab_size, first=not levels)
+        total = runs.sum(counts.counts) + k * vocab_size
+        logp = np.empty(len(counts.keys), dtype=np.float32)
+        with np.errstate(divide="ignore"):  # log 0 = -inf is what maximum likelihood says of the unseen
+            for block, run in runs.blocks():
+                logp[block] = np.log((counts.counts[block] + k) / total[run])
+            _append(levels, counts.keys, logp, runs, np.log(k * vocab_size / total))
     return levels
 
 
-def _level(keys: NDArray[np.int64], logp: NDArray[np.float64]) -> Level:
-    return Level(keys=keys, logp=logp.astype(np.float32), weight=np.zeros(0, dtype=np.float32))
+@dataclass(frozen=True, kw_only=True)
+class _Runs:
+    """The n-grams of one order, side by side as they share a history."""
+
+    history: NDArray[np.int64]  # of each run
+    starts: NDArray[np.int64]  # where each run starts
+    is_start: NDArray[np.bool_]  # of each n-gram
+
+    @classmethod
+    def of(cls, keys: NDArray[np.int64], vocab_size: int, first: bool) -> _Runs:
+        is_start = np.zeros(len(keys), dtype=bool)
+        is_start[:1] = True
+        if first:  # unigrams all share the empty history
+            return cls(history=np.zeros(1, dtype=np.int64), starts=np.zeros(1, dtype=np.int64), is_start=is_start)
+        history = keys >> key_bits(vocab_size)
+        np.not_equal(history[1:], history[:-1], out=is_start[1:])
+        starts = np.flatnonzero(is_start)
+        return cls(history=history[starts], starts=starts, is_start=is_start)
+
+    def sum(self, values: NDArray) -> NDArray[np.float64]:
+        """The total of each run."""
+        if not len(self.starts):
+            return np.zeros(0)
+        return np.add.reduceat(values, self.starts, dtype=np.float64)
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        """Successive slices of the n-grams, each with the run of every n-gram in it."""
+        passed = -1
+        for start in range(0, len(self.is_start), BLOCK):
+            block = slice(start, start + BLOCK)
+            run = np.cumsum(self.is_start[block]) + passed
+            passed = int(run[-1])
+            yield block, run
 
 
-def _with_weight(level: Level, weight: NDArray[np.float64]) -> Level:
-    return Level(keys=level.keys, logp=level.logp, weight=weight.astype(np.float32))
-
-
-def uniform_logp(vocab_size: int) -> float:
-    """log(1 / V)."""
-    return -math.log(vocab_size)
+def _append(levels: list[Level], keys: NDArray[np.int64], logp: Floats, runs: _Runs, weight: NDArray) -> None:
+    """Add a level, and give the weights of its histories to the level below."""
+    if levels:
+        below = levels[-1]
+        histories = len(below.logp) + (len(levels) == 1)  # the begin symbol is a history, but no unigram
+        weights = np.zeros(histories, dtype=np.float32)
+        weights[runs.history] = weight
+        levels[-1] = Level(keys=below.keys, logp=below.logp, weight=weights)
+    levels.append(Level(keys=keys, logp=logp, weight=np.zeros(0, dtype=np.float32)))

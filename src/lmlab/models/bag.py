@@ -95,6 +95,4 @@ class Bag(CountModel):
         impossible = int(torch.isinf(self.logp_V).sum())
         if not impossible:
             return []
-        return [
-            f"maximum likelihood: {impossible} of {self.vocab_size} tokens were never seen and cost infinitely many nats"
-        ]
+        return [f"maximum likelihood: {impossible} of {self.vocab_size} tokens, never seen, cost infinitely many nats"]

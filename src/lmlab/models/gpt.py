@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from lmlab.interface import NeuralModel, State
 from lmlab.layers.attention import Rotation
-from lmlab.layers.blocks import Activation, Block, Cache
+from lmlab.layers.blocks import Activation, Block, Turn, product, turns
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
 
@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 SCORE_CHUNK = 1 << 15  # inputs scored at once: bounds memory, large enough that matrix products run at full speed
+
+
+BATCH_TOKENS = 2048  # per step: fewer starve the matrix units, more make fewer steps of the same budget
+HEAD_WIDTH = 64  # narrower heads predict a little better per step, and cost it again in time
+
+# (layers, width), each about twice the one before it. Found on a grid over character and BPE text.
+SIZES = [(2, 64), (3, 96), (4, 128), (4, 192), (6, 192), (6, 256), (8, 320), (8, 448), (10, 576), (12, 768)]
+TOKENS_PER_PARAMETER = 1.2  # what was best for a fixed amount of computing; the optimum is broad
+PARAMETERS_PER_TOKEN = 5.0  # of training text: larger models only learn it by heart
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +55,18 @@ class GPTConfig:
 
 
 class GPTState(State):
-    """Caches of every block, and the tokens of the current window (to start the next one)."""
+    """Keys and values of every block, and the tokens of the current window (to start the next one)."""
 
-    def __init__(self, caches: list[Cache], window_BT: Tensor, filled: int) -> None:
+    def __init__(self, kv_L2BHCD: Tensor, window_BT: Tensor, filled: int) -> None:
         super().__init__()
-        self.caches, self.window_BT, self.filled = caches, window_BT, filled
+        self.kv_L2BHCD, self.window_BT, self.filled = kv_L2BHCD, window_BT, filled
 
     def select(self, rows_B: Tensor) -> GPTState:
-        """Copy, repeat or reorder rows."""
-        return GPTState([cache.select(rows_B) for cache in self.caches], self.window_BT[rows_B], self.filled)
+        """Copy, repeat or reorder rows: of keys and values only the positions that are filled."""
+        layers, two, _, *rest = self.kv_L2BHCD.shape
+        kv_L2BHCD = self.kv_L2BHCD.new_empty(layers, two, len(rows_B), *rest)
+        kv_L2BHCD[..., : self.filled, :] = self.kv_L2BHCD[..., : self.filled, :].index_select(2, rows_B)
+        return GPTState(kv_L2BHCD, self.window_BT[rows_B], self.filled)
 
 
 class GPT(NeuralModel):
@@ -62,13 +74,18 @@ class GPT(NeuralModel):
 
     name = "gpt"
     Config = GPTConfig
-    default_learning_rate: ClassVar[float] = 0.003
+    default_learning_rate: ClassVar[float] = 0.0015
 
     def __init__(self, config: GPTConfig, tokenizer: Tokenizer) -> None:
         super().__init__()
         self.config, self.tokenizer, self.vocab_size = config, tokenizer, tokenizer.vocab_size
         layers, width, heads, context = config.layers, config.width, config.heads, config.context
-        assert layers and width and heads and context and config.stride and config.dropout is not None, "resolve first"
+        assert layers is not None, "resolve the config first"
+        assert width is not None
+        assert heads is not None
+        assert context is not None
+        assert config.stride is not None
+        assert config.dropout is not None
         if width % heads:
             raise ValueError(f"width {width} is not a multiple of heads {heads}; choose heads that divide it")
         if not 1 <= config.stride <= context:
@@ -91,23 +108,35 @@ class GPT(NeuralModel):
 
     @classmethod
     def resolve(cls, config: GPTConfig, facts: TextFacts, budget: Budget) -> GPTConfig:
-        """Fill in what is None."""
-        context = config.context or 256
+        """Size the model to what the budget can train and the text can feed; explicit settings are kept."""
+        context = config.context or max(2, min(256, facts.train_tokens // 8))
+        layers, width = _size(facts, budget)
+        layers, width = config.layers or layers, config.width or width
+        heads = config.heads or max(1, width // HEAD_WIDTH)
+        tokens = _tokens_in_budget(budget, facts, 12 * layers * width**2)
+        epochs = tokens / max(1, facts.train_tokens)
         return replace(
             config,
-            layers=config.layers or 4,
-            width=config.width or 256,
-            heads=config.heads or 4,
+            layers=layers,
+            width=width,
+            heads=heads,
             context=context,
             stride=config.stride or max(1, context // 2),
-            tie=config.tie if config.tie is not None else facts.vocab_size > 1024,
-            dropout=config.dropout if config.dropout is not None else 0.0,
+            # A small vocabulary has parameters to spare; a large one would spend most of them on the second matrix.
+            tie=config.tie if config.tie is not None else facts.vocab_size > 2048,
+            dropout=config.dropout if config.dropout is not None else _dropout(epochs),
         )
 
     @property
     def batch_shape(self) -> tuple[int, int]:
         """About two thousand tokens a step: on two cores, smaller batches starve the matrix units, larger ones learn less."""
-        return max(4, 2048 // self.context), self.context
+        return max(1, BATCH_TOKENS // self.context), self.context
+
+    @property
+    def training_flops_per_token(self) -> float:
+        """Matrices as everywhere, and the products of attention: on average half the context for scores, and for values."""
+        output = self.vocab_size * self.width if self.config.tie else 0
+        return super().training_flops_per_token + 6.0 * output + 6.0 * len(self.blocks) * self.context * self.width
 
     def hidden_matrices(self) -> dict[str, int]:
         """The four matrices of each block; queries, keys and values are three in one."""
@@ -148,11 +177,11 @@ class GPT(NeuralModel):
 
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
         """Distribution of the first token of a text."""
-        assert isinstance(self.config.heads, int)
-        shape = (rows, self.config.heads, self.context, self.width // self.config.heads)
-        device = self.embedding.device
-        caches = [Cache(torch.zeros(shape, device=device), torch.zeros(shape, device=device)) for _ in self.blocks]
-        return self._read(GPTState(caches, torch.empty(rows, 0, dtype=torch.long, device=device), 0))
+        heads, device = self.config.heads, self.embedding.device
+        assert heads is not None
+        # Never filled with zeros: the memory of positions that are not reached is not touched.
+        kv_L2BHCD = torch.empty(len(self.blocks), 2, rows, heads, self.context, self.width // heads, device=device)
+        return self._read(GPTState(kv_L2BHCD, torch.empty(rows, 0, dtype=torch.long, device=device), 0))
 
     def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, GPTState]:
         """Distribution after these tokens. Windows that are over before the last token are never computed."""
@@ -161,7 +190,7 @@ class GPT(NeuralModel):
         window_BT, filled = torch.cat([state.window_BT, tokens_BT], dim=1), state.filled
         while window_BT.shape[1] >= self.context:
             window_BT, filled = window_BT[:, self.stride :], 0
-        return self._read(GPTState(state.caches, window_BT, filled))
+        return self._read(GPTState(state.kv_L2BHCD, window_BT, filled))
 
     @torch.no_grad()
     def _read(self, state: GPTState) -> tuple[Tensor, GPTState]:
@@ -170,12 +199,25 @@ class GPT(NeuralModel):
             inputs_BT = state.window_BT[:, state.filled - 1 :]
         else:
             inputs_BT = F.pad(state.window_BT, (1, 0), value=self.begin_id)
+        after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1])
+        if inputs_BT.shape[1] == 1:
+            return self._read_one(inputs_BT[:, 0], state), after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
-        for block, cache in zip(self.blocks, state.caches, strict=True):
-            x_BTD = block.step(x_BTD, rotation, cache, state.filled)
+        for block, kv_2BHCD in zip(self.blocks, state.kv_L2BHCD, strict=True):
+            x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled)
         last_BD = F.layer_norm(x_BTD[:, -1], (self.width,), self.norm)
-        logp_BV = log_probabilities(last_BD, self._output_weight(), None)
-        return logp_BV, GPTState(state.caches, state.window_BT, state.filled + inputs_BT.shape[1])
+        return log_probabilities(last_BD, self._output_weight(), None), after
+
+    def _read_one(self, inputs_B: Tensor, state: GPTState) -> Tensor:
+        """Distribution after one more input: what decoding does all the time."""
+        kv_KBHCD, filled = state.kv_L2BHCD.flatten(0, 1), state.filled
+        slots, past = kv_KBHCD.narrow(3, filled, 1).unbind(0), kv_KBHCD.narrow(3, 0, filled + 1).unbind(0)
+        x_BD, turn = self._embed_one(inputs_B, filled)
+        x_BD = x_BD.squeeze(0)  # a single row goes through as a vector
+        for i, block in enumerate(self.blocks):
+            x_BD = block.step_one(x_BD, turn, slots[2 * i : 2 * i + 2], past[2 * i : 2 * i + 2])
+        logits_BV = product(torch.layer_norm(x_BD, (self.width,), self.norm), self._output_weight())
+        return torch.log_softmax(logits_BV, dim=-1).view(len(inputs_B), self.vocab_size)
 
     def _window_nats(self, tokens_BT: Tensor) -> Tensor:
         """Nats of every token of windows that start afresh, float32."""
@@ -202,6 +244,45 @@ class GPT(NeuralModel):
         device = x_BTD.device
         return x_BTD, (cos_TR[first:end].to(device), sin_TR[first:end].to(device))
 
+    def _embed_one(self, inputs_B: Tensor, position: int) -> tuple[Tensor, Turn | None]:
+        """As `_embed`, for one position."""
+        x_BD = self.embedding.index_select(0, inputs_B)
+        if self.config.tie:
+            x_BD = x_BD * self.width**0.5
+        if self.rotation is None:
+            return x_BD + self.position[position], None
+        heads = self.config.heads
+        assert heads is not None
+        cos, sin, swap = turns(self.context, heads, self.width // heads, x_BD.device)
+        return x_BD, (cos[position], sin[position], swap)
+
     def _output_weight(self) -> Tensor:
         """V×D: the embedding without the begin symbol when tied."""
         return self.embedding[: self.vocab_size] if self.config.tie else self.output
+
+
+def _size(facts: TextFacts, budget: Budget) -> tuple[int, int]:
+    """The largest (layers, width) that the budget can feed with enough tokens, and that the text can fill."""
+    limit = PARAMETERS_PER_TOKEN * facts.train_tokens
+    best = SIZES[0]
+    for layers, width in SIZES:
+        parameters = 12 * layers * width**2
+        enough = _tokens_in_budget(budget, facts, parameters) >= TOKENS_PER_PARAMETER * parameters
+        if enough and parameters <= limit:
+            best = (layers, width)
+    return best
+
+
+def _tokens_in_budget(budget: Budget, facts: TextFacts, parameters: int) -> float:
+    """How many tokens the budget trains on; forward and backward cost about six operations per parameter and token."""
+    if budget.tokens is not None:
+        return budget.tokens
+    if budget.steps is not None:
+        return budget.steps * BATCH_TOKENS
+    assert budget.seconds is not None
+    return budget.seconds * facts.flops_per_second / (6 * parameters)
+
+
+def _dropout(epochs: float) -> float:
+    """None while most of the text is new, more the oftener it is read again."""
+    return 0.0 if epochs < 5 else 0.1 if epochs < 15 else 0.2

@@ -20,7 +20,7 @@ from torch import Tensor
 from lmlab.interface import CountModel, State
 from lmlab.models._ngram_count import count_ngrams, with_begins
 from lmlab.models._ngram_query import UNSEEN, Tables
-from lmlab.models._ngram_smooth import Level, add_k, discounts, kneser_ney, maximum_likelihood
+from lmlab.models._ngram_smooth import Level, discounts, kneser_ney, relative_frequencies
 
 if TYPE_CHECKING:
     from lmlab.text.stream import TokenStream
@@ -88,19 +88,19 @@ class NGram(CountModel):
         if config.smoothing == "kneser-ney":
             levels, n_of_n = kneser_ney(orders, V)
         elif config.smoothing == "add-k":
-            levels = add_k(orders, V, config.k)
+            levels = relative_frequencies(orders, V, config.k)
         else:
             if not len(train.ids):
                 raise ValueError(
                     "a maximum-likelihood n-gram needs at least one training token; use smoothing=kneser-ney"
                 )
-            levels = maximum_likelihood(orders, V)
+            levels = relative_frequencies(orders, V, 0.0)
         return cls(config, tokenizer, _tables(config, levels, restarts_V), torch.from_numpy(n_of_n))
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """-log p of each token given the N - 1 before it in its row; inf where maximum likelihood says impossible."""
         rows, length = tokens_BT.shape
-        begun_BT = torch.full((rows, length + 1), self.vocab_size)
+        begun_BT = torch.full((rows, length + 1), self.vocab_size, dtype=torch.int32)
         begun_BT[:, 1:] = tokens_BT
         nats_BT = self.tables.score(begun_BT.flatten().numpy()).reshape(rows, length + 1)
         return torch.from_numpy(nats_BT)[:, 1:].contiguous()

@@ -68,7 +68,7 @@ class CharNgram:
             yield older
 
     def _contexts(self, outcomes: np.ndarray, lengths: np.ndarray) -> tuple[list[np.ndarray], ...]:
-        """For each m: the context id of each outcome (-1: too near the beginning), the keys, and which reach back to it."""
+        """For each m: the context id of each outcome (-1: no room), the keys, and which contexts reach the start."""
         ids, keys = [np.zeros(len(outcomes), dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
         reaches = [np.zeros(len(outcomes), dtype=bool)]
         for older in self._older(outcomes, lengths):

@@ -15,14 +15,15 @@ CHUNK_CHARS = (
     1 << 17
 )  # small enough that several fit both cores and the cache, large enough that Python's overhead vanishes
 
-_LAST_WORD_END = re.compile(r".*\S(?=\s)", re.DOTALL)
+# Four control characters are whitespace for Python and symbols for the tokenizers library: no cut before them.
+_LAST_WORD_END = re.compile(r".*\S(?=[^\S\x1c-\x1f])", re.DOTALL)
 
 
 def chunks(pieces: Iterable[str], size: int = CHUNK_CHARS) -> Iterator[str]:
     """The same text in chunks of at most `size` characters, each ending where a word ends.
 
-    Only a run without any whitespace that is longer than `size` is cut inside. The cuts depend on the text alone, not
-    on how `pieces` divide it.
+    Only a word that, with the whitespace before it, is longer than `size` is cut inside. The cuts depend on the
+    text alone, not on how `pieces` divide it.
     """
     held, held_chars = [], 0
     for piece in pieces:

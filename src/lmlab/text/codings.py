@@ -1,23 +1,32 @@
 """Codings whose tokens are byte strings: `byte`, `char` and `bpe:N`.
 
 The text of a token sequence is the concatenation of its tokens' bytes, so one class decodes and counts for all three.
-Encoding is done with array operations for `byte` and `char`, and by the `tokenizers` library for `bpe`; the tests check
-that the library object saved beside it gives the same ids.
+Encoding is done with array operations for `byte` and `char`, and by a table of pieces that the `tokenizers` library has
+merged for `bpe`; the tests check that the library object, which is what is saved, gives the same ids.
 """
 
 from __future__ import annotations
 
-import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 from tokenizers import Regex, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
-BATCH = 16  # chunks handed to the library at once; it spreads them over the cores
+
+def byte_alphabet() -> list[str]:
+    """The printable character that stands for each byte inside a byte-level tokenizer.json.
+
+    Printable Latin-1 bytes stand for themselves; the others take the next code points from 256 on, in order.
+    """
+    printable = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)}
+    spare = iter(range(256, 512))
+    return [chr(byte) if byte in printable else chr(next(spare)) for byte in range(256)]
+
 
 # Bounded runs: a text without spaces (a genome, a Markov chain) must not become one word of a million letters, on
 # which merging would take quadratic time. A space goes with the word after it; marks stay with their letters.
@@ -26,6 +35,18 @@ BPE_PATTERN = (
     r"| ?[\p{L}\p{M}]{1,48}| ?\p{N}{1,16}| ?[^\s\p{L}\p{M}\p{N}]{1,48}"
     r"|\s{1,48}(?!\S)|\s{1,48}"
 )
+
+
+# The same pattern for text that is ASCII only, where Python and the library mean the same by letters and whitespace,
+# except for four control characters that only Python takes for whitespace.
+_ASCII_PIECES = re.compile(
+    r"'(?:[sdmt]|ll|ve|re)(?![A-Za-z])| ?[A-Za-z]{1,48}| ?[0-9]{1,16}| ?[^\sA-Za-z0-9]{1,48}|\s{1,48}(?!\S)|\s{1,48}"
+)
+_SEPARATORS = re.compile(r"[\x1c-\x1f]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_WORD_END = re.compile(r"\s*\S*")
+_ASCII_AS_BYTES = dict(enumerate(byte_alphabet()[:128]))
+MOST_CACHED = 1 << 18  # pieces whose merges are remembered
 
 
 class Encoded(NamedTuple):
@@ -98,6 +119,10 @@ class ByteCoding(ByteStringCoding):
         for chunk in chunks:
             yield Encoded(np.frombuffer(chunk.encode(), dtype=np.uint8).astype(self.dtype), [])
 
+    def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
+        """Write the numbers as bytes."""
+        return ids.astype(np.uint8).tobytes().decode("utf-8", errors="replace")
+
 
 class CharCoding(ByteStringCoding):
     """One id for each known character, then 256 ids for the bytes of all other characters."""
@@ -128,7 +153,11 @@ class CharCoding(ByteStringCoding):
 
 
 class BpeCoding(ByteStringCoding):
-    """Byte-level byte-pair encoding: ids below 256 are byte values, then one id for each merge, in order."""
+    """Byte-level byte-pair encoding: ids below 256 are byte values, then one id for each merge, in order.
+
+    Merges never cross the pieces of BPE_PATTERN, and most pieces of a text occur again and again. So the library merges
+    each different piece once, and the rest is looking up.
+    """
 
     def __init__(self, backend: Backend) -> None:
         byte_of = {character: byte for byte, character in enumerate(byte_alphabet())}
@@ -137,24 +166,51 @@ class BpeCoding(ByteStringCoding):
             strings[id] = bytes(byte_of[c] for c in token)
         super().__init__(strings)
         self._backend = backend
+        self._ids_of: dict[str, tuple[int, ...]] = {}
 
     def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
-        """Merge, several chunks at a time on all cores."""
-        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-        chunks = iter(chunks)
-        while batch := list(islice(chunks, BATCH)):
-            for encoding in self._backend.encode_batch_fast(batch, add_special_tokens=False):
-                yield Encoded(np.array(encoding.ids, dtype=self.dtype), [])
+        """Divide into pieces; merge those not met before; look up."""
+        for chunk in chunks:
+            pieces = _bpe_pieces(chunk)
+            for piece in {piece for piece in pieces if piece not in self._ids_of}:
+                self._ids_of[piece] = self._merge(piece)
+            ids = chain.from_iterable(map(self._ids_of.__getitem__, pieces))
+            yield Encoded(np.fromiter(ids, dtype=self.dtype), [])
+            if len(self._ids_of) > MOST_CACHED:
+                self._ids_of.clear()
+
+    def _merge(self, piece: str) -> tuple[int, ...]:
+        """The ids of a piece; what is not ASCII may still be several pieces, which the library cuts."""
+        if piece.isascii() and not _SEPARATORS.search(piece):
+            return tuple(token.id for token in self._backend.model.tokenize(piece.translate(_ASCII_AS_BYTES)))
+        return tuple(self._backend.encode(piece, add_special_tokens=False).ids)
 
 
-def byte_alphabet() -> list[str]:
-    """The printable character that stands for each byte inside a byte-level tokenizer.json.
+def _bpe_pieces(chunk: str) -> list[str]:
+    """The pieces that BPE_PATTERN cuts a chunk into; what is not ASCII is left, word by word, to the library to cut."""
+    if chunk.isascii():
+        return _ASCII_PIECES.findall(chunk) if not _SEPARATORS.search(chunk) else [chunk]
+    if _SEPARATORS.search(chunk):
+        return [chunk]
+    pieces: list[str] = []
+    done = 0
+    for match in _BEYOND_ASCII.finditer(chunk):
+        if match.start() < done:
+            continue
+        start = done + _last_word_end(chunk[done : match.start()], match[0])
+        end = _WORD_END.match(chunk, match.start()).end()  # type: ignore[union-attr]  # it matches everywhere
+        pieces += _ASCII_PIECES.findall(chunk, done, start)
+        pieces.append(chunk[start:end])
+        done = end
+    return pieces + _ASCII_PIECES.findall(chunk, done)
 
-    Printable Latin-1 bytes stand for themselves; the others take the next code points from 256 on, in order.
-    """
-    printable = {*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1)}
-    spare = iter(range(256, 512))
-    return [chr(byte) if byte in printable else chr(next(spare)) for byte in range(256)]
+
+def _last_word_end(before: str, character: str) -> int:
+    """Where the last word ends before the whitespace and word that `character` belongs to."""
+    if character.isspace() or before[-1:].isspace():
+        return len(before.rstrip())
+    head_and_word = before.rsplit(None, 1)
+    return len(head_and_word[0]) if len(head_and_word) == 2 else 0
 
 
 def byte_level_backend(merges: Sequence[tuple[str, str]], pattern: str | None) -> Backend:

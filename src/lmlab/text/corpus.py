@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
 from lmlab.text import intake
 from lmlab.text.intake import Text
+from lmlab.text.markov import markov_entropy
+from lmlab.text.overlap import Overlap, find_overlap
 from lmlab.text.parts import Document, Part
 from lmlab.text.splitting import split_documents
 
@@ -37,6 +40,18 @@ class Corpus:
     def documents(self) -> int:
         """Number of documents; one that was cut into several parts counts once."""
         return len({document.path for part in self.parts.values() for document in part.documents})
+
+    @cached_property
+    def entropy_bits_per_symbol(self) -> float | None:
+        """The exact entropy rate of a `markov` corpus, in bits per symbol and so per byte; None for other texts."""
+        text = self._origin["text"]
+        return markov_entropy(text) if isinstance(text, str) and text.partition(":")[0] == "markov" else None
+
+    def overlap(self) -> dict[str, Overlap]:
+        """For each held-out part that is not empty: the long substrings it shares with the training part."""
+        return {
+            name: find_overlap(self.train, part) for name, part in self.parts.items() if name != "train" and part.bytes
+        }
 
     def spec(self) -> dict[str, Any]:
         """Where the text came from and its hashes, as JSON can hold it; `from_spec` reads the corpus again from it."""

@@ -38,7 +38,7 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
         if str(text) == "-":
             path = _spool(sys.stdin.buffer)
             return "stdin", [checked(path, "standard input")], str(path)
-        if str(text) in sources.available() or str(text).partition(":")[0] == "markov":
+        if sources.is_named(str(text)):
             return str(text), [checked(path) for path in sources.get(str(text))], str(text)
         path = Path(text).expanduser()
         if path.is_dir():
@@ -76,8 +76,9 @@ def checked(path: Path, label: str | None = None) -> Document:
     label = label or str(path)
     try:
         if not path.exists():
-            known = sources.available()
-            raise ValueError(f"there is no file or folder {label}, and no corpus of that name: {nearest(label, known)}")
+            is_path = os.sep in label or path.suffix
+            hint = "" if is_path else f", and no corpus of that name: {nearest(label, sources.available())}"
+            raise ValueError(f"there is no file or folder {label}{hint}")
         path = path.resolve() if path.is_file() else _spool(path.open("rb"))  # a pipe can be read only once
         with open(path, "rb") as file:
             if file.read(2) == b"\x1f\x8b":

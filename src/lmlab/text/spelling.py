@@ -2,8 +2,8 @@
 
 A spelling is a sequence of symbols: known characters, the UTF-8 bytes of any other character, and an end. Characters
 follow an interpolated Kneser-Ney n-gram in which all characters never seen share one outcome, the escape. What an
-escape stands for is drawn from the characters never seen: first the length of the UTF-8 form, all lengths alike, then the
-character, all alike. Both steps are exact, so the probabilities of all strings sum to one.
+escape stands for is drawn from the characters never seen: first the length of the UTF-8 form, all lengths alike, then
+the character, all alike. Both steps are exact, so the probabilities of all strings sum to one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from lmlab.text.charngram import CharNgram
 
-ORDER = 6
+ORDER = 7  # characters; on the rare words of novels, plays and speeches 8 gains under 0.3 %, and 6 loses about 1 %
 BATCH_WORDS = 50_000
 
 _UTF8_FIRST = np.array([0x00, 0x80, 0x800, 0x10000, 0x110000])  # the first code point of each UTF-8 length, and the end

@@ -7,9 +7,9 @@ A text is a sequence of words (runs without whitespace) and of whitespace betwee
 - every other run of whitespace, except that a single space between two words is implied and is no token.
 
 In a Penn Treebank file each line reads " a b c \\n". There the line break is always the token " \\n ", the space before
-the first word of the file goes without saying, and so does the missing space after the last line break: one token for each
-word and one for each line. That this holds for a tokenizer (`spaced`) is learned from its training text. An unknown
-token spelled with nothing at all says "no space here" where one would be implied.
+the first word of the file goes without saying, and so does the missing space after the last line break: one token for
+each word and one for each line. That this holds for a tokenizer (`spaced`) is learned from its training text. An
+unknown token spelled with nothing at all says "no space here" where one would be implied.
 
 Words that are not in the vocabulary, and whitespace runs that are not, become the unknown symbol; their spelling
 is kept.
@@ -34,21 +34,19 @@ UNKNOWN = "<unknown word>"  # holds a space, so no word of any text can equal it
 # The characters for which str.isspace() is true, written out because regular-expression libraries disagree on \s.
 SPACE = r"\t-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 
-_TOKEN = re.compile(r"\S+| ?\n(?: (?=\S))?|[^\S\n]+")
+# A lone space before a word is passed over here; `split` sees to the one that may open a document.
+_TOKEN = re.compile(r"(?: (?=\S))?(\S+| ?\n(?: (?=\S))?|[^\S\n]+)")
+_OPENING_SPACE = re.compile(r" (?=\S)")
 
 
 def split(chunk: str, *, after_word: bool = False) -> list[str]:
     """The tokens of a chunk (see `chunks`) as strings; implied spaces are left out.
 
-    A lone space between words is implied. Next to a line break it belongs to the break, so it is a token of its own
-    only at the edges of the chunk: at the end, and at the beginning unless the chunk comes right after a word.
+    A single space before a word is implied if another word comes before it; next to a line break it belongs to the
+    break. So it is a token of its own only where it opens a text, that is, unless the chunk comes right after a word.
     """
-    tokens = _TOKEN.findall(chunk)
-    if not tokens:
-        return tokens
-    head = [" "] if tokens[0] == " " and not after_word else []
-    tail = [" "] if tokens[-1] == " " and len(tokens) > len(head) else []
-    return head + [token for token in tokens if token != " "] + tail
+    tokens: list[str] = _TOKEN.findall(chunk)
+    return [" ", *tokens] if not after_word and _OPENING_SPACE.match(chunk) else tokens
 
 
 def count(documents: Iterable[Iterable[str]]) -> tuple[Counter[str], bool]:

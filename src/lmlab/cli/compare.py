@@ -1,0 +1,89 @@
+"""`lmlab compare`: every model on one text, ranked."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmlab.cli import options
+from lmlab.models.registry import MODELS
+
+
+def command(
+    text: options.Text = "sotu",
+    budget: Annotated[str, typer.Option(help="Wall-clock time for everything: 90s, 5m, 1h.")] = "5m",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the comparison; the same folder again goes on. [default: runs/compare-TEXT]"),
+    ] = None,
+    models: Annotated[str, typer.Option(help="Which models, separated by commas. [default: all]")] = "",
+    tokenizers: Annotated[
+        str, typer.Option(help="Which tokenizers, separated by commas; models are crossed with them.")
+    ] = ("char"),
+    split: options.Split = "80,10,10",
+    valid: options.Valid = None,
+    test: options.Test = None,
+    settings: Annotated[
+        list[str], typer.Option("--set", help="A setting of one model, as model.key=value. May be repeated.")
+    ] = [],  # noqa: B006 (typer copies it)
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Compare every kind of language model on one text: a ranked table and an HTML report.
+
+    Example: lmlab compare mytext.txt --budget 5m
+    """
+    from lmlab.cli.train import check_model_name
+
+    chosen = [name.strip() for name in models.split(",") if name.strip()] or None
+    for name in chosen or ():
+        check_model_name(name)
+    shares = options.parse_split(split)
+    from lmlab.cli.comparison import LiveTable, print_table
+    from lmlab.compare import compare
+    from lmlab.compare.report import write_report
+
+    folder = out or Path("runs") / f"compare-{'stdin' if text == '-' else Path(text).stem.split(':')[0]}"
+    with LiveTable() as display:
+        comparison = compare(
+            text,
+            out=folder,
+            budget=budget,
+            models=chosen,
+            tokenizers=[t.strip() for t in tokenizers.split(",") if t.strip()],
+            split=shares,
+            valid=valid,
+            test=test,
+            seed=seed,
+            settings=_settings_by_model(settings),
+            device=device,
+            display=display,
+            command="lmlab " + shlex.join(sys.argv[1:]),
+        )
+    report = write_report(comparison.to_json(), folder / "report.html")
+    if json:
+        options.print_json(comparison.to_json() | {"report": str(report)})
+    else:
+        print_table(comparison)
+        print(f"Report: {report.resolve()}")
+
+
+def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
+    """Read model.key=value settings, typed by each model's config."""
+    from lmlab.config import nearest, parse_settings
+    from lmlab.models.registry import model_class
+
+    found: dict[str, dict[str, object]] = {}
+    for assignment in assignments:
+        model, dot, rest = assignment.partition(".")
+        if not dot or model not in MODELS:
+            raise ValueError(
+                f"--set here is model.key=value, such as gpt.layers=2; {model!r}: {nearest(model, MODELS)}"
+            )
+        found.setdefault(model, {}).update(parse_settings(model_class(model).Config, [rest], model))
+    return found

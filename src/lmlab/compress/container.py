@@ -1,0 +1,131 @@
+"""The compressed file: what must match, what was promised, the coded streams, and a checksum over all of it.
+
+    bytes   what
+    3       magic; the first byte begins no UTF-8 text
+    1       version of this format
+    4       fingerprint of the model (see `fingerprint`)
+    4       SHA-256 of the text, its first bytes
+    varint  bytes of the text
+    varint  tokens
+    varint  streams, then the length in bytes of each but the last
+            the streams, end to end
+    4       CRC-32 of everything before it
+
+A varint is seven bits a byte, low ones first, the high bit set on all but the last. Everything of more than one byte is
+big-endian.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+
+MAGIC = b"\xa7lm"
+VERSION = 1
+_FIXED = len(MAGIC) + 1 + 4 + 4
+_CRC_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Header:
+    """What a compressed file says about itself."""
+
+    fingerprint: bytes
+    text_check: bytes
+    text_bytes: int
+    tokens: int
+
+
+def fingerprint(model: LanguageModel) -> bytes:
+    """Four bytes that differ between models: of kind, settings, tokenizer and every learned number."""
+    digest = hashlib.sha256()
+    about = [model.name, dataclasses.asdict(model.config), model.tokenizer.hash]
+    digest.update(json.dumps(about, sort_keys=True).encode())
+    for name, tensor in sorted(model.tensors().items()):
+        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.digest()[:4]
+
+
+def text_check(text: bytes) -> bytes:
+    """Four bytes that tell whether a text is the one that was compressed."""
+    return hashlib.sha256(text).digest()[:4]
+
+
+def stream_bounds(tokens: int, streams: int) -> list[int]:
+    """Where each stream begins among the tokens, and the end: as even as can be."""
+    return [i * tokens // streams for i in range(streams + 1)]
+
+
+def pack(header: Header, streams: Sequence[bytes]) -> bytes:
+    """The file of these coded streams, of which there is at least one."""
+    numbers = [header.text_bytes, header.tokens, len(streams), *map(len, streams[:-1])]
+    body = MAGIC + bytes([VERSION]) + header.fingerprint + header.text_check
+    body += b"".join(map(_varint, numbers)) + b"".join(streams)
+    return body + zlib.crc32(body).to_bytes(_CRC_BYTES, "big")
+
+
+def unpack(data: bytes) -> tuple[Header, list[bytes]]:
+    """The header and the coded streams; ValueError, in one line, when this is no such file or not a whole one."""
+    if data[: len(MAGIC)] != MAGIC:
+        raise ValueError("this was not made by lmlab compress, or its beginning is damaged")
+    if len(data) > len(MAGIC) and data[len(MAGIC)] != VERSION:
+        made = data[len(MAGIC)]
+        raise ValueError(f"this is compressed in format {made}, or damaged; this lmlab reads format {VERSION}")
+    body, crc = data[:-_CRC_BYTES], data[-_CRC_BYTES:]
+    damaged = ValueError("the compressed data are damaged: cut short, added to or changed; make them again")
+    if len(body) < _FIXED or zlib.crc32(body) != int.from_bytes(crc, "big"):
+        raise damaged
+    try:
+        numbers = _Varints(body, _FIXED)
+        text_bytes, tokens, streams = numbers.next(), numbers.next(), numbers.next()
+        # No token stands for less than nothing, and at most every second one for nothing at all ("no space here").
+        if not 1 <= streams <= max(tokens, 1) or tokens > 2 * text_bytes + 1:
+            raise damaged
+        lengths = [numbers.next() for _ in range(streams - 1)]
+    except IndexError:
+        raise damaged from None
+    starts = [numbers.at]
+    for length in lengths:
+        starts.append(starts[-1] + length)
+    if starts[-1] > len(body):
+        raise damaged
+    header = Header(fingerprint=body[4:8], text_check=body[8:12], text_bytes=text_bytes, tokens=tokens)
+    return header, [body[a:b] for a, b in pairwise([*starts, len(body)])]
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+class _Varints:
+    """Reads varints one after the other; IndexError at the end of the data."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self.data, self.at = data, at
+
+    def next(self) -> int:
+        """The next number."""
+        number = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number

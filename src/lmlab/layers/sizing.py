@@ -1,0 +1,59 @@
+"""How models choose their own size from the text and the budget, and how they refuse settings that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from lmlab.config import Budget, TextFacts
+
+S = TypeVar("S")
+
+
+def tokens_in_budget(budget: Budget, facts: TextFacts, weights: float, batch_tokens: int) -> float:
+    """How many tokens the budget trains on: forward and backward cost about six operations per weight and token."""
+    if budget.tokens is not None:
+        return budget.tokens
+    if budget.steps is not None:
+        return budget.steps * batch_tokens
+    assert budget.seconds is not None
+    return budget.seconds * facts.flops_per_second / (6 * weights)
+
+
+def largest(
+    sizes: Sequence[S],
+    body: Callable[[S], int],
+    head: Callable[[S], int],
+    facts: TextFacts,
+    budget: Budget,
+    *,
+    batch_tokens: int,
+    tokens_per_weight: float,
+    weights_per_token: float,
+) -> S:
+    """The last of `sizes` (small to large) that the budget can feed and the text can fill; the first if none can.
+
+    body and head: weights used per token inside the model and in its output layer. The budget must show each of them
+    `tokens_per_weight` tokens; the text must have a token for every `weights_per_token` of the body's.
+    """
+    best = sizes[0]
+    for size in sizes:
+        weights = body(size) + head(size)
+        fed = tokens_in_budget(budget, facts, weights, batch_tokens) >= tokens_per_weight * weights
+        if fed and body(size) <= weights_per_token * facts.train_tokens:
+            best = size
+    return best
+
+
+def at_least_one(model: str, **settings: int | None) -> None:
+    """ValueError unless each setting is a whole number from 1 up (or not chosen yet)."""
+    for name, value in settings.items():
+        if value is not None and value < 1:
+            raise ValueError(f"{model}: {name} must be 1 or more; got {value}")
+
+
+def a_share(model: str, **settings: float | None) -> None:
+    """ValueError unless each setting is a share that leaves something: 0 <= value < 1 (or not chosen yet)."""
+    for name, value in settings.items():
+        if value is not None and not 0 <= value < 1:
+            raise ValueError(f"{model}: {name} is a share, from 0 to below 1; got {value:g}")

@@ -1,0 +1,101 @@
+"""What models with a fixed window of history share: windows, scoring in bounded memory, and a state of token ids.
+
+Shapes: B rows, T tokens to predict, C tokens of history (the documents' N - 1), M = C + T - 1 inputs, D width.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lmlab.interface import HistoryState, NeuralModel, State
+from lmlab.layers.heads import cross_entropy_nats, log_probabilities
+
+if TYPE_CHECKING:
+    from lmlab.text.tokenizers import Tokenizer
+
+POSITIONS_AT_ONCE = 1 << 13
+"""Predictions made in one go while scoring, so that a long text needs no more memory than a short one."""
+
+Activation = Literal["gelu", "relu", "tanh", "sigmoid", "none"]
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "relu": F.relu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "none": lambda x: x,
+}
+"""The documents leave the activation σ open ("if using any")."""
+
+
+class WindowedModel(NeuralModel):
+    """p(token | the last C tokens), where missing history is the begin symbol, id `vocab_size`.
+
+    A model of this kind says how it turns windows into hidden vectors (`hidden`), and which head reads them (`head`).
+    """
+
+    context: int
+
+    def __init__(self, config: Any, tokenizer: Tokenizer, context: int) -> None:
+        super().__init__()
+        self.config, self.tokenizer, self.vocab_size, self.context = config, tokenizer, tokenizer.vocab_size, context
+
+    @abstractmethod
+    def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
+        """Hidden vectors B×T×D: the one at t has seen inputs t .. t + C - 1, that is the C tokens before token t."""
+
+    @abstractmethod
+    def head(self) -> tuple[Tensor, Tensor | None]:
+        """weight_VD and bias_V of the output layer (None: no bias)."""
+
+    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
+        """Total nats and number of the tokens under the mask, each row from its own begin."""
+        dropout = self.config.dropout if self.training else 0.0
+        hidden_BTD = self.hidden(self.inputs(tokens_BT), dropout, self.compute_dtype)
+        hidden_ND, targets_N = chosen(hidden_BTD, tokens_BT, mask_BT)
+        return cross_entropy_nats(hidden_ND, *self.head(), targets_N).sum(), targets_N.numel()
+
+    @torch.no_grad()
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        """Nats of each token given the C before it, B×T, a stretch of time after the other."""
+        rows, length = tokens_BT.shape
+        inputs_BM = self.inputs(tokens_BT)
+        stretch = max(1, POSITIONS_AT_ONCE // max(rows, 1))
+        nats_BT = torch.empty(rows, length, device=tokens_BT.device)
+        for start in range(0, length, stretch):
+            stop = min(start + stretch, length)
+            hidden_BTD = self.hidden(inputs_BM[:, start : stop + self.context - 1], 0.0, torch.float32)
+            nats_N = cross_entropy_nats(hidden_BTD.flatten(0, 1), *self.head(), tokens_BT[:, start:stop].flatten())
+            nats_BT[:, start:stop] = nats_N.view(rows, stop - start)
+        return nats_BT
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        """Log-probabilities of the first token, and a history of begin symbols."""
+        state = HistoryState.empty(rows, self.context, self.vocab_size, self.head()[0].device)
+        return self._after(state), state
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        """Log-probabilities of the token after these; the history moves on."""
+        assert isinstance(state, HistoryState)
+        state = state.push(tokens_BT)
+        return self._after(state), state
+
+    def inputs(self, tokens_BT: Tensor) -> Tensor:
+        """C begin symbols, then all tokens but the last, which predicts nothing."""
+        return F.pad(tokens_BT[:, :-1], (self.context, 0), value=self.vocab_size)
+
+    @torch.no_grad()
+    def _after(self, state: HistoryState) -> Tensor:
+        return log_probabilities(self.hidden(state.history_BN, 0.0, torch.float32)[:, -1], *self.head())
+
+
+def chosen(hidden_BTD: Tensor, tokens_BT: Tensor, mask_BT: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The hidden vectors N×D and targets N under the mask (all of them without one)."""
+    if mask_BT is None:
+        return hidden_BTD.flatten(0, 1), tokens_BT.flatten()
+    return hidden_BTD[mask_BT], tokens_BT[mask_BT]

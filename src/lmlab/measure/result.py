@@ -1,0 +1,170 @@
+"""A measured result: bits per byte with its interval, perplexities, certificate, and what it was measured on."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmlab.measure.certificate import Certificate, certify
+from lmlab.measure.interval import Interval, interval
+from lmlab.measure.score import ContextPolicy, Progress, Scored, score_part
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+    from lmlab.text.parts import Part
+
+UNITS = {
+    "token": "e to the nats per token, spelling included; compare only under one tokenizer",
+    "word": "e to the nats of the whole text per whitespace-separated word",
+    "character": "e to the nats of the whole text per Unicode character",
+    "closed_vocabulary": "e to the nats per word and line end, where an unknown word costs its symbol alone and"
+    " other whitespace is not counted: what textbooks print, not a probability of the text",
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """What `evaluate` found."""
+
+    scored: Scored
+    interval: Interval
+    certificate: Certificate
+    context: ContextPolicy
+    seconds: float
+    model: dict[str, Any]
+    data: dict[str, Any]
+    notes: tuple[str, ...]
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The number."""
+        return self.scored.bits_per_byte
+
+    @property
+    def certified(self) -> bool:
+        """Whether every check of the certificate passed; only then may the number be ranked."""
+        return self.certificate.passed
+
+    @property
+    def perplexity(self) -> dict[str, float]:
+        """Perplexities by unit (see `UNITS`), and the share of unknown words where there can be any."""
+        scored = self.scored
+        found = {
+            "token": _exp(scored.total_nats, scored.tokens),
+            "word": _exp(scored.total_nats, scored.words),
+            "character": _exp(scored.total_nats, scored.chars),
+        }
+        if scored.closed_tokens:
+            found["closed_vocabulary"] = _exp(scored.closed_nats, scored.closed_tokens)
+            found["unknown_share"] = scored.closed_unknown / scored.closed_tokens
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as JSON can hold it: a number that is infinite or undefined is null, and `notes` say why."""
+        scored = self.scored
+        perplexity = self.perplexity
+        bounded = self.interval.low is not None and math.isfinite(self.interval.low)
+        return {
+            "bits_per_byte": _number(self.bits_per_byte),
+            "interval": [_number(self.interval.low), _number(self.interval.high)] if bounded else None,
+            "interval_details": {
+                "level": self.interval.level,
+                "method": "circular block bootstrap over the text",
+                "cells": self.interval.cells,
+                "block_bytes": self.interval.block_bytes,
+                "draws": self.interval.draws,
+            },
+            "nats": _number(scored.total_nats),
+            "spelling_nats": _number(scored.spelling_nats),
+            "bytes": scored.bytes,
+            "characters": scored.chars,
+            "words": scored.words,
+            "tokens": scored.tokens,
+            "unknown_tokens": scored.unknown_tokens,
+            "impossible_tokens": scored.impossible_tokens,
+            "perplexity": {name: _number(value) for name, value in perplexity.items()},
+            "perplexity_units": {name: unit for name, unit in UNITS.items() if name in perplexity},
+            "context": self.context.to_json(),
+            "certified": self.certified,
+            "certificate": {check.name: check.passed for check in self.certificate.checks},
+            "certificate_details": {check.name: check.detail for check in self.certificate.checks},
+            "seconds": self.seconds,
+            "model": self.model,
+            "data": self.data,
+            "notes": list(self.notes),
+        }
+
+
+def evaluate(
+    model: LanguageModel,
+    part: Part,
+    *,
+    name: str = "",
+    folder: Path | str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Result:
+    """Score a part of a corpus, and certify the number.
+
+    name: of the corpus, for the record. folder: where token files are kept; None: nowhere.
+    level: of the confidence interval. seed: of the bootstrap and of the sample that the certificate looks at.
+    """
+    started = time.perf_counter()
+    scored = score_part(model, part, folder=folder, progress=progress)
+    found = interval(scored, level=level, seed=seed)
+    certificate = certify(model, scored, seed=seed)
+    return Result(
+        scored=scored,
+        interval=found,
+        certificate=certificate,
+        context=ContextPolicy.of(model),
+        seconds=time.perf_counter() - started,
+        model={
+            "name": model.name,
+            "config": dataclasses.asdict(model.config),
+            "tokenizer": model.tokenizer.spec,
+            "vocab_size": model.vocab_size,
+            "parameters": model.parameters_count,
+            "hash": certificate.hashes["model"],
+            "tokenizer_hash": certificate.hashes["tokenizer"],
+        },
+        data={
+            "name": name,
+            "part": part.name,
+            "bytes": part.bytes,
+            "sha256": part.sha256,
+            "documents": len(part.documents),
+        },
+        notes=(*model.notes, *_notes(scored, found)),
+    )
+
+
+def _notes(scored: Scored, found: Interval) -> list[str]:
+    notes = []
+    if scored.impossible_tokens:
+        notes.append(
+            f"{scored.impossible_tokens} of {scored.tokens} tokens have probability zero under this model,"
+            " so bits per byte and perplexity are infinite; smoothing makes them finite"
+        )
+    if found.low is None:
+        notes.append(f"the text is too short for a confidence interval ({scored.bytes} bytes)")
+    return notes
+
+
+def _exp(nats: float, units: int) -> float:
+    """e to the nats per unit; infinite where that overflows, undefined where there are no units."""
+    if not units:
+        return math.nan
+    try:
+        return math.exp(nats / units)
+    except OverflowError:
+        return math.inf
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

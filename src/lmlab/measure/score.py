@@ -1,0 +1,312 @@
+"""What a text costs under a model: nats of every token, each predicted once, every document from its beginning.
+
+Shapes: B rows, T tokens. One call of `model.score` sees a bounded number of tokens, so memory stays bounded: short
+documents go side by side, long ones in pieces that begin early enough for every prediction to see the history it would
+see in the whole document (`ContextPolicy`). Only a model of unbounded history takes a long document as one row; that
+costs 12 bytes a token.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from lmlab.interface import NeuralModel
+from lmlab.measure.tally import tally
+from lmlab.text.stream import TokenStream, tokenize
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+    from lmlab.text.parts import Part
+
+Progress = Callable[
+    [str, int, int], None
+]  # ("tokenise", bytes done, bytes in all), then ("score", tokens done, in all)
+
+BATCH_TOKENS = 1 << 18  # tokens of short documents scored side by side, what fills them up included
+PIECE_TOKENS = 1 << 22  # tokens of a long document scored at once
+SEAM = 32  # tokens scored on both sides of a cut inside a document, to see that the cut changes nothing
+IN_MEMORY = 1 << 22  # tokens up to which the arrays of a result are kept in memory; beyond, in temporary files
+
+
+@dataclass(frozen=True)
+class ContextPolicy:
+    """How much history a prediction sees.
+
+    window: tokens predicted from one reading, the first of them with no history; None: a document is one window.
+    stride: tokens by which the next window moves on. A model that always sees its last N tokens has windows of N + 1
+        tokens and stride 1.
+    """
+
+    window: int | None
+    stride: int | None
+
+    @classmethod
+    def of(cls, model: LanguageModel) -> ContextPolicy:
+        """The policy of a model: of its settings `context` and `stride`, or of its fixed history."""
+        if model.context is None:
+            return cls(None, None)
+        stride = _settings(model).get("stride")
+        return cls(model.context + 1, 1) if stride is None else cls(model.context, stride)
+
+    def resume(self, position: int) -> int:
+        """The first token a row must hold so that those from `position` on see what they see in the whole document."""
+        if self.window is None or self.stride is None or position < self.window:
+            return 0
+        kept = self.window - self.stride
+        return (position - kept) // self.stride * self.stride
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy in numbers and in words."""
+        if self.window is None:
+            rule = "every token sees all tokens of its document before it"
+        elif self.stride == 1:
+            rule = f"every token sees at most the last {self.window - 1} tokens of its document"
+        else:
+            assert self.stride is not None
+            least, most = self.window - self.stride, self.window - 1
+            rule = f"every token sees the {least} to {most} tokens of its document before it, or as many as there are"
+        history = None if self.window is None else self.window - 1
+        return {"history": history, "stride": self.stride, "documents": "each begins afresh", "rule": rule}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scored:
+    """The cost of one part of a corpus under one model. Sums are float64.
+
+    A token of an unknown word costs what the model says of the unknown symbol and what the spelling costs.
+    """
+
+    part: Part
+    tokenizer_hash: str
+    stream: TokenStream
+    nats_per_token: np.ndarray  # float32, spelling included; a memory map when long
+    byte_ends: np.ndarray  # int64: bytes of the part up to and including each token
+    total_nats: float
+    model_nats: float  # without the spelling of unknown words
+    spelling_nats: float
+    unknown_tokens: int
+    unspelled_tokens: int  # unknown symbols whose word nobody paid for (or spellings without a symbol): must be 0
+    impossible_tokens: int  # tokens to which the model gives probability zero
+    spans: np.ndarray  # int64, n×2: the tokens whose nats each call of the model set, in order of the calls
+    seams: int  # cuts inside documents
+    seam_difference: float  # largest change of a token's nats by such a cut
+    closed_tokens: int  # words and line ends (`words` tokenizers only, else 0)
+    closed_nats: float  # their nats, an unknown word costing its symbol alone
+    closed_unknown: int  # unknown words among them
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens."""
+        return self.stream.tokens
+
+    @property
+    def bytes(self) -> int:
+        """UTF-8 bytes of the text, from the file, not from the tokens."""
+        return self.part.bytes
+
+    @property
+    def chars(self) -> int:
+        """Unicode characters of the text."""
+        return self.stream.chars
+
+    @property
+    def words(self) -> int:
+        """Words of the text: runs without whitespace."""
+        return self.stream.words
+
+    @property
+    def bits_per_byte(self) -> float:
+        """The number: total nats / (ln 2 × bytes)."""
+        return self.total_nats / (np.log(2.0) * self.bytes)
+
+
+def score_part(
+    model: LanguageModel, part: Part, *, folder: Path | str | None = None, progress: Progress | None = None
+) -> Scored:
+    """Tokenise a part and score every document from its beginning.
+
+    folder: where the token files are kept and found again; None: a temporary folder that lasts as long as the result.
+    """
+    if not part.bytes:
+        raise ValueError(f"the {part.name} part is empty: there is nothing to measure; give it some text")
+    place = Path(tempfile.mkdtemp(prefix="lmlab-")) if folder is None else Path(folder)
+    try:
+        stream = tokenize(part, model.tokenizer, place, _stage(progress, "tokenise"))
+        scored = score_stream(model, part, stream, _stage(progress, "score"))
+    except BaseException:
+        if folder is None:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
+    if folder is None:
+        weakref.finalize(scored, shutil.rmtree, place, ignore_errors=True)
+    return scored
+
+
+def score_stream(
+    model: LanguageModel, part: Part, stream: TokenStream, progress: Callable[[int, int], None] | None = None
+) -> Scored:
+    """The cost of a part whose tokens are at hand."""
+    nats = _array(stream.tokens, np.float32)
+    calls = _Calls(model, stream, nats, progress)
+    with evaluating(model):
+        calls.run()
+    sums = tally(model.tokenizer, stream, nats, _array(stream.tokens, np.int64))
+    return Scored(
+        part=part,
+        tokenizer_hash=model.tokenizer.hash,
+        stream=stream,
+        nats_per_token=nats,
+        spans=np.array(calls.spans, dtype=np.int64).reshape(-1, 2),
+        seams=calls.seams,
+        seam_difference=calls.seam_difference,
+        **vars(sums),
+    )
+
+
+class _Calls:
+    """Calls `model.score` on pieces of bounded size, so that every token of a stream gets its nats once."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        stream: TokenStream,
+        nats: np.ndarray,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.model, self.stream, self.nats, self.progress = model, stream, nats, progress
+        self.policy = ContextPolicy.of(model)
+        self.spans: list[tuple[int, int]] = []
+        self.seams, self.seam_difference, self.done = 0, 0.0, 0
+
+    def run(self) -> None:
+        """Score all documents, short ones in batches by length."""
+        for batch in batches(np.diff(self.stream.starts), BATCH_TOKENS):
+            if len(batch) == 1:
+                self._one(int(batch[0]))
+            else:
+                self._several(batch)
+
+    def _one(self, document: int) -> None:
+        """A document by itself, in pieces if it is long and the model's history is bounded."""
+        start, end = (int(s) for s in self.stream.starts[document : document + 2])
+        size = end - start if self.policy.window is None else max(PIECE_TOKENS, 2 * self.policy.window)
+        for first in range(0, end - start, size):
+            last = min(first + size, end - start)
+            seam = min(first, SEAM)
+            given = self.policy.resume(first - seam)
+            nats = score_rows(self.model, self.stream.ids[None, start + given : start + last])[0]
+            if first:
+                again = nats[first - seam - given : first - given]
+                self._compare(self.nats[start + first - seam : start + first], again)
+            self._set(start + first, nats[first - given :])
+
+    def _several(self, documents: np.ndarray) -> None:
+        """Documents side by side; what fills up the shorter rows comes after their end and is not looked at."""
+        rows = [self.stream.document(int(d)) for d in documents]
+        tokens_BT = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
+        for tokens_T, row in zip(tokens_BT, rows, strict=True):
+            tokens_T[: len(row)] = row
+        nats_BT = score_rows(self.model, tokens_BT)
+        for document, row, nats_T in zip(documents, rows, nats_BT, strict=True):
+            self._set(int(self.stream.starts[document]), nats_T[: len(row)])
+
+    def _set(self, start: int, nats: np.ndarray) -> None:
+        self.nats[start : start + len(nats)] = nats
+        self.spans.append((start, start + len(nats)))
+        self.done += len(nats)
+        if self.progress:
+            self.progress(self.done, self.stream.tokens)
+
+    def _compare(self, before: np.ndarray, again: np.ndarray) -> None:
+        self.seams += 1
+        self.seam_difference = max(self.seam_difference, largest_difference(before, again))
+
+
+def batches(lengths: np.ndarray, most_tokens: int) -> Iterator[np.ndarray]:
+    """Documents to score together: of similar length, at most `most_tokens` with what fills up the shorter ones."""
+    order = np.argsort(lengths, kind="stable")
+    order = order[lengths[order] > 0]
+    first = 0
+    while first < len(order):
+        shortest = int(lengths[order[first]])
+        last = first + 1
+        while last < len(order):
+            longest = int(lengths[order[last]])
+            if longest * (last + 1 - first) > most_tokens or longest > shortest + shortest // 4 + 16:
+                break
+            last += 1
+        yield order[first:last]
+        first = last
+
+
+def score_rows(model: LanguageModel, tokens_BT: np.ndarray) -> np.ndarray:
+    """`model.score` of an array of ids, on the model's device: nats, float32, B×T."""
+    rows_BT = torch.from_numpy(np.asarray(tokens_BT, dtype=np.int64)).to(device_of(model))
+    with torch.no_grad():
+        nats_BT = model.score(rows_BT)
+    if nats_BT.shape != rows_BT.shape:
+        given, got = tuple(rows_BT.shape), tuple(nats_BT.shape)
+        raise ValueError(f"{model.name} gave {got} scores for {given} tokens; score returns the nats of every token")
+    return nats_BT.float().cpu().numpy()
+
+
+def largest_difference(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest |a - b| in nats, relative to every 10 nats where a number is larger than that.
+
+    Equal infinities agree; what is not a number agrees with nothing (inf).
+    """
+    if not np.size(a):
+        return 0.0
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        difference = np.where(a == b, 0.0, np.abs(a - b) / np.maximum(1.0, np.minimum(np.abs(a), np.abs(b)) / 10.0))
+    return float(np.where(np.isnan(difference), np.inf, difference).max())
+
+
+def device_of(model: LanguageModel) -> torch.device:
+    """Where the model's tokens must lie."""
+    if isinstance(model, NeuralModel):
+        return next(model.parameters()).device
+    return torch.device("cpu")
+
+
+@contextmanager
+def evaluating(model: LanguageModel) -> Iterator[None]:
+    """Without dropout while it lasts; a model in training goes back to it."""
+    training = isinstance(model, NeuralModel) and model.training
+    if isinstance(model, NeuralModel):
+        model.eval()
+    try:
+        yield
+    finally:
+        if isinstance(model, NeuralModel):
+            model.train(training)
+
+
+def _settings(model: LanguageModel) -> dict[str, Any]:
+    return dataclasses.asdict(model.config)
+
+
+def _array(size: int, dtype: type) -> np.ndarray:
+    """Room for one number a token: in memory, or in a file without a name when there are many."""
+    if size <= IN_MEMORY:
+        return np.empty(size, dtype=dtype)
+    with tempfile.TemporaryFile(prefix="lmlab-") as file:
+        return np.memmap(file, dtype=dtype, mode="w+", shape=(size,))
+
+
+def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda done, total: progress(name, done, total)

@@ -1,0 +1,115 @@
+"""`attention`: a feed-forward language model behind one attention head; the last word attends (week2 E2 to E4).
+
+With e_i the embedding of word i, the word at t is predicted from the N - 1 words before it:
+
+    s_i = (W^q e_{t-1}) · (W^k e_i) / √d_k          i = t-N+1 .. t-1     (E2, step 1)
+    α   = softmax(s)                                                      (E2, step 2)
+    a   = Σ_i α_i W^v e_i                                                 (E2, step 3)
+    h   = σ(W a + b),   p = softmax(U h)                                  (E4)
+
+which makes |V| (d + d_h) + 2 d_k d + d_v d + (d_v + 1) d_h parameters, as E4 counts them (the head alone: 2 d_k d + d_v d,
+E3), and d more here for the begin symbol that stands where there is no word yet. E2 speaks of scores "between each pair"
+of embeddings; its formula, which is what is built here, has the last word alone as the query: N - 1 scores, not (N - 1)².
+
+As printed, the model cannot tell where in the window a word stands: the order of the words before the last one makes no
+difference. `positions="learned"` adds a vector to e_i for each place in the window: (N - 1) d parameters more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lmlab.layers.sizing import a_share, at_least_one, largest, tokens_in_budget
+from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
+
+if TYPE_CHECKING:
+    from lmlab.config import Budget, TextFacts
+    from lmlab.text.tokenizers import Tokenizer
+
+BATCH = (32, 64)  # rows, tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionConfig:
+    """Settings of `attention`; None is filled in by what suits the text and the budget."""
+
+    context: int | None = None  # N - 1, words of history
+    embedding_width: int | None = None  # d
+    key_width: int | None = None  # d_k
+    value_width: int | None = None  # d_v
+    width: int | None = None  # d_h
+    activation: Activation = "gelu"  # σ
+    positions: Literal["none", "learned"] = "none"
+    dropout: float | None = None  # of hidden units
+
+    def __post_init__(self) -> None:
+        sizes = {"context": self.context, "embedding_width": self.embedding_width, "width": self.width}
+        at_least_one("attention", **sizes, key_width=self.key_width, value_width=self.value_width)
+        a_share("attention", dropout=self.dropout)
+
+
+class Attention(WindowedModel):
+    """The model of week2 E4."""
+
+    name = "attention"
+    Config = AttentionConfig
+    default_learning_rate: ClassVar[float] = 0.005
+
+    def __init__(self, config: AttentionConfig, tokenizer: Tokenizer) -> None:
+        context, d, d_h = config.context, config.embedding_width, config.width
+        d_k, d_v = config.key_width, config.value_width
+        assert context and d and d_h and d_k and d_v and config.dropout is not None, "resolve first"
+        super().__init__(config, tokenizer, context)
+        self.embedding_VD = nn.Parameter(torch.randn(self.vocab_size + 1, d))
+        self.query_KD = nn.Parameter(torch.randn(d_k, d) * d**-0.5)
+        self.key_KD = nn.Parameter(torch.randn(d_k, d) * d**-0.5)
+        self.value_XD = nn.Parameter(torch.randn(d_v, d) * d**-0.5)
+        self.weight_HX = nn.Parameter(torch.randn(d_h, d_v) * d_v**-0.5)
+        self.bias_H = nn.Parameter(torch.zeros(d_h))
+        self.output_VH = nn.Parameter(torch.zeros(self.vocab_size, d_h))
+        self.place_CD = nn.Parameter(torch.randn(context, d)) if config.positions == "learned" else None
+        self.activation = ACTIVATIONS[config.activation]
+
+    def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
+        """h of week2 E4, for the C words before each place."""
+        a_BTX = self.attend(inputs_BM, dtype)[0]
+        h_BTH = self.activation(F.linear(a_BTX, self.weight_HX.to(dtype), self.bias_H.to(dtype)))
+        return F.dropout(h_BTH, dropout, training=dropout > 0)
+
+    def attend(self, inputs_BM: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+        """The attention vectors a B×T×X and weights α B×T×C of week2 E2."""
+        e_BMD = F.embedding(inputs_BM, self.embedding_VD).to(dtype)
+        query_KD, key_KD, value_XD = self.query_KD.to(dtype), self.key_KD.to(dtype), self.value_XD.to(dtype)
+        last_BTD = e_BMD[:, self.context - 1 :]
+        # A word's key and value do not depend on the window it is seen in: projected once, then seen through windows.
+        k_BTKC = F.linear(e_BMD, key_KD).unfold(1, self.context, 1)
+        v_BTXC = F.linear(e_BMD, value_XD).unfold(1, self.context, 1)
+        if self.place_CD is not None:
+            place_CD = self.place_CD.to(dtype)
+            last_BTD = last_BTD + place_CD[-1]
+            k_BTKC = k_BTKC + F.linear(place_CD, key_KD).T
+            v_BTXC = v_BTXC + F.linear(place_CD, value_XD).T
+        q_BT1K = F.linear(last_BTD, query_KD)[:, :, None]
+        scores_BT1C = (q_BT1K @ k_BTKC).float() * key_KD.shape[0] ** -0.5
+        alpha_BT1C = scores_BT1C.softmax(-1)
+        a_BTX = (v_BTXC @ alpha_BT1C.to(dtype).mT)[..., 0]
+        return a_BTX, alpha_BT1C[:, :, 0]
+
+    def head(self) -> tuple[Tensor, None]:
+        """U, without a bias (week2 E4)."""
+        return self.output_VH, None
+
+    @property
+    def batch_shape(self) -> tuple[int, int]:
+        """Rows much longer than the window, so that few windows reach back over the begin of their row."""
+        return BATCH
+
+    @classmethod
+    def resolve(cls, config: AttentionConfig, facts: TextFacts, budget: Budget) -> AttentionConfig:
+        """TODO"""
+        return config

@@ -1,0 +1,83 @@
+"""`feedforward`: the embeddings of the last N - 1 words side by side, one hidden layer, a softmax (week2 E1).
+
+With x_i the one-hot vector of word i and e_i = E x_i its embedding, the word at t is predicted from those before it:
+
+    e = [e_{t-N+1}; ...; e_{t-1}]         concatenated: (N-1) d numbers
+    h = σ(W e + b)                        d_h units
+    p = softmax(U h)
+
+which makes |V| (d + d_h) + ((N-1) d + 1) d_h parameters, as week2 counts them. Ours has d more: week2 does not say what
+stands before the first word of a text; here it is a begin symbol, one more column of E.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lmlab.layers.sizing import a_share, at_least_one, largest, tokens_in_budget
+from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
+
+if TYPE_CHECKING:
+    from lmlab.config import Budget, TextFacts
+    from lmlab.text.tokenizers import Tokenizer
+
+BATCH = (32, 64)  # rows, tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedForwardConfig:
+    """Settings of `feedforward`; None is filled in by what suits the text and the budget."""
+
+    context: int | None = None  # N - 1, words of history
+    embedding_width: int | None = None  # d
+    width: int | None = None  # d_h
+    activation: Activation = "gelu"  # σ
+    dropout: float | None = None  # of hidden units
+
+    def __post_init__(self) -> None:
+        sizes = {"context": self.context, "embedding_width": self.embedding_width, "width": self.width}
+        at_least_one("feedforward", **sizes)
+        a_share("feedforward", dropout=self.dropout)
+
+
+class FeedForward(WindowedModel):
+    """The model of week2 E1."""
+
+    name = "feedforward"
+    Config = FeedForwardConfig
+    default_learning_rate: ClassVar[float] = 0.005
+
+    def __init__(self, config: FeedForwardConfig, tokenizer: Tokenizer) -> None:
+        context, d, d_h = config.context, config.embedding_width, config.width
+        assert context and d and d_h and config.dropout is not None, "resolve first"
+        super().__init__(config, tokenizer, context)
+        self.embedding_VD = nn.Parameter(torch.randn(self.vocab_size + 1, d))
+        self.weight_HX = nn.Parameter(torch.randn(d_h, context * d) * (context * d) ** -0.5)
+        self.bias_H = nn.Parameter(torch.zeros(d_h))
+        self.output_VH = nn.Parameter(torch.zeros(self.vocab_size, d_h))
+        self.activation = ACTIVATIONS[config.activation]
+
+    def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
+        """h of week2 E1, for the C words before each place."""
+        e_BTX = F.embedding(inputs_BM.unfold(1, self.context, 1), self.embedding_VD).flatten(2).to(dtype)
+        h_BTH = self.activation(F.linear(e_BTX, self.weight_HX.to(dtype), self.bias_H.to(dtype)))
+        return F.dropout(h_BTH, dropout, training=dropout > 0)
+
+    def head(self) -> tuple[Tensor, None]:
+        """U, without a bias (week2 E1)."""
+        return self.output_VH, None
+
+    @property
+    def batch_shape(self) -> tuple[int, int]:
+        """Rows much longer than the window, so that few windows reach back over the begin of their row."""
+        return BATCH
+
+    @classmethod
+    def resolve(cls, config: FeedForwardConfig, facts: TextFacts, budget: Budget) -> FeedForwardConfig:
+        """TODO"""
+        return config

@@ -1,0 +1,62 @@
+"""Word vectors in the GloVe text format: a word and its numbers on each line, between single spaces."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+
+def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """(vectors, found): a float32 row for each of `words`, zero where the file has none, and which were found.
+
+    The file is plain or gzip. Words are compared as they are written: most GloVe files are in lower case throughout. A
+    first line of two whole numbers (the word2vec text format has it) is passed over.
+    """
+    wanted, rows = set(words), {}
+    size = 0
+    for number, line in _lines(Path(path)):
+        line = line.rstrip("\n").rstrip(" ")
+        fields = line.count(" ")
+        if number == 1 and fields == 1 and line.replace(" ", "").isdigit():
+            continue
+        size = size or fields
+        if fields < size or size == 0:
+            raise ValueError(f"{path}, line {number}: {fields} numbers after the word, where the first line has {size}")
+        word, *numbers = line.rsplit(" ", size)  # from the right: some published files have words with spaces
+        if word in wanted or fields > size:
+            try:
+                row = np.array(numbers, dtype=np.float32)
+            except ValueError:
+                raise ValueError(f"{path}, line {number}: not {size} numbers after the word {word!r}") from None
+            if word in wanted:
+                rows[word] = row
+    if size == 0:
+        raise ValueError(f"{path} holds no vectors; each line should be a word and its numbers, as in GloVe text files")
+    found = np.array([word in rows for word in words], dtype=bool)
+    vectors = np.zeros((len(words), size), dtype=np.float32)
+    for i in np.flatnonzero(found):
+        vectors[i] = rows[words[int(i)]]
+    return vectors, found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    try:
+        with open(path, "rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rb") if packed else open(path, "rb") as raw:
+            yield from enumerate(io.TextIOWrapper(raw, encoding="utf-8", newline="\n"), start=1)
+    except FileNotFoundError:
+        raise ValueError(
+            f"there is no file {path}; word vectors are read from a GloVe text file, plain or .gz"
+        ) from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; word vectors are read from a GloVe text file") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is a damaged gzip file: {error}") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path} is a folder; word vectors are read from a GloVe text file, plain or .gz") from None

@@ -1,0 +1,40 @@
+"""Fixtures that many tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+TEXT = (
+    "the cat sat on the mat and the dog sat on the log\n"
+    "a man and a plan and a canal and a cat\n"
+    "where the wind blows the grass bends and the tree stands\n"
+) * 40
+
+
+@pytest.fixture(autouse=True)
+def one_thread_and_own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests run side by side, so each takes one thread; and none touches the user's cache folder."""
+    torch.set_num_threads(1)
+    if "LMLAB_CACHE" not in os.environ:
+        monkeypatch.setenv("LMLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def small_text(tmp_path: Path) -> Path:
+    """A file of a few thousand characters."""
+    path = tmp_path / "small.txt"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture(scope="session")
+def bench_data() -> Path:
+    """The folder of real data, or a skip that says how to give one."""
+    folder = os.environ.get("LMLAB_BENCH_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs real data: set LMLAB_BENCH_DATA to the folder that holds it")
+    return Path(folder)

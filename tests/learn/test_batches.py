@@ -1,0 +1,59 @@
+"""Training windows."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from lmlab.text.batches import draw_stretches, draw_windows, even_windows
+from lmlab.text.stream import TokenStream
+
+
+def stream(*sizes: int) -> TokenStream:
+    """Documents whose tokens count up across the whole stream, so that a window's place can be read off it."""
+    starts = np.cumsum([0, *sizes])
+    return TokenStream(ids=np.arange(starts[-1], dtype=np.uint16), starts=starts, bytes=0, chars=0, words=0)
+
+
+def test_a_batch_depends_on_seed_and_step_alone() -> None:
+    text = stream(1000)
+    again = [draw_windows(text, 4, 16, seed, step)[0] for seed, step in ((0, 7), (0, 7), (0, 8), (1, 7))]
+    assert torch.equal(again[0], again[1])
+    assert not torch.equal(again[0], again[2])
+    assert not torch.equal(again[0], again[3])
+
+
+def test_windows_never_cross_a_document_bound() -> None:
+    text = stream(50, 70, 30)
+    for step in range(50):
+        tokens_BT, mask_BT = draw_windows(text, 8, 20, 0, step)
+        assert mask_BT is None
+        document_BT = torch.searchsorted(torch.from_numpy(text.starts[1:]), tokens_BT, right=True)
+        assert (document_BT == document_BT[:, :1]).all()
+
+
+def test_a_short_document_is_masked_behind_its_end() -> None:
+    tokens_BT, mask_BT = draw_windows(stream(5), 2, 8, 0, 0)
+    assert mask_BT is not None
+    assert mask_BT.tolist() == [[True] * 5 + [False] * 3] * 2
+    assert tokens_BT[:, :5].tolist() == [[0, 1, 2, 3, 4]] * 2
+
+
+def test_every_token_is_drawn_sooner_or_later() -> None:
+    text = stream(40, 25)
+    seen = set()
+    for step in range(200):
+        seen.update(draw_windows(text, 4, 8, 0, step)[0].flatten().tolist())
+    assert seen == set(range(65))
+
+
+def test_stretches_are_contiguous() -> None:
+    tokens_BT = draw_stretches(stream(30, 30), 5, 24, 0, 3)
+    assert (tokens_BT.diff(dim=1) == 1).all()
+
+
+def test_even_windows_spread_over_the_text_and_repeat_exactly() -> None:
+    text = stream(1000)
+    first, _ = even_windows(text, 10, 16)
+    assert first[:, 0].tolist() == [0, 100, 200, 300, 400, 500, 600, 700, 800, 900]
+    assert torch.equal(first, even_windows(text, 10, 16)[0])

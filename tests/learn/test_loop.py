@@ -1,0 +1,165 @@
+"""The training loop: it learns, it stops when it should, and it resumes bit for bit."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import lmlab
+from lmlab.learn import loop
+from lmlab.learn.checkpoint import load_checkpoint
+from lmlab.learn.clock import Clock
+from lmlab.models.gpt import GPT
+
+SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
+
+
+def run_gpt(text: Path, out: Path, steps: int = 30, **kwargs: object) -> lmlab.face.Run:
+    return lmlab.train("gpt", text, out=out, budget=f"{steps}steps", settings=SETTINGS, **kwargs)
+
+
+def test_training_lowers_the_loss_and_keeps_the_best_weights(small_text: Path, tmp_path: Path) -> None:
+    run = run_gpt(small_text, tmp_path / "run", steps=60)
+    losses = [line["valid_nats_per_token"] for line in run.metrics]
+    assert run.status == "finished"
+    assert losses[-1] < 0.7 * losses[0]
+    assert min(losses) == losses[[line["step"] for line in run.metrics].index(run.config["training"]["best_step"])]
+
+
+def test_a_loaded_run_scores_exactly_as_the_trained_one(small_text: Path, tmp_path: Path) -> None:
+    run = run_gpt(small_text, tmp_path / "run")
+    tokens_BT = torch.randint(run.model.vocab_size, (2, 50))
+    assert torch.equal(lmlab.load(tmp_path / "run").model.score(tokens_BT), run.model.score(tokens_BT))
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(small_text: Path, tmp_path: Path) -> None:
+    hashes = [
+        run_gpt(small_text, tmp_path / str(i), seed=seed).config["model"]["sha256"] for i, seed in enumerate((1, 1, 2))
+    ]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+class InterruptAt:
+    """A watch that presses Ctrl-C once a step is reached."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def update(self, clock: Clock, train_nats: float, valid_nats: float | None) -> None:
+        if clock.steps >= self.step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def say(self, line: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize("model", ["gpt", "lstm"])
+def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
+    model: str, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SETTINGS if model == "gpt" else {"width": 24}
+    whole = lmlab.train(model, small_text, out=tmp_path / "whole", budget="40steps", settings=settings)
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
+    watch = InterruptAt(9)
+    broken = lmlab.train(model, small_text, out=tmp_path / "broken", budget="40steps", settings=settings, watch=watch)
+    assert broken.status == "unfinished"
+    with pytest.raises(ValueError, match="--resume"):
+        _ = broken.model
+    resumed = lmlab.resume(tmp_path / "broken")
+    assert resumed.config["model"]["sha256"] == whole.config["model"]["sha256"]
+    keys = ("step", "train_nats_per_token", "valid_nats_per_token")
+    assert [[line[k] for k in keys] for line in resumed.metrics] == [[line[k] for k in keys] for line in whole.metrics]
+
+
+def test_killed_at_random_moments_it_still_ends_bit_identical(small_text: Path, tmp_path: Path) -> None:
+    """SIGKILL, as a power cut would: what is on disk must always be a checkpoint to go on from."""
+    command = [
+        sys.executable, "-c",
+        "import sys; from lmlab.learn import loop; loop.CHECKPOINT_EVERY_S = 0.0; from lmlab.cli.app import main; main()",
+        "train", "gpt", str(small_text), "--budget", "150steps", "--resume",
+    ]  # fmt: skip
+    for key, value in SETTINGS.items():
+        command += ["--set", f"{key}={value}"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, env=environment, capture_output=True)
+    moments = random.Random(0)
+    killed = tmp_path / "killed"
+    kills, seen = 0, set()
+    while kills < 10:
+        with subprocess.Popen([*command, "--out", str(killed)], env=environment, stderr=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL) as process:  # fmt: skip
+            # Moments are counted in checkpoints, not seconds: the machine's speed does not matter.
+            target = len(seen) + moments.randint(1, 6)
+            while process.poll() is None and len(seen) < target:
+                seen |= _checkpoint_step(killed)
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+        if process.returncode == -signal.SIGKILL:
+            kills += 1
+        elif process.returncode == 0:
+            break
+    subprocess.run([*command, "--out", str(killed)], check=True, env=environment, capture_output=True)
+    assert kills >= 10
+    mine, whole = (load_file(folder / "model.safetensors") for folder in (killed, tmp_path / "whole"))
+    assert mine.keys() == whole.keys()
+    assert all(torch.equal(mine[name], whole[name]) for name in mine)
+
+
+def _checkpoint_step(folder: Path) -> set[int]:
+    path = folder / "state" / "checkpoint.safetensors"
+    return {load_checkpoint(path)[0].steps} if path.exists() else set()
+
+
+def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_good_weights(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, calls = GPT.loss, 0
+
+    def poisoned(self: GPT, tokens: torch.Tensor, mask: torch.Tensor | None = None) -> tuple[torch.Tensor, int]:
+        nonlocal calls
+        calls += self.training
+        total, count = honest(self, tokens, mask)
+        return (total * float("nan") if self.training and calls == 20 else total), count
+
+    monkeypatch.setattr(GPT, "loss", poisoned)
+    run = run_gpt(small_text, tmp_path / "run", steps=60)
+    assert run.status == "diverged"
+    assert "step" in run.config["training"]["message"]
+    assert all(torch.isfinite(t).all() for t in run.model.tensors().values())
+    assert run.config["training"]["best_step"] < 20
+
+
+def test_a_learning_rate_far_too_high_is_called_divergence(small_text: Path, tmp_path: Path) -> None:
+    run = run_gpt(small_text, tmp_path / "run", steps=200, learning={"learning_rate": 1e4, "matrix_learning_rate": 1e3})
+    assert run.status == "diverged"
+    assert all(torch.isfinite(t).all() for t in run.model.tensors().values())
+
+
+def test_it_stops_early_when_validation_gets_worse(tmp_path: Path) -> None:
+    """A text to learn by heart, validated on another: more training can only hurt."""
+    noise = random.Random(0)
+    train, valid = tmp_path / "train.txt", tmp_path / "valid.txt"
+    train.write_text("".join(noise.choice("abcdefgh") for _ in range(400)))
+    valid.write_text("".join(noise.choice("abcdefgh") for _ in range(400)))
+    run = lmlab.train(
+        "gpt", train, valid=valid, out=tmp_path / "run", budget="600steps",
+        settings=SETTINGS | {"dropout": 0.0}, learning={"weight_decay": 0.0},
+    )  # fmt: skip
+    assert run.status == "stopped early"
+    assert run.config["training"]["best_step"] < run.config["training"]["steps"] < 600
+
+
+def test_a_text_without_validation_keeps_the_last_weights(small_text: Path, tmp_path: Path) -> None:
+    run = run_gpt(small_text, tmp_path / "run", split=(100, 0, 0))
+    assert run.status == "finished"
+    assert all(line["valid_nats_per_token"] is None for line in run.metrics)
+    assert run.config["training"]["best_step"] == 30

@@ -1,0 +1,87 @@
+"""The optimizer against torch's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from lmlab.learn.optimizer import Optimizer, OptimizerConfig, orthogonalize
+
+
+def _twins(shape: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(0)
+    mine = torch.randn(shape, requires_grad=True)
+    return mine, mine.detach().clone().requires_grad_()
+
+
+def test_adamw_steps_as_torch_does() -> None:
+    mine, theirs = _twins((7, 5))
+    config = OptimizerConfig(learning_rate=0.01, weight_decay=0.1, clip=1e9)
+    optimizer = Optimizer({"p": mine}, config)
+    reference = torch.optim.AdamW([theirs], lr=0.01, betas=config.betas, eps=config.epsilon, weight_decay=0.1)
+    for step in range(20):
+        target = torch.randn(7, 5, generator=torch.Generator().manual_seed(step))
+        for p in (mine, theirs):
+            p.grad = None
+            ((p - target) ** 3).abs().sum().backward()
+        optimizer.step(1.0)
+        reference.step()
+        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-5)
+
+
+def test_clipping_shrinks_a_long_gradient_to_the_limit_and_leaves_a_short_one() -> None:
+    for size, expected in ((100.0, 1.0), (0.5, 0.5)):
+        p = torch.zeros(4, requires_grad=True)
+        p.grad = torch.tensor([size, 0.0, 0.0, 0.0])
+        norm = Optimizer({"p": p}, OptimizerConfig(clip=1.0)).step(1.0)
+        assert float(norm) == pytest.approx(size)
+        assert float(p.grad.norm()) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(3, 16, 16), (2, 24, 8), (2, 8, 24)])
+def test_orthogonalize_brings_every_singular_value_near_one(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(1)
+    values = torch.linalg.svdvals(orthogonalize(torch.randn(shape)).float())
+    assert values.min() > 0.5
+    assert values.max() < 1.3
+
+
+def test_orthogonalize_keeps_the_singular_directions() -> None:
+    torch.manual_seed(2)
+    m = torch.randn(1, 6, 6)
+    u, _, vh = torch.linalg.svd(m)
+    core = u.mT @ orthogonalize(m) @ vh.mT
+    off_diagonal = core - torch.diag_embed(core.diagonal(dim1=-2, dim2=-1))
+    assert off_diagonal.abs().max() < 0.1
+
+
+def test_packed_matrices_are_stepped_one_by_one() -> None:
+    """Queries, keys and values in one tensor get the update that three separate matrices would get."""
+    torch.manual_seed(3)
+    packed = torch.randn(12, 4, requires_grad=True)
+    parts = [packed[i : i + 4].detach().clone().requires_grad_() for i in (0, 4, 8)]
+    grad = torch.randn(12, 4)
+    packed.grad = grad.clone()
+    for i, p in enumerate(parts):
+        p.grad = grad[4 * i : 4 * i + 4].clone()
+    Optimizer({"p": packed}, OptimizerConfig(), {"p": 3}).step(1.0)
+    Optimizer({str(i): p for i, p in enumerate(parts)}, OptimizerConfig(), {str(i): 1 for i in range(3)}).step(1.0)
+    torch.testing.assert_close(packed, torch.cat(parts), atol=1e-3, rtol=1e-2)  # bf16 inside
+
+
+def test_an_optimizer_goes_on_exactly_from_its_saved_state() -> None:
+    def run(break_at: int | None) -> torch.Tensor:
+        torch.manual_seed(0)
+        tensors = {"m": torch.randn(8, 8, requires_grad=True), "v": torch.randn(8, requires_grad=True)}
+        optimizer = Optimizer(tensors, OptimizerConfig(), {"m": 1})
+        for step in range(6):
+            if step == break_at:
+                saved = {name: t.clone() for name, t in optimizer.tensors().items()}
+                optimizer = Optimizer(tensors, OptimizerConfig(), {"m": 1})
+                optimizer.load(saved, step)
+            for p in tensors.values():
+                p.grad = torch.sin(p.detach() * (step + 1))
+            optimizer.step(0.5)
+        return torch.cat([p.detach().flatten() for p in tensors.values()])
+
+    assert torch.equal(run(None), run(3))

@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import measure_models as planted
+import numpy as np
+import pytest
+import torch
+
+from lmlab.measure import certify, score_part
+from lmlab.measure import score as scoring
+from lmlab.measure.certificate import model_hash
+from lmlab.models.bag import Bag, BagConfig
+from lmlab.models.gpt import GPT, GPTConfig
+from lmlab.models.ngram import NGram, NGramConfig
+from lmlab.models.uniform import Uniform, UniformConfig
+from lmlab.text.stream import tokenize
+from lmlab.text.tokenizers import Tokenizer
+
+SPECS = ["byte", "char", "words", "words:8", "bpe:300"]
+CHECKS = [
+    "bytes_counted",
+    "lossless",
+    "unknown_words_paid",
+    "each_token_once",
+    "normalised",
+    "score_is_probability",
+    "causal",
+    "batching",
+    "chunking",
+    "hashes",
+]
+
+
+def failures(model: object, folder: Path, *texts: str) -> list[str]:
+    part = planted.part_of(folder, *(texts or (planted.some_text(300, rare=True), planted.some_text(40, seed=5))))
+    return certify(model, score_part(model, part)).failures  # type: ignore[arg-type]
+
+
+def tiny_gpt(tokenizer: Tokenizer, context: int = 24, stride: int = 10) -> GPT:
+    torch.manual_seed(0)
+    config = GPTConfig(layers=2, width=16, heads=2, context=context, stride=stride, tie=False, dropout=0.3)
+    model = GPT(config, tokenizer)
+    with torch.no_grad():  # fresh weights predict almost uniformly, which would hide mistakes
+        model.output.normal_(0, 1)
+    return model
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_an_honest_model_passes_every_check_under_every_tokenizer(spec: str, tmp_path: Path) -> None:
+    tokenizer = planted.tokenizer_for(spec)
+    part = planted.part_of(tmp_path, planted.some_text(300, rare=True), "né 🙂\n\n  x", "a")
+    certificate = certify(planted.Chain.random(tokenizer), score_part(planted.Chain.random(tokenizer), part))
+    assert [check.name for check in certificate.checks] == CHECKS
+    assert certificate.failures == []
+    assert certificate.passed
+
+
+def test_the_models_of_the_lab_pass(tmp_path: Path) -> None:
+    tokenizer = planted.tokenizer_for("char")
+    train = tokenize(planted.part_of(tmp_path, planted.some_text(3000, seed=1), name="train"), tokenizer, tmp_path)
+    models = [
+        Uniform(UniformConfig(), tokenizer),
+        Bag.fit(BagConfig(), tokenizer, train),
+        NGram.fit(NGramConfig(order=4), tokenizer, train),
+        NGram.fit(NGramConfig(order=3, smoothing="add-k"), tokenizer, train),
+        tiny_gpt(tokenizer),
+        tiny_gpt(tokenizer, context=16, stride=16),
+        tiny_gpt(tokenizer, context=9, stride=1),
+    ]
+    assert {model.name: failures(model, tmp_path) for model in models} == {model.name: [] for model in models}
+
+
+def test_a_model_in_training_is_measured_without_dropout_and_goes_on_training(tmp_path: Path) -> None:
+    model = tiny_gpt(planted.tokenizer_for("char")).train()
+    part = planted.part_of(tmp_path, planted.some_text(60))
+    first, again = score_part(model, part), score_part(model, part)
+    assert first.total_nats == again.total_nats
+    assert certify(model, first).passed
+    assert model.training
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (planted.Leaks, {"causal", "score_is_probability"}),
+        (planted.KnowsTheLength, {"causal", "score_is_probability"}),
+        (planted.Unnormalised, {"normalised"}),
+        (planted.CountsWindowsTwice, {"score_is_probability"}),
+        (planted.CacheOffByOne, {"chunking"}),
+        (planted.DependsOnTheBatch, {"batching", "score_is_probability"}),
+    ],
+)
+def test_a_dishonest_model_fails_the_check_for_its_mistake(
+    model: type[planted.Chain], expected: set[str], tmp_path: Path
+) -> None:
+    assert set(failures(model.random(planted.tokenizer_for("char")), tmp_path)) == expected
+
+
+def test_scores_that_are_not_numbers_are_never_certified(tmp_path: Path) -> None:
+    found = failures(planted.Broken.random(planted.tokenizer_for("char")), tmp_path)
+    assert {"each_token_once", "score_is_probability"} <= set(found)
+
+
+def test_a_tokenizer_that_loses_unknown_words_is_not_lossless(tmp_path: Path) -> None:
+    def decode(coding, ids, spellings):  # type: ignore[no-untyped-def]
+        return super(type(coding), coding).decode(ids, ())
+
+    tokenizer = planted.with_coding(planted.tokenizer_for("words"), decode=decode)
+    assert failures(planted.Chain.random(tokenizer), tmp_path) == ["lossless"]
+
+
+def test_a_tokenizer_that_lowers_capitals_is_not_lossless(tmp_path: Path) -> None:
+    def encode(coding, chunks):  # type: ignore[no-untyped-def]
+        return super(type(coding), coding).encode(chunk.lower() for chunk in chunks)
+
+    tokenizer = planted.with_coding(planted.tokenizer_for("char"), encode=encode)
+    assert failures(planted.Chain.random(tokenizer), tmp_path, "It was A Dog\n" * 20) == ["lossless"]
+
+
+def test_a_wrong_count_of_bytes_is_seen(tmp_path: Path) -> None:
+    def token_bytes(coding, ids, spellings):  # type: ignore[no-untyped-def]
+        return super(type(coding), coding).token_bytes(ids, spellings) + (ids == ids[0])
+
+    tokenizer = planted.with_coding(planted.tokenizer_for("words"), token_bytes=token_bytes)
+    assert failures(planted.Chain.random(tokenizer), tmp_path) == ["bytes_counted"]
+
+
+def test_bytes_moved_between_documents_are_seen(tmp_path: Path) -> None:
+    tokenizer = planted.tokenizer_for("char")
+    model = planted.Chain.random(tokenizer)
+    scored = score_part(model, planted.part_of(tmp_path, "the cat\n", "the dog\n"))
+    moved = scored.byte_ends.copy()
+    moved[7] += 1
+    assert certify(model, replace(scored, byte_ends=moved)).failures == ["bytes_counted"]
+
+
+def test_unknown_words_that_nobody_pays_for_are_seen(tmp_path: Path) -> None:
+    whole = planted.tokenizer_for("words")
+    free = Tokenizer(whole.spec, whole.backend, whole._coding, spelling=None)
+    assert failures(planted.Chain.random(free), tmp_path) == ["unknown_words_paid"]
+
+
+def test_unknown_words_at_half_price_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = planted.tokenizer_for("words")
+    assert tokenizer.spelling is not None
+    full = tokenizer.spelling.nats
+    monkeypatch.setattr(tokenizer.spelling, "nats", lambda words: 0.5 * full(words))
+    assert failures(planted.Chain.random(tokenizer), tmp_path) == ["unknown_words_paid"]
+
+
+def test_spelling_left_out_of_the_total_is_seen(tmp_path: Path) -> None:
+    model = planted.Chain.random(planted.tokenizer_for("words"))
+    scored = score_part(model, planted.part_of(tmp_path, planted.some_text(200, rare=True)))
+    without = replace(scored, total_nats=scored.model_nats, spelling_nats=0.0)
+    assert set(certify(model, without).failures) == {"unknown_words_paid", "each_token_once"}
+
+
+def test_a_document_scored_twice_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    once = scoring.batches
+
+    def twice(lengths: np.ndarray, most_tokens: int):  # type: ignore[no-untyped-def]
+        yield from once(lengths, most_tokens)
+        yield np.array([0])
+
+    monkeypatch.setattr(scoring, "batches", twice)
+    assert failures(planted.Chain.random(planted.tokenizer_for("char")), tmp_path) == ["each_token_once"]
+
+
+def test_a_token_counted_twice_in_the_total_is_seen(tmp_path: Path) -> None:
+    model = planted.Chain.random(planted.tokenizer_for("char"))
+    scored = score_part(model, planted.part_of(tmp_path, planted.some_text(100)))
+    more = replace(scored, total_nats=scored.total_nats + float(scored.nats_per_token[5]))
+    assert certify(model, more).failures == ["each_token_once"]
+
+
+def test_scores_put_down_at_the_wrong_place_are_seen(tmp_path: Path) -> None:
+    model = planted.Chain.random(planted.tokenizer_for("char"))
+    scored = score_part(model, planted.part_of(tmp_path, planted.some_text(100)))
+    shifted = np.roll(scored.nats_per_token, 1)
+    assert certify(model, replace(scored, nats_per_token=shifted)).failures == ["score_is_probability"]
+
+
+def test_a_cut_that_a_model_feels_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "PIECE_TOKENS", 50)
+    monkeypatch.setattr(scoring, "SEAM", 1)
+    model = planted.SaysItForgets.random(planted.tokenizer_for("char"))
+    assert "chunking" in failures(model, tmp_path)
+
+
+def test_a_text_that_changed_after_scoring_is_seen(tmp_path: Path) -> None:
+    model = planted.Chain.random(planted.tokenizer_for("char"))
+    part = planted.part_of(tmp_path, "the cat sat\n")
+    scored = score_part(model, part)
+    part.documents[0].path.write_bytes(b"the cat sits"[: part.bytes])
+    assert set(certify(model, scored).failures) == {"lossless", "hashes"}
+
+
+def test_a_text_of_one_token_has_a_certificate(tmp_path: Path) -> None:
+    assert failures(planted.Chain.random(planted.tokenizer_for("char")), tmp_path, "a") == []
+
+
+def test_the_hash_of_a_model_changes_with_a_single_weight() -> None:
+    model = planted.Chain.random(planted.tokenizer_for("char"))
+    before = model_hash(model)
+    assert model_hash(planted.Chain.random(planted.tokenizer_for("char"))) == before
+    model.logp_NV[3, 3] += 1e-6
+    assert model_hash(model) != before

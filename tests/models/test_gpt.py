@@ -1,0 +1,169 @@
+"""`gpt`: windows, caches, precision and parameter counts."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from lmlab.config import Budget, TextFacts
+from lmlab.layers import attention
+from lmlab.layers.positions import rotary_tables
+from lmlab.models.gpt import GPT, GPTConfig
+
+FACTS = TextFacts(train_tokens=1_000_000, train_bytes=1_000_000, vocab_size=11)
+
+
+def tiny(**settings: object) -> GPT:
+    torch.manual_seed(0)
+    defaults: dict = {"layers": 2, "width": 32, "heads": 4, "context": 8, "stride": 3, "dropout": 0.0}
+    config = GPT.resolve(GPTConfig(**(defaults | settings)), FACTS, Budget(steps=10))
+    model = GPT(config, SimpleNamespace(vocab_size=11))
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(torch.randn_like(p) * 0.3)
+    return model.eval()
+
+
+@pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
+@pytest.mark.parametrize("tie", [True, False])
+def test_scoring_equals_stepping_across_many_windows(positions: str, tie: bool) -> None:
+    model = tiny(positions=positions, tie=tie)
+    tokens_BT = torch.randint(11, (3, 29))
+    logp_BV, state = model.begin(3)
+    stepped = []
+    for t in range(29):
+        stepped.append(-logp_BV.gather(1, tokens_BT[:, t : t + 1]))
+        logp_BV, state = model.advance(tokens_BT[:, t : t + 1], state)
+    torch.testing.assert_close(torch.cat(stepped, 1), model.score(tokens_BT), atol=2e-5, rtol=1e-5)
+
+
+def test_each_window_after_the_first_sees_at_least_context_minus_stride_tokens() -> None:
+    """With stride 3 of 8, token 8 is predicted from tokens 3..7, so token 2 cannot matter to it and token 3 does."""
+    model = tiny()
+    tokens_BT = torch.randint(11, (1, 11))
+    base = model.score(tokens_BT)[0]
+    for changed, matters in ((2, False), (3, True)):
+        other = tokens_BT.clone()
+        other[0, changed] = (other[0, changed] + 1) % 11
+        assert bool((model.score(other)[0, 8:] != base[8:]).any()) is matters
+
+
+def test_a_stride_of_one_gives_every_token_the_longest_history() -> None:
+    model = tiny(stride=1)
+    tokens_BT = torch.randint(11, (1, 20))
+    nats = model.score(tokens_BT)[0]
+    window = tokens_BT[:, 12:20]  # token 19 is the last of the window that starts at 12
+    torch.testing.assert_close(nats[19], model.score(window)[0, -1])
+
+
+@pytest.mark.parametrize("rotary", [True, False])
+def test_written_out_attention_equals_the_fused_kernel_and_so_do_its_gradients(rotary: bool) -> None:
+    torch.manual_seed(0)
+    qkv = torch.randn(2, 7, 3, 2, 6, dtype=torch.float64, requires_grad=True)
+    rotation = tuple(r.double() for r in rotary_tables(7, 6)) if rotary else (None, None)
+    mine = attention._MatrixProductAttention.apply(qkv, *rotation)
+    q, k, v = attention.split_heads(qkv, rotation if rotary else None)
+    fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 7, -1)
+    torch.testing.assert_close(mine, fused)
+    weights = torch.randn_like(mine)
+    (by_hand,) = torch.autograd.grad((mine * weights).sum(), qkv)
+    (by_torch,) = torch.autograd.grad((fused * weights).sum(), qkv)
+    torch.testing.assert_close(by_hand, by_torch)
+
+
+def test_the_derivative_of_squared_relu_matches_finite_differences() -> None:
+    from lmlab.layers.blocks import squared_relu
+
+    x = torch.randn(20, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda z: squared_relu(z * 1.0), x)
+
+
+def test_the_loss_is_the_sum_of_the_scores_and_the_mask_chooses_which() -> None:
+    model = tiny()
+    tokens_BT = torch.randint(11, (3, 8))
+    nats_BT = model.score(tokens_BT)
+    total, count = model.loss(tokens_BT)
+    assert count == 24
+    torch.testing.assert_close(total, nats_BT.sum())
+    mask_BT = torch.rand(3, 8) < 0.5
+    total, count = model.loss(tokens_BT, mask_BT)
+    assert count == int(mask_BT.sum())
+    torch.testing.assert_close(total, nats_BT[mask_BT].sum())
+
+
+def test_bf16_training_has_nearly_the_gradients_of_float32() -> None:
+    model = tiny(width=64, layers=3).train()
+    tokens_BT = torch.randint(11, (8, 8))
+    model.loss(tokens_BT)[0].backward()
+    exact = torch.cat([p.grad.flatten() for p in model.parameters()])
+    model.zero_grad()
+    model.compute_dtype = torch.bfloat16
+    model.loss(tokens_BT)[0].backward()
+    rounded = torch.cat([p.grad.flatten() for p in model.parameters()])
+    assert torch.nn.functional.cosine_similarity(exact, rounded, dim=0) > 0.995
+
+
+def test_parameters_depend_on_the_context_only_for_learned_positions() -> None:
+    """week2 I2 says a Transformer's count never depends on the context; it does when positions are learned."""
+    count = {
+        (positions, context): tiny(positions=positions, context=context).parameters_count
+        for positions in ("rotary", "sinusoidal", "learned")
+        for context in (8, 16)
+    }
+    assert count["rotary", 8] == count["rotary", 16] == count["sinusoidal", 16]
+    assert count["learned", 16] - count["learned", 8] == 8 * 32
+
+
+def test_the_count_is_the_formula() -> None:
+    model = tiny(tie=False)
+    width, layers, vocab = 32, 2, 11
+    assert model.parameters_count == (vocab + 1) * width + layers * (12 * width**2 + 2 * width) + width + vocab * width
+
+
+def test_a_copy_through_transformers_has_the_same_log_probabilities() -> None:
+    """GPT-NeoX of transformers is this architecture with rotary positions; its logits are an independent reference."""
+    transformers = pytest.importorskip("transformers")
+    model = tiny(context=16, stride=8)
+    config = transformers.GPTNeoXConfig(
+        vocab_size=12, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
+        hidden_act="relu2", max_position_embeddings=16, use_parallel_residual=False, attention_bias=True,
+        hidden_dropout=0.0, attention_dropout=0.0, tie_word_embeddings=False,
+        rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
+    )  # fmt: skip
+    other = transformers.GPTNeoXForCausalLM(config).eval()
+    mine = dict(model.named_parameters())
+    theirs = other.state_dict()
+    for name in theirs:
+        if name.endswith("bias"):
+            theirs[name].zero_()
+    theirs["gpt_neox.embed_in.weight"].copy_(mine["embedding"])
+    theirs["gpt_neox.final_layer_norm.weight"].copy_(mine["norm"])
+    theirs["embed_out.weight" if "embed_out.weight" in theirs else "lm_head.weight"][:11] = mine["output"].detach()
+    for i in range(2):
+        block, layer = f"blocks.{i}.", f"gpt_neox.layers.{i}."
+        # NeoX packs its projection head by head (q, k, v of head 0, then of head 1, …).
+        packed = mine[block + "qkv"].detach().view(3, 4, 8, 32).permute(1, 0, 2, 3).reshape(96, 32)
+        theirs[layer + "attention.query_key_value.weight"].copy_(packed)
+        theirs[layer + "attention.dense.weight"].copy_(mine[block + "out"])
+        theirs[layer + "mlp.dense_h_to_4h.weight"].copy_(mine[block + "up"])
+        theirs[layer + "mlp.dense_4h_to_h.weight"].copy_(mine[block + "down"])
+        theirs[layer + "input_layernorm.weight"].copy_(mine[block + "norm_attention"])
+        theirs[layer + "post_attention_layernorm.weight"].copy_(mine[block + "norm_mlp"])
+    other.load_state_dict(theirs)
+    tokens_BT = torch.randint(11, (2, 16))
+    inputs_BT = torch.nn.functional.pad(tokens_BT[:, :-1], (1, 0), value=11)
+    with torch.no_grad():
+        logits_BTV = other(inputs_BT).logits[..., :11]
+    nats_BT = -logits_BTV.log_softmax(-1).gather(2, tokens_BT[..., None])[..., 0]
+    torch.testing.assert_close(model.score(tokens_BT), nats_BT, atol=3e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"width": 30}, "multiple of heads"), ({"stride": 9}, "between 1 and the context"), ({"width": 36}, "even width")],
+)
+def test_impossible_settings_say_what_would_be_right(settings: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        tiny(**settings)
