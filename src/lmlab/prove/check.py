@@ -9,7 +9,8 @@ import numpy as np
 
 from lmlab.prove.counter import readable
 from lmlab.prove.decide import Finding, Judge
-from lmlab.prove.limits import CLAIM_SECONDS, Deadline, OutOfTime, Refusal
+from lmlab.prove.hints import find_hint
+from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
 from lmlab.prove.parser import Scope, ScopedClaim, parse
 from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, ClaimReport, Counterexample, Report
 from lmlab.prove.setting import Setting, build
@@ -45,7 +46,7 @@ def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> Claim
     """Check one claim or derivation: each step against the one before it."""
     claim = scoped.claim
     rng = np.random.default_rng([seed, zlib.crc32(claim.text.encode()), claim.line])
-    deadline = Deadline(CLAIM_SECONDS)
+    deadline = Deadline(CLAIM_WALL_S, CLAIM_CPU_S)
     setting = build(scoped.scope)
     links: list[Link] = []
     for i in range(1, len(claim.steps)):
@@ -77,16 +78,12 @@ def _link(
     counterexample = readable(judge, finding)
     hint = None
     if hints and step.relation == "==":
-        hint = _hint(setting, left, right, rng, deadline)
+        hint = find_hint(setting, left, right, rng, deadline)
     return Link(finding, counterexample, hint)
 
 
 def _proved(judge: Judge, finding: Finding) -> Finding:
     return finding
-
-
-def _hint(setting: Setting, left: object, right: object, rng: np.random.Generator, deadline: Deadline) -> str | None:
-    return None
 
 
 def _misfit(
@@ -99,14 +96,15 @@ def _misfit(
     hints: bool,
 ) -> Link:
     """Shapes that do not fit: inside a side, or between the sides."""
+    hint = find_hint(setting, before.value, step.value, rng, deadline) if hints and step.relation == "==" else None
     try:
         left, right = setting.shape(before.value), setting.shape(step.value)
     except Refusal as inner:
-        return Link(Finding(INVALID, str(inner)))
+        return Link(Finding(INVALID, str(inner)), hint=hint)
     reason = f"the left side is {shape_text(left)}, the right side is {shape_text(right)}: {refusal}"
     if len(right) > 1 and right[::-1] == left:
         reason += "; did you mean the transpose?"
-    return Link(Finding(INVALID, reason))
+    return Link(Finding(INVALID, reason), hint=hint)
 
 
 def _failed(claim: Claim, index: int, link: Link) -> ClaimReport:

@@ -16,6 +16,7 @@ from lmlab.prove.syntax import Expectation, Node, walk
 TOLERANCE = 1e-9
 DRAWS = 5  # size draws
 POINTS = 6  # points for each
+BROAD = 4  # points with larger values, for what fails only there
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
 
@@ -111,6 +112,10 @@ class Judge:
                     return finding
                 if not self.sizes.givens:
                     break
+        for _ in range(BROAD if self.sizes.givens and not self.averages else 0):
+            finding = self._look(self.sizes.distinct(self.rng, top), "broad", strict=True)
+            if finding is not None:
+                return finding
         for sizes in self.sizes.with_ones(self.rng):
             for _ in range(2):
                 finding = self._look(sizes, "plain", strict=True)
@@ -148,7 +153,7 @@ class Judge:
             return True
         ruling = referee(self.setting, self.left, self.right, point, self.deadline.within(1.5))
         if not ruling.known:
-            return amount > 1e-6
+            return amount > 1e-6 and self._steady(point)
         if not (ruling.left_defined and ruling.right_defined):
             return False
         self.tally.refereed += 1
@@ -156,6 +161,16 @@ class Judge:
             return not ruling.equal
         excess = ruling.largest if self.relation in ("<=", "<") else -ruling.smallest
         return not ruling.equal and excess > 0
+
+    def _steady(self, point: Point) -> bool:
+        """Whether the difference stays when the point moves a little. One that rounding made jumps about."""
+        sides = self.sides(point)
+        factor = 1 + 1e-11 * self.rng.choice([-1.0, 1.0])
+        moved = self.sides(Point(point.sizes, {name: raw * factor for name, raw in point.raw.items()}))
+        if not (sides.defined and moved.defined):
+            return False
+        gap, moved_gap = sides.left - sides.right, moved.left - moved.right
+        return float(np.abs(gap - moved_gap).max()) < 0.01 * float(np.abs(gap).max())
 
     def _half_defined(self, point: Point, sides: Sides) -> Finding | None:
         """One side has a value where the other has none: that is a failure, if long decimals agree."""

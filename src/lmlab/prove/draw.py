@@ -125,7 +125,7 @@ class SizeDrawer:
 def draw_point(
     setting: Setting, givens: list[str], sizes: Sizes, rng: np.random.Generator, style: str = "plain"
 ) -> Point:
-    """Raw numbers for every given. Styles: plain, readable (small whole numbers), wild (all magnitudes)."""
+    """Raw numbers for every given. Styles: plain, readable (small whole numbers), broad, wild (all magnitudes)."""
     raw = {}
     for name in givens:
         given = setting.givens[name]
@@ -144,6 +144,8 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
     if "onehot" in names:
         rows = rng.integers(0, shape[-1], shape[:-1])
         return np.asarray(np.eye(shape[-1])[rows])
+    if "permutation" in names:
+        return np.asarray(np.eye(shape[0])[rng.permutation(shape[0])])
     if "fraction" in names:
         return _fractions(shape, rng, style)
     if "integer" in names:
@@ -167,6 +169,8 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
 def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> np.ndarray:
     if style == "readable":
         return rng.integers(-2, 4, shape).astype(float)
+    if style == "broad":
+        return rng.normal(0, 3, shape)
     if style == "wild":
         scale = 10.0 ** rng.uniform(-2, 1.5)
         return rng.normal(0, scale, shape) * 10.0 ** rng.uniform(-1, 0.5, shape)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 from lmlab.config import nearest
-from lmlab.prove.functions import ARITY, BUILDERS, DERIVATIVES, FUNCTIONS, TAKES_AXIS, TAKES_KEEPDIMS
+from lmlab.prove.functions import ALONG, ARITY, BUILDERS, DERIVATIVES, FUNCTIONS, REDUCTIONS, TAKES_AXIS, TAKES_KEEPDIMS
 from lmlab.prove.lexer import Token
 from lmlab.prove.limits import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER, Refusal
 from lmlab.prove.syntax import (
@@ -27,6 +27,7 @@ from lmlab.prove.syntax import (
     Transpose,
 )
 
+Options = dict[str, int | bool | None]
 RELATIONS = ("=", "==", "<=", ">=", "<", ">")
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 _BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20}
@@ -171,12 +172,15 @@ class ExpressionParser(TokenReader):
             return Number(read_number(token), column=token.column)
         if self.take("("):
             inner = self.expression()
-            if self.next.text == ",":
-                raise self.error("a list is written in square brackets, like [a, b]")
+            if self.take(","):
+                return Stack((inner, *self._arguments(")", "the list")[0]), column=token.column)
             self.expect(")", "to close the bracket")
             return inner
         if self.take("["):
-            return Stack(self._arguments("]", "the list"), column=token.column)
+            items, _ = self._arguments("]", "the list")
+            if not items:
+                raise self.error("an empty list has no shape")
+            return Stack(items, column=token.column)
         if token.kind == "name":
             return self._named()
         raise self.error("a name, a number or a bracket is expected here")
@@ -184,7 +188,7 @@ class ExpressionParser(TokenReader):
     def _named(self) -> Node:
         token = self.next
         following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
-        if token.text in ("E", "Var") and following == "[":
+        if token.text in ("E", "Var") and following == "[" and token.text not in self.known:
             return self._expectation()
         derivative = self._derivative()
         if derivative is not None:
@@ -281,16 +285,26 @@ class ExpressionParser(TokenReader):
         self.expect("(", "")
         if name in DERIVATIVES:
             return self._derivative_call(token)
-        self.options: dict[str, int | bool | None] = {}
-        args = self._arguments(")", f"{name}(...)", options=True)
-        options, self.options = self.options, {}
-        if len(args) == 1 and isinstance(args[0], Stack) and name in ("concat", "ones", "zeros"):
-            args = args[0].items
+        args, options = self._arguments(")", f"{name}(...)", options=True)
+        args = self._numpy_forms(name, args, options)
         self._check_call(token, args, options)
         axis, keepdims = options.get("axis"), bool(options.get("keepdims", False))
         return Call(name, args, axis, keepdims, column=token.column)  # type: ignore[arg-type]
 
-    def _check_call(self, token: Token, args: tuple[Node, ...], options: dict[str, int | bool | None]) -> None:
+    def _numpy_forms(self, name: str, args: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+        """Other ways NumPy has of writing a call: sum(x, 0), concat([a, b], 1), ones((n, m)), reshape(x, (n, m))."""
+        if len(args) == 2 and "axis" not in options and (name in REDUCTIONS | ALONG or isinstance(args[0], Stack) and name == "concat"):
+            value = constant_value(args[1])
+            if value is not None and value.denominator == 1 and abs(value) < 10:
+                options["axis"] = int(value)
+                args = args[:1]
+        if len(args) == 1 and isinstance(args[0], Stack) and name in ("concat", "ones", "zeros"):
+            return args[0].items
+        if name == "reshape" and len(args) == 2 and isinstance(args[1], Stack):
+            return (args[0], *args[1].items)
+        return args
+
+    def _check_call(self, token: Token, args: tuple[Node, ...], options: Options) -> None:
         name = token.text
         wanted = ARITY.get(name)
         if wanted is not None and len(args) != wanted:
@@ -304,16 +318,16 @@ class ExpressionParser(TokenReader):
         assert wanted is not None or name in BUILDERS
 
     def _derivative_call(self, token: Token) -> Node:
-        args = self._arguments(")", f"{token.text}(...)")
+        args, _ = self._arguments(")", f"{token.text}(...)")
         if len(args) != 2 or not isinstance(args[1], Name):
             raise Refusal(f"column {token.column}: write {token.text}(h, x) with x the name to differentiate by")
         by = (args[1].name,) * (2 if token.text == "hessian" else 1)
         return Derivative(args[0], by, strict=token.text == "jacobian", column=token.column)
 
-    def _arguments(self, closing: str, what: str, options: bool = False) -> tuple[Node, ...]:
-        """Expressions up to the closing bracket; axis= and keepdims= go to `self.options`."""
+    def _arguments(self, closing: str, what: str, options: bool = False) -> tuple[tuple[Node, ...], Options]:
+        """Expressions up to the closing bracket, and the values of axis= and keepdims= among them."""
         args: list[Node] = []
-        found: dict[str, int | bool | None] = {}
+        found: Options = {}
         while self.next.text != closing:
             if options and self.next.kind == "name" and self.peek(1).text == "=":
                 self._option(found)
@@ -322,12 +336,9 @@ class ExpressionParser(TokenReader):
             if not self.take(","):
                 break
         self.expect(closing, f"to close {what}")
-        self.options = found
-        if closing == "]" and not args:
-            raise self.error("an empty list has no shape")
-        return tuple(args)
+        return tuple(args), found
 
-    def _option(self, found: dict[str, int | bool | None]) -> None:
+    def _option(self, found: Options) -> None:
         name, sign = self.next.text, 1
         self.at += 2
         if name not in ("axis", "keepdims"):
@@ -390,6 +401,22 @@ def constant_value(node: Node) -> Fraction | None:
             raise Refusal(f"column {node.column}: this power of powers is too large")
         return left ** int(right)
     return None
+
+
+def sizes_in_builders(tokens: Sequence[Token], known: Collection[str]) -> set[str]:
+    """Names that occur inside eye(...), ones(...) and zeros(...) and are nothing else: sizes that no given has named."""
+    found: set[str] = set()
+    for i, token in enumerate(tokens[:-1]):
+        if token.text not in ("eye", "ones", "zeros") or tokens[i + 1].text != "(":
+            continue
+        depth = 0
+        for inner in tokens[i + 1 :]:
+            depth += (inner.text == "(") - (inner.text == ")")
+            if depth == 0:
+                break
+            if inner.kind == "name" and inner.text not in known and inner.text not in FUNCTIONS:
+                found.add(inner.text)
+    return found
 
 
 def splits_claim(tokens: Sequence[Token], index: int) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WILD = 40
 STARTS = 3
 STEPS = 40
-_FIXED_KINDS = {"integer", "onehot", "symmetric"}
+_FIXED_KINDS = {"integer", "onehot", "symmetric", "permutation"}
 
 
 def search_extremes(judge: Judge) -> Point | None:

@@ -18,7 +18,7 @@ _SAME = str.maketrans({"−": "-", "≤": "<=", "≥": ">=", "≠": "!=", "’":
 _WRITE_INSTEAD = {"^": "**", "×": "*", "·": "* or @", "⊙": "*", "∘": "*", "∂": "d", "Σ": "sum(...)", ";": "a new line"}
 KEYWORDS = ("given", "let", "claim", "derive")
 _STARTS = re.compile(r"\s*(given|let|claim|derive)(?!\w)")
-_GOES_ON = re.compile(r"\s+(=|<|>|\+|-|\*|/|@|where(?!\w)|\.T)|\s*\)")
+_GOES_ON = re.compile(r"\s*([-=<>+*/@)\]}]|where(?!\w)|\.T)")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class RawStatement:
 
 
 def split_statements(text: str) -> list[RawStatement]:
-    """Group lines into statements. A statement goes on while a bracket is open or the next, indented line starts with an operator.
+    """Group lines into statements. A statement goes on while a bracket is open or the next line starts with an operator.
 
     A line that starts with a keyword always begins a new statement, so that one forgotten bracket spoils one statement.
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lmlab.config import nearest
-from lmlab.prove.expressions import RELATIONS, ExpressionParser, constant_value, splits_claim
+from lmlab.prove.expressions import RELATIONS, ExpressionParser, constant_value, sizes_in_builders, splits_claim
 from lmlab.prove.functions import DISTRIBUTIONS, KIND_WORDS, KINDS
 from lmlab.prove.lexer import KEYWORDS, RawStatement, Token, split_statements, tokenize
 from lmlab.prove.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
@@ -242,7 +242,7 @@ class StatementParser(ExpressionParser):
         arguments: tuple[Node, ...] = ()
         outcomes: tuple[tuple[Node, Node | None], ...] = ()
         if name in DISTRIBUTIONS and self.take("("):
-            arguments = self._arguments(")", f"{name}(...)")
+            arguments, _ = self._arguments(")", f"{name}(...)")
         elif name in ("uniform", "finite") and self.take("{"):
             outcomes = self._outcomes(name)
         allowed = DISTRIBUTIONS.get(name, (0,))
@@ -364,6 +364,7 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
         scope = reader.scope
     conditions = tuple(item for item in where if isinstance(item, Condition))
     scope = replace(scope, conditions=scope.conditions + conditions)
+    scope = replace(scope, sizes=scope.sizes | sizes_in_builders(body, scope.known))
     sides = StatementParser([*body[:cut], *body[stop:]], scope, raw.text).steps()
     if len(sides) < 2:
         wanted = (
@@ -406,7 +407,8 @@ def parse(text: str, scope: Scope | None = None) -> Sheet:
                 reader.givens()
                 scope = reader.scope
             elif keyword == "let":
-                scope = scope.define(StatementParser(tokens[1:], scope, raw.text).let())
+                wider = replace(scope, sizes=scope.sizes | sizes_in_builders(tokens, scope.known))
+                scope = wider.define(StatementParser(tokens[1:], wider, raw.text).let())
             else:
                 entries.append(parse_claim(raw, tokens, scope))
         except Refusal as refusal:

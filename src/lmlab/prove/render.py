@@ -65,7 +65,10 @@ def to_text(node: Node) -> str:
             )
         case Binary():
             here = _LEVEL[node.op]
-            return f"{_bracketed(node.left, here)} {node.op} {_bracketed(node.right, here + 1)}"
+            left = _bracketed(node.left, here)
+            if isinstance(node.left, Binary) and _LEVEL[node.left.op] == 20 and (node.op == "@") != (node.left.op == "@"):
+                left = f"({to_text(node.left)})"  # a * b @ c is clear to the machine alone
+            return f"{left} {node.op} {_bracketed(node.right, here + 1)}"
         case Compare():
             return f"({_bracketed(node.left, 6)} {node.op} {_bracketed(node.right, 6)})"
         case Transpose():

@@ -100,8 +100,11 @@ def _check_kinds(given: Given, setting: Setting) -> None:
     if distribution(given) and len(names) > 1:
         raise Refusal(f"{' '.join(sorted(names))}: a random given has one kind, its distribution")
     square = len(shape) == 2 and shape[0] == shape[1]
-    if "symmetric" in names and not square:
-        raise Refusal(f"a symmetric given is a square matrix, not {shape_text(shape)}")
+    for name in ("symmetric", "permutation"):
+        if name in names and not square:
+            raise Refusal(f"a {name} given is a square matrix, not {shape_text(shape)}")
+    if "permutation" in names and len(names) > 1:
+        raise Refusal("permutation is a kind by itself")
     if "orthogonal" in names and len(shape) != 2:
         raise Refusal(f"an orthogonal given is a matrix, not {shape_text(shape)}")
     for name in ("unit", "simplex", "onehot"):

@@ -9,7 +9,7 @@ from lmlab.prove.expressions import constant_value
 from lmlab.prove.functions import ALONG, ELEMENTWISE, PAIRWISE, REDUCTIONS
 from lmlab.prove.limits import MAX_RANK, Refusal
 from lmlab.prove.render import level, to_text
-from lmlab.prove.sizes import ONE, Shape, Size, broadcast, shape_text
+from lmlab.prove.sizes import ONE, Misfit, Shape, Size, broadcast, shape_text
 from lmlab.prove.syntax import (
     Binary,
     Call,
@@ -34,6 +34,7 @@ class Shapes:
 
     names: dict[str, Shape]
     sizes: frozenset[str]
+    quiet: bool = False  # leave mistakes unexplained: the search for hints meets thousands
     seen: dict[int, tuple[Node, Shape]] = field(default_factory=dict)  # by identity; the node is kept alive beside it
 
 
@@ -92,6 +93,8 @@ def _matmul(node: Binary, shapes: Shapes) -> Shape:
     try:
         return matmul_shape(left, right)
     except Refusal as refusal:
+        if shapes.quiet:
+            raise
         what = f"{shape_text(left)} @ {shape_text(right)}: {refusal}"
         raise Refusal(what + _suggest(node, left, right, matmul_shape)) from None
 
@@ -103,7 +106,7 @@ def matmul_shape(left: Shape, right: Shape) -> Shape:
     inner_left = left[-1]
     inner_right = right[-2] if len(right) > 1 else right[0]
     if inner_left != inner_right:
-        raise Refusal(f"inner sizes differ ({inner_left} and {inner_right})")
+        raise Misfit("inner sizes", inner_left, inner_right)
     batch = broadcast(left[:-2], right[:-2])
     return batch + (left[-2:-1] if len(left) > 1 else ()) + (right[-1:] if len(right) > 1 else ())
 
@@ -113,6 +116,8 @@ def _elementwise_pair(node: Binary | Compare, shapes: Shapes) -> Shape:
     try:
         return broadcast(left, right)
     except Refusal as refusal:
+        if shapes.quiet:
+            raise
         what = f"{shape_text(left)} {node.op} {shape_text(right)}: {refusal}"
         raise Refusal(what + _suggest(node, left, right, broadcast)) from None
 

@@ -77,6 +77,17 @@ class Size:
         return text + "".join(sign + part for sign, part in parts[1:])
 
 
+class Misfit(Refusal):
+    """Two sizes that should be equal; the message is made only when it is read, since the search for hints meets thousands."""
+
+    def __init__(self, what: str, left: Size, right: Size) -> None:
+        super().__init__(what, left, right)
+
+    def __str__(self) -> str:
+        what, left, right = self.args
+        return f"{what} differ ({left} and {right})"
+
+
 ONE = Size.of(1)
 Shape = tuple[Size, ...]
 
@@ -88,6 +99,8 @@ def shape_text(shape: Shape) -> str:
 
 def broadcast(left: Shape, right: Shape) -> Shape:
     """NumPy's broadcasting, in symbols. Raises `Refusal` naming the first two sizes that differ."""
+    if left == right or not right:
+        return left
     rank = max(len(left), len(right))
     padded_left = (ONE,) * (rank - len(left)) + left
     padded_right = (ONE,) * (rank - len(right)) + right
@@ -98,5 +111,5 @@ def broadcast(left: Shape, right: Shape) -> Shape:
         elif a == ONE:
             out.append(b)
         else:
-            raise Refusal(f"sizes {a} and {b} differ")
+            raise Misfit("sizes", a, b)
     return tuple(out)

@@ -155,8 +155,14 @@ class TorchOps(Ops):
         return torch.outer(left.reshape(-1), right.reshape(-1))
 
     def kron(self, left: Tensor, right: Tensor) -> Tensor:
-        """Torch's kron means what NumPy's does."""
-        return torch.kron(left.contiguous(), right.contiguous())
+        """Block by block; torch.kron refuses some transposed matrices with one row."""
+        rank = max(left.ndim, right.ndim)
+        left = left.reshape((1,) * (rank - left.ndim) + tuple(left.shape))
+        right = right.reshape((1,) * (rank - right.ndim) + tuple(right.shape))
+        shape = [a * b for a, b in zip(left.shape, right.shape, strict=True)]
+        spread_left = left.reshape([n for size in left.shape for n in (size, 1)])
+        spread_right = right.reshape([n for size in right.shape for n in (1, size)])
+        return (spread_left * spread_right).reshape(shape)
 
     def full(self, shape: Sequence[int], value: int) -> Tensor:
         """Zeros or ones."""
