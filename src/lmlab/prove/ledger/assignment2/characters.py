@@ -1,4 +1,4 @@
-"""Section 2: characters against words, and what a falling loss shows."""
+"""Sections 1 d and 2: a reported perplexity, characters against words, and what a falling loss shows."""
 
 from __future__ import annotations
 
@@ -12,9 +12,48 @@ import torch
 from torch import nn
 
 from lmlab.prove.ledger.assignment2.book import BOOK
-from lmlab.prove.ledger.claim import Outcome, conditional, ill_posed, supported
+from lmlab.prove.ledger.claim import Outcome, conditional, ill_posed, proved, supported
 from lmlab.prove.ledger.kit import generator, value
-from lmlab.prove.ledger.textlab import Counts, documentation
+from lmlab.prove.ledger.textlab import Counts, Words, bench, documentation
+
+
+VOCABULARY = 2000  # of the assignment's word model: 2,000 words, everything else one unknown symbol
+SIZES = (20, 100, 300, 1000, 3000)
+
+
+@BOOK.claim(
+    "1d.2",
+    where="1 d, line 163",
+    says="The neural bigram model reaches a perplexity of 113.31395087517392 on the development text.",
+    latex=r"\mathrm{PPL}_{\rm dev}=113.31395087517392",
+    how="The text and the weights are not given, so the number cannot be recomputed. What can be shown: bigrams over the same text with "
+    "vocabularies of 20 to 3,000 words, everything else one unknown symbol: perplexity a token and bits a byte with the unknown words spelled "
+    "out. A perplexity must also lie between 1 and the number of symbols.",
+    reported="113.31395087517392",
+    vocabularies=SIZES,
+)
+def _reported(t: SimpleNamespace) -> Outcome:
+    number = float(t.reported)
+    if not 1 <= number <= VOCABULARY:
+        return proved(False, f"{t.reported} is no perplexity of a model over {VOCABULARY} words that beats guessing.")
+    train, held = documentation()
+    scores = {v: Words(train, v).score(held) for v in t.vocabularies}
+    ladder = list(scores.values())
+    opposite = all(a.perplexity < b.perplexity and a.bits_per_byte > b.bits_per_byte for a, b in zip(ladder, ladder[1:], strict=False))
+    measured = ""
+    ptb, valid = bench("ptb", "ptb.train.txt"), bench("ptb", "ptb.valid.txt")
+    if ptb and valid:
+        measured = f" On Penn Treebank, trained on its text and {VOCABULARY} words: {Words(ptb, VOCABULARY).score(valid)}."
+    return ill_posed(
+        flawed=opposite and len(ladder) > 1,
+        evidence="Same text, same model, only the vocabulary differs: "
+        + "; ".join(f"{v} words: {s}" for v, s in scores.items())
+        + f".{measured} Any number between these can be reported for the same quality; without the text, the vocabulary and the treatment of "
+        "unknown words the figure says nothing, and its 17 digits least of all.",
+        repaired="With unknown words as one symbol, a smaller vocabulary gives a lower perplexity and a worse model; bits a byte with unknown "
+        "words spelled out orders the models by what they predict.",
+        repaired_holds=opposite,
+    )
 
 
 def alphabet(text: str) -> dict[str, int]:

@@ -1,28 +1,38 @@
-"""The recurrent cells exactly as lab11 writes them (problems 2 and 3), in plain torch, weights passed in."""
+"""The lab's recurrent cells (lab11 problems 2 and 3), one row at a time, with gates that a check can hold open or shut."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lmlab.layers.cells import CellWeights, GRUCell, LSTMCell
 from lmlab.prove.ledger.kit import normals
+
+GRU_GATES = "zrc"  # in the order of the lab's cells: update, reset, candidate
+LSTM_GATES = "ifgo"  # input, forget, candidate, output
 
 
 @dataclass(frozen=True)
 class Weights:
-    """For each gate by name: W on the input, U on the state, and a bias the document leaves out (0 unless set)."""
+    """For each gate by its letter: W on the input, U on the state, and a bias the document leaves out (0 unless set)."""
 
     W: dict[str, Tensor]
     U: dict[str, Tensor]
-    b: dict[str, float]
+    b: dict[str, float] = field(default_factory=dict)
+
+    def packed(self, gates: str) -> CellWeights:
+        """As the lab's cells take them."""
+        units = self.U[gates[0]].shape[0]
+        bias = torch.cat([torch.full((units,), self.b.get(g, 0.0), dtype=torch.float64) for g in gates])
+        return CellWeights(torch.cat([self.W[g] for g in gates]), torch.cat([self.U[g] for g in gates]), bias)
 
     def gate(self, name: str, x: Tensor, h: Tensor) -> Tensor:
-        """W x + U h + b."""
-        return self.W[name] @ x + self.U[name] @ h + self.b.get(name, 0.0)
+        """σ(W x + U h + b)."""
+        return torch.sigmoid(self.W[name] @ x + self.U[name] @ h + self.b.get(name, 0.0))
 
 
 def draw(gates: str, inputs: int, units: int, seed: int, *, recurrent: float = 1.0, **bias: float) -> Weights:
@@ -32,19 +42,15 @@ def draw(gates: str, inputs: int, units: int, seed: int, *, recurrent: float = 1
     return Weights(W, U, bias)
 
 
-def gru(w: Weights, x: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(h_t, z_t, r_t): gates z and r, candidate c (lab11 problem 2)."""
-    z, r = torch.sigmoid(w.gate("z", x, h)), torch.sigmoid(w.gate("r", x, h))
-    candidate = torch.tanh(w.W["c"] @ x + r * (w.U["c"] @ h) + w.b.get("c", 0.0))
-    return (1 - z) * h + z * candidate, z, r
+def gru(w: Weights, x: Tensor, h: Tensor) -> Tensor:
+    """h_t of the lab's GRU cell."""
+    return GRUCell().step(x[None], (h[None],), w.packed(GRU_GATES))[0][0]
 
 
-def lstm(w: Weights, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-    """(h_t, c_t, gates): gates i, f, o and candidate g (lab11 problems 3 and 4)."""
-    gates = {name: torch.sigmoid(w.gate(name, x, h)) for name in "ifo"}
-    candidate = torch.tanh(w.gate("g", x, h))
-    new = gates["f"] * c + gates["i"] * candidate
-    return gates["o"] * torch.tanh(new), new, gates
+def lstm(w: Weights, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """(h_t, c_t) of the lab's LSTM cell."""
+    new_h, new_c = LSTMCell().step(x[None], (h[None], c[None]), w.packed(LSTM_GATES))
+    return new_h[0], new_c[0]
 
 
 def spectral_norm(function: Callable[[Tensor], Tensor], at: Tensor) -> float:
@@ -59,7 +65,7 @@ def orthogonal(size: int, seed: int) -> Tensor:
 
 
 def unrolled(recurrent: Tensor, activation: Callable[[Tensor], Tensor], steps: int, inputs_TD: Tensor) -> Callable[[Tensor], Tensor]:
-    """h_0 -> h_T of the plain RNN h_t = φ(U h_{t-1} + x_t)."""
+    """h_0 -> h_T of the plain RNN h_t = φ(U h_{t-1} + x_t), for any φ (the lab's own has φ = tanh)."""
 
     def run(h: Tensor) -> Tensor:
         for t in range(steps):

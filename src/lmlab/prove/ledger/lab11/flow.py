@@ -13,7 +13,7 @@ from torch import nn
 from lmlab.prove.ledger.claim import Outcome, conditional, proved, refuted, supported
 from lmlab.prove.ledger.kit import formula, normals, value
 from lmlab.prove.ledger.lab11.book import BOOK
-from lmlab.prove.ledger.lab11.cells import draw, gru, lstm, orthogonal, spectral_norm, unrolled
+from lmlab.prove.ledger.lab11.cells import GRU_GATES, LSTM_GATES, draw, gru, lstm, orthogonal, spectral_norm, unrolled
 from lmlab.prove.ledger.sheet import put
 
 
@@ -135,7 +135,7 @@ def _clipping(t: SimpleNamespace) -> Outcome:
     where="Problem 1, line 76",
     says="The gates of LSTM and GRU regulate the flow of the gradient.",
     latex=r"\frac{\partial c_T}{\partial c_0}=\prod_tf_t,\qquad\frac{\partial h_T}{\partial h_0}=\prod_t(1-z_t)\quad\text{(direct paths)}",
-    how="Cells of 8 units with gates set by their biases and no recurrent weights, 50 steps: the gradient measured by automatic differentiation against gate^50, for gates "
+    how="The lab's cells with 8 units, gates set by their biases and no recurrent weights, 50 steps: the gradient measured by automatic differentiation against gate^50, for gates "
     "0.5, 0.9, 0.99.",
     law="g**T",
 )
@@ -144,21 +144,21 @@ def _gated(t: SimpleNamespace) -> Outcome:
     lines, right = [], True
     for gate in (0.5, 0.9, 0.99):
         logit = math.log(gate / (1 - gate))
-        wl = draw("ifog", 4, 8, 1, recurrent=0.0, f=logit)
+        wl = draw(LSTM_GATES, 4, 8, 1, recurrent=0.0, f=logit)
         wl.W["f"].zero_()
-        wg = draw("zrc", 4, 8, 2, recurrent=0.0, z=-logit)
+        wg = draw(GRU_GATES, 4, 8, 2, recurrent=0.0, z=-logit)
         wg.W["z"].zero_()
         x = normals(5, 4)
 
         def cell(c: torch.Tensor, w=wl, x=x) -> torch.Tensor:
             h = zero
             for _ in range(steps):
-                h, c, _ = lstm(w, x, h, c)
+                h, c = lstm(w, x, h, c)
             return c
 
         def state(h: torch.Tensor, w=wg, x=x) -> torch.Tensor:
             for _ in range(steps):
-                h, _, _ = gru(w, x, h)
+                h = gru(w, x, h)
             return h
 
         said = float(value(t.law, g=gate, T=steps))

@@ -10,7 +10,7 @@ import torch
 from lmlab.prove.ledger.claim import Outcome, proved, refuted
 from lmlab.prove.ledger.kit import formula, gap, normals, value
 from lmlab.prove.ledger.lab11.book import BOOK
-from lmlab.prove.ledger.lab11.cells import draw, gru, lstm, spectral_norm
+from lmlab.prove.ledger.lab11.cells import GRU_GATES, LSTM_GATES, draw, gru, lstm, spectral_norm
 from lmlab.prove.ledger.sheet import put
 
 UNITS, INPUTS = 6, 4
@@ -38,7 +38,7 @@ def _mirror(t: SimpleNamespace) -> Outcome:
     where="Problem 2 (b), lines 134-150",
     says="True: if the update gate z_t is close to 0, the state is not updated significantly.",
     latex=r"h_t-h_{t-1}=z_t\circ(\hat h_t-h_{t-1})",
-    how="The identity in the derivation language: the change is z times something bounded. Then a GRU of the document's equations with the gate held near 0, and near 1.",
+    how="The identity in the derivation language: the change is z times something bounded. Then the lab's GRU cell, which has the document's equations, with the gate held near 0, and near 1.",
     derivation="given z, h, hc: n\nclaim ((1 - z) * h + z * hc) - h == z * (hc - h)",
     gate_bias="-20",
 )
@@ -47,8 +47,8 @@ def _update_gate(t: SimpleNamespace) -> Outcome:
     x, h = normals(1, INPUTS), torch.tanh(normals(2, UNITS))
 
     def change(bias: float) -> tuple[float, float]:
-        new, z, _ = gru(draw("zrc", INPUTS, UNITS, 3, z=bias), x, h)
-        return float(z.max()), gap(new, h)
+        w = draw(GRU_GATES, INPUTS, UNITS, 3, z=bias)
+        return float(w.gate("z", x, h).max()), gap(gru(w, x, h), h)
 
     (z, moved), (z_open, moved_open) = change(float(t.gate_bias)), change(20.0)
     return proved(
@@ -63,17 +63,17 @@ def _update_gate(t: SimpleNamespace) -> Outcome:
     where="Problem 2 (c), lines 152-178",
     says="False: with z_t close to 1 and r_t close to 0 the network does not remember the past state; it is overwritten.",
     latex=r"z_t\to1,\ r_t\to0\ \Rightarrow\ h_t\to\tanh(Wx_t),\ \frac{\partial h_t}{\partial h_{t-1}}\to0",
-    how="A GRU of the document's equations with the gates held there: the new state for two different past states, and the norm of ∂h_t/∂h_{t-1}.",
+    how="The lab's GRU cell, which has the document's equations, with the gates held there: the new state for two different past states, and the norm of ∂h_t/∂h_{t-1}.",
     z_bias="20",
     r_bias="-20",
 )
 def _overwritten(t: SimpleNamespace) -> Outcome:
     x = normals(1, INPUTS)
-    w = draw("zrc", INPUTS, UNITS, 3, z=float(t.z_bias), r=float(t.r_bias))
+    w = draw(GRU_GATES, INPUTS, UNITS, 3, z=float(t.z_bias), r=float(t.r_bias))
     first, second = torch.tanh(normals(4, UNITS)), torch.tanh(normals(5, UNITS))
-    apart = gap(gru(w, x, first)[0], gru(w, x, second)[0])
-    from_input = gap(gru(w, x, first)[0], torch.tanh(w.W["c"] @ x))
-    slope = spectral_norm(lambda h: gru(w, x, h)[0], first)
+    apart = gap(gru(w, x, first), gru(w, x, second))
+    from_input = gap(gru(w, x, first), torch.tanh(w.W["c"] @ x))
+    slope = spectral_norm(lambda h: gru(w, x, h), first)
     return proved(
         apart < 1e-6 and from_input < 1e-6 and slope < 1e-6,
         f"Two past states that differ by {gap(first, second):.2f} lead to states that differ by {apart:.1e}; the new state is tanh(Wx) up to {from_input:.1e}; |∂h_t/∂h_(t-1)| = {slope:.1e}.",
@@ -85,14 +85,14 @@ def _overwritten(t: SimpleNamespace) -> Outcome:
     where="Problem 3 (a), lines 207-219",
     says="False: if x_t is the zero vector, h_t need not equal h_{t-1}.",
     latex=r"x_t=0\ \not\Rightarrow\ h_t=h_{t-1}",
-    how="A counterexample: an LSTM of the document's equations with zero input; and one unit by hand.",
+    how="A counterexample: the lab's LSTM cell, which has the document's equations, with zero input; and one unit by hand.",
     state="1",  # how far the previous state is from zero
 )
 def _zero_input(t: SimpleNamespace) -> Outcome:
     scale = float(value(t.state))
-    w = draw("ifog", INPUTS, UNITS, 6)
+    w = draw(LSTM_GATES, INPUTS, UNITS, 6)
     h, c = scale * torch.tanh(normals(7, UNITS)), scale * normals(8, UNITS)
-    new, _, _ = lstm(w, torch.zeros(INPUTS, dtype=torch.float64), h, c)
+    new, _ = lstm(w, torch.zeros(INPUTS, dtype=torch.float64), h, c)
     by_hand = 0.5 * torch.tanh(torch.tensor(0.5 * 1.0 * scale))
     return proved(
         gap(new, h) > 1e-3,
@@ -111,13 +111,13 @@ def _zero_input(t: SimpleNamespace) -> Outcome:
 )
 def _still_flows(t: SimpleNamespace) -> Outcome:
     def gradient(scale: float) -> float:
-        w = draw("ifog", INPUTS, UNITS, 9, recurrent=scale, f=-1000.0)
+        w = draw(LSTM_GATES, INPUTS, UNITS, 9, recurrent=scale, f=-1000.0)
         later = normals(10, 4, INPUTS)
 
         def last(x: torch.Tensor) -> torch.Tensor:
             h = c = torch.zeros(UNITS, dtype=torch.float64)
             for step in [x, *later]:
-                h, c, _ = lstm(w, step, h, c)
+                h, c = lstm(w, step, h, c)
             return h
 
         return spectral_norm(last, normals(11, INPUTS))
@@ -161,13 +161,15 @@ def _between(t: SimpleNamespace) -> Outcome:
 )
 def _negative_cell(t: SimpleNamespace) -> Outcome:
     bias = float(t.candidate_bias)
-    w = draw("ifog", INPUTS, UNITS, 12, g=bias)
+    w = draw(LSTM_GATES, INPUTS, UNITS, 12, g=bias)
     start = torch.full((UNITS,), -0.5 if bias < 0 else 0.5, dtype=torch.float64)
-    _, cell, gates = lstm(w, normals(13, INPUTS), torch.zeros(UNITS, dtype=torch.float64), start)
-    kept_sign = bool(((gates["f"] * start).sign() == start.sign()).all())
+    x, h = normals(13, INPUTS), torch.zeros(UNITS, dtype=torch.float64)
+    _, cell = lstm(w, x, h, start)
+    forget = w.gate("f", x, h)
+    kept_sign = bool(((forget * start).sign() == start.sign()).all())
     return refuted(
         holds=bool((cell >= 0).any()),
-        evidence=f"Cell after one step: {', '.join(f'{float(v):.2f}' for v in cell)}: every entry negative, with forget gates {float(gates['f'].min()):.2f} to {float(gates['f'].max()):.2f}. The cell's sign "
+        evidence=f"Cell after one step: {', '.join(f'{float(v):.2f}' for v in cell)}: every entry negative, with forget gates {float(forget.min()):.2f} to {float(forget.max()):.2f}. The cell's sign "
         "comes from the candidates, which lie in (-1, 1).",
         corrected="A forget gate in (0, 1) shrinks the old cell and never flips its sign; the cell itself may be negative.",
         corrected_holds=kept_sign,

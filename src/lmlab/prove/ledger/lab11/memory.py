@@ -11,7 +11,7 @@ from torch import Tensor
 from lmlab.prove.ledger.claim import Outcome, conditional, proved, refuted
 from lmlab.prove.ledger.kit import gap, normals, value
 from lmlab.prove.ledger.lab11.book import BOOK
-from lmlab.prove.ledger.lab11.cells import Weights, draw, lstm, spectral_norm
+from lmlab.prove.ledger.lab11.cells import LSTM_GATES, Weights, draw, lstm, spectral_norm
 from lmlab.prove.ledger.sheet import put
 
 UNITS, INPUTS, STEPS = 3, 2, 4
@@ -31,15 +31,15 @@ def _both(t: SimpleNamespace) -> Outcome:
     zero = torch.zeros(size, dtype=torch.float64)
     scale = float(value(t.recurrent))
     eye = torch.eye(size, dtype=torch.float64)
-    nothing = {name: torch.zeros(size, 1, dtype=torch.float64) for name in "ifog"}
+    nothing = {name: torch.zeros(size, 1, dtype=torch.float64) for name in LSTM_GATES}
     w = Weights(nothing, {"i": 0 * eye, "f": 0 * eye, "o": 0 * eye, "g": scale * eye}, {})
-    kept = Weights(nothing, {name: 0 * eye for name in "ifog"}, {"f": 8.0})
+    kept = Weights(nothing, {name: 0 * eye for name in LSTM_GATES}, {"f": 8.0})
 
     def run(weights: Weights) -> float:
         def last(c: Tensor) -> Tensor:
             h = 0.5 * torch.tanh(c)  # the hidden state that belongs to this cell, its output gate being 1/2
             for _ in range(steps):
-                h, c, _ = lstm(weights, torch.zeros(1, dtype=torch.float64), h, c)
+                h, c = lstm(weights, torch.zeros(1, dtype=torch.float64), h, c)
             return c
 
         return spectral_norm(last, zero)
@@ -58,7 +58,7 @@ class Tape:
     """A run of the LSTM of problem 4 whose W_g can be varied, with everything the document's formula asks for."""
 
     def __init__(self) -> None:
-        self.w = draw("ifog", INPUTS, UNITS, 20)
+        self.w = draw(LSTM_GATES, INPUTS, UNITS, 20)
         self.x = normals(30, STEPS, INPUTS)
         self.y = normals(31, STEPS, UNITS)
 
@@ -67,7 +67,7 @@ class Tape:
         h = c = torch.zeros(UNITS, dtype=torch.float64)
         hs, cs = [], []
         for t in range(STEPS):
-            h, c, _ = lstm(self.weights(wg), self.x[t], h, c)
+            h, c = lstm(self.weights(wg), self.x[t], h, c)
             hs.append(h)
             cs.append(c)
         return torch.stack(hs), torch.stack(cs)
@@ -92,7 +92,8 @@ class Tape:
         result = torch.zeros_like(wg)
         for t in range(STEPS):
             h_before, c_before = (hs[t - 1], cs[t - 1]) if t else (zero, zero)
-            _, c, gates = lstm(self.w, self.x[t], h_before, c_before)
+            c = cs[t]
+            gates = {name: self.w.gate(name, self.x[t], h_before) for name in "ifo"}
             candidate = torch.func.jacrev(lambda m, t=t, h=h_before: torch.tanh(m @ self.x[t] + self.w.U["g"] @ h))(wg)  # immediate
             inner = gates["i"][:, None, None] * candidate
             outer = torch.zeros_like(inner)
@@ -107,10 +108,10 @@ class Tape:
     def _state_gradient(self, t: int, h: Tensor, c: Tensor, reading: str) -> Tensor:
         if reading == "fixed":
             return torch.func.jacrev(lambda s: lstm(self.w, self.x[t], s, c)[0])(h)
-        gates = lstm(self.w, self.x[t - 1], *self._before(t - 1))[2]
+        output = self.w.gate("o", self.x[t - 1], self._before(t - 1)[0])
 
         def along(s: Tensor) -> Tensor:  # C_{t-1} moves with h_{t-1} = o tanh(C_{t-1})
-            return lstm(self.w, self.x[t], s, torch.atanh(s / gates["o"]))[0]
+            return lstm(self.w, self.x[t], s, torch.atanh(s / output))[0]
 
         return torch.func.jacrev(along)(h)
 
@@ -125,7 +126,7 @@ class Tape:
         def after(t: int, h: Tensor) -> Tensor:
             c, total = cs[t], ((h - self.y[t]) ** 2).sum() / 2
             for later in range(t + 1, STEPS):
-                h, c, _ = lstm(self.w, self.x[later], h, c)
+                h, c = lstm(self.w, self.x[later], h, c)
                 total = total + ((h - self.y[later]) ** 2).sum() / 2
             return total
 
@@ -238,13 +239,13 @@ def _highway(t: SimpleNamespace) -> Outcome:
     zero = torch.zeros(4, dtype=torch.float64)
 
     def passed(forget: float, steps: int) -> float:
-        w = draw("ifog", 2, 4, 40, recurrent=0.0, f=math.log(forget / (1 - forget)))
+        w = draw(LSTM_GATES, 2, 4, 40, recurrent=0.0, f=math.log(forget / (1 - forget)))
         w.W["f"].zero_()
 
         def last(c: Tensor) -> Tensor:
             h = zero
             for _ in range(steps):
-                h, c, _ = lstm(w, torch.ones(2, dtype=torch.float64), h, c)
+                h, c = lstm(w, torch.ones(2, dtype=torch.float64), h, c)
             return c
 
         return spectral_norm(last, zero)
