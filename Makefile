@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: demo test test-all lint bench clean
 
 demo: $(READY)
-	$(BIN)/python bench/demo.py
+	$(BIN)/python scripts/demo.py
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"

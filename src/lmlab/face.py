@@ -26,14 +26,17 @@ def evaluate(
     text: another text, scored whole; without it, `part` ("train", "valid" or "test") of the run's own corpus.
     """
     from lmlab.measure import evaluate as measure
-    from lmlab.text.corpus import Corpus
+    from lmlab.text.parts import Part
 
     run = run if isinstance(run, Run) else load(run)
-    corpus: Corpus = run.corpus if text is None else read(text, split=(0, 0, 100))
-    chosen = corpus.parts[part if text is None else "test"]
-    if not chosen.bytes:
-        raise ValueError(f"the {part} part of {corpus.name} is empty; measure another with --part, or name a text")
-    return measure(run.model, chosen, name=corpus.name, seed=seed, **options)
+    if text is None:
+        name, chosen = run.corpus.name, run.corpus.parts[part]
+        if not chosen.bytes:
+            raise ValueError(f"the {part} part of {name} is empty; measure another with --part, or name a text")
+    else:
+        corpus = read(text, split=(100, 0, 0))
+        name, chosen = corpus.name, Part("whole", corpus.train.documents)
+    return measure(run.model, chosen, name=name, seed=seed, **options)
 
 
 def generate(run: Run | str | Path, prompt: str = "", **options: Any) -> Sequence[Generated]:

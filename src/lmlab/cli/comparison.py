@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Self
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -80,19 +81,40 @@ def _progress_table(entries: Sequence[Entry], left_s: float, doing: str) -> Tabl
 def print_table(comparison: Comparison) -> None:
     """The ranking, with yardsticks where their numbers put them."""
     document = comparison.to_json()
-    console = Console(width=max(110, Console().width))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
     corpus, measured = document["corpus"], document["measured"]
     table = Table(
         title=f"{corpus['name']}: {measured['bytes']:,} of {measured['of']:,} test bytes, {document['seconds']:.0f} s in all",
         title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1),
     )
-    for column in ("rank", "model", "bits per byte", "95% interval", "ppl/word", "parameters", "FLOPs", "seconds"):
-        table.add_column(column, justify="left" if column == "model" else "right", no_wrap=True)
-    for column in ("tokens/s", "memory"):
-        table.add_column(column, justify="right", no_wrap=True)
+    columns = (
+        "rank",
+        "model",
+        "bits/byte",
+        "95% interval",
+        "ppl/word",
+        "parameters",
+        "FLOPs",
+        "seconds",
+        "tokens/s",
+        "memory",
+    )
+    for column in columns:
+        table.add_column(
+            column, justify="left" if column == "model" else "right", no_wrap=column in ("model", "bits/byte")
+        )
     for _, row in sorted(_rows(document), key=lambda found: found[0]):
         table.add_row(*row)
     console.print(table)
+    for entry in document["entries"]:
+        if not entry.get("result"):
+            console.print(
+                f"{entry['name']}: {entry['error'] or entry['status']}", style="red", markup=False, highlight=False
+            )
 
 
 def _rows(document: dict[str, Any]) -> list[tuple[float, list[Any]]]:
@@ -101,7 +123,6 @@ def _rows(document: dict[str, Any]) -> list[tuple[float, list[Any]]]:
     for entry in document["entries"]:
         result = entry.get("result")
         if result is None:
-            rows.append((math.inf, ["", Text(f"{entry['name']}: {entry['error'] or entry['status']}", style="red")]))
             continue
         bits = result["bits_per_byte"]
         interval = result["interval"]

@@ -60,9 +60,11 @@ def _show(text: str, split: str, valid: str | None, test: str | None, seed: int,
     }
     overlap = corpus.overlap()
     if json:
-        options.print_json({"name": corpus.name, "parts": parts, "overlap": overlap.to_json()})
+        found = {name: vars(shared) for name, shared in overlap.items()}
+        options.print_json({"name": corpus.name, "parts": parts, "overlap": found})
         return
     print(f"{corpus.name}: {corpus.documents} document{'s' if corpus.documents != 1 else ''}")
     for name, part in parts.items():
         print(f"  {name:5} {part['bytes']:>13,} bytes {part['words']:>11,} words  sha256 {part['sha256'][:16]}…")
-    print(f"  {overlap}")
+    for shared in overlap.values():
+        print(f"  {shared}")

@@ -7,12 +7,13 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the command line."""
-    from lmlab.cli import compare, compress, data, evaluate, generate, train
+    from lmlab.cli import compare, compress, data, evaluate, generate, sweep, train
 
     app.command("compare")(compare.command)
     app.command("train")(train.command)
     app.command("eval")(evaluate.command)
     app.command("generate")(generate.command)
+    app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)
     app.command("data")(data.command)

@@ -147,11 +147,12 @@ def costs(rows: Sequence[dict[str, Any]]) -> str:
 def _svg(figure: Figure, title: str) -> str:
     """The figure as an inline SVG with a title for screen readers, its colours taken from the page."""
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": None})
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     width, height = (float(n) for n in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups())  # type: ignore[union-attr]
-    head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{title}" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{title}" {spaces}>'
     text = head + text[text.index(">") + 1 :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     for colour, variable in VARIABLES.items():
@@ -159,6 +160,16 @@ def _svg(figure: Figure, title: str) -> str:
     # Ids must be unique on the page: several figures stand on it.
     prefix = f"f{zlib.crc32(title.encode()):x}-"
     return re.sub(r'(id="|url\(#|xlink:href="#)', rf"\g<1>{prefix}", text)
+
+
+def standalone(svg: str, css: str) -> str:
+    """A figure of the page as a file of its own: the colours of both schemes go inside."""
+    schemes = re.findall(r"--[\w-]+: #[0-9a-f]{6};", css)
+    light, dark = schemes[: len(schemes) // 2], schemes[len(schemes) // 2 :]
+    head, _, rest = svg.partition(">")
+    day, night = "".join(light) + "font-family:sans-serif", "".join(dark)
+    style = f"<style>svg{{{day}}}@media(prefers-color-scheme:dark){{svg{{{night}}}}}</style>"
+    return f"{head}>{style}{rest}"
 
 
 def finite(value: float | None) -> bool:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,10 +49,11 @@ class Entry:
     reused: bool = False
     fraction: float = 0.0  # of its training
     details: dict[str, Any] = field(default_factory=dict)
+    name: str = ""  # on the page: the model, and the tokenizer where several are compared
 
     @property
-    def name(self) -> str:
-        """What tells it from the others: model and tokenizer."""
+    def folder(self) -> str:
+        """The name of its run's folder."""
         return f"{self.model}-{self.tokenizer.replace(':', '')}"
 
 
@@ -124,7 +126,12 @@ def compare(
     if not corpus.test.bytes:
         raise ValueError(f"{corpus.name} has no test part to compare on; give it a share above 0 in --split")
     job = _Job(corpus, Path(out), budget, seed, settings or {}, device, display or Nobody())
-    entries = [Entry(m, t) for t in tokenizers for m in in_order(list(models or MODELS))]
+    several = len(set(tokenizers)) > 1
+    entries = [
+        Entry(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
+        for tokenizer in dict.fromkeys(tokenizers)
+        for model in in_order(list(models or MODELS))
+    ]
     return job.run(entries, command)
 
 
@@ -218,7 +225,7 @@ class _Job:
 
     def _trained(self, entry: Entry, entries: Sequence[Entry]) -> Run:
         """The run of a finished model from before, or a new one."""
-        folder = self.out / "models" / entry.name
+        folder = self.out / "models" / entry.folder
         if (folder / "config.json").exists():
             run = load_run(folder)
             if run.status != "unfinished":
@@ -280,7 +287,7 @@ class _Job:
             "measured": {"bytes": self.measured.bytes, "of": self.corpus.test.bytes, "sha256": self.measured.sha256},
             "entries": [_entry_json(e) for e in entries],
             "yardsticks": [vars(y) for y in yardsticks],
-            "pairs": [_pair(a, b, self.seed) for a, b in zip(ranked, ranked[1:], strict=False)],
+            "pairs": [_pair(a, b, self.seed) for a, b in pairwise(ranked)],
             "differences": _differences(ranked),
         }
 
@@ -360,7 +367,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "result": entry.result.to_json(),
         "training": {"tokens": tokens, "seconds": seconds, "steps": training.get("steps")},
         "training_flops": flops,
-        "tokens_per_second": tokens / seconds if seconds else None,
+        "tokens_per_second": tokens / seconds if seconds > 0.01 else None,
         "curve": _curve(entry.run),
     }
 

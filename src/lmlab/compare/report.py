@@ -16,14 +16,17 @@ HEAT_BITS = (0.25, 0.75, 1.5, 2.5, 4.0, 6.0, 9.0)  # a token above the n-th has 
 
 
 def write_report(document: dict[str, Any], path: Path) -> Path:
-    """Write the page for a comparison and return its path."""
+    """Write the page for a comparison, and its ranking as a picture beside it; returns the page's path."""
+    series = _series(document)
+    picture = figures.standalone(_ranking_chart(document, series), _asset("page.css"))
+    write_atomically(path.with_name("ranking.svg"), picture.encode())
     write_atomically(path, render(document).encode())
     return path
 
 
 def render(document: dict[str, Any]) -> str:
     """The page as text."""
-    series = {entry["name"]: i for i, entry in enumerate(e for e in document["entries"] if e.get("result"))}
+    series = _series(document)
     sections = [
         _opening(document),
         _ranking(document, series),
@@ -102,7 +105,12 @@ def _verdict(document: dict[str, Any]) -> str:
     )
 
 
-def _ranking(document: dict[str, Any], series: dict[str, int]) -> str:
+def _series(document: dict[str, Any]) -> dict[str, int]:
+    """The colour of each entry that has a result."""
+    return {entry["name"]: i for i, entry in enumerate(e for e in document["entries"] if e.get("result"))}
+
+
+def _ranking_chart(document: dict[str, Any], series: dict[str, int]) -> str:
     rows = [
         {
             "name": e["name"],
@@ -117,7 +125,11 @@ def _ranking(document: dict[str, Any], series: dict[str, int]) -> str:
         for y in document["yardsticks"]
     ]
     rows.sort(key=lambda row: row["bits_per_byte"])
-    chart = figures.ranking(rows, document["corpus"]["entropy_bits_per_byte"])
+    return figures.ranking(rows, document["corpus"]["entropy_bits_per_byte"])
+
+
+def _ranking(document: dict[str, Any], series: dict[str, int]) -> str:
+    chart = _ranking_chart(document, series)
     return (
         '<h2 id="ranking">The ranking</h2>\n'
         "<p>Bits per byte is what the text would weigh, per byte, if it were compressed with the model. It counts everything:"

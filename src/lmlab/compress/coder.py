@@ -15,6 +15,7 @@ import numpy as np
 
 TOTAL_BITS = 32
 TOTAL = 1 << TOTAL_BITS  # the shares of all symbols together
+SUM_TOLERANCE = 0.01  # far more than rounding brings about: beyond it a model is broken
 _FULL_BITS = 64
 _FULL = 1 << _FULL_BITS
 _LEAST = 1 << (_FULL_BITS - 8)
@@ -33,12 +34,12 @@ class Table:
     """
 
     def __init__(self, cumulative_V: np.ndarray) -> None:
-        """cumulative_V: running sum of the probabilities (float64); they need not sum to one exactly."""
+        """cumulative_V: running sum of the probabilities (float64), which sum to one as nearly as float32 can say."""
         self._cumulative_V = cumulative_V
         self._size = len(cumulative_V)
         assert 0 < self._size < TOTAL
         total = cumulative_V.item(-1)
-        if not 0.0 < total < np.inf:
+        if not abs(total - 1.0) < SUM_TOLERANCE:
             raise ValueError(f"these probabilities sum to {total}, not to 1: the model is broken; train it again")
         self._scale = (TOTAL - self._size) / total
 

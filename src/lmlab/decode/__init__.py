@@ -1,1 +1,7 @@
-"""Decoding: text from any model, on `begin` and `advance` alone."""
+"""Text from a model: sampling, greedy decoding, beam search and exhaustive search, on `begin` and `advance` alone."""
+
+from lmlab.decode.generate import Stream, generate, stream
+from lmlab.decode.options import Options
+from lmlab.decode.result import Generated
+
+__all__ = ["Generated", "Options", "Stream", "generate", "stream"]

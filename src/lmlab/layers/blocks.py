@@ -68,7 +68,8 @@ class Block(nn.Module):
         slots: where this position's key and value go (B×H×1×D each); kv: all of them up to there. At one position a time
         goes into calling kernels rather than into the kernels, so the fewest calls win (bench/bench_decoding.py).
         """
-        weight, width = self._parameters, x_BD.shape[-1]  # a dictionary answers faster than Module.__getattr__
+        weight: dict[str, Any] = self._parameters  # a dictionary answers faster than Module.__getattr__
+        width = x_BD.shape[-1]
         qkv_BD = product(torch.layer_norm(x_BD, (width,), weight["norm_attention"]), weight["qkv"])
         if turn is not None:
             cos_D, sin_D, swap_D = turn
@@ -78,7 +79,7 @@ class Block(nn.Module):
         q_BH1D, k_BH1D, v_BH1D = qkv_BD.view(-1, 3, self.heads, 1, width // self.heads).unbind(1)
         slots[0].copy_(k_BH1D)
         slots[1].copy_(v_BH1D)
-        attended_BH1D = F.scaled_dot_product_attention(q_BH1D, *kv)
+        attended_BH1D = F.scaled_dot_product_attention(q_BH1D, kv[0], kv[1])
         x_BD = product(attended_BH1D.view(x_BD.shape), weight["out"], x_BD)
         hidden = product(torch.layer_norm(x_BD, (width,), weight["norm_mlp"]), weight["up"])
         return product(self._activate(hidden), weight["down"], x_BD)

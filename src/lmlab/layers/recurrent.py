@@ -54,7 +54,9 @@ class CarriedModel(NeuralModel):
     def __init__(self, config: Any, tokenizer: Tokenizer, embedding_width: int, width: int, tie: bool) -> None:
         super().__init__()
         if tie and embedding_width != width:
-            raise ValueError(f"{self.name}: tie needs embedding_width equal to width; got {embedding_width} and {width}")
+            raise ValueError(
+                f"{self.name}: tie needs embedding_width equal to width; got {embedding_width} and {width}"
+            )
         self.config, self.tokenizer, self.vocab_size, self.context = config, tokenizer, tokenizer.vocab_size, None
         self.tied_scale = width**0.5 if tie else 1.0
         self.embedding_WX = nn.Parameter(torch.randn(self.vocab_size + 1, embedding_width) / self.tied_scale)

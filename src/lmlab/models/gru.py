@@ -1,7 +1,28 @@
-"""stub"""
-from lmlab.layers.cells import GRUCell
+"""`gru`: gated recurrent units (lab11 problem 2).
+
+With x_t the embedding of the token before token t,
+
+    z_t = σ(W_z x_t + U_z h_{t-1})
+    r_t = σ(W_r x_t + U_r h_{t-1})
+    ĥ_t = tanh(W x_t + r_t ∘ U h_{t-1})             the reset gate acts after U
+    h_t = (1 - z_t) ∘ h_{t-1} + z_t ∘ ĥ_t            z_t near 0 keeps the state (problem 2b)
+    p   = softmax(O h_t + c)
+
+lab11 prints no biases; here each gate has one, added to W x_t, unless `bias=false`. Many steps run through torch's fused
+kernel, whose update gate is 1 - z: `layers/cells.py` has the equations once as printed and once for the kernel.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from lmlab.layers.cells import Cell, GRUCell
 from lmlab.layers.recurrent import RecurrentModel
+
+
 class GRU(RecurrentModel):
+    """Layers of the cells of lab11 problem 2."""
+
     name = "gru"
-    cell = GRUCell()
-    default_learning_rate = 0.005
+    cell: ClassVar[Cell] = GRUCell()
+    default_learning_rate: ClassVar[float] = 0.005

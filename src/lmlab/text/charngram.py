@@ -152,6 +152,8 @@ class CharNgram:
 
 def _index(sorted_keys: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """Where each key stands among the sorted ones; -1 where it does not."""
+    if len(sorted_keys) == 0:  # no word is long enough for contexts of this length
+        return np.full(len(keys), -1)
     at = np.searchsorted(sorted_keys, keys)
     at[at == len(sorted_keys)] = 0
     return np.where(sorted_keys[at] == keys, at, -1)

@@ -177,7 +177,7 @@ class BpeCoding(ByteStringCoding):
             ids = chain.from_iterable(map(self._ids_of.__getitem__, pieces))
             yield Encoded(np.fromiter(ids, dtype=self.dtype), [])
             if len(self._ids_of) > MOST_CACHED:
-                self._ids_of.clear()
+                self._ids_of = {}
 
     def _merge(self, piece: str) -> tuple[int, ...]:
         """The ids of a piece; what is not ASCII may still be several pieces, which the library cuts."""

@@ -79,7 +79,10 @@ def checked(path: Path, label: str | None = None) -> Document:
             is_path = os.sep in label or path.suffix
             hint = "" if is_path else f", and no corpus of that name: {nearest(label, sources.available())}"
             raise ValueError(f"there is no file or folder {label}{hint}")
-        path = path.resolve() if path.is_file() else _spool(path.open("rb"))  # a pipe can be read only once
+        if not path.is_file():  # a pipe, which can be read only once
+            with open(path, "rb") as stream:
+                path = _spool(stream)
+        path = path.resolve()
         with open(path, "rb") as file:
             if file.read(2) == b"\x1f\x8b":
                 path = _unpacked(path, label)

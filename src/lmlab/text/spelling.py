@@ -136,6 +136,7 @@ class _UnseenCharacters:
         self._before = np.concatenate([[0], np.cumsum(unseen)])  # unseen characters below each code point
         self._of_length = np.diff(self._before[_UTF8_FIRST])
         self._lengths = int((self._of_length > 0).sum())
+        self._next_byte: dict[bytes, np.ndarray] = {}
 
     def nats(self, codepoints: np.ndarray) -> np.ndarray:
         """-log p of unseen characters."""
@@ -144,6 +145,11 @@ class _UnseenCharacters:
 
     def next_byte(self, prefix: bytes) -> np.ndarray:
         """Probability of each of the 256 bytes after the first bytes of a character."""
+        if prefix not in self._next_byte:
+            self._next_byte[prefix] = self._count_next_byte(prefix)
+        return self._next_byte[prefix]
+
+    def _count_next_byte(self, prefix: bytes) -> np.ndarray:
         counts = np.array([self._count(prefix + bytes([byte])) for byte in range(256)], dtype=np.float64)
         if prefix:
             return counts / counts.sum()

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, final
@@ -43,6 +43,11 @@ SPECS = "byte, char, words, words:N (the N most frequent words) or bpe:N (N ids 
 # (Good and Turing's estimate), and the vocabulary counts as closed.
 CLOSED_BELOW = 0.001
 LEAST_EXAMPLES = 5_000  # different words a spelling model should learn from, where the text has them
+MOST_EXAMPLES = 200_000  # it is fitted again whenever it is loaded, so this bounds a few seconds
+
+# Byte-pair merges are learned from every chunk of this many characters, then from every second chunk of as many, every
+# fourth of twice as many, and so on: more text would change little and take long.
+BPE_SAMPLE_CHARS = 1 << 26
 
 
 @final
@@ -224,7 +229,8 @@ def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]]) -> T
     trainer = trainers.BpeTrainer(
         vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False, special_tokens=[]
     )
-    learner.train_from_iterator((chunk for document in by_document(texts) for chunk in chunks(document)), trainer)
+    all_chunks = (chunk for document in by_document(texts) for chunk in chunks(document))
+    learner.train_from_iterator(_thinned(all_chunks), trainer)
     merges = [tuple(merge) for merge in json.loads(learner.to_str())["model"]["merges"]]
     backend = byte_level_backend(merges, BPE_PATTERN)
     if backend.get_vocab_size() < size:
@@ -249,7 +255,26 @@ def _spelling_examples(counts: Counter[str], words: Sequence[str]) -> dict[str, 
         if len(examples) >= LEAST_EXAMPLES:
             break
         examples[word] = 1
-    return examples
+    return examples if len(examples) <= MOST_EXAMPLES else _every_kth(examples, MOST_EXAMPLES)
+
+
+def _every_kth(counts: Mapping[str, int], size: int) -> dict[str, int]:
+    """`size` of all occurrences, evenly spaced among them in order of the alphabet: a sample that favours no word."""
+    words = sorted(counts)
+    before = np.cumsum([0, *(counts[word] for word in words)])
+    taken = np.diff(before * size // int(before[-1]))
+    return {words[i]: int(taken[i]) for i in np.flatnonzero(taken)}
+
+
+def _thinned(chunks_of_text: Iterable[str]) -> Iterator[str]:
+    """Fewer and fewer of the chunks the longer the text is (see BPE_SAMPLE_CHARS)."""
+    read, every = 0, 1
+    for index, chunk in enumerate(chunks_of_text):
+        read += len(chunk)
+        if read > BPE_SAMPLE_CHARS * every:
+            every *= 2
+        if index % every == 0:
+            yield chunk
 
 
 def _by_frequency(counts: Counter[str]) -> list[str]:

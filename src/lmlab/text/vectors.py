@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -19,22 +19,25 @@ def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np
     """
     wanted, rows = set(words), {}
     size = 0
-    for number, line in _lines(Path(path)):
-        line = line.rstrip("\n").rstrip(" ")
-        fields = line.count(" ")
-        if number == 1 and fields == 1 and line.replace(" ", "").isdigit():
-            continue
-        size = size or fields
-        if fields < size or size == 0:
-            raise ValueError(f"{path}, line {number}: {fields} numbers after the word, where the first line has {size}")
-        word, *numbers = line.rsplit(" ", size)  # from the right: some published files have words with spaces
-        if word in wanted or fields > size:
-            try:
-                row = np.array(numbers, dtype=np.float32)
-            except ValueError:
-                raise ValueError(f"{path}, line {number}: not {size} numbers after the word {word!r}") from None
-            if word in wanted:
-                rows[word] = row
+    with closing(_lines(Path(path))) as lines:
+        for number, line in lines:
+            line = line.rstrip("\n").rstrip(" ")
+            fields = line.count(" ")
+            if number == 1 and fields == 1 and line.replace(" ", "").isdigit():
+                continue
+            size = size or fields
+            if fields < size or size == 0:
+                raise ValueError(
+                    f"{path}, line {number}: {fields} numbers after the word, where the first line has {size}"
+                )
+            word, *numbers = line.rsplit(" ", size)  # from the right: some published files have words with spaces
+            if word in wanted or fields > size:
+                try:
+                    row = np.array(numbers, dtype=np.float32)
+                except ValueError:
+                    raise ValueError(f"{path}, line {number}: not {size} numbers after the word {word!r}") from None
+                if word in wanted:
+                    rows[word] = row
     if size == 0:
         raise ValueError(f"{path} holds no vectors; each line should be a word and its numbers, as in GloVe text files")
     found = np.array([word in rows for word in words], dtype=bool)
@@ -44,12 +47,12 @@ def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np
     return vectors, found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _lines(path: Path) -> Generator[tuple[int, str], None, None]:
     try:
         with open(path, "rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path, "rb") if packed else open(path, "rb") as raw:
-            yield from enumerate(io.TextIOWrapper(raw, encoding="utf-8", newline="\n"), start=1)
+        with (gzip.open if packed else open)(path, "rt", encoding="utf-8", newline="\n") as file:
+            yield from enumerate(file, start=1)
     except FileNotFoundError:
         raise ValueError(
             f"there is no file {path}; word vectors are read from a GloVe text file, plain or .gz"

@@ -32,7 +32,8 @@ from lmlab.text.codings import Coding, Encoded
 UNKNOWN = "<unknown word>"  # holds a space, so no word of any text can equal it
 
 # The characters for which str.isspace() is true, written out because regular-expression libraries disagree on \s.
-SPACE = r"\t-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+SPACE_IN_LINE = r"\t\x0b-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
+SPACE = r"\n" + SPACE_IN_LINE
 
 # A lone space before a word is passed over here; `split` sees to the one that may open a document.
 _TOKEN = re.compile(r"(?: (?=\S))?(\S+| ?\n(?: (?=\S))?|[^\S\n]+)")
@@ -171,9 +172,8 @@ def word_backend(words: Sequence[str], *, spaced: bool) -> Backend:
     backend = Backend(models.WordLevel({w: id for id, w in enumerate([*words, UNKNOWN])}, unk_token=UNKNOWN))
     word = f"[^{SPACE}]"
     between_words = pre_tokenizers.Split(Regex(f"(?<={word}) (?={word})"), "removed")
-    line_break = pre_tokenizers.Split(
-        Regex(rf" ?\n(?: (?={word}{'|' + chr(92) + 'z' if spaced else ''}))?"), "isolated"
-    )
+    followed = rf"{word}|\z" if spaced else word
+    line_break = pre_tokenizers.Split(Regex(rf"(?:(?<![{SPACE_IN_LINE}]) )?\n(?: (?={followed}))?"), "isolated")
     other_space = pre_tokenizers.Split(Regex(rf"[{SPACE}]+"), "isolated")
     backend.pre_tokenizer = pre_tokenizers.Sequence([between_words, line_break, other_space])
     space_before_words = decoders.Replace(Regex(rf"\A(?={word})"), " ")

@@ -1,0 +1,102 @@
+"""A continuation in the making: its tokens, what they cost, and the text that is certain so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, final
+
+from lmlab.decode.result import Finish, Generated
+from lmlab.decode.writing import Stopper, Writer, writer_after
+
+if TYPE_CHECKING:
+    from lmlab.text.spelling import Spelling
+    from lmlab.text.tokenizers import Tokenizer
+
+
+class Spelled(NamedTuple):
+    """How an unknown word was spelled, and what that costs."""
+
+    word: str
+    nats: float
+
+
+@lru_cache(maxsize=4)
+def likeliest_spelling(spelling: Spelling) -> Spelled:
+    """The spelling that searches give an unknown word: of the words the spelling model learned from, the likeliest.
+
+    (The likeliest of all strings has no simple search, and need not be a word of the language.)
+    """
+    words = list(spelling.words) or [""]
+    nats = spelling.nats(words)
+    return Spelled(words[int(nats.argmin())], float(nats.min()))
+
+
+@final
+class Continuation:
+    """One continuation. Tokens are added until `finish` says why no more are needed."""
+
+    def __init__(self, writer: Writer, stopper: Stopper) -> None:
+        self.ids: list[int] = []
+        self.spellings: list[str] = []
+        self.nats = self.spelling_nats = 0.0
+        self.finish: Finish | None = None
+        self._writer, self._stopper, self._text = writer, stopper, [""]
+
+    @classmethod
+    def after(
+        cls, tokenizer: Tokenizer, ids: Sequence[int], spellings: Sequence[str], stop: Sequence[str]
+    ) -> Continuation:
+        """An empty continuation of a prompt."""
+        return cls(writer_after(tokenizer, ids, spellings), Stopper(stop))
+
+    def add(self, id: int, nats: float, spelled: Spelled | None = None) -> str:
+        """Add a token that costs `nats`, its spelling not included; returns the text that is now certain."""
+        self.ids.append(id)
+        self.nats += nats
+        if spelled is not None:
+            self.spellings.append(spelled.word)
+            self.spelling_nats += spelled.nats
+        piece = self._stopper.feed(self._writer.write(id, spelled.word if spelled else None))
+        if self._stopper.stopped:
+            self.finish = "stop"
+        self._text.append(piece)
+        return piece
+
+    def end(self) -> str:
+        """Nothing follows: returns the text that was held back."""
+        if self.finish is not None:
+            return ""
+        self.finish = "length"
+        piece = self._stopper.feed(self._writer.end()) + self._stopper.end()
+        self._text.append(piece)
+        return piece
+
+    def copy(self) -> Continuation:
+        """A continuation that goes on from here by itself."""
+        copy = Continuation(self._writer.copy(), self._stopper.copy())
+        copy.ids, copy.spellings, copy._text = self.ids[:], self.spellings[:], self._text[:]
+        copy.nats, copy.spelling_nats, copy.finish = self.nats, self.spelling_nats, self.finish
+        return copy
+
+    @property
+    def total_nats(self) -> float:
+        """Tokens and spellings."""
+        return self.nats + self.spelling_nats
+
+    def score(self, length_penalty: float) -> float:
+        """What searches rank by: log p / tokens^length_penalty."""
+        return -self.total_nats / len(self.ids) ** length_penalty
+
+    def result(self, score: float | None = None) -> Generated:
+        """The finished continuation."""
+        assert self.finish is not None, "a result is finished"
+        return Generated(
+            text="".join(self._text),
+            ids=tuple(self.ids),
+            spellings=tuple(self.spellings),
+            nats=self.total_nats,
+            spelling_nats=self.spelling_nats,
+            finish=self.finish,
+            score=score,
+        )

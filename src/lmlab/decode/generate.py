@@ -1,0 +1,105 @@
+"""`generate` and `stream`: a prompt in, its continuations out, by any method, for any model."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any, final
+
+from lmlab.config import make
+from lmlab.decode.following import Draw, Greedy, follow
+from lmlab.decode.options import Options
+from lmlab.decode.reader import Reader
+from lmlab.decode.searching import beam, exhaustive
+
+if TYPE_CHECKING:
+    from lmlab.decode.continuation import Continuation
+    from lmlab.decode.result import Generated
+    from lmlab.interface import LanguageModel
+
+SEARCHES = {"beam": beam, "exhaustive": exhaustive}
+
+
+def generate(model: LanguageModel, prompt: str = "", **settings: Any) -> list[Generated]:
+    """Continuations of a prompt: `samples` of them, or the `n_best`, best first. The settings are those of `Options`.
+
+    An unknown word of a `words` tokenizer is written out: when sampling, with a spelling drawn from the tokenizer's
+    spelling model; otherwise with the likeliest spelling. Its cost is part of the nats.
+    """
+    options = make(Options, settings, "generate")
+    reader = Reader(model, prompt)
+    if options.method in SEARCHES:
+        ranked = deque(SEARCHES[options.method](reader, options), maxlen=1).pop()
+        return [continuation.result(continuation.score(options.length_penalty)) for continuation in ranked]
+    continuations = [reader.empty(options.stop) for _ in range(options.samples)]
+    for _ in _following(reader, continuations, options):
+        pass
+    return [continuation.result() for continuation in continuations]
+
+
+def stream(model: LanguageModel, prompt: str = "", **settings: Any) -> Stream:
+    """One continuation of a prompt, as pieces of text that are yielded as soon as they are certain.
+
+    The settings are those of `Options` (samples and n_best are 1). Incomplete characters and possible beginnings of stop
+    strings are held back. In a beam, what all open continuations begin with is certain.
+    """
+    options = make(Options, settings, "generate")
+    if options.samples > 1 or options.n_best > 1:
+        raise ValueError("a stream is one text; for several set samples or n_best in generate, not stream")
+    return Stream(Reader(model, prompt), options)
+
+
+@final
+class Stream(Iterator[str]):
+    """Iterate for the pieces of text; `result` is the whole."""
+
+    def __init__(self, reader: Reader, options: Options) -> None:
+        self._pieces = _stream(reader, options)
+        self._result: Generated | None = None
+
+    def __next__(self) -> str:
+        while True:
+            try:
+                piece = next(self._pieces)
+            except StopIteration as end:
+                self._result = end.value if self._result is None else self._result
+                raise StopIteration from None
+            if piece:
+                return piece
+
+    @property
+    def result(self) -> Generated:
+        """The continuation as `generate` returns it; works off what has not been iterated over yet."""
+        for _ in self:
+            pass
+        assert self._result is not None, "a finished stream has a result"
+        return self._result
+
+
+def _stream(reader: Reader, options: Options) -> Generator[str, None, Generated]:
+    """Yields pieces of text, some of them empty; returns the continuation."""
+    if options.method in SEARCHES:
+        return (yield from _stream_search(reader, options))
+    continuation = reader.empty(options.stop)
+    for _, piece in _following(reader, [continuation], options):
+        yield piece
+    return continuation.result()
+
+
+def _stream_search(reader: Reader, options: Options) -> Generator[str, None, Generated]:
+    """What all contenders begin with will be in the result, whichever it is."""
+    certain = reader.empty(options.stop)
+    contenders: list[Continuation] = []
+    for contenders in SEARCHES[options.method](reader, options):
+        for ids in zip(*(c.ids[len(certain.ids) :] for c in contenders), strict=False):
+            if len(set(ids)) > 1 or certain.finish is not None:
+                break
+            yield certain.add(ids[0], 0.0, reader.spelled(ids[0]))
+    result = contenders[0].result(contenders[0].score(options.length_penalty))
+    yield certain.end()
+    return result
+
+
+def _following(reader: Reader, continuations: list[Continuation], options: Options) -> Iterator[tuple[int, str]]:
+    choose = Draw(reader, options) if options.draws else Greedy(reader)
+    return follow(reader, continuations, choose, options.max_tokens)

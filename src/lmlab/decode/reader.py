@@ -1,0 +1,71 @@
+"""The model as decoding sees it: a prompt, then `begin`, `advance` and `select`, and nothing else of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, final
+
+import torch
+from torch import Tensor
+
+from lmlab.decode.continuation import Continuation, Spelled, likeliest_spelling
+from lmlab.interface import LanguageModel, NeuralModel, State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@final
+class Reader:
+    """A model that has read a prompt.
+
+    The prompt is encoded by itself and read at once. A tokenizer may divide the whole text otherwise than prompt and
+    continuation one after the other; that is how all language models over pieces of words are used, but it means that a
+    `bpe` prompt should not end inside a word or in a space, and a `words` prompt not in a space.
+    """
+
+    def __init__(self, model: LanguageModel, prompt: str) -> None:
+        if isinstance(model, NeuralModel) and model.training:
+            raise ValueError(f"this {model.name} is in training, where dropout disturbs it; call model.eval() first")
+        self.model = model
+        encoded = model.tokenizer.encode(prompt)
+        self.prompt_ids, self.prompt_spellings = [int(id) for id in encoded.ids], encoded.spellings
+        spelling = model.tokenizer.spelling
+        self.likeliest = None if spelling is None else likeliest_spelling(spelling)
+
+    def empty(self, stop: Sequence[str]) -> Continuation:
+        """The continuation that has no token yet."""
+        return Continuation.after(self.model.tokenizer, self.prompt_ids, self.prompt_spellings, stop)
+
+    @torch.inference_mode()
+    def start(self) -> tuple[Tensor, State]:
+        """log p of the first token after the prompt, one row."""
+        logp_BV, state = self.model.begin(1)
+        if not self.prompt_ids:
+            return logp_BV, state
+        return self.model.advance(torch.tensor([self.prompt_ids], device=logp_BV.device), state)
+
+    @torch.inference_mode()
+    def advance(self, ids_B: Tensor, state: State) -> tuple[Tensor, State]:
+        """log p after one more token in each row."""
+        return self.model.advance(ids_B[:, None], state)
+
+    @torch.inference_mode()
+    def select(self, logp_BV: Tensor, state: State, rows: list[int]) -> tuple[Tensor, State]:
+        """These rows, which may repeat; the rows as they are cost nothing."""
+        if rows == list(range(len(logp_BV))):
+            return logp_BV, state
+        rows_B = torch.tensor(rows, device=logp_BV.device)
+        return logp_BV[rows_B], state.select(rows_B)
+
+    @torch.inference_mode()
+    def charged(self, logp_BV: Tensor) -> Tensor:
+        """log p for searches, in which the unknown symbol stands with its likeliest spelling and pays for it."""
+        if self.likeliest is None:
+            return logp_BV
+        logp_BV = logp_BV.clone()
+        logp_BV[:, self.model.tokenizer.unknown_id] -= self.likeliest.nats
+        return logp_BV
+
+    def spelled(self, id: int) -> Spelled | None:
+        """The likeliest spelling if this is the unknown symbol."""
+        return self.likeliest if id == self.model.tokenizer.unknown_id else None

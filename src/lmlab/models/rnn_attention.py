@@ -1,0 +1,112 @@
+"""`rnn-attention`: a recurrent network that attends over its own past states (lab11 problem 5).
+
+The recipe as printed, with l running over the steps before t:
+
+    e_{t,l} = score(h_t, h_l),   α_{t,l} = softmax_l(e_{t,l}),   a_t = Σ_l α_{t,l} h_l,   h_t = RNN(x_t, h_{t-1}) + a_t
+
+    dot        score(q, k) = qᵀ k
+    scaled     score(q, k) = qᵀ k / √d
+    additive   score(q, k) = vᵀ tanh(W₁ q + W₂ k)
+
+It cannot be computed as it stands: e_{t,l} needs h_t, h_t needs a_t, and a_t needs e_{t,l}. The circle is opened where the
+recipe leaves a choice, at the query. The network's own state, before anything is attended to, asks:
+
+    ĥ_t = RNN(x_t, h_{t-1}) = tanh(W x_t + U h_{t-1}),   e_{t,l} = score(ĥ_t, m_l),   a_t = Σ_l α_{t,l} m_l,   h_t = ĥ_t + a_t
+
+and a_1 = 0, since there is nothing before the first step. What is attended over, m_l, is a second choice:
+
+- `attend_to="rnn"`, m_l = ĥ_l (the default). A state then lies between -2 and 2, however long the text.
+- `attend_to="combined"`, m_l = h_l, to the letter. Nothing bounds that: h_t is ĥ_t plus an average of earlier h, so if the
+  ĥ_t agree in sign h grows for ever: constant ĥ and equal weights give h_t = ĥ (1 + 1 + 1/2 + ... + 1/(t-1)).
+
+The last `memory` states are attended over, so that a state is of bounded size. The memory is part of what is carried from
+one training stretch to the next: later stretches attend over states of earlier ones, but send no gradient into them.
+The scan itself, with its backward pass by hand, is in `layers/attentive.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lmlab.layers.attentive import Additive, Rule, attentive_scan
+from lmlab.layers.recurrent import CarriedModel, Memory
+from lmlab.layers.sizing import a_share, at_least_one, largest, tokens_in_budget
+
+if TYPE_CHECKING:
+    from lmlab.config import Budget, TextFacts
+    from lmlab.text.tokenizers import Tokenizer
+
+BATCH = (32, 64)  # rows, and tokens through which gradients flow back
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNNAttentionConfig:
+    """Settings of `rnn-attention`; None is filled in by what suits the text and the budget."""
+
+    width: int | None = None  # of the state
+    embedding_width: int | None = None
+    score_function: Literal["scaled", "dot", "additive"] = "scaled"
+    score_width: int | None = None  # rows of W₁ and W₂, for the additive score
+    attend_to: Literal["rnn", "combined"] = "rnn"
+    memory: int | None = None  # states attended over
+    bias: bool = True  # in the RNN; the document prints none
+    tie: bool | None = None  # one matrix for embedding and output
+    dropout: float | None = None  # of embeddings and of what the output layer reads
+
+    def __post_init__(self) -> None:
+        sizes = {"width": self.width, "embedding_width": self.embedding_width, "score_width": self.score_width}
+        at_least_one("rnn-attention", **sizes, memory=self.memory)
+        a_share("rnn-attention", dropout=self.dropout)
+
+
+class RNNAttention(CarriedModel):
+    """The model of lab11 problem 5, its circle opened."""
+
+    name = "rnn-attention"
+    Config = RNNAttentionConfig
+    default_learning_rate: ClassVar[float] = 0.005
+
+    def __init__(self, config: RNNAttentionConfig, tokenizer: Tokenizer) -> None:
+        width, x, a, tie = config.width, config.embedding_width, config.score_width, config.tie
+        assert width and x and a and config.memory and tie is not None and config.dropout is not None, "resolve first"
+        super().__init__(config, tokenizer, x, width, tie)
+        self.input_HX = nn.Parameter(torch.randn(width, x) * x**-0.5)
+        self.state_HH = nn.Parameter(nn.init.orthogonal_(torch.empty(width, width)))
+        self.bias_H = nn.Parameter(torch.zeros(width)) if config.bias else None
+        if config.score_function == "additive":
+            self.query_AH = nn.Parameter(torch.randn(a, width) * width**-0.5)
+            self.key_AH = nn.Parameter(torch.randn(a, width) * width**-0.5)
+            self.v_A = nn.Parameter(torch.randn(a) * a**-0.5)
+
+    def fresh(self, rows: int) -> Memory:
+        """A state of zeros, and no past states."""
+        width = self.state_HH.shape[0]
+        return self.bias_V.new_zeros(rows, width), self.bias_V.new_zeros(rows, 0, width)
+
+    def read(self, x_BTX: Tensor, memory: Memory, dropout: float) -> tuple[Tensor, Memory]:
+        """h_t for every input; the memory is h and the states that the next input may attend over."""
+        h_BH, past_BPH = memory
+        bias_H = None if self.bias_H is None else self.bias_H.to(x_BTX.dtype)
+        drive_BTH = F.linear(x_BTX, self.input_HX.to(x_BTX.dtype), bias_H).to(h_BH.dtype)
+        scale = self.state_HH.shape[0] ** -0.5 if self.config.score_function == "scaled" else 1.0
+        rule = Rule(self.config.memory, scale, self.config.attend_to == "combined", x_BTX.dtype)
+        additive = None
+        if self.config.score_function == "additive":
+            additive = Additive(self.query_AH, self.key_AH, self.v_A)
+        h_BTH, past_BPH = attentive_scan(drive_BTH, h_BH, past_BPH, self.state_HH, additive, rule)
+        return h_BTH.to(x_BTX.dtype), (h_BTH[:, -1], past_BPH)
+
+    @property
+    def batch_shape(self) -> tuple[int, int]:
+        """Rows, and tokens through which gradients flow back."""
+        return BATCH
+
+    @classmethod
+    def resolve(cls, config: RNNAttentionConfig, facts: TextFacts, budget: Budget) -> RNNAttentionConfig:
+        """TODO"""
+        return config

@@ -1,0 +1,38 @@
+"""Files appear whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from lmlab.text.files import atomic_file, cache_folder, write_atomically
+
+
+def test_a_full_disk_leaves_the_old_file_and_no_debris(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "file.txt"
+    write_atomically(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, b"new")
+    assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_file_is_not_there_before_it_is_complete(tmp_path) -> None:
+    with atomic_file(tmp_path / "deep" / "file.txt") as file:
+        file.write(b"half")
+        assert not (tmp_path / "deep" / "file.txt").exists()
+    assert (tmp_path / "deep" / "file.txt").read_bytes() == b"half"
+
+
+def test_the_cache_can_be_put_anywhere(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("LMLAB_CACHE", str(tmp_path / "here"))
+    assert cache_folder() == tmp_path / "here"
+    monkeypatch.delenv("LMLAB_CACHE")
+    assert cache_folder().name.lower() in ("lmlab", "cache")
