@@ -28,10 +28,17 @@ COLOURS = {
 
 
 def command(
-    ids: Annotated[list[str] | None, typer.Argument(help="Claims, such as lab11.6b, or all that begin so (lab11.6). [default: all]")] = None,
-    source: Annotated[str | None, typer.Option(help="One document: week2, quiz1, assignment2, lab11 or bishop12.")] = None,
+    ids: Annotated[
+        list[str] | None,
+        typer.Argument(help="Claims, such as lab11.6b, or all that begin so (lab11.6). [default: all]"),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="One document: week2, quiz1, assignment2, lab11 or bishop12.")
+    ] = None,
     json: options.Json = False,
-    html: Annotated[Path | None, typer.Option(help="A folder to write pages into, one for each document and an index.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="A folder to write pages into, one for each document and an index.")
+    ] = None,
     full: Annotated[bool, typer.Option("--full", help="Show the evidence of every claim, however many.")] = False,
 ) -> None:
     """Check the claims of the course documents by running them: verdict, evidence, and the correction where one is due."""
@@ -40,7 +47,14 @@ def command(
         raise typer.Exit(code)
 
 
-def run_prove(ids: Sequence[str] = (), source: str | None = None, *, json: bool = False, html: Path | None = None, full: bool = False) -> int:
+def run_prove(
+    ids: Sequence[str] = (),
+    source: str | None = None,
+    *,
+    json: bool = False,
+    html: Path | None = None,
+    full: bool = False,
+) -> int:
     """Run claims and print what was found; 0 if every check ran to a verdict, 1 if one broke."""
     from rich.console import Console
 
@@ -68,7 +82,13 @@ def _run(chosen: Sequence, console: Console) -> list[Entry]:
 
     from lmlab.prove.ledger import running as ledger
 
-    columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (
+        TextColumn("checking"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(chosen))
         return ledger.run(chosen, lambda entry: progress.update(task, advance=1, description=entry.claim.id))
@@ -110,6 +130,8 @@ def _detail(entry: Entry, console: Console) -> None:
     if outcome.corrected:
         rows.append(("holds", outcome.corrected))
     for title, text in rows:
-        line = Text(f"{title}: " if title else "", style="dim").append(text, style="not dim" if title != "checked" else "dim")
+        line = Text(f"{title}: " if title else "", style="dim").append(
+            text, style="not dim" if title != "checked" else "dim"
+        )
         console.print(Padding(line, (0, 0, 0, 2)))
     console.print()

@@ -19,7 +19,8 @@ MEANINGS: dict[Verdict, str] = {
     "supported": "true as far as measured: it held at every point tried; number, tolerance and confidence are stated",
     "refuted": "false: a counterexample or a computed value contradicts it",
     "conditional": "true under a condition the document does not state: shown to hold with it and to fail without it",
-    "ill-posed": "not a statement with a truth value as written: the reason is shown and a repaired statement is checked",
+    "ill-posed": "not a statement with a truth value as written: the reason is shown and a repaired statement is "
+    "checked",
     "answered": "left open by the document: an answer is given and checked",
     "failed": "the check itself broke: a fault of this ledger, not of the document",
 }

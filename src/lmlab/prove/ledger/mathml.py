@@ -9,14 +9,22 @@ from html import escape
 TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[0-9]+(?:\.[0-9]+)?|\s+|.", re.DOTALL)
 
 LETTERS = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "theta": "θ", "lambda": "λ", "mu": "μ", "pi": "π",
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "theta": "θ", "lambda": "λ", "mu": "μ", "pi":
+        "π",
     "sigma": "σ", "tau": "τ", "varphi": "φ", "phi": "φ", "omega": "ω", "Lambda": "Λ", "Sigma": "Σ", "nabla": "∇",
     "partial": "∂", "infty": "∞", "top": "⊤", "ell": "ℓ", "dots": "…", "cdots": "⋯", "vdots": "⋮",
 }  # fmt: skip
 OPERATORS = {
-    "cdot": "⋅", "times": "×", "otimes": "⊗", "odot": "⊙", "circ": "∘", "le": "≤", "ge": "≥", "ne": "≠", "ll": "≪", "gg": "≫",
-    "approx": "≈", "sim": "∼", "mapsto": "↦", "propto": "∝", "to": "→", "Rightarrow": "⇒", "iff": "⟺", "in": "∈", "forall": "∀", "exists": "∃",
-    "nexists": "∄", "perp": "⊥", "downarrow": "↓", "uparrow": "↑", "mid": "∣", "|": "‖", "{": "{", "}": "}", "%": "%", "#": "#",
+    "cdot": "⋅", "times": "×", "otimes": "⊗", "odot": "⊙", "circ": "∘", "le": "≤", "ge": "≥", "ne": "≠", "ll": "≪", "gg":
+        "≫",
+    "approx": "≈", "sim": "∼", "mapsto": "↦", "propto": "∝", "to": "→", "Rightarrow": "⇒", "iff": "⟺", "in": "∈",
+        "forall":
+        "∀",
+        "exists":
+        "∃",
+    "nexists": "∄", "perp": "⊥", "downarrow": "↓", "uparrow": "↑", "mid": "∣", "|": "‖", "{": "{", "}": "}", "%": "%",
+        "#":
+        "#",
 }  # fmt: skip
 NAMES = {"log", "ln", "exp", "sin", "cos", "tanh", "max", "min", "arg", "lim", "det", "Pr"}
 SUMS = {"sum": "∑", "prod": "∏"}
@@ -149,7 +157,7 @@ def atom(reader: Reader) -> str:
 def sign(text: str, stretchy: bool = False) -> str:
     """An operator or bracket; brackets grow only where \\left and \\right ask for it."""
     bracket = text in ("(", ")", "[", "]", "{", "}", "|", "‖")
-    attribute = f' stretchy="{"true" if stretchy else "false"}"' if bracket else ""
+    attribute = f' stretchy="{"true" if stretchy else "false"}" lspace="0" rspace="0"' if bracket else ""
     return f"<mo{attribute}>{escape(text)}</mo>" if text else ""
 
 

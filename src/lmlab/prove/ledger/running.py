@@ -33,7 +33,7 @@ def books(source: str | None = None) -> list[Book]:
 
 
 def claims(ids: Iterable[str] = (), source: str | None = None) -> list[Claim]:
-    """Claims by id, or by the beginning of one (lab11.6 is all of problem 6), in the order of the documents; all without ids."""
+    """Claims by id, or by the beginning of one (lab11.6: all of problem 6), in the documents' order; all without ids."""
     known = [claim for book in books(source) for claim in book.claims]
     wanted = list(ids)
     if not wanted:

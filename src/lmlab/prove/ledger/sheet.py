@@ -39,7 +39,9 @@ def put(text: str) -> Sheet:
     lines: list[str] = []
     for claim in report.claims:
         again = claim.verdict == "supported" and any("is supported" in line for line in lines)
-        details = ["likewise" if again else claim.reason] + ([str(claim.counterexample)] if claim.counterexample else [])
+        details = ["likewise" if again else claim.reason] + (
+            [str(claim.counterexample)] if claim.counterexample else []
+        )
         lines.append(f"`{claim.claim.removeprefix('claim ')}` is {claim.verdict} ({'; '.join(details)})")
     return Sheet(verdict, "; ".join(lines))
 

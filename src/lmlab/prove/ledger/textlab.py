@@ -52,7 +52,9 @@ class Counts:
     def nats(self, rows: Iterable[Sequence[int]]) -> np.ndarray:
         """-log p of every symbol of the rows given those before it in its row, one after the other."""
         p: np.ndarray | float = 1.0 / self.symbols
-        for (context, gram), (contexts, totals, kinds, grams, counts) in zip(self._keys(rows), self.levels, strict=True):
+        for (context, gram), (contexts, totals, kinds, grams, counts) in zip(
+            self._keys(rows), self.levels, strict=True
+        ):
             at = np.minimum(np.searchsorted(contexts, context), len(contexts) - 1)
             seen = contexts[at] == context
             place = np.minimum(np.searchsorted(grams, gram), len(grams) - 1)

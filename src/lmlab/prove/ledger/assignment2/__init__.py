@@ -6,6 +6,7 @@ from lmlab.prove.ledger.assignment2 import perplexity  # noqa: F401
 from lmlab.prove.ledger.assignment2 import averaging  # noqa: F401
 from lmlab.prove.ledger.assignment2 import copying  # noqa: F401
 from lmlab.prove.ledger.assignment2 import noise  # noqa: F401
+from lmlab.prove.ledger.assignment2 import heads  # noqa: F401
 from lmlab.prove.ledger.assignment2.book import BOOK
 
 __all__ = ["BOOK"]

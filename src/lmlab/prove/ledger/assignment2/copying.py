@@ -42,7 +42,8 @@ def _categorical(t: SimpleNamespace) -> Outcome:
     where="5.1 b, line 290",
     says="The distribution α is typically diffuse: its mass is spread over many weights.",
     latex=r"\max_i\alpha_i\ll1\ \text{typically}",
-    how="Mean largest weight over 2,000 draws of a standard normal query and 32 such keys, in 4 to 256 dimensions; diffuse "
+    how="Mean largest weight over 2,000 draws of a standard normal query and 32 such keys, in 4 to 256 dimensions; "
+    "diffuse "
     "means that it stays below one half. With the dot products scaled, and as the document has them, unscaled.",
     scale="1/sqrt(d)",
 )
@@ -61,9 +62,11 @@ def _diffuse(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=max(scaled.values()) < 0.5,
         without_condition=max(plain.values()) < 0.5,
-        evidence=f"Mean largest of 32 weights. Scores scaled by 1/√d: {row(scaled)}. Unscaled, as in equation (2): {row(plain)}. The "
+        evidence=f"Mean largest of 32 weights. Scores scaled by 1/√d: {row(scaled)}. Unscaled, as in equation (2): "
+        f"{row(plain)}. The "
         "spread of the scores is what decides, not the number of keys.",
-        corrected="α is diffuse when the scores k_i·q differ by no more than about 1, as after scaling by 1/√d; unscaled scores of "
+        corrected="α is diffuse when the scores k_i·q differ by no more than about 1, as after scaling by 1/√d; "
+        "unscaled scores of "
         "random vectors in high dimension put most of the mass on one weight.",
     )
 
@@ -71,10 +74,12 @@ def _diffuse(t: SimpleNamespace) -> Outcome:
 @BOOK.claim(
     "5.1b",
     where="5.1 b, line 294",
-    says="α_j takes almost all the weight exactly when k_j·q is much larger than every other k_i·q, which means that the query is "
+    says="α_j takes almost all the weight exactly when k_j·q is much larger than every other k_i·q, which means that "
+    "the query is "
     "highly similar to k_j.",
     latex=r"\alpha_j\gg\sum_{i\ne j}\alpha_i\iff k_j^\top q\gg k_i^\top q\ \forall i\ne j",
-    how="Both directions with the margin in numbers, on 20,000 random score vectors; then whether the winning key is the most "
+    how="Both directions with the margin in numbers, on 20,000 random score vectors; then whether the winning key is "
+    "the most "
     "similar one (largest cosine), for keys of equal length and for keys of free length.",
     margin="log((n-1)*(1-eps)/eps)",
 )
@@ -100,11 +105,15 @@ def _dominates(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=enough and needed and equal == 1.0,
         without_condition=enough and needed and free == 1.0,
-        evidence=f"A lead of log((n-1)(1-ε)/ε) = {margin:.2f} over {n - 1} others always gave α_j ≥ {1 - eps} ({int((lead >= margin).sum()):,} "
-        f"cases), and α_j ≥ {1 - eps} always came with a lead of log((1-ε)/ε). It is the difference that counts, not the ratio. The winner "
-        f"was the most similar key in {100 * equal:.0f} % of draws with keys of equal length, in {100 * free:.0f} % with free lengths. "
+        evidence=f"A lead of log((n-1)(1-ε)/ε) = {margin:.2f} over {n - 1} others always gave α_j ≥ {1 - eps} "
+        f"({int((lead >= margin).sum()):,} "
+        f"cases), and α_j ≥ {1 - eps} always came with a lead of log((1-ε)/ε). It is the difference that counts, not "
+        "the ratio. The winner "
+        f"was the most similar key in {100 * equal:.0f} % of draws with keys of equal length, in {100 * free:.0f} % "
+        "with free lengths. "
         f"By hand: q = (1, 0), k_1 = (10, 100), k_2 = (1, 0): the cosines are 0.10 and 1, yet α_1 = {far:.4f}.",
-        corrected="α_j dominates exactly when k_j·q leads the others by a margin of order log n; this means greatest similarity only if "
+        corrected="α_j dominates exactly when k_j·q leads the others by a margin of order log n; this means greatest "
+        "similarity only if "
         "all keys are equally long.",
     )
 
@@ -114,7 +123,8 @@ def _dominates(t: SimpleNamespace) -> Outcome:
     where="5.1 c, line 300",
     says="When α_j takes almost all the weight, the output is approximately v_j.",
     latex=r"\alpha_j\approx1\ \Rightarrow\ c\approx v_j",
-    how="In the derivation language: c - v_j is the weighted sum of v_i - v_j, so its length is at most (1 - α_j) times the largest "
+    how="In the derivation language: c - v_j is the weighted sum of v_i - v_j, so its length is at most (1 - α_j) "
+    "times the largest "
     "distance between values.",
     derivation="given a: n simplex\ngiven V: n, d\nclaim a @ V - V[0] == a @ (V - V[0])\n"
     "claim norm(a @ V - V[0]) <= (1 - a[0]) * max(norm(V - V[0], axis=1))",
@@ -123,7 +133,8 @@ def _copies(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
     return proved(
         sheet.holds,
-        f"{sheet}. The second line is the triangle inequality applied to the first; with α_j = 0.99 the output is within 1 % of the "
+        f"{sheet}. The second line is the triangle inequality applied to the first; with α_j = 0.99 the output is "
+        "within 1 % of the "
         "values' spread of v_j.",
     )
 
@@ -133,7 +144,8 @@ def _copies(t: SimpleNamespace) -> Outcome:
     where="5.1 d, line 306",
     says="If one key is very similar or identical to the query, almost all the weight goes to its value.",
     latex=r"k_j\approx q\ \Rightarrow\ \alpha_j\approx1",
-    how="The weight on a key identical to the query, beside n - 1 keys orthogonal to it, all of one length; almost all means at least "
+    how="The weight on a key identical to the query, beside n - 1 keys orthogonal to it, all of one length; almost "
+    "all means at least "
     "0.9. The corrected condition is tried on the same keys.",
     length="1",
     corrected_margin="log(9*(n-1))",
@@ -150,10 +162,10 @@ def _identical(t: SimpleNamespace) -> Outcome:
         holds=min(found.values()) >= 0.9,
         evidence=f"q = k_j of length {t.length}, the other keys orthogonal: α_j = "
         + ", ".join(f"{w:.3f} for n = {n}" for n, w in found.items())
-        + f". With a second key five times as long in the same direction, α_j falls to {long_key:.3f}. With the margin of the correction: "
-        + ", ".join(f"{w:.3f}" for w in mended.values())
-        + ".",
-        corrected="Being identical is not enough: the weight is at least 0.9 when k_j·q leads every other k_i·q by log(9(n-1)).",
+        + f". With a second key five times as long in the same direction, α_j falls to {long_key:.3f}. With the "
+        "margin of the correction: " + ", ".join(f"{w:.3f}" for w in mended.values()) + ".",
+        corrected="Being identical is not enough: the weight is at least 0.9 when k_j·q leads every other k_i·q by "
+        "log(9(n-1)).",
         corrected_holds=min(mended.values()) >= 0.9 - 1e-12,
     )
 
@@ -183,7 +195,8 @@ def _projector_conditions(t: SimpleNamespace) -> Outcome:
     said, right = put(t.derivation), put(t.corrected)
     return refuted(
         holds=said.holds,
-        evidence=f"{said}. With M v_b = v_b the result would be v_a + v_b, not v_a (the document's own proof goes on to use M v_b = 0). "
+        evidence=f"{said}. With M v_b = v_b the result would be v_a + v_b, not v_a (the document's own proof goes on "
+        "to use M v_b = 0). "
         f"Correction: {right}",
         corrected="M v_a = v_a and M v_b = 0.",
         corrected_holds=right.holds,
@@ -200,7 +213,8 @@ def two_winners(x: sympy.Expr, y: sympy.Expr) -> tuple[sympy.Expr, sympy.Expr]:
 @BOOK.claim(
     "5.2b.1",
     where="5.2 b, line 325",
-    says="With orthonormal keys the query λ(k_a + k_b), λ large, makes the output approximately the average of v_a and v_b.",
+    says="With orthonormal keys the query λ(k_a + k_b), λ large, makes the output approximately the average of v_a "
+    "and v_b.",
     latex=r"q=\lambda(k_a+k_b),\ \lambda\gg0\ \Rightarrow\ c\approx\tfrac12(v_a+v_b)",
     how="The weights as symbols for any number n of keys; their limits as λ grows.",
     coefficients=("1", "1"),

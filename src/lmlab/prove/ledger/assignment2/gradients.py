@@ -62,8 +62,10 @@ def _one_hot(t: SimpleNamespace) -> Outcome:
     "1a.2",
     where="1 a, line 45",
     says="By the chain rule ∂CE/∂θ_i is the product of ∂CE/∂ŷ_i and ∂ŷ_i/∂θ_i.",
-    latex=r"\frac{\partial CE}{\partial\theta_i}=\frac{\partial CE}{\partial\hat y_i}\cdot\frac{\partial\hat y_i}{\partial\theta_i}",
-    how="In the derivation language, with ∂CE/∂ŷ = -y/ŷ and the Jacobian of the softmax; the product uses its diagonal, the correction all "
+    latex=r"\frac{\partial CE}{\partial\theta_i}=\frac{\partial CE}{\partial\hat y_i}\cdot\frac{\partial\hat "
+    r"y_i}{\partial\theta_i}",
+    how="In the derivation language, with ∂CE/∂ŷ = -y/ŷ and the Jacobian of the softmax; the product uses its "
+    "diagonal, the correction all "
     "of it.",
     derivation=SOFTMAX + "claim dCE/dtheta == (-y / yhat) * diag(jacobian(yhat, theta))",
     corrected=SOFTMAX + "claim dCE/dtheta == (-y / yhat) @ jacobian(yhat, theta)",
@@ -72,7 +74,8 @@ def _chain_rule(t: SimpleNamespace) -> Outcome:
     said, right = put(t.derivation), put(t.corrected)
     return refuted(
         holds=said.holds,
-        evidence=f"{said}. Every ŷ_j depends on θ_i; without the sum the gradient is 0 at all wrong classes, where it should be ŷ_i (at the true "
+        evidence=f"{said}. Every ŷ_j depends on θ_i; without the sum the gradient is 0 at all wrong classes, where "
+        "it should be ŷ_i (at the true "
         f"class it happens to be right). The document itself returns to the sum on line 63. Correction: {right}",
         corrected="∂CE/∂θ_i = Σ_j (∂CE/∂ŷ_j)(∂ŷ_j/∂θ_i).",
         corrected_holds=right.holds,
@@ -97,7 +100,8 @@ def _by_prediction(t: SimpleNamespace) -> Outcome:
     says="The Jacobian of the softmax is ŷ_i(δ_ij - ŷ_j).",
     latex=r"\frac{\partial\hat y_i}{\partial\theta_j}=\hat y_i(\delta_{ij}-\hat y_j)",
     how="In the derivation language for the whole matrix; and symbolically for any number of classes, i = j and i ≠ j.",
-    derivation="given theta: n\nlet yhat = softmax(theta)\nclaim jacobian(yhat, theta) == diag(yhat) - outer(yhat, yhat)",
+    derivation="given theta: n\nlet yhat = softmax(theta)\nclaim jacobian(yhat, theta) == diag(yhat) - outer(yhat, "
+    "yhat)",
     same="yi*(1-yi)",
     other="-yi*yj",
 )
@@ -112,7 +116,8 @@ def _jacobian(t: SimpleNamespace) -> Outcome:
     where="1 a, lines 63-79",
     says="-Σ_j y_j(δ_ij - ŷ_i) simplifies to ŷ_i - y_i.",
     latex=r"-\sum_j y_j(\delta_{ij}-\hat y_i)=\hat y_i-y_i",
-    how="In the derivation language with one-hot labels; and symbolically: the sum is ŷ_i Σ_j y_j - y_i, so all that is used is Σ_j y_j = 1.",
+    how="In the derivation language with one-hot labels; and symbolically: the sum is ŷ_i Σ_j y_j - y_i, so all that "
+    "is used is Σ_j y_j = 1.",
     derivation=SOFTMAX + "claim -sum(y * (eye(n) - reshape(yhat, n, 1)), axis=1) == yhat - y",
     labels_sum="1",
 )
@@ -123,7 +128,8 @@ def _simplified(t: SimpleNamespace) -> Outcome:
     left = (-(yi * (1 - p)) + others * p).subs(others, total - yi)
     return proved(
         sheet.holds and sympy.expand(left - (p - yi)) == 0,
-        f"{sheet}. With labels that sum to {total}: -Σ_j y_j(δ_ij - ŷ_i) = {sympy.expand(left)}. It holds for soft labels too, as long as they "
+        f"{sheet}. With labels that sum to {total}: -Σ_j y_j(δ_ij - ŷ_i) = {sympy.expand(left)}. It holds for soft "
+        "labels too, as long as they "
         "sum to 1.",
     )
 
@@ -133,7 +139,8 @@ def _simplified(t: SimpleNamespace) -> Outcome:
     where="1 a, line 83",
     says="The gradient of the cross entropy by the softmax input is ŷ - y.",
     latex=r"\frac{\partial CE}{\partial\theta}=\hat y-y",
-    how="In the derivation language; and symbolically from -log ŷ_k, at the true class and at another, for any number of classes.",
+    how="In the derivation language; and symbolically from -log ŷ_k, at the true class and at another, for any "
+    "number of classes.",
     derivation=SOFTMAX + "claim dCE/dtheta == yhat - y",
     true_class="yk - 1",
     other_class="yi",
@@ -156,14 +163,17 @@ def _gradient(t: SimpleNamespace) -> Outcome:
     where="1 b, line 109",
     says="For u = hW_2 + b_2 with row vectors, ∂u/∂h = W_2ᵀ.",
     latex=r"\frac{\partial u}{\partial h}=W_2^\top",
-    how="In the derivation language: the Jacobian with the entries of u as rows, the layout in which the document multiplies ∂J/∂u · ∂u/∂h.",
+    how="In the derivation language: the Jacobian with the entries of u as rows, the layout in which the document "
+    "multiplies ∂J/∂u · ∂u/∂h.",
     derivation="given h: Dh\ngiven W2: Dh, Dy\ngiven b2: Dy\nlet u = h @ W2 + b2\nclaim jacobian(u, h) == W2.T",
 )
 def _linear_layer(t: SimpleNamespace) -> Outcome:
     outcome = read(t.derivation)
     return proved(
         outcome.verdict in ("proved", "supported"),
-        outcome.evidence + " A linear map is its own derivative, so agreement at one point is agreement everywhere. (In the other layout, "
+        outcome.evidence
+        + " A linear map is its own derivative, so agreement at one point is agreement everywhere. (In the other "
+        "layout, "
         "entries of h as rows, it would be W_2; only with W_2ᵀ do the document's products fit.)",
     )
 
@@ -215,7 +225,8 @@ def _input(t: SimpleNamespace) -> Outcome:
     says="Forward and backward pass of the network agree with a gradient check, for the weights and biases too.",
     latex=r"\frac{\partial J}{\partial W_1}=x^\top\delta,\ \frac{\partial J}{\partial b_1}=\delta,\ "
     r"\frac{\partial J}{\partial W_2}=h^\top(\hat y-y),\ \frac{\partial J}{\partial b_2}=\hat y-y",
-    how="In the derivation language for one row; and central differences in float64 on a batch of 7 rows, where the biases collect the sum over "
+    how="In the derivation language for one row; and central differences in float64 on a batch of 7 rows, where the "
+    "biases collect the sum over "
     "rows.",
     derivation=NETWORK
     + "let delta = ((yhat - y) @ W2.T) * h * (1 - h)\n"
@@ -234,7 +245,9 @@ def _gradient_check(t: SimpleNamespace) -> Outcome:
     h = torch.sigmoid(x @ w1 + b1)
     error = torch.softmax(h @ w2 + b2, dim=1) - labels
     delta = (error @ w2.T) * h * (1 - h)
-    collect = {"sum": lambda rows: rows.sum(0, keepdim=True), "mean": lambda rows: rows.mean(0, keepdim=True)}[t.batch_bias]
+    collect = {"sum": lambda rows: rows.sum(0, keepdim=True), "mean": lambda rows: rows.mean(0, keepdim=True)}[
+        t.batch_bias
+    ]
     pairs = ((w1, x.T @ delta), (b1, collect(delta)), (w2, h.T @ error), (b2, collect(error)))
     worst = max(gap(_central(loss, weight), said) for weight, said in pairs)
     outcome = f"{sheet}. Batch of 7, central differences with step 1e-6: largest difference {worst:.1e}."

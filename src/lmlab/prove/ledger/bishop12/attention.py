@@ -60,7 +60,8 @@ def multi_head(x_ND: Tensor, seed: int, heads: int = 2) -> Tensor:
     where="Exercise 12.1, lines 13-23",
     says="Non-negative coefficients that sum to 1 are each at most 1 (and no Lagrange multiplier is needed to see it).",
     latex=r"a_m\ge0,\ \sum_m a_m=1\ \Rightarrow\ a_m\le 1",
-    how="In the derivation language; and exactly: a linear function on the simplex is largest at a corner, and the largest "
+    how="In the derivation language; and exactly: a linear function on the simplex is largest at a corner, and the "
+    "largest "
     "entry over the corners is the bound.",
     derivation="given a: N simplex\nclaim a <= 1",
     bound="1",
@@ -79,7 +80,8 @@ def _at_most_one(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.2, lines 33-49",
     says="Softmax weights of dot products are non-negative and sum to 1 for any vectors.",
     latex=r"a_{nm}=\frac{e^{x_n^\top x_m}}{\sum_{m'}e^{x_n^\top x_{m'}}}\ge0,\quad \sum_m a_{nm}=1",
-    how="In the derivation language, and symbolically: exp of a real number is positive, and one weight plus the rest of the "
+    how="In the derivation language, and symbolically: exp of a real number is positive, and one weight plus the "
+    "rest of the "
     "sum over the whole sum is 1.",
     derivation="given X: N, D\nlet A = softmax(X @ X.T)\nclaim A >= 0\nclaim sum(A, axis=1) == ones(N)",
 )
@@ -88,7 +90,9 @@ def _softmax_weights(t: SimpleNamespace) -> Outcome:
     s, rest = sympy.Symbol("s", real=True), sympy.Symbol("rest", positive=True)
     positive = sympy.exp(s).is_positive and (sympy.exp(s) / (sympy.exp(s) + rest)).is_positive
     one = sympy.simplify(sympy.exp(s) / (sympy.exp(s) + rest) + rest / (sympy.exp(s) + rest)) == 1
-    return proved(sheet.holds and bool(positive) and one, f"{sheet}. Symbolically each weight e^s/(e^s + rest) is positive.")
+    return proved(
+        sheet.holds and bool(positive) and one, f"{sheet}. Symbolically each weight e^s/(e^s + rest) is positive."
+    )
 
 
 @BOOK.claim(
@@ -106,7 +110,8 @@ def _orthogonal(t: SimpleNamespace) -> Outcome:
     e = math.e / (math.e + 1)
     return refuted(
         holds=said.holds,
-        evidence=f"{said}. By hand: x_1 = (1, 0), x_2 = (0, 1) give y_1 = (e, 1)/(e+1) = ({e:.4f}, {1 - e:.4f}). A softmax weight "
+        evidence=f"{said}. By hand: x_1 = (1, 0), x_2 = (0, 1) give y_1 = (e, 1)/(e+1) = ({e:.4f}, {1 - e:.4f}). A "
+        "softmax weight "
         f"is never 0, so no finite orthogonal vectors with N >= 2 make it true. Correction: {right}",
         corrected="y_n = (e^C_n x_n + Σ_{m≠n} x_m)/(e^C_n + N - 1) with C_n = |x_n|².",
         corrected_holds=right.holds,
@@ -125,7 +130,8 @@ def orthogonal_error(squares: list[float], n: int) -> float:
     where="Exercise 12.3, lines 113-121",
     says="For orthogonal inputs y_n is approximately x_n if exp(C_n) is much larger than N - 1.",
     latex=r"e^{C_n}\gg N-1\ \Rightarrow\ \mathbf y_n\approx\mathbf x_n",
-    how="Relative error of y_n, computed for many numbers of vectors and lengths where e^C_n is at least `much` times N - 1: "
+    how="Relative error of y_n, computed for many numbers of vectors and lengths where e^C_n is at least `much` "
+    "times N - 1: "
     "once with all vectors equally long, once with one other vector long.",
     much="100",
     tolerance="0.02",
@@ -142,9 +148,12 @@ def _approximately(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=max(equal) <= tolerance,
         without_condition=max(longer) <= tolerance,
-        evidence=f"All lengths equal, e^C = {t.much}..{10 * much:g} times N - 1, N = 2..200: relative error at most {max(equal):.4f}. "
-        f"N = 2, e^C_1 = {t.much} times N - 1, the other vector's squared length 1, 100, 10⁴, 10⁶ times C_1: relative error "
-        f"{', '.join(f'{e:.3g}' for e in longer)}. The error is √(Σ_m C_m + (N-1)²C_n)/(e^C_n + N - 1): the other lengths enter too.",
+        evidence=f"All lengths equal, e^C = {t.much}..{10 * much:g} times N - 1, N = 2..200: relative error at most "
+        f"{max(equal):.4f}. "
+        f"N = 2, e^C_1 = {t.much} times N - 1, the other vector's squared length 1, 100, 10⁴, 10⁶ times C_1: "
+        "relative error "
+        f"{', '.join(f'{e:.3g}' for e in longer)}. The error is √(Σ_m C_m + (N-1)²C_n)/(e^C_n + N - 1): the other "
+        "lengths enter too.",
         corrected="It needs e^C_n much larger than N - 1 and the other vectors not exponentially longer than x_n.",
     )
 
@@ -154,7 +163,8 @@ def _approximately(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.3, lines 93-105",
     says="Scaling the dot products by 1/√D_k does not make y_n = x_n either.",
     latex=r"a_{nm}\propto\exp(x_n^\top x_m/\sqrt{D_k})\ \not\Rightarrow\ \mathbf y_n=\mathbf x_n",
-    how="Put to the derivation checker, which must refute y_n = x_n with the scaling; and the weight on x_n itself, with and "
+    how="Put to the derivation checker, which must refute y_n = x_n with the scaling; and the weight on x_n itself, "
+    "with and "
     "without scaling, at squared lengths 1 to 16.",
     scale="1/sqrt(D)",
 )
@@ -220,18 +230,24 @@ def _full_matrix(t: SimpleNamespace) -> Outcome:
 @BOOK.claim(
     "6.b",
     where="Exercise 12.6, lines 211-213",
-    says="With the attention weights held fixed, the matrix that maps the stacked inputs to the stacked outputs has the "
+    says="With the attention weights held fixed, the matrix that maps the stacked inputs to the stacked outputs has "
+    "the "
     "blocks a_nm W_v.",
-    latex=r"\mathbf Y_{\rm stack}=\mathbf W_{\rm att}\mathbf X_{\rm stack},\quad [\mathbf W_{\rm att}]_{nm}=a_{nm}W^{(v)}",
-    how="In the derivation language: the Kronecker product of A with the block, times the stacked rows of X, against A X W_v.",
-    derivation="given A: N, N\ngiven X: N, D\ngiven Wv: D, D\nclaim kron(A, Wv) @ reshape(X, N*D) == reshape(A @ X @ Wv, N*D)",
-    corrected="given A: N, N\ngiven X: N, D\ngiven Wv: D, D\nclaim kron(A, Wv.T) @ reshape(X, N*D) == reshape(A @ X @ Wv, N*D)",
+    latex=r"\mathbf Y_{\rm stack}=\mathbf W_{\rm att}\mathbf X_{\rm stack},\quad [\mathbf W_{\rm "
+    r"att}]_{nm}=a_{nm}W^{(v)}",
+    how="In the derivation language: the Kronecker product of A with the block, times the stacked rows of X, against "
+    "A X W_v.",
+    derivation="given A: N, N\ngiven X: N, D\ngiven Wv: D, D\nclaim kron(A, Wv) @ reshape(X, N*D) == reshape(A @ X @ "
+    "Wv, N*D)",
+    corrected="given A: N, N\ngiven X: N, D\ngiven Wv: D, D\nclaim kron(A, Wv.T) @ reshape(X, N*D) == reshape(A @ X "
+    "@ Wv, N*D)",
 )
 def _blocks(t: SimpleNamespace) -> Outcome:
     said, right = put(t.derivation), put(t.corrected)
     return refuted(
         holds=said.holds,
-        evidence=f"{said}. X holds the tokens as rows (V = X W_v), but the stacked vectors are columns: y_n = Σ_m a_nm W_vᵀ x_m. "
+        evidence=f"{said}. X holds the tokens as rows (V = X W_v), but the stacked vectors are columns: y_n = Σ_m "
+        "a_nm W_vᵀ x_m. "
         f"Correction: {right}",
         corrected="The (n, m) block is a_nm times the transpose of W_v; only for symmetric W_v is it a_nm W_v.",
         corrected_holds=right.holds,
@@ -241,10 +257,12 @@ def _blocks(t: SimpleNamespace) -> Outcome:
 @BOOK.claim(
     "6.c",
     where="Exercise 12.6, lines 187 and 218",
-    says="Self-attention corresponds to a sparse version of the full matrix (the exercise says so; the solution finds no "
+    says="Self-attention corresponds to a sparse version of the full matrix (the exercise says so; the solution "
+    "finds no "
     "sparsity).",
     latex=r"\mathbf W_{\rm att}=A\otimes W^{(v)\top}\ \text{is sparse}",
-    how="The matrix is formed for random inputs (N = 6, D = 5, 20 draws) and its zeros are counted; beside it the matrix of "
+    how="The matrix is formed for random inputs (N = 6, D = 5, 20 draws) and its zeros are counted; beside it the "
+    "matrix of "
     "the projections alone.",
     mixing="softmax",
 )
@@ -259,9 +277,11 @@ def _sparse(t: SimpleNamespace) -> Outcome:
     total = 20 * n * n * d * d
     return refuted(
         holds=zeros > 0,
-        evidence=f"{zeros} zeros among {total:,} entries: softmax weights are strictly positive, so no block vanishes. The "
+        evidence=f"{zeros} zeros among {total:,} entries: softmax weights are strictly positive, so no block "
+        "vanishes. The "
         f"projections alone (X to X W_v) are block-diagonal: {projection_zeros:,} zeros, a share of 1 - 1/N.",
-        corrected="The matrix A ⊗ W_vᵀ is dense with shared parameters; sparse are only the projections, I ⊗ W_vᵀ (and A itself "
+        corrected="The matrix A ⊗ W_vᵀ is dense with shared parameters; sparse are only the projections, I ⊗ W_vᵀ "
+        "(and A itself "
         "under a mask).",
         corrected_holds=projection_zeros == 20 * n * (n - 1) * d * d,
     )
@@ -272,9 +292,12 @@ def _sparse(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.6, line 205",
     says="The map from inputs to outputs is not linear, because the weights depend on the inputs.",
     latex=r"f(X)=A(X)XW_v\ \text{is not linear};\quad X\mapsto AXW_v\ \text{with fixed}\ A\ \text{is}",
-    how="Put to the derivation checker: f(2X) = 2 f(X) must be refuted with A computed from X, and hold with A held fixed.",
-    doubled=ONE_HEAD + "let B = softmax(2 * X @ Wq @ (2 * X @ Wk).T / sqrt(D))\nclaim B @ (2 * X) @ Wv == 2 * A @ X @ Wv",
-    fixed="given A: N, N\ngiven X, Z: N, D\ngiven Wv: D, D\nclaim A @ (2 * X - 3 * Z) @ Wv == 2 * (A @ X @ Wv) - 3 * (A @ Z @ Wv)",
+    how="Put to the derivation checker: f(2X) = 2 f(X) must be refuted with A computed from X, and hold with A held "
+    "fixed.",
+    doubled=ONE_HEAD
+    + "let B = softmax(2 * X @ Wq @ (2 * X @ Wk).T / sqrt(D))\nclaim B @ (2 * X) @ Wv == 2 * A @ X @ Wv",
+    fixed="given A: N, N\ngiven X, Z: N, D\ngiven Wv: D, D\nclaim A @ (2 * X - 3 * Z) @ Wv == 2 * (A @ X @ Wv) - 3 * "
+    "(A @ Z @ Wv)",
 )
 def _nonlinear(t: SimpleNamespace) -> Outcome:
     doubled, fixed = put(t.doubled), put(t.fixed)
@@ -289,7 +312,8 @@ def _nonlinear(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.7, lines 231-283",
     says="Without positions, multi-head attention is equivariant: re-ordering the inputs re-orders the outputs alike.",
     latex=r"Y(PX)=P\,Y(X)",
-    how="Symbolically for one head with free scores and values, all permutations of 3 tokens (the same identity, term by "
+    how="Symbolically for one head with free scores and values, all permutations of 3 tokens (the same identity, "
+    "term by "
     "term, holds for any number); numerically with two heads, all permutations of 5 tokens, float64.",
     outputs="reordered",  # how Y(PX) relates to Y(X): re-ordered, or unchanged
 )
@@ -311,7 +335,8 @@ def _equivariant(t: SimpleNamespace) -> Outcome:
         worst = max(worst, gap(multi_head(x[index], 2), y[index] if t.outputs == "reordered" else y))
     return proved(
         exact and worst < 1e-12,
-        f"Symbolic identity for all 6 permutations of 3 tokens: {exact}. Two heads, all 120 permutations of 5 tokens: largest "
+        f"Symbolic identity for all 6 permutations of 3 tokens: {exact}. Two heads, all 120 permutations of 5 "
+        "tokens: largest "
         f"difference {worst:.1e}.",
     )
 
@@ -329,7 +354,8 @@ def _scaled_twice(t: SimpleNamespace) -> Outcome:
     said, right = put(t.derivation), put(t.corrected)
     return refuted(
         holds=said.holds,
-        evidence=f"{said}. S carries the factor 1/√D_k already; the document divides by it twice (harmless only for D_k = 1, and "
+        evidence=f"{said}. S carries the factor 1/√D_k already; the document divides by it twice (harmless only for "
+        "D_k = 1, and "
         f"its A' = P A Pᵀ then does not follow). Correction: {right}",
         corrected="S' = P S Pᵀ, without a second division.",
         corrected_holds=right.holds,
@@ -341,7 +367,8 @@ def _scaled_twice(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.7, line 283",
     says="Adding a positional encoding breaks this equivariance.",
     latex=r"Y(PX+R)\ne P\,Y(X+R)",
-    how="Two-head attention on 5 random tokens plus sinusoidal positions: one swap of two tokens must move the outputs by more "
+    how="Two-head attention on 5 random tokens plus sinusoidal positions: one swap of two tokens must move the "
+    "outputs by more "
     "than rounding; without positions it must not.",
     strength="1",  # how much of the encoding is added
 )
@@ -355,6 +382,7 @@ def _positions_break(t: SimpleNamespace) -> Outcome:
     with_positions = gap(multi_head(x[order] + r, 2), multi_head(x + r, 2)[order])
     return proved(
         with_positions > 1e-3 and without < 1e-12,
-        f"After swapping tokens 0 and 1 the outputs differ from the swapped outputs by {with_positions:.4f} with positions and by "
+        f"After swapping tokens 0 and 1 the outputs differ from the swapped outputs by {with_positions:.4f} with "
+        "positions and by "
         f"{without:.1e} without.",
     )

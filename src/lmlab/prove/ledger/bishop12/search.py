@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 from lmlab.prove.ledger.bishop12.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, proved, refuted
+from lmlab.prove.ledger.labmodels import two_token_searches
 
 Table = dict[str, Fraction]  # "AB": weight of y1 = A, y2 = B
 
@@ -42,12 +43,23 @@ def likeliest(table: Table) -> list[str]:
 
 def shown(pairs: list[str]) -> str:
     """Sequences as they are written: (B,A)."""
-    return " or ".join(f"({a},{b})" for a, b in pairs)
+    return " or ".join(f"({pair[0]},{pair[1]})" for pair in pairs)
+
+
+def decoded(table: Table) -> tuple[str, str]:
+    """What the lab's own greedy and exhaustive decoding return."""
+    return two_token_searches({pair: float(weight) for pair, weight in table.items()})
+
+
+def agrees(table: Table) -> bool:
+    """Whether the lab's decoding returns what the exact searches return."""
+    found, best = decoded(table)
+    return found in greedy(table) and best in likeliest(table)
 
 
 def completions(table: Table, steps: int = 20) -> list[Table]:
     """Every way to hand the missing mass to the four cells in equal portions."""
-    missing = 1 - sum(table.values())
+    missing = 1 - sum(table.values(), Fraction(0))
     portion = missing / steps
     return [
         {pair: weight + portion * n for (pair, weight), n in zip(table.items(), shares, strict=True)}
@@ -62,7 +74,8 @@ def completions(table: Table, steps: int = 20) -> list[Table]:
     says="With the table printed in the exercise, greedy search returns another sequence than the most probable one.",
     latex=r"\hat y_1=\arg\max_{y_1}p(y_1),\ \hat y_2=\arg\max_{y_2}p(y_2|\hat y_1)\ \Rightarrow\ "
     r"p(\hat y_1,\hat y_2)<\max_{y_1,y_2}p(y_1,y_2)",
-    how="Greedy search and exhaustive search on the printed weights in exact fractions, and again on every completion "
+    how="Greedy search and exhaustive search on the printed weights in exact fractions, by the lab's decoding, and "
+    "again on every completion "
     "of the table that hands the missing mass to the cells in twentieths; the general case by the bound printed.",
     table=PRINTED,
 )
@@ -77,12 +90,13 @@ def _printed_table(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=differs,
         evidence=f"The weights sum to {mass}, not 1. Greedy search returns {shown(greedy(table))}, exhaustive search "
-        f"{shown(likeliest(table))}. Of {len(filled)} completions to mass 1, greedy search differs in {differing}: even with "
+        f"{shown(likeliest(table))} (the lab's decoding: {shown(list(decoded(table)))}). Of {len(filled)} "
+        f"completions to mass 1, greedy search differs in {differing}: even with "
         f"all the missing mass, p(y1=A) is at most {room}, less than p(y1=B) >= {first(table, 'B')} and less than the "
         f"best sequence that starts with B.",
         corrected="On the printed table, and however its missing mass is filled in, greedy search returns the most "
         "probable sequence.",
-        corrected_holds=differing == 0 and always,
+        corrected_holds=differing == 0 and always and agrees(table),
     )
 
 
@@ -101,8 +115,10 @@ def _half(t: SimpleNamespace) -> Outcome:
     beaten = not set(greedy(table)) & set(likeliest(table))
     return refuted(
         holds=sum(table.values()) == 1 and beaten,
-        evidence=f"With 0.5 the table sums to {sum(table.values())}, but greedy search returns {shown(greedy(table))}, which is "
-        f"the most probable sequence {shown(likeliest(table))}: the exercise still fails. It also contradicts the exercise's "
+        evidence=f"With 0.5 the table sums to {sum(table.values())}, but greedy search returns "
+        f"{shown(greedy(table))}, which is "
+        f"the most probable sequence {shown(likeliest(table))}: the exercise still fails. It also contradicts the "
+        "exercise's "
         "own sentence that (B,B) has probability 0.4.",
         corrected="A table that does what the exercise says keeps p(B,B) = 0.4 as its largest entry: p(A,A) = 0.35, "
         "p(A,B) = 0.25, p(B,A) = 0; greedy search then returns (A,A) with 0.35.",
@@ -126,13 +142,16 @@ def _half(t: SimpleNamespace) -> Outcome:
 def _text_assertion(t: SimpleNamespace) -> Outcome:
     table, claimed = exact(t.table), Fraction(t.probability)
     mass = sum(table.values())
-    weights = ", ".join(f"({a},{b}) {weight}" for (a, b), weight in table.items())
+    weights = ", ".join(f"({pair[0]},{pair[1]}) {weight}" for pair, weight in table.items())
     top = likeliest(table)
     return refuted(
         holds=top == [t.best] and claimed in (table[t.best], table[t.best] / mass),
-        evidence=f"Printed weights: {weights}. The largest is {shown(top)} with {table[top[0]]}, or {table[top[0]] / mass} after "
-        f"dividing by the total {mass}; ({t.best[0]},{t.best[1]}) has {table[t.best]}, renormalised {table[t.best] / mass}.",
-        corrected="In the printed table the most probable sequence is (B,A), with weight 0.4 (8/15 after renormalising).",
+        evidence=f"Printed weights: {weights}. The largest is {shown(top)} with {table[top[0]]}, or "
+        f"{table[top[0]] / mass} after "
+        f"dividing by the total {mass}; ({t.best[0]},{t.best[1]}) has {table[t.best]}, renormalised "
+        f"{table[t.best] / mass}.",
+        corrected="In the printed table the most probable sequence is (B,A), with weight 0.4 (8/15 after "
+        "renormalising).",
         corrected_holds=top == ["BA"] and table["BA"] == Fraction(2, 5) and table["BA"] / mass == Fraction(8, 15),
     )
 
@@ -175,7 +194,8 @@ def _three_tables(t: SimpleNamespace) -> Outcome:
         found, best = greedy(table), likeliest(table)
         mixed = tie and set(found) & set(best) and set(found) - set(best)
         seen.append("tie" if mixed else "optimal" if found == best else "beaten")
-        lines.append(f"({text.replace(' ', ', ')})/10: greedy {shown(found)}, best {shown(best)}, first tokens {first(table, 'A')} and "
+        lines.append(f"({text.replace(' ', ', ')})/10: greedy {shown(found)}, best {shown(best)}, first tokens "
+            f"{first(table, 'A')} and "
                      f"{first(table, 'B')}")  # fmt: skip
     return proved(tuple(seen) == t.claimed, "; ".join(lines) + ".")
 
@@ -185,7 +205,7 @@ def _three_tables(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.15, lines 496-498",
     says="With (AA, AB, BA, BB) = (.4, .09, .3, .21) greedy search returns (B,A) with 0.3, while (A,A) has 0.4.",
     latex=r"p(A)=0.49<p(B)=0.51,\quad p(B,A)=0.3<p(A,A)=0.4",
-    how="Greedy and exhaustive search in exact fractions.",
+    how="Greedy and exhaustive search in exact fractions, and by the lab's decoding on a model that is this table.",
     table={"AA": "40/100", "AB": "9/100", "BA": "30/100", "BB": "21/100"},
     found="BA",
     best="AA",
@@ -195,7 +215,11 @@ def _table_four(t: SimpleNamespace) -> Outcome:
     found, best = greedy(table), likeliest(table)
     right = sum(table.values()) == 1 and found == [t.found] and best == [t.best] and t.found != t.best
     return proved(
-        right and table[t.found] == Fraction(3, 10) and table[t.best] == Fraction(2, 5),
+        right
+        and table[t.found] == Fraction(3, 10)
+        and table[t.best] == Fraction(2, 5)
+        and decoded(table) == (t.found, t.best),
         f"p(y1=A) = {first(table, 'A')}, p(y1=B) = {first(table, 'B')}; greedy search returns {shown(found)} with "
-        f"{table[found[0]]}; the best of all four is {shown(best)} with {table[best[0]]}.",
+        f"{table[found[0]]}; the best of all four is {shown(best)} with {table[best[0]]}. The lab's greedy and "
+        f"exhaustive decoding: {' and '.join(decoded(table))}.",
     )

@@ -64,7 +64,9 @@ def orthogonal(size: int, seed: int) -> Tensor:
     return torch.from_numpy(np.linalg.qr(normals(seed, size, size).numpy())[0])
 
 
-def unrolled(recurrent: Tensor, activation: Callable[[Tensor], Tensor], steps: int, inputs_TD: Tensor) -> Callable[[Tensor], Tensor]:
+def unrolled(
+    recurrent: Tensor, activation: Callable[[Tensor], Tensor], steps: int, inputs_TD: Tensor
+) -> Callable[[Tensor], Tensor]:
     """h_0 -> h_T of the plain RNN h_t = φ(U h_{t-1} + x_t), for any φ (the lab's own has φ = tanh)."""
 
     def run(h: Tensor) -> Tensor:

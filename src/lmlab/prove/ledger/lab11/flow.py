@@ -13,7 +13,17 @@ from torch import nn
 from lmlab.prove.ledger.claim import Outcome, conditional, proved, refuted, supported
 from lmlab.prove.ledger.kit import formula, normals, value
 from lmlab.prove.ledger.lab11.book import BOOK
-from lmlab.prove.ledger.lab11.cells import GRU_GATES, LSTM_GATES, draw, gru, lstm, orthogonal, spectral_norm, unrolled
+from lmlab.prove.ledger.lab11.cells import (
+    GRU_GATES,
+    LSTM_GATES,
+    Weights,
+    draw,
+    gru,
+    lstm,
+    orthogonal,
+    spectral_norm,
+    unrolled,
+)
 from lmlab.prove.ledger.sheet import put
 
 
@@ -22,7 +32,8 @@ from lmlab.prove.ledger.sheet import put
     where="Problem 1, lines 56-62",
     says="In recurrent networks gradients vanish over many steps.",
     latex=r"\left\|\frac{\partial h_T}{\partial h_0}\right\|\le(\|U\|\max|\varphi'|)^T\to0",
-    how="Norm of ∂h_T/∂h_0 of h_t = φ(U h_{t-1} + x_t) by automatic differentiation, 16 units, 50 steps: with |U| max|φ'| below 1 (and against the bound), and with U "
+    how="Norm of ∂h_T/∂h_0 of h_t = φ(U h_{t-1} + x_t) by automatic differentiation, 16 units, 50 steps: with |U| "
+    "max|φ'| below 1 (and against the bound), and with U "
     "orthogonal and φ linear.",
     norm="1/2",
     bound="(u*s)**T",
@@ -30,13 +41,16 @@ from lmlab.prove.ledger.sheet import put
 def _vanish(t: SimpleNamespace) -> Outcome:
     u, steps = float(value(t.norm)), 50
     inputs = normals(1, steps, 16)
-    small = spectral_norm(unrolled(u * orthogonal(16, 2), torch.tanh, steps, inputs), torch.zeros(16, dtype=torch.float64))
+    small = spectral_norm(
+        unrolled(u * orthogonal(16, 2), torch.tanh, steps, inputs), torch.zeros(16, dtype=torch.float64)
+    )
     bound = float(value(t.bound, u=formula(t.norm), s=1, T=steps))
     kept = spectral_norm(unrolled(orthogonal(16, 2), lambda a: a, steps, inputs), torch.zeros(16, dtype=torch.float64))
     return conditional(
         with_condition=small <= bound < 1e-6,
         without_condition=kept < 1e-6,
-        evidence=f"tanh, |U| = {t.norm}: the norm after {steps} steps is {small:.1e}, within the bound {bound:.1e}. Linear units with orthogonal U: {kept:.6f}, nothing is lost; with "
+        evidence=f"tanh, |U| = {t.norm}: the norm after {steps} steps is {small:.1e}, within the bound {bound:.1e}. "
+        f"Linear units with orthogonal U: {kept:.6f}, nothing is lost; with "
         f"|U| = 1.2 it would be {1.2**steps:.0f}.",
         corrected="They vanish when |U| max|φ'| < 1; with |U| max|φ'| ≥ 1 they may persist or explode.",
     )
@@ -63,7 +77,8 @@ def train_memory(start: float, clip: float | None, steps: int = 600) -> list[flo
     where="Problem 1, line 66",
     says="Exploding gradients make training unstable.",
     latex=r"\left\|\nabla\right\|\gg1\ \Rightarrow\ \text{divergence}",
-    how="A linear RNN of one unit trained by plain gradient descent to keep a number for 30 steps, started where the gradient is large and where it is not; and from the "
+    how="A linear RNN of one unit trained by plain gradient descent to keep a number for 30 steps, started where the "
+    "gradient is large and where it is not; and from the "
     "first start with the gradient clipped.",
     start="1.3",
 )
@@ -73,8 +88,10 @@ def _unstable(t: SimpleNamespace) -> Outcome:
     first = 2 * (start**30 - 0.5) * 30 * start**29
     return supported(
         wild[-1] > 1e3 * wild[0] and calm[-1] < calm[0] and clipped[-1] < 1e-2,
-        f"Started at w = {t.start} the gradient is {first:.1e}; after {len(wild) - 1} steps the loss has gone from {wild[0]:.1e} to {wild[-1]:.1e}. Started at w = 0.95: "
-        f"{calm[0]:.1e} to {calm[-1]:.1e}. From {t.start} with the gradient clipped to 1: {clipped[0]:.1e} to {clipped[-1]:.1e}.",
+        f"Started at w = {t.start} the gradient is {first:.1e}; after {len(wild) - 1} steps the loss has gone from "
+        f"{wild[0]:.1e} to {wild[-1]:.1e}. Started at w = 0.95: "
+        f"{calm[0]:.1e} to {calm[-1]:.1e}. From {t.start} with the gradient clipped to 1: {clipped[0]:.1e} to "
+        f"{clipped[-1]:.1e}.",
     )
 
 
@@ -83,7 +100,8 @@ def _unstable(t: SimpleNamespace) -> Outcome:
     where="Problem 1, line 71",
     says="Both problems arise especially with activation functions of steep or flat slope, such as sigmoid and tanh.",
     latex=r"\max\sigma'=\tfrac14,\quad\max\tanh'=1",
-    how="The largest slopes symbolically. Only a slope above 1 can enlarge a gradient. Then ∂h_T/∂h_0 over 40 steps with |U| = 1.5 for linear, tanh and sigmoid units.",
+    how="The largest slopes symbolically. Only a slope above 1 can enlarge a gradient. Then ∂h_T/∂h_0 over 40 steps "
+    "with |U| = 1.5 for linear, tanh and sigmoid units.",
     activations=("1/(1+exp(-x))", "tanh(x)"),
 )
 def _slopes(t: SimpleNamespace) -> Outcome:
@@ -96,13 +114,17 @@ def _slopes(t: SimpleNamespace) -> Outcome:
     inputs = 0.1 * normals(3, 40, 16)
     u = 1.5 * orthogonal(16, 4)
     kinds = {"linear": lambda a: a, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
-    norms = {k: spectral_norm(unrolled(u, f, 40, inputs), torch.zeros(16, dtype=torch.float64)) for k, f in kinds.items()}
+    norms = {
+        k: spectral_norm(unrolled(u, f, 40, inputs), torch.zeros(16, dtype=torch.float64)) for k, f in kinds.items()
+    }
     return refuted(
         holds=max(slopes.values()) > 1,
-        evidence=f"Largest slopes: {', '.join(f'{text}: {s}' for text, s in slopes.items())}. Neither exceeds 1, so they never enlarge a gradient; with |U| = 1.5 the norm after 40 steps is "
+        evidence=f"Largest slopes: {', '.join(f'{text}: {s}' for text, s in slopes.items())}. Neither exceeds 1, so "
+        "they never enlarge a gradient; with |U| = 1.5 the norm after 40 steps is "
         + ", ".join(f"{n:.1e} for {k} units" for k, n in norms.items())
         + ": the squashing functions damp the explosion.",
-        corrected="Flat slopes of sigmoid and tanh make gradients vanish; explosion comes from the recurrent weights and is worst for units that do not squash.",
+        corrected="Flat slopes of sigmoid and tanh make gradients vanish; explosion comes from the recurrent weights "
+        "and is worst for units that do not squash.",
         corrected_holds=norms["sigmoid"] < norms["tanh"] < norms["linear"] and norms["linear"] > 1e6,
     )
 
@@ -113,7 +135,8 @@ def _slopes(t: SimpleNamespace) -> Outcome:
     says="Gradient clipping limits gradients to a threshold.",
     latex=r"\left\|g\min\left(1,\tfrac{c}{\|g\|}\right)\right\|=\min(\|g\|,c)\le c",
     how="In the derivation language; and torch's own clipping of 200 random gradients (it divides by |g| + 10⁻⁶).",
-    derivation="given g: n\ngiven c: positive\nlet clipped = g * minimum(1, c / norm(g))\nclaim norm(clipped) == minimum(norm(g), c)\nclaim norm(clipped) <= c",
+    derivation="given g: n\ngiven c: positive\nlet clipped = g * minimum(1, c / norm(g))\nclaim norm(clipped) == "
+    "minimum(norm(g), c)\nclaim norm(clipped) <= c",
     threshold="1",
 )
 def _clipping(t: SimpleNamespace) -> Outcome:
@@ -126,7 +149,8 @@ def _clipping(t: SimpleNamespace) -> Outcome:
         largest = max(largest, float(weight.grad.norm()))
     return proved(
         sheet.holds and largest <= limit and largest > 0.99 * limit,
-        f"{sheet}. torch, threshold 1: largest norm afterwards {largest:.6f}. Clipping the norm keeps the direction; clipping each value, as the document's words also allow, does not.",
+        f"{sheet}. torch, threshold 1: largest norm afterwards {largest:.6f}. Clipping the norm keeps the direction; "
+        "clipping each value, as the document's words also allow, does not.",
     )
 
 
@@ -134,8 +158,10 @@ def _clipping(t: SimpleNamespace) -> Outcome:
     "1f",
     where="Problem 1, line 76",
     says="The gates of LSTM and GRU regulate the flow of the gradient.",
-    latex=r"\frac{\partial c_T}{\partial c_0}=\prod_tf_t,\qquad\frac{\partial h_T}{\partial h_0}=\prod_t(1-z_t)\quad\text{(direct paths)}",
-    how="The lab's cells with 8 units, gates set by their biases and no recurrent weights, 50 steps: the gradient measured by automatic differentiation against gate^50, for gates "
+    latex=r"\frac{\partial c_T}{\partial c_0}=\prod_tf_t,\qquad\frac{\partial h_T}{\partial "
+    r"h_0}=\prod_t(1-z_t)\quad\text{(direct paths)}",
+    how="The lab's cells with 8 units, gates set by their biases and no recurrent weights, 50 steps: the gradient "
+    "measured by automatic differentiation against gate^50, for gates "
     "0.5, 0.9, 0.99.",
     law="g**T",
 )
@@ -150,13 +176,13 @@ def _gated(t: SimpleNamespace) -> Outcome:
         wg.W["z"].zero_()
         x = normals(5, 4)
 
-        def cell(c: torch.Tensor, w=wl, x=x) -> torch.Tensor:
+        def cell(c: torch.Tensor, w: Weights = wl, x: torch.Tensor = x) -> torch.Tensor:
             h = zero
             for _ in range(steps):
                 h, c = lstm(w, x, h, c)
             return c
 
-        def state(h: torch.Tensor, w=wg, x=x) -> torch.Tensor:
+        def state(h: torch.Tensor, w: Weights = wg, x: torch.Tensor = x) -> torch.Tensor:
             for _ in range(steps):
                 h = gru(w, x, h)
             return h
@@ -178,7 +204,13 @@ def growth(scale: float, activation: str, steps: int = 30, units: int = 256) -> 
         inputs = 1e-3 * normals(seed + 70, steps, units)
         for t in range(steps):
             a = u @ h + inputs[t]
-            slope = (a > 0).double() if activation == "relu" else torch.ones_like(a) if activation == "linear" else 1 - torch.tanh(a) ** 2
+            slope = (
+                (a > 0).double()
+                if activation == "relu"
+                else torch.ones_like(a)
+                if activation == "linear"
+                else 1 - torch.tanh(a) ** 2
+            )
             h = torch.relu(a) if activation == "relu" else a if activation == "linear" else torch.tanh(a)
             v = slope * (u @ v)
         found.append(float(v.norm() ** 2))
@@ -190,14 +222,19 @@ def growth(scale: float, activation: str, steps: int = 30, units: int = 256) -> 
     where="Problem 1, line 77",
     says="Xavier or He initialisation stabilises training.",
     latex=r"n\operatorname{Var}(W)\,\mathbb E[\varphi'^2]=1",
-    how="Squared growth of a gradient through 30 steps of an RNN with 256 units at initialisation, median of five draws: Xavier (variance 1/n) with linear and tanh units and He (2/n) with "
+    how="Squared growth of a gradient through 30 steps of an RNN with 256 units at initialisation, median of five "
+    "draws: Xavier (variance 1/n) with linear and tanh units and He (2/n) with "
     "ReLU, then each with the other's units. Stable means within a factor 1,000.",
     xavier="1",
     he="2",
 )
 def _initialisation(t: SimpleNamespace) -> Outcome:
     xavier, he = float(value(t.xavier)), float(value(t.he))
-    matched = {"Xavier, linear": growth(xavier, "linear"), "Xavier, tanh": growth(xavier, "tanh"), "He, ReLU": growth(he, "relu")}
+    matched = {
+        "Xavier, linear": growth(xavier, "linear"),
+        "Xavier, tanh": growth(xavier, "tanh"),
+        "He, ReLU": growth(he, "relu"),
+    }
     crossed = {"Xavier, ReLU": growth(xavier, "relu"), "He, linear": growth(he, "linear")}
 
     def stable(found: dict[str, float]) -> bool:
@@ -206,8 +243,11 @@ def _initialisation(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=stable(matched),
         without_condition=stable(crossed),
-        evidence="Growth of the squared gradient in 30 steps: " + "; ".join(f"{k}: {g:.1e}" for k, g in (matched | crossed).items()) + f". (2^30 = {2**30:.1e}.)",
-        corrected="At initialisation, when the scheme fits the activation (Xavier: linear or tanh near 0; He: ReLU); with the other one gradients shrink or grow by a factor near 2 a step.",
+        evidence="Growth of the squared gradient in 30 steps: "
+        + "; ".join(f"{k}: {g:.1e}" for k, g in (matched | crossed).items())
+        + f". (2^30 = {2**30:.1e}.)",
+        corrected="At initialisation, when the scheme fits the activation (Xavier: linear or tanh near 0; He: ReLU); "
+        "with the other one gradients shrink or grow by a factor near 2 a step.",
     )
 
 
@@ -216,7 +256,8 @@ def _initialisation(t: SimpleNamespace) -> Outcome:
     where="Problem 1, line 78",
     says="Batch normalisation prevents extreme gradients.",
     latex=r"\left\|\frac{\partial\hat x}{\partial x}\right\|=\frac{1}{\sqrt{v+\epsilon}}",
-    how="Norm of the Jacobian of batch normalisation (ε = 10⁻⁵) by automatic differentiation for batches of 32 numbers with standard deviation 100, 1, 0.01, 10⁻⁴, against the formula; extreme "
+    how="Norm of the Jacobian of batch normalisation (ε = 10⁻⁵) by automatic differentiation for batches of 32 "
+    "numbers with standard deviation 100, 1, 0.01, 10⁻⁴, against the formula; extreme "
     "means above 10.",
     factor="1/sqrt(v+eps)",
 )
@@ -234,6 +275,9 @@ def _batch_norm(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=fits and max(norms[100.0], norms[1.0]) <= 10,
         without_condition=fits and max(norms.values()) <= 10,
-        evidence="Factor by which a gradient can grow: " + ", ".join(f"{n:.3g} at spread {s:g}" for s, n in norms.items()) + ". It tames large activations and magnifies where a batch hardly varies.",
-        corrected="It bounds gradients by 1/√(batch variance + ε): no extremes where activations vary by 1 or more, up to 316-fold magnification where they hardly vary.",
+        evidence="Factor by which a gradient can grow: "
+        + ", ".join(f"{n:.3g} at spread {s:g}" for s, n in norms.items())
+        + ". It tames large activations and magnifies where a batch hardly varies.",
+        corrected="It bounds gradients by 1/√(batch variance + ε): no extremes where activations vary by 1 or more, "
+        "up to 316-fold magnification where they hardly vary.",
     )

@@ -22,7 +22,8 @@ UNITS, INPUTS = 6, 4
     says="σ(-x) = 1 - σ(x).",
     latex=r"\sigma(-x)=1-\sigma(x)",
     how="In the derivation language, and symbolically.",
-    derivation="given x: n\nderive 1 - sigmoid(x)\n  = 1 - 1 / (1 + exp(-x))\n  = exp(-x) / (1 + exp(-x))\n  = 1 / (1 + exp(x))\n  = sigmoid(-x)",
+    derivation="given x: n\nderive 1 - sigmoid(x)\n  = 1 - 1 / (1 + exp(-x))\n  = exp(-x) / (1 + exp(-x))\n  = 1 / "
+    "(1 + exp(x))\n  = sigmoid(-x)",
     mirrored="1 - s",
 )
 def _mirror(t: SimpleNamespace) -> Outcome:
@@ -38,7 +39,8 @@ def _mirror(t: SimpleNamespace) -> Outcome:
     where="Problem 2 (b), lines 134-150",
     says="True: if the update gate z_t is close to 0, the state is not updated significantly.",
     latex=r"h_t-h_{t-1}=z_t\circ(\hat h_t-h_{t-1})",
-    how="The identity in the derivation language: the change is z times something bounded. Then the lab's GRU cell, which has the document's equations, with the gate held near 0, and near 1.",
+    how="The identity in the derivation language: the change is z times something bounded. Then the lab's GRU cell, "
+    "which has the document's equations, with the gate held near 0, and near 1.",
     derivation="given z, h, hc: n\nclaim ((1 - z) * h + z * hc) - h == z * (hc - h)",
     gate_bias="-20",
 )
@@ -53,7 +55,8 @@ def _update_gate(t: SimpleNamespace) -> Outcome:
     (z, moved), (z_open, moved_open) = change(float(t.gate_bias)), change(20.0)
     return proved(
         sheet.holds and moved <= 2 * z and z < 1e-6,
-        f"{sheet}. The candidate lies in (-1, 1), so with |h| ≤ 1 no entry moves by more than 2z. Largest z {z:.1e}: largest change {moved:.1e}; z = {z_open:.6f}: {moved_open:.2f}. (Some "
+        f"{sheet}. The candidate lies in (-1, 1), so with |h| ≤ 1 no entry moves by more than 2z. Largest z {z:.1e}: "
+        f"largest change {moved:.1e}; z = {z_open:.6f}: {moved_open:.2f}. (Some "
         "libraries swap the roles of z and 1 - z.)",
     )
 
@@ -61,9 +64,11 @@ def _update_gate(t: SimpleNamespace) -> Outcome:
 @BOOK.claim(
     "2c",
     where="Problem 2 (c), lines 152-178",
-    says="False: with z_t close to 1 and r_t close to 0 the network does not remember the past state; it is overwritten.",
+    says="False: with z_t close to 1 and r_t close to 0 the network does not remember the past state; it is "
+    "overwritten.",
     latex=r"z_t\to1,\ r_t\to0\ \Rightarrow\ h_t\to\tanh(Wx_t),\ \frac{\partial h_t}{\partial h_{t-1}}\to0",
-    how="The lab's GRU cell, which has the document's equations, with the gates held there: the new state for two different past states, and the norm of ∂h_t/∂h_{t-1}.",
+    how="The lab's GRU cell, which has the document's equations, with the gates held there: the new state for two "
+    "different past states, and the norm of ∂h_t/∂h_{t-1}.",
     z_bias="20",
     r_bias="-20",
 )
@@ -76,7 +81,8 @@ def _overwritten(t: SimpleNamespace) -> Outcome:
     slope = spectral_norm(lambda h: gru(w, x, h), first)
     return proved(
         apart < 1e-6 and from_input < 1e-6 and slope < 1e-6,
-        f"Two past states that differ by {gap(first, second):.2f} lead to states that differ by {apart:.1e}; the new state is tanh(Wx) up to {from_input:.1e}; |∂h_t/∂h_(t-1)| = {slope:.1e}.",
+        f"Two past states that differ by {gap(first, second):.2f} lead to states that differ by {apart:.1e}; the new "
+        f"state is tanh(Wx) up to {from_input:.1e}; |∂h_t/∂h_(t-1)| = {slope:.1e}.",
     )
 
 
@@ -85,7 +91,8 @@ def _overwritten(t: SimpleNamespace) -> Outcome:
     where="Problem 3 (a), lines 207-219",
     says="False: if x_t is the zero vector, h_t need not equal h_{t-1}.",
     latex=r"x_t=0\ \not\Rightarrow\ h_t=h_{t-1}",
-    how="A counterexample: the lab's LSTM cell, which has the document's equations, with zero input; and one unit by hand.",
+    how="A counterexample: the lab's LSTM cell, which has the document's equations, with zero input; and one unit by "
+    "hand.",
     state="1",  # how far the previous state is from zero
 )
 def _zero_input(t: SimpleNamespace) -> Outcome:
@@ -96,7 +103,8 @@ def _zero_input(t: SimpleNamespace) -> Outcome:
     by_hand = 0.5 * torch.tanh(torch.tensor(0.5 * 1.0 * scale))
     return proved(
         gap(new, h) > 1e-3,
-        f"Six units, x = 0: h moves by up to {gap(new, h):.3f}. One unit without recurrent weights, c = {scale:g}, any h: all gates are 1/2, so h_t = ½ tanh(½·{scale:g}) = {float(by_hand):.4f} whatever "
+        f"Six units, x = 0: h moves by up to {gap(new, h):.3f}. One unit without recurrent weights, c = {scale:g}, "
+        f"any h: all gates are 1/2, so h_t = ½ tanh(½·{scale:g}) = {float(by_hand):.4f} whatever "
         "h_(t-1) was. (From h = c = 0 without biases it does stay at 0.)",
     )
 
@@ -106,7 +114,8 @@ def _zero_input(t: SimpleNamespace) -> Outcome:
     where="Problem 3 (b), lines 221-223",
     says="False: even if f_t is zero, error is still propagated to earlier steps, through the other gates.",
     latex=r"f_t=0\ \not\Rightarrow\ \frac{\partial h_t}{\partial h_{t-1}}=0",
-    how="A counterexample: an LSTM whose forget gate is exactly 0 in float64 (bias -1000); the gradient of h_5 with respect to the first input, with recurrent weights and without.",
+    how="A counterexample: an LSTM whose forget gate is exactly 0 in float64 (bias -1000); the gradient of h_5 with "
+    "respect to the first input, with recurrent weights and without.",
     recurrent="1",
 )
 def _still_flows(t: SimpleNamespace) -> Outcome:
@@ -125,7 +134,8 @@ def _still_flows(t: SimpleNamespace) -> Outcome:
     flowing, cut = gradient(float(value(t.recurrent))), gradient(0.0)
     return proved(
         flowing > 1e-6 and cut == 0.0,
-        f"Forget gate 0 at every step: |∂h_5/∂x_1| = {flowing:.2e} through i, o and the candidate; without recurrent weights it is {cut:g}. (The document's summary gives another reason, 'small f_t leads to "
+        f"Forget gate 0 at every step: |∂h_5/∂x_1| = {flowing:.2e} through i, o and the candidate; without recurrent "
+        f"weights it is {cut:g}. (The document's summary gives another reason, 'small f_t leads to "
         "vanishing gradients', which would speak for True; the reason in its text is the right one.)",
     )
 
@@ -135,7 +145,8 @@ def _still_flows(t: SimpleNamespace) -> Outcome:
     where="Problem 3 (c), lines 225-237",
     says="True: the entries of f_t, i_t, o_t are non-negative; they lie strictly between 0 and 1.",
     latex=r"0<\sigma(x)<1",
-    how="Symbolically: 1 + e^(-x) exceeds 1 for every real x, so its reciprocal lies between 0 and 1. In the derivation language likewise.",
+    how="Symbolically: 1 + e^(-x) exceeds 1 for every real x, so its reciprocal lies between 0 and 1. In the "
+    "derivation language likewise.",
     derivation="given x: n\nclaim sigmoid(x) > 0\nclaim sigmoid(x) < 1",
     gate="1/(1+exp(-x))",
 )
@@ -144,10 +155,14 @@ def _between(t: SimpleNamespace) -> Outcome:
     x = sympy.Symbol("x", real=True)
     gate = formula(t.gate).subs(sympy.Symbol("x"), x)
     exact = gate.is_positive and sympy.simplify(1 / gate - 1).is_positive
-    rounded = float(torch.sigmoid(torch.tensor(-800.0, dtype=torch.float64))), float(torch.sigmoid(torch.tensor(40.0, dtype=torch.float64)))
+    rounded = (
+        float(torch.sigmoid(torch.tensor(-800.0, dtype=torch.float64))),
+        float(torch.sigmoid(torch.tensor(40.0, dtype=torch.float64))),
+    )
     return proved(
         sheet.holds and bool(exact),
-        f"{sheet}. Positive: {gate.is_positive}; 1/σ - 1 = {sympy.simplify(1 / gate - 1)} is positive. (In float64 σ(-800) rounds to {rounded[0]:g} and σ(40) to {rounded[1]:g}.)",
+        f"{sheet}. Positive: {gate.is_positive}; 1/σ - 1 = {sympy.simplify(1 / gate - 1)} is positive. (In float64 "
+        f"σ(-800) rounds to {rounded[0]:g} and σ(40) to {rounded[1]:g}.)",
     )
 
 
@@ -156,7 +171,8 @@ def _between(t: SimpleNamespace) -> Outcome:
     where="Problem 3 (c), line 233",
     says="This ensures that the forget gate never makes the memory cell completely negative.",
     latex=r"f_t>0\ \Rightarrow\ c_t\not<0",
-    how="A counterexample: an LSTM whose candidate is held negative, started from a negative cell; are all entries of the cell negative?",
+    how="A counterexample: an LSTM whose candidate is held negative, started from a negative cell; are all entries "
+    "of the cell negative?",
     candidate_bias="-5",
 )
 def _negative_cell(t: SimpleNamespace) -> Outcome:
@@ -169,9 +185,11 @@ def _negative_cell(t: SimpleNamespace) -> Outcome:
     kept_sign = bool(((forget * start).sign() == start.sign()).all())
     return refuted(
         holds=bool((cell >= 0).any()),
-        evidence=f"Cell after one step: {', '.join(f'{float(v):.2f}' for v in cell)}: every entry negative, with forget gates {float(forget.min()):.2f} to {float(forget.max()):.2f}. The cell's sign "
+        evidence=f"Cell after one step: {', '.join(f'{float(v):.2f}' for v in cell)}: every entry negative, with "
+        f"forget gates {float(forget.min()):.2f} to {float(forget.max()):.2f}. The cell's sign "
         "comes from the candidates, which lie in (-1, 1).",
-        corrected="A forget gate in (0, 1) shrinks the old cell and never flips its sign; the cell itself may be negative.",
+        corrected="A forget gate in (0, 1) shrinks the old cell and never flips its sign; the cell itself may be "
+        "negative.",
         corrected_holds=kept_sign,
     )
 
@@ -191,5 +209,6 @@ def _no_distribution(t: SimpleNamespace) -> Outcome:
     off = float((sums - 1).abs().max())
     return proved(
         off > 0.1 and abs(by_hand - 1) > 0.1,
-        f"σ(0) three times sums to {by_hand:g}; over 1,000 random gates of six entries the sums run from {float(sums.min()):.2f} to {float(sums.max()):.2f}. Each entry is squashed on its own.",
+        f"σ(0) three times sums to {by_hand:g}; over 1,000 random gates of six entries the sums run from "
+        f"{float(sums.min()):.2f} to {float(sums.max()):.2f}. Each entry is squashed on its own.",
     )

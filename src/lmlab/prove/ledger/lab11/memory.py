@@ -22,7 +22,8 @@ UNITS, INPUTS, STEPS = 3, 2, 4
     where="Problem 4, line 259",
     says="LSTM cells address the problem of vanishing and of exploding gradients.",
     latex=r"\left\|\frac{\partial c_T}{\partial c_0}\right\|\ \text{neither vanishes nor explodes}",
-    how="At the state h = c = 0 without input, where all gates are 1/2, the cell's Jacobian is ½I + ¼U_g: its norm over 40 steps by automatic differentiation for a large recurrent matrix, "
+    how="At the state h = c = 0 without input, where all gates are 1/2, the cell's Jacobian is ½I + ¼U_g: its norm "
+    "over 40 steps by automatic differentiation for a large recurrent matrix, "
     "and the cell path with f near 1.",
     recurrent="8",
 )
@@ -33,7 +34,7 @@ def _both(t: SimpleNamespace) -> Outcome:
     eye = torch.eye(size, dtype=torch.float64)
     nothing = {name: torch.zeros(size, 1, dtype=torch.float64) for name in LSTM_GATES}
     w = Weights(nothing, {"i": 0 * eye, "f": 0 * eye, "o": 0 * eye, "g": scale * eye}, {})
-    kept = Weights(nothing, {name: 0 * eye for name in LSTM_GATES}, {"f": 8.0})
+    kept = Weights(nothing, dict.fromkeys(LSTM_GATES, 0 * eye), {"f": 8.0})
 
     def run(weights: Weights) -> float:
         def last(c: Tensor) -> Tensor:
@@ -48,8 +49,10 @@ def _both(t: SimpleNamespace) -> Outcome:
     per_step = 0.5 + 0.25 * scale
     return refuted(
         holds=exploded < 10,
-        evidence=f"U_g = {t.recurrent}·I: |∂c_40/∂c_0| = {exploded:.1e} (each step multiplies by ½ + ¼·{t.recurrent} = {per_step:g}). With f = σ(8) and no recurrent weights: {alive:.3f}: the vanishing half is true.",
-        corrected="The LSTM mitigates vanishing gradients; gradients through its recurrent weights can still explode, which is why they are clipped.",
+        evidence=f"U_g = {t.recurrent}·I: |∂c_40/∂c_0| = {exploded:.1e} (each step multiplies by ½ + ¼·{t.recurrent} "
+        f"= {per_step:g}). With f = σ(8) and no recurrent weights: {alive:.3f}: the vanishing half is true.",
+        corrected="The LSTM mitigates vanishing gradients; gradients through its recurrent weights can still "
+        "explode, which is why they are clipped.",
         corrected_holds=alive > 0.9 and math.isclose(exploded, per_step**steps, rel_tol=1e-6),
     )
 
@@ -81,7 +84,10 @@ class Tape:
         return ((hs - self.y) ** 2).sum() / 2
 
     def formula(self, cost_gradient: str, state_gradient: str) -> Tensor:
-        """The document's sum, its symbols read as named: ∂J/∂h_t explicit or total, ∂h_t/∂h_{t-1} at fixed C_{t-1} or along the run."""
+        """The document's sum with its symbols read as named.
+
+        cost_gradient: ∂J/∂h_t "explicit" or "total"; state_gradient: ∂h_t/∂h_{t-1} at "fixed" C_{t-1} or "along" the run.
+        """
         wg = self.w.W["g"]
         dh = torch.func.jacrev(lambda m: self.states(m)[0])(wg)  # T, units, units, inputs: total derivatives
         dc = torch.func.jacrev(lambda m: self.states(m)[1])(wg)
@@ -94,7 +100,9 @@ class Tape:
             h_before, c_before = (hs[t - 1], cs[t - 1]) if t else (zero, zero)
             c = cs[t]
             gates = {name: self.w.gate(name, self.x[t], h_before) for name in "ifo"}
-            candidate = torch.func.jacrev(lambda m, t=t, h=h_before: torch.tanh(m @ self.x[t] + self.w.U["g"] @ h))(wg)  # immediate
+            candidate = torch.func.jacrev(lambda m, t=t, h=h_before: torch.tanh(m @ self.x[t] + self.w.U["g"] @ h))(
+                wg
+            )  # immediate
             inner = gates["i"][:, None, None] * candidate
             outer = torch.zeros_like(inner)
             if t:
@@ -136,10 +144,14 @@ class Tape:
 @BOOK.claim(
     "4a",
     where="Problem 4 (a), lines 295-310",
-    says="∂J/∂W_g is the sum over t of ∂J/∂h_t times o(1 - tanh²C)(i ∂C̃/∂W_g + f ∂C_{t-1}/∂W_g) plus ∂h_t/∂h_{t-1} ∂h_{t-1}/∂W_g.",
-    latex=r"\frac{\partial J}{\partial W_g}=\sum_t\frac{\partial J}{\partial h_t}\left[o_t(1-\tanh^2C_t)\left(i_t\frac{\partial\tilde C_t}{\partial W_g}+f_t\frac{\partial C_{t-1}}{\partial W_g}\right)"
+    says="∂J/∂W_g is the sum over t of ∂J/∂h_t times o(1 - tanh²C)(i ∂C̃/∂W_g + f ∂C_{t-1}/∂W_g) plus ∂h_t/∂h_{t-1} "
+    "∂h_{t-1}/∂W_g.",
+    latex=r"\frac{\partial J}{\partial W_g}=\sum_t\frac{\partial J}{\partial "
+    r"h_t}\left[o_t(1-\tanh^2C_t)\left(i_t\frac{\partial\tilde C_t}{\partial W_g}+f_t\frac{\partial "
+    r"C_{t-1}}{\partial W_g}\right)"
     r"+\frac{\partial h_t}{\partial h_{t-1}}\frac{\partial h_{t-1}}{\partial W_g}\right]",
-    how="An LSTM of 3 units over 4 steps with a cost in every h_t, float64: the formula assembled from automatically differentiated parts under different readings of its symbols, against the true "
+    how="An LSTM of 3 units over 4 steps with a cost in every h_t, float64: the formula assembled from automatically "
+    "differentiated parts under different readings of its symbols, against the true "
     "gradient.",
     cost_gradient="explicit",
     state_gradient="fixed",
@@ -156,10 +168,12 @@ def _full_gradient(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=good < 1e-10,
         without_condition=max(others.values()) < 1e-10,
-        evidence=f"Relative error with ∂J/∂h_t explicit (only J's own dependence), ∂C̃_t/∂W_g immediate, ∂h_t/∂h_(t-1) at fixed C_(t-1), and total derivatives at t - 1: {good:.1e}. Other readings: "
+        evidence="Relative error with ∂J/∂h_t explicit (only J's own dependence), ∂C̃_t/∂W_g immediate, "
+        f"∂h_t/∂h_(t-1) at fixed C_(t-1), and total derivatives at t - 1: {good:.1e}. Other readings: "
         + "; ".join(f"{name}: {error:.2f}" for name, error in others.items())
         + ".",
-        corrected="The formula is right if ∂J/∂h_t counts only J's own dependence on h_t, ∂C̃_t/∂W_g is the immediate derivative, ∂h_t/∂h_{t-1} holds C_{t-1} fixed, and the derivatives at t - 1 are total; "
+        corrected="The formula is right if ∂J/∂h_t counts only J's own dependence on h_t, ∂C̃_t/∂W_g is the "
+        "immediate derivative, ∂h_t/∂h_{t-1} holds C_{t-1} fixed, and the derivatives at t - 1 are total; "
         "with the total ∂J/∂h_t of back-propagation the later steps are counted twice.",
     )
 
@@ -190,11 +204,12 @@ given Uf, Ui, Ug: n, n
     where="Problem 4 (a), line 304",
     says="∂C_t/∂C_{t-1} = f_t.",
     latex=r"\frac{\partial C_t}{\partial C_{t-1}}=f_t",
-    how="In the derivation language: with h_{t-1} held fixed, and with h_{t-1} = o_{t-1} tanh C_{t-1} following the cell.",
+    how="In the derivation language: with h_{t-1} held fixed, and with h_{t-1} = o_{t-1} tanh C_{t-1} following the "
+    "cell.",
     direct="given Cp, f, i, g: n\nlet C = f * Cp + i * g\nclaim jacobian(C, Cp) == diag(f)",
     following=CELL
-    + "let hp = op * tanh(Cp)\nlet f = sigmoid(x @ Wf + hp @ Uf)\nlet i = sigmoid(x @ Wi + hp @ Ui)\nlet g = tanh(x @ Wg + hp @ Ug)\n"
-    + "let C = f * Cp + i * g\nclaim jacobian(C, Cp) == diag(f)",
+    + "let hp = op * tanh(Cp)\nlet f = sigmoid(x @ Wf + hp @ Uf)\nlet i = sigmoid(x @ Wi + hp @ Ui)\nlet g = tanh(x "
+    "@ Wg + hp @ Ug)\n" + "let C = f * Cp + i * g\nclaim jacobian(C, Cp) == diag(f)",
 )
 def _cell_by_cell(t: SimpleNamespace) -> Outcome:
     direct, following = put(t.direct), put(t.following)
@@ -202,7 +217,8 @@ def _cell_by_cell(t: SimpleNamespace) -> Outcome:
         with_condition=direct.holds,
         without_condition=following.holds,
         evidence=f"h_(t-1) held fixed: {direct}. h_(t-1) following C_(t-1): {following}.",
-        corrected="∂C_t/∂C_{t-1} = diag(f_t) along the direct path, h_{t-1} held fixed; in the run as a whole C_{t-1} also acts through h_{t-1} and the gates.",
+        corrected="∂C_t/∂C_{t-1} = diag(f_t) along the direct path, h_{t-1} held fixed; in the run as a whole "
+        "C_{t-1} also acts through h_{t-1} and the gates.",
     )
 
 
@@ -214,7 +230,8 @@ def _cell_by_cell(t: SimpleNamespace) -> Outcome:
     how="In the derivation language: with C_{t-1} held fixed, and with C_{t-1} itself made by W_g one step before.",
     direct="given Cp, f, i: n\ngiven x: d\ngiven Wg: d, n\nlet g = tanh(x @ Wg)\nlet C = f * Cp + i * g\n"
     "claim jacobian(C, Wg) == reshape(i, n, 1, 1) * jacobian(g, Wg)",
-    following="given f, i, i0: n\ngiven x, x0: d\ngiven Wg: d, n\nlet Cp = i0 * tanh(x0 @ Wg)\nlet g = tanh(x @ Wg)\nlet C = f * Cp + i * g\n"
+    following="given f, i, i0: n\ngiven x, x0: d\ngiven Wg: d, n\nlet Cp = i0 * tanh(x0 @ Wg)\nlet g = tanh(x @ "
+    "Wg)\nlet C = f * Cp + i * g\n"
     "claim jacobian(C, Wg) == reshape(i, n, 1, 1) * jacobian(g, Wg)",
 )
 def _cell_by_weights(t: SimpleNamespace) -> Outcome:
@@ -223,16 +240,19 @@ def _cell_by_weights(t: SimpleNamespace) -> Outcome:
         with_condition=direct.holds,
         without_condition=following.holds,
         evidence=f"C_(t-1) held fixed: {direct}. C_(t-1) made with the same W_g: {following}.",
-        corrected="i_t ∂C̃_t/∂W_g is the immediate part; the total derivative adds f_t ∂C_{t-1}/∂W_g and what comes through h_{t-1}.",
+        corrected="i_t ∂C̃_t/∂W_g is the immediate part; the total derivative adds f_t ∂C_{t-1}/∂W_g and what comes "
+        "through h_{t-1}.",
     )
 
 
 @BOOK.claim(
     "4b",
     where="Problem 4 (b), lines 316-332",
-    says="The path through f_t mitigates vanishing gradients; if f_t is close to 1 gradients flow unhindered through time.",
+    says="The path through f_t mitigates vanishing gradients; if f_t is close to 1 gradients flow unhindered through "
+    "time.",
     latex=r"\frac{\partial C_T}{\partial C_0}=\prod_tf_t\approx e^{-\sum_t(1-f_t)}",
-    how="∂C_T/∂C_0 by automatic differentiation with f = 0.999 and f = 0.95 held by the bias, over 20 and 200 steps; unhindered means at least 0.9. Beside it a plain RNN with sigmoid units.",
+    how="∂C_T/∂C_0 by automatic differentiation with f = 0.999 and f = 0.95 held by the bias, over 20 and 200 steps; "
+    "unhindered means at least 0.9. Beside it a plain RNN with sigmoid units.",
     forget="0.999",
 )
 def _highway(t: SimpleNamespace) -> Outcome:
@@ -256,7 +276,10 @@ def _highway(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=min(short, long) >= 0.9,
         without_condition=worn >= 0.9,
-        evidence=f"f = {t.forget}: {short:.3f} of the gradient is left after 20 steps, {long:.3f} after 50. f = 0.95, which is also close to 1: {worn:.1e} after 200. A plain RNN with sigmoid units and |U| = 1 keeps at most "
+        evidence=f"f = {t.forget}: {short:.3f} of the gradient is left after 20 steps, {long:.3f} after 50. f = "
+        f"0.95, which is also close to 1: {worn:.1e} after 200. A plain RNN with sigmoid units and |U| = 1 keeps "
+        "at most "
         f"{plain:.0e} over 20 steps.",
-        corrected="What counts is T(1 - f): gradients pass along the cell when it is small against 1; f close to 1 alone does not suffice over long times.",
+        corrected="What counts is T(1 - f): gradients pass along the cell when it is small against 1; f close to 1 "
+        "alone does not suffice over long times.",
     )

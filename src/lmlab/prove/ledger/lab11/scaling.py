@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 
 import sympy
@@ -29,7 +30,8 @@ def exact_variance() -> sympy.Expr:
     where="Problem 6 (a), lines 419-437",
     says="For independent q and k from N(μ, σ²I), E[q·k] = μ·μ.",
     latex=r"\mathbb E[q^\top k]=\mu^\top\mu",
-    how="In the derivation language, which integrates polynomials of normal variables exactly; and by 400,000 draws in four dimensions.",
+    how="In the derivation language, which integrates polynomials of normal variables exactly; and by 400,000 draws "
+    "in four dimensions.",
     derivation=SETTING + f"claim E[q @ k] == mu @ mu {NORMALS}",
     mean="u",
 )
@@ -41,7 +43,8 @@ def _mean(t: SimpleNamespace) -> Outcome:
     u = float(mu @ mu)
     return proved(
         sheet.holds and measured.contains(float(value(t.mean, u=u, d=4))),
-        f"{sheet}. μ·μ = {u:g}, σ = 1: measured {measured}. Independence is needed: with k = q it is {same}, that is μ·μ + dσ². {NOTE}",
+        f"{sheet}. μ·μ = {u:g}, σ = 1: measured {measured}. Independence is needed: with k = q it is {same}, that is "
+        f"μ·μ + dσ². {NOTE}",
     )
 
 
@@ -62,8 +65,11 @@ def _variance(t: SimpleNamespace) -> Outcome:
     measured = estimate((product - u) ** 2)
     return refuted(
         holds=said.holds,
-        evidence=f"{said}. One coordinate contributes {exact_variance()}, and the coordinates are independent, so the first term sums to 2σ²μ·μ without d. Measured with μ·μ = {u:g}, σ = 1, d = 4: {measured}; the document's "
-        f"formula gives {2 * 4 * u + 4:g}, the corrected one {2 * u + 4:g}. Its own line before (claim 6b.mid) has no d. Correction: {right}. {NOTE}",
+        evidence=f"{said}. One coordinate contributes {exact_variance()}, and the coordinates are independent, so "
+        f"the first term sums to 2σ²μ·μ without d. Measured with μ·μ = {u:g}, σ = 1, d = 4: {measured}; the "
+        "document's "
+        f"formula gives {2 * 4 * u + 4:g}, the corrected one {2 * u + 4:g}. Its own line before (claim 6b.mid) has "
+        f"no d. Correction: {right}. {NOTE}",
         corrected="Var(q·k) = 2σ²μ·μ + dσ⁴.",
         corrected_holds=right.holds and measured.contains(2 * u + 4),
     )
@@ -89,7 +95,8 @@ def _second_moment(t: SimpleNamespace) -> Outcome:
     where="Problem 6 (c), line 414",
     says="Choose s so that E[q·k/s] scales linearly with d.",
     latex=r"\mathbb E[q^\top k/s]\propto d",
-    how="E[q·k/s] as a formula in d for means of equal entries m, and at m = 0. The repaired demand, that the variance at μ = 0 should not depend on d, is solved for s.",
+    how="E[q·k/s] as a formula in d for means of equal entries m, and at m = 0. The repaired demand, that the "
+    "variance at μ = 0 should not depend on d, is solved for s.",
     mean="d*m**2/s",
     repair="sqrt(d)",
 )
@@ -102,7 +109,9 @@ def _demand(t: SimpleNamespace) -> Outcome:
     steady = sympy.simplify(sympy.diff(d * sigma**4 / formula(t.repair).subs(names) ** 2, d)) == 0
     return ill_posed(
         flawed=at_zero == 0,
-        evidence=f"With μ = m(1, ..., 1) the mean is {mean}: linear in d already for s = 1 ({linear}), so that no scaling is wanted; with μ = 0, the case the solution then takes, it is {at_zero} for every s. What grows with d and has to "
+        evidence=f"With μ = m(1, ..., 1) the mean is {mean}: linear in d already for s = 1 ({linear}), so that no "
+        f"scaling is wanted; with μ = 0, the case the solution then takes, it is {at_zero} for every s. What "
+        "grows with d and has to "
         f"be kept in check is the variance, dσ⁴ at μ = 0.",
         repaired="Choose s so that Var(q·k/s) does not depend on d (at μ = 0): s = √d, up to a constant.",
         repaired_holds=steady,
@@ -114,7 +123,8 @@ def _demand(t: SimpleNamespace) -> Outcome:
     where="Problem 6 (c), line 491",
     says="The answer is s = √d.",
     latex=r"s=\sqrt d\ \Rightarrow\ \mathbb E[q^\top k/s]\propto d",
-    how="The mean divided by d as a formula for means of equal entries: constant exactly if the scaling is linear. Then what √d does achieve: the variance for equal entries m and at m = 0.",
+    how="The mean divided by d as a formula for means of equal entries: constant exactly if the scaling is linear. "
+    "Then what √d does achieve: the variance for equal entries m and at m = 0.",
     scale="sqrt(d)",
 )
 def _root(t: SimpleNamespace) -> Outcome:
@@ -124,8 +134,10 @@ def _root(t: SimpleNamespace) -> Outcome:
     variance = sympy.simplify((2 * sigma**2 * d * m**2 + d * sigma**4) / sympy.sqrt(d) ** 2)
     return refuted(
         holds=sympy.simplify(sympy.diff(mean / d, d)) == 0,
-        evidence=f"With s = {t.scale} the mean is {mean}, which does not grow linearly with d (s = 1 does that). What √d achieves is another thing: Var(q·k/√d) = {sympy.expand(variance)}, without d.",
-        corrected="s = √d keeps the variance of the scores from growing with d; it is not the answer to the question asked, which s = 1 (any constant) answers.",
+        evidence=f"With s = {t.scale} the mean is {mean}, which does not grow linearly with d (s = 1 does that). "
+        f"What √d achieves is another thing: Var(q·k/√d) = {sympy.expand(variance)}, without d.",
+        corrected="s = √d keeps the variance of the scores from growing with d; it is not the answer to the question "
+        "asked, which s = 1 (any constant) answers.",
         corrected_holds=d not in variance.free_symbols,
     )
 
@@ -148,7 +160,9 @@ def _unscaled(t: SimpleNamespace) -> Outcome:
     fits = all(e.contains(float(value(t.variance, d=d, s=1.5))) for d, e in found.items())
     return proved(
         sheet.holds and fits,
-        f"{sheet}. Measured: " + "; ".join(f"d = {d}: {e} (formula {float(value(t.variance, d=d, s=1.5)):.1f})" for d, e in found.items()) + f". {NOTE}",
+        f"{sheet}. Measured: "
+        + "; ".join(f"d = {d}: {e} (formula {float(value(t.variance, d=d, s=1.5)):.1f})" for d, e in found.items())
+        + f". {NOTE}",
     )
 
 
@@ -163,13 +177,14 @@ def attention_weights(d: int, scale: float, draws: int = 1000, keys: int = 16) -
     where="Problem 6 (d), lines 505-506",
     says="A large variance of the scores makes the softmax highly skewed: one or a few entries dominate.",
     latex=r"\operatorname{Var}\uparrow\ \Rightarrow\ \max_i\alpha_i\to1",
-    how="Mean largest weight over 1,000 draws of a query and 16 keys for d = 1, 16, 256, 1024 without scaling; it must grow, and exceed 0.9 at the end, at the ends of its intervals.",
+    how="Mean largest weight over 1,000 draws of a query and 16 keys for d = 1, 16, 256, 1024 without scaling; it "
+    "must grow, and exceed 0.9 at the end, at the ends of its intervals.",
     scale="1",
 )
 def _skewed(t: SimpleNamespace) -> Outcome:
     found = {d: estimate(attention_weights(d, float(value(t.scale, d=d)))[0].amax(1)) for d in (1, 16, 256, 1024)}
     ladder = list(found.values())
-    grows = all(a.mean + a.half_width < b.mean + b.half_width for a, b in zip(ladder, ladder[1:], strict=False))
+    grows = all(a.mean + a.half_width < b.mean + b.half_width for a, b in itertools.pairwise(ladder))
     return supported(
         grows and ladder[-1].mean - ladder[-1].half_width > 0.9,
         "Mean largest of 16 weights: " + "; ".join(f"d = {d}: {e}" for d, e in found.items()) + f". {NOTE}",
@@ -181,7 +196,8 @@ def _skewed(t: SimpleNamespace) -> Outcome:
     where="Problem 6 (d), line 507",
     says="This leads to gradient explosion during back-propagation.",
     latex=r"\left\|\frac{\partial\alpha}{\partial e}\right\|\to\infty",
-    how="Mean norm of the softmax's Jacobian diag(α) - ααᵀ over 1,000 draws for d = 1, 16, 256, 1024, unscaled, and of the gradient that reaches the query through it. Explosion means growth by more than ten.",
+    how="Mean norm of the softmax's Jacobian diag(α) - ααᵀ over 1,000 draws for d = 1, 16, 256, 1024, unscaled, and "
+    "of the gradient that reaches the query through it. Explosion means growth by more than ten.",
     through="softmax",
 )
 def _explosion(t: SimpleNamespace) -> Outcome:
@@ -196,7 +212,8 @@ def _explosion(t: SimpleNamespace) -> Outcome:
         queries[d] = float((k.transpose(1, 2) @ jacobian @ upstream).norm(dim=(1, 2)).median())
     return refuted(
         holds=queries[1024] > 10 * queries[1] or jacobians[1024] > 10 * jacobians[1],
-        evidence="Norm of the Jacobian: " + ", ".join(f"{n:.3f} at d = {d}" for d, n in jacobians.items()) + ". Median gradient reaching the query: "
+        evidence="Norm of the Jacobian: " + ", ".join(f"{n:.3f} at d = {d}" for d, n in jacobians.items()) +
+            ". Median gradient reaching the query: "
         + ", ".join(f"{n:.2g} at d = {d}" for d, n in queries.items())
         + ". A saturated softmax is flat; its Jacobian never exceeds 1/2.",
         corrected="Unscaled scores make the gradient through the softmax vanish, not explode.",
@@ -221,5 +238,7 @@ def _normalised(t: SimpleNamespace) -> Outcome:
         found[d] = estimate(scaled**2)
     return proved(
         sheet.holds and all(e.contains(1.0) for e in found.values()),
-        f"{sheet}. Measured with σ = 1: " + "; ".join(f"d = {d}: {e}" for d, e in found.items()) + f". The variance no longer depends on d; it is 1 when σ is 1. With μ ≠ 0 it is σ⁴ + 2σ²μ·μ/d. {NOTE}",
+        f"{sheet}. Measured with σ = 1: "
+        + "; ".join(f"d = {d}: {e}" for d, e in found.items())
+        + f". The variance no longer depends on d; it is 1 when σ is 1. With μ ≠ 0 it is σ⁴ + 2σ²μ·μ/d. {NOTE}",
     )

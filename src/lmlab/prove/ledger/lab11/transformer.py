@@ -28,7 +28,8 @@ def self_attention(x_ND: Tensor, seed: int = 60) -> Tensor:
     where="Problem 7.1, line 534",
     says="Self-attention is permutation-invariant.",
     latex=r"f(PX)=f(X)",
-    how="All 24 orders of 4 random tokens through self-attention without positions: whether the output stays the same, and whether it is re-ordered like the input.",
+    how="All 24 orders of 4 random tokens through self-attention without positions: whether the output stays the "
+    "same, and whether it is re-ordered like the input.",
     output="tokens",  # or "average": the mean of the outputs
 )
 def _invariant(t: SimpleNamespace) -> Outcome:
@@ -41,7 +42,8 @@ def _invariant(t: SimpleNamespace) -> Outcome:
     pooled = max(gap(self_attention(x[order]).mean(0), y.mean(0)) for order in orders)
     return refuted(
         holds=unchanged < 1e-12,
-        evidence=f"Largest difference of f(PX) from f(X): {unchanged:.2f}; from P f(X): {reordered:.1e}. Only a pooled output, such as the mean over tokens, is invariant ({pooled:.1e}).",
+        evidence=f"Largest difference of f(PX) from f(X): {unchanged:.2f}; from P f(X): {reordered:.1e}. Only a "
+        f"pooled output, such as the mean over tokens, is invariant ({pooled:.1e}).",
         corrected="Self-attention is permutation-equivariant: f(PX) = P f(X).",
         corrected_holds=reordered < 1e-12,
     )
@@ -52,7 +54,8 @@ def _invariant(t: SimpleNamespace) -> Outcome:
     where="Problem 7.1, lines 542-550",
     says="PE(pos, 2i) = sin(pos/10000^(2i/d)), PE(pos, 2i+1) = cos of the same, where i is the dimension index.",
     latex=r"PE_{(pos,2i)}=\sin\frac{pos}{10000^{2i/d}},\quad PE_{(pos,2i+1)}=\cos\frac{pos}{10000^{2i/d}}",
-    how="The entries that the two formulas fill for d = 8 when i runs over the dimensions 0..d-1, and when it runs over pairs 0..d/2-1; the filled table against the lab's own.",
+    how="The entries that the two formulas fill for d = 8 when i runs over the dimensions 0..d-1, and when it runs "
+    "over pairs 0..d/2-1; the filled table against the lab's own.",
     indices="d",
     corrected="d/2",
 )
@@ -74,7 +77,9 @@ def _dimension_index(t: SimpleNamespace) -> Outcome:
     same = gap(table().float(), sinusoidal_table(20, d))
     return refuted(
         holds=said == list(range(d)),
-        evidence=f"With i = 0..d-1 the formulas fill entries up to {max(said)} of a vector that ends at {d - 1}; with i = 0..d/2-1 they fill {right[0]}..{right[-1]}, each once. The formulas themselves are right: the table differs from the "
+        evidence=f"With i = 0..d-1 the formulas fill entries up to {max(said)} of a vector that ends at {d - 1}; "
+        f"with i = 0..d/2-1 they fill {right[0]}..{right[-1]}, each once. The formulas themselves are right: the "
+        "table differs from the "
         f"lab's by {same:.0e}.",
         corrected="i = 0, ..., d/2 - 1 counts pairs of dimensions (2i, 2i+1); the dimension is 2i or 2i + 1.",
         corrected_holds=right == list(range(d)) and same < 1e-6,
@@ -95,7 +100,8 @@ def middle_weight(head_width: int, draws: int = 20_000) -> float:
     where="Problem 7.2, lines 558-562",
     says="Several heads attend to several patterns at once, which gives a better representation.",
     latex=r"Y=\sum_hA_hXW_h",
-    how="Two targets at equal total width. (1) Every token needs the sum of the first token and of the one before it, each through its own map: the least error of one head against two exact heads. (2) Attending to the "
+    how="Two targets at equal total width. (1) Every token needs the sum of the first token and of the one before "
+    "it, each through its own map: the least error of one head against two exact heads. (2) Attending to the "
     "middle of three keys on a line: the largest weight a head of width 1 can give it, against a head of width 2.",
     heads=2,
 )
@@ -105,17 +111,21 @@ def _several_heads(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=several < 1e-9 < one,
         without_condition=several < 1e-9 < one and narrow > 0.9,
-        evidence=f"Two patterns at once: relative error {several:.1e} with {t.heads} heads, {one:.2f} with the best single mixture (one map would have to be proportional to both). One pattern that needs width: heads of width 1 give the middle key at most {narrow:.3f} (convexity of "
-        f"exp keeps it below one half), a single head of width 2 gives {wide:.3f}. More heads at the same total width are narrower heads.",
-        corrected="Several heads help where several patterns are needed at once; at a fixed total width each becomes narrower, and a pattern that needs a wide head is then out of reach.",
+        evidence=f"Two patterns at once: relative error {several:.1e} with {t.heads} heads, {one:.2f} with the best "
+        "single mixture (one map would have to be proportional to both). One pattern that needs width: heads of "
+        f"width 1 give the middle key at most {narrow:.3f} (convexity of "
+        f"exp keeps it below one half), a single head of width 2 gives {wide:.3f}. More heads at the same total "
+        "width are narrower heads.",
+        corrected="Several heads help where several patterns are needed at once; at a fixed total width each becomes "
+        "narrower, and a pattern that needs a wide head is then out of reach.",
     )
 
 
 def two_patterns(heads: int) -> float:
-    """Least relative error in producing first token times B plus previous token times C, by attention with `heads` free weight matrices.
+    """Least relative error in producing (first token) B + (previous token) C by attention with so many heads.
 
-    One head mixes with a single A and one map: Y = A X W. For a fixed A, the best W is a least-squares problem; A is searched over mixtures
-    of the two patterns. Two heads use each pattern with its own map.
+    One head mixes with a single A and one map: Y = A X W. For a fixed A the best W is a least-squares problem; A is
+    searched over mixtures of the two patterns. Two heads use each pattern with its own map.
     """
     n, d = 8, 3
     x = normals(63, 40, n, d)
@@ -138,7 +148,11 @@ class Reader(nn.Module):
 
     def __init__(self, words: int, places: int, width: int = 32) -> None:
         super().__init__()
-        self.words, self.places, self.queries = nn.Embedding(words, width), nn.Embedding(places, width), nn.Embedding(places, width)
+        self.words, self.places, self.queries = (
+            nn.Embedding(words, width),
+            nn.Embedding(places, width),
+            nn.Embedding(places, width),
+        )
         self.attend = nn.MultiheadAttention(width, 2, batch_first=True)
         self.out = nn.Linear(width, words)
 
@@ -152,7 +166,10 @@ class Reader(nn.Module):
 
 
 def train_reader(steps: int, task: str) -> float:
-    """Share of attention, of the better head, on the right word after training: alignment in a reversed language, or subject of a verb."""
+    """Share of the better head's attention on the right word after training.
+
+    task: "alignment" in a reversed language, or "agreement" with the only noun.
+    """
     rng = generator(65)
     length = 6
     with torch.random.fork_rng():
@@ -187,7 +204,8 @@ def train_reader(steps: int, task: str) -> float:
     where="Problem 7.2, lines 567-569",
     says="Heads find structure: syntactic relations, references, alignments in translation.",
     latex=r"\alpha_{\text{verb},\text{subject}}\approx1,\quad\alpha_{\text{target},\text{source}}\approx1",
-    how="Two small attention models trained on invented languages: translating into the reversed order, and stating the number of the only noun in a sentence. Share of a head's weight on the aligned word, or on the noun, "
+    how="Two small attention models trained on invented languages: translating into the reversed order, and stating "
+    "the number of the only noun in a sentence. Share of a head's weight on the aligned word, or on the noun, "
     "before and after training (chance: 1/6); found means above one half.",
     steps=300,
 )
@@ -196,6 +214,9 @@ def _structure(t: SimpleNamespace) -> Outcome:
     after = {task: train_reader(t.steps, task) for task in before}
     return supported(
         min(after.values()) > 0.5,
-        "; ".join(f"{task}: {before[task]:.2f} of the weight before training, {after[task]:.2f} after" for task in after)
-        + ". Nothing told the heads where to look. This shows that they can find such relations where predicting needs them; which head finds what in a large model is a matter of measuring that model.",
+        "; ".join(
+            f"{task}: {before[task]:.2f} of the weight before training, {after[task]:.2f} after" for task in after
+        )
+        + ". Nothing told the heads where to look. This shows that they can find such relations where predicting "
+        "needs them; which head finds what in a large model is a matter of measuring that model.",
     )

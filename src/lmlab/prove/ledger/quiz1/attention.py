@@ -29,7 +29,8 @@ def _columns(t: SimpleNamespace) -> Outcome:
     said, right = put(t.derivation), put(t.repaired)
     return ill_posed(
         flawed=not said.holds,
-        evidence=f"As columns: {said}. As rows: {right}. The product fits with columns only when n = d, and then mixes tokens instead of features.",
+        evidence=f"As columns: {said}. As rows: {right}. The product fits with columns only when n = d, and then "
+        "mixes tokens instead of features.",
         repaired="X = [x_1, ..., x_n]ᵀ, one token a row (n × d); or keep columns and write Q = W_Qᵀ X.",
         repaired_holds=right.holds,
     )
@@ -40,7 +41,8 @@ def _columns(t: SimpleNamespace) -> Outcome:
     where="Question 4, line 145",
     says="W_Q and W_K are symmetric and diagonalizable.",
     latex=r"W=W^\top\ \Rightarrow\ W=P\Lambda P^\top,\ P^\top P=I",
-    how="Whether real symmetric matrices can be otherwise: 2 × 2 symbolically (the discriminant), 200 random ones of size 5 with simple and repeated eigenvalues "
+    how="Whether real symmetric matrices can be otherwise: 2 × 2 symbolically (the discriminant), 200 random ones of "
+    "size 5 with simple and repeated eigenvalues "
     "numerically; beside them a complex symmetric matrix.",
     matrix=(("a", "b"), ("b", "c")),
 )
@@ -49,7 +51,9 @@ def _spectral(t: SimpleNamespace) -> Outcome:
     names = {sympy.Symbol(str(s)): s for s in (a, b, c)}
     m = sympy.Matrix([[formula(e).subs(names) for e in row] for row in t.matrix])
     discriminant = sympy.factor(m.trace() ** 2 - 4 * m.det())
-    real = sympy.simplify(discriminant - ((a - c) ** 2 + (2 * b) ** 2)) == 0  # a sum of squares: two real roots, or a multiple of I
+    real = (
+        sympy.simplify(discriminant - ((a - c) ** 2 + (2 * b) ** 2)) == 0
+    )  # a sum of squares: two real roots, or a multiple of I
     rng, worst = generator(8), 0.0
     for trial in range(200):
         s = rng.standard_normal((5, 5))
@@ -62,8 +66,10 @@ def _spectral(t: SimpleNamespace) -> Outcome:
     nilpotent = sympy.Matrix([[1, sympy.I], [sympy.I, -1]])
     return proved(
         real and worst < 1e-10,
-        f"Discriminant {discriminant}, never negative and 0 only for multiples of the identity. 200 random matrices rebuilt from orthonormal eigenvectors: error {worst:.0e}. "
-        f"So for real matrices the second word adds nothing to the first. (Over the complex numbers it would: [[1, i], [i, -1]] is symmetric and diagonalizable: "
+        f"Discriminant {discriminant}, never negative and 0 only for multiples of the identity. 200 random matrices "
+        f"rebuilt from orthonormal eigenvectors: error {worst:.0e}. "
+        "So for real matrices the second word adds nothing to the first. (Over the complex numbers it would: [[1, "
+        "i], [i, -1]] is symmetric and diagonalizable: "
         f"{nilpotent.is_diagonalizable()}.)",
     )
 
@@ -77,8 +83,10 @@ def direction_weights(products: Tensor) -> Tensor:
     "Q4.1",
     where="Question 4.1, line 147",
     says="If W_Q and W_K have the same eigenvectors, attention favours the directions of these common eigenvectors.",
-    latex=r"\mathbf x_i^\top W_QW_K^\top\mathbf x_j=\sum_r\lambda^Q_r\lambda^K_r(\mathbf p_r^\top\mathbf x_i)(\mathbf p_r^\top\mathbf x_j)",
-    how="The decomposition of the scores in the derivation language. Then queries and keys along the common eigenvectors: whether each query's largest weight is on its own "
+    latex=r"\mathbf x_i^\top W_QW_K^\top\mathbf x_j=\sum_r\lambda^Q_r\lambda^K_r(\mathbf p_r^\top\mathbf "
+    r"x_i)(\mathbf p_r^\top\mathbf x_j)",
+    how="The decomposition of the scores in the derivation language. Then queries and keys along the common "
+    "eigenvectors: whether each query's largest weight is on its own "
     "direction, for positive eigenvalue products and for products of either sign.",
     derivation="given P: d, d orthogonal\ngiven lq, lk: d\ngiven X: n, d\n"
     "let WQ = P @ diag(lq) @ P.T\nlet WK = P @ diag(lk) @ P.T\n"
@@ -97,9 +105,12 @@ def _aligned(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=sheet.holds and favours(good),
         without_condition=sheet.holds and favours(mixed),
-        evidence=f"{sheet}. Weights of a query on its own direction with products {', '.join(t.products)}: {_row(direction_weights(good).diag())}; with the second product negative: "
-        f"{_row(direction_weights(mixed).diag())}, where the other directions get more. A product of 0 makes the direction invisible.",
-        corrected="The scores are sums over common eigenvectors weighted by λ_Q λ_K; a direction is favoured where this product is positive (and large), disfavoured where it "
+        evidence=f"{sheet}. Weights of a query on its own direction with products {', '.join(t.products)}: "
+        f"{_row(direction_weights(good).diag())}; with the second product negative: "
+        f"{_row(direction_weights(mixed).diag())}, where the other directions get more. A product of 0 makes the "
+        "direction invisible.",
+        corrected="The scores are sums over common eigenvectors weighted by λ_Q λ_K; a direction is favoured where "
+        "this product is positive (and large), disfavoured where it "
         "is negative, ignored where it is 0.",
     )
 
@@ -113,7 +124,8 @@ def _row(numbers: Tensor) -> str:
     where="Question 4.2, lines 149-153",
     says="If every eigenvector of W_Q is orthogonal to every eigenvector of W_K, attention tends to be uniform.",
     latex=r"P_Q[:i]\perp P_K[:j]\ \forall i,j\ \Rightarrow\ \text{uniform attention}",
-    how="Whether the premise can hold: the largest inner product between eigenvectors of W_Q and W_K, smallest value over 2,000 random pairs, against the bound 1/√d that "
+    how="Whether the premise can hold: the largest inner product between eigenvectors of W_Q and W_K, smallest value "
+    "over 2,000 random pairs, against the bound 1/√d that "
     "two bases force. The repair (orthogonal ranges, W_Q W_K = 0) in the derivation language and with the softmax.",
     bound="1/sqrt(d)",
     repaired="given R: a+b, a+b orthogonal\ngiven l1: a\ngiven l2: b\ngiven X: n, a+b\n"
@@ -131,10 +143,13 @@ def _orthogonal(t: SimpleNamespace) -> Outcome:
     right = put(t.repaired)
     return ill_posed(
         flawed=smallest >= bound > 0 and math.isclose(best, bound),
-        evidence=f"The eigenvectors of a symmetric matrix span the whole space; a vector orthogonal to all of them is 0. For d = {d} the largest inner product between two "
-        f"eigenbases was never below {smallest:.3f}, and cannot be below 1/√d = {bound:.3f} (reached by the Hadamard basis, {best:.3f}). The premise never holds. "
+        evidence="The eigenvectors of a symmetric matrix span the whole space; a vector orthogonal to all of them "
+        f"is 0. For d = {d} the largest inner product between two "
+        f"eigenbases was never below {smallest:.3f}, and cannot be below 1/√d = {bound:.3f} (reached by the Hadamard "
+        f"basis, {best:.3f}). The premise never holds. "
         f"Repaired: {right}.",
-        repaired="If the eigenvectors with non-zero eigenvalue are orthogonal to each other (W_Q W_K = 0, so both are singular), all scores are 0 and attention is exactly "
+        repaired="If the eigenvectors with non-zero eigenvalue are orthogonal to each other (W_Q W_K = 0, so both "
+        "are singular), all scores are 0 and attention is exactly "
         "uniform.",
         repaired_holds=right.holds,
     )
@@ -154,7 +169,8 @@ def attention_rank(seed: int, n: int, p: int, q: int) -> tuple[int, int, int, in
     where="Question 4.3, line 157",
     says="What follows for the rank of the attention output from rank(QKᵀ) = p and rank(V) = q?",
     latex=r"\operatorname{rank}(\operatorname{softmax}(QK^\top)V)\le q,\quad\text{not}\ \le\min(p,q)",
-    how="Ranks by singular values for p = 1, 2, 3 and q = 1..6 with 6 tokens, several draws; a rational example for p = 1; and p = 0.",
+    how="Ranks by singular values for p = 1, 2, 3 and q = 1..6 with 6 tokens, several draws; a rational example for "
+    "p = 1; and p = 0.",
     bound="q",
 )
 def _rank(t: SimpleNamespace) -> Outcome:
@@ -162,11 +178,16 @@ def _rank(t: SimpleNamespace) -> Outcome:
     within = all(r[3] <= float(value(t.bound, p=p, q=q)) for (p, q), r in found.items())
     exceeds = [(p, q, r[3]) for (p, q), r in found.items() if r[3] > min(p, q)]
     vandermonde = sympy.Matrix(4, 4, lambda i, j: sympy.Integer(2) ** (i * j))  # exp of the rank-1 scores i·j·log 2
-    uniform = int(torch.linalg.matrix_rank(torch.softmax(torch.zeros(6, 6, dtype=torch.float64), dim=1) @ normals(7, 6, 6)))
+    uniform = int(
+        torch.linalg.matrix_rank(torch.softmax(torch.zeros(6, 6, dtype=torch.float64), dim=1) @ normals(7, 6, 6))
+    )
     return answered(
         within and bool(exceeds) and vandermonde.rank() == 4 and uniform == 1,
-        f"In all {len(found)} cases the rank is at most q; in {len(exceeds)} it exceeds min(p, q): with p = 1 and q = 6 it is {found[(1, 6)][3]}. Exactly: scores i·j·log 2 for i, j = 0..3 have "
-        f"rank 1, their exponentials 2^(ij) rank {vandermonde.rank()}, and dividing rows by their sums keeps it. With p = 0 the weights are uniform and the rank is {uniform}.",
-        "The rank is at most q, since rows of the output are combinations of rows of V. p gives no upper bound: the exponential is taken entry by entry and can raise the rank of the "
+        f"In all {len(found)} cases the rank is at most q; in {len(exceeds)} it exceeds min(p, q): with p = 1 and q "
+        f"= 6 it is {found[(1, 6)][3]}. Exactly: scores i·j·log 2 for i, j = 0..3 have "
+        f"rank 1, their exponentials 2^(ij) rank {vandermonde.rank()}, and dividing rows by their sums keeps it. "
+        f"With p = 0 the weights are uniform and the rank is {uniform}.",
+        "The rank is at most q, since rows of the output are combinations of rows of V. p gives no upper bound: the "
+        "exponential is taken entry by entry and can raise the rank of the "
         "scores from 1 to n (only p = 0 forces rank at most 1).",
     )

@@ -39,9 +39,11 @@ let delta2 = delta1 * (h > 0)
 @BOOK.claim(
     "Q1",
     where="Question 1, lines 41-45",
-    says="The divergence of Q(output|context) from the posterior is log P(context) - E_Q[log P(context|output)] + the divergence of Q from the prior.",
+    says="The divergence of Q(output|context) from the posterior is log P(context) - E_Q[log P(context|output)] + "
+    "the divergence of Q from the prior.",
     latex=r"D_{\rm KL}(Q\,\|\,P(o|c))=\log P(c)-\mathbb E_Q[\log P(c|o)]+D_{\rm KL}(Q\,\|\,P(o))",
-    how="In the derivation language over n outputs; and term by term symbolically: log of q/posterior, with the posterior by Bayes' rule, weighted by Q, "
+    how="In the derivation language over n outputs; and term by term symbolically: log of q/posterior, with the "
+    "posterior by Bayes' rule, weighted by Q, "
     "which sums to 1.",
     derivation=BAYES + "claim sum(q * log(q / post)) == log(evidence) - sum(q * log(like)) + sum(q * log(q / prior))",
     term="log(c) - log(l) + log(q/p)",
@@ -53,16 +55,19 @@ def _divergence(t: SimpleNamespace) -> Outcome:
     rest = sympy.simplify(sympy.expand_log(sympy.log(q / (like * p / c)) - said, force=True))
     return proved(
         sheet.holds and rest == 0,
-        f"{sheet}. Each term: log(q/posterior) less the three terms of the claim is {rest}; weighted by Q, log P(c) keeps the factor Σ Q = 1.",
+        f"{sheet}. Each term: log(q/posterior) less the three terms of the claim is {rest}; weighted by Q, log P(c) "
+        "keeps the factor Σ Q = 1.",
     )
 
 
 @BOOK.claim(
     "Q1.b",
     where="Question 1, lines 41-45",
-    says="Hence log P(context) is at least E_Q[log P(context|output)] less the divergence of Q from the prior, with equality exactly when Q is the posterior.",
+    says="Hence log P(context) is at least E_Q[log P(context|output)] less the divergence of Q from the prior, with "
+    "equality exactly when Q is the posterior.",
     latex=r"\log P(c)\ge\mathbb E_Q[\log P(c|o)]-D_{\rm KL}(Q\,\|\,P(o)),\quad\text{equality}\iff Q=P(o|c)",
-    how="In the derivation language: the inequality, and equality at Q = posterior. Only there: the gap is Σ p φ(q/p) with φ(t) = t log t - t + 1, which is 0 "
+    how="In the derivation language: the inequality, and equality at Q = posterior. Only there: the gap is Σ p "
+    "φ(q/p) with φ(t) = t log t - t + 1, which is 0 "
     "at t = 1 and convex, symbolically.",
     derivation=BAYES
     + "claim log(evidence) >= sum(q * log(like)) - sum(q * log(q / prior))\n"
@@ -78,13 +83,14 @@ def _bound(t: SimpleNamespace) -> Outcome:
     convex = sympy.diff(phi, s, 2).is_positive
     return proved(
         sheet.holds and flat and bool(convex),
-        f"{sheet}. φ({at}) = {phi.subs(s, at)}, φ' = {sympy.diff(phi, s)}, φ'' = {sympy.diff(phi, s, 2)} > 0: the gap vanishes only where q/posterior is 1 "
+        f"{sheet}. φ({at}) = {phi.subs(s, at)}, φ' = {sympy.diff(phi, s)}, φ'' = {sympy.diff(phi, s, 2)} > 0: the "
+        "gap vanishes only where q/posterior is 1 "
         "for every output.",
     )
 
 
 def shape_answer(derivation: str, answer: str, found: tuple[int, ...], expected: tuple[int, ...]) -> Outcome:
-    """An answer about the shape of a derivative: in the derivation language, and by automatic differentiation at n, m, p = 3, 4, 5."""
+    """An answer about a shape: in the derivation language, and by automatic differentiation at n, m, p = 3, 4, 5."""
     sheet = put(derivation)
     return answered(
         sheet.holds and found == expected,
@@ -129,13 +135,16 @@ def _shape_hidden(t: SimpleNamespace) -> Outcome:
     says="What are the dimensions of ∂H/∂X for H of size n × m and a vector X with p elements?",
     latex=r"\frac{\partial\mathbf H}{\partial\mathbf X}\in\mathbb R^{n\times m\times p}",
     how="shape() in the derivation language, and automatic differentiation.",
-    derivation="given X: p\ngiven A: n, p\ngiven B: m, p\nlet H = outer(A @ X, B @ X)\nclaim shape(jacobian(H, X)) == [n, m, p]",
+    derivation="given X: p\ngiven A: n, p\ngiven B: m, p\nlet H = outer(A @ X, B @ X)\nclaim shape(jacobian(H, X)) "
+    "== [n, m, p]",
     expected=(3, 4, 5),
 )
 def _shape_input(t: SimpleNamespace) -> Outcome:
     w = normals(4, 12, 5)
     found = tuple(torch.func.jacrev(lambda x: torch.tanh(w @ x).reshape(3, 4))(normals(3, 5)).shape)
-    return shape_answer(t.derivation, "Three axes, n × m × p, or an nm × p matrix when H is flattened.", found, t.expected)
+    return shape_answer(
+        t.derivation, "Three axes, n × m × p, or an nm × p matrix when H is flattened.", found, t.expected
+    )
 
 
 @BOOK.claim(
@@ -160,7 +169,8 @@ def _shape_second(t: SimpleNamespace) -> Outcome:
     says="With W_1 cut into [W_11 W_12], W_1 x = W_11 x_1 + W_12 x_2.",
     latex=r"W_1\mathbf x=W_{11}\mathbf x_1+W_{12}\mathbf x_2",
     how="In the derivation language, and symbolically at sizes 2 × (2 + 2) with a symbol for every entry.",
-    derivation="given W11, W12: Dp, Dx\ngiven x1, x2: Dx\nclaim concat(W11, W12, axis=1) @ concat(x1, x2) == W11 @ x1 + W12 @ x2",
+    derivation="given W11, W12: Dp, Dx\ngiven x1, x2: Dx\nclaim concat(W11, W12, axis=1) @ concat(x1, x2) == W11 @ "
+    "x1 + W12 @ x2",
     signs=(1, 1),
 )
 def _cut(t: SimpleNamespace) -> Outcome:
@@ -186,10 +196,12 @@ def _distance(t: SimpleNamespace) -> Outcome:
     agree = sympy.solve(sympy.Eq(loss, d), d)
     return refuted(
         holds=same,
-        evidence=f"For a difference of (3, 4) the distance is 5 and J_1 = {loss.subs(d, 5)}. They agree only at distance {' and '.join(map(str, agree))}; J_1 is not "
+        evidence=f"For a difference of (3, 4) the distance is 5 and J_1 = {loss.subs(d, 5)}. They agree only at "
+        f"distance {' and '.join(map(str, agree))}; J_1 is not "
         "a distance either (twice the difference gives four times the value).",
         corrected="J_1 is half the squared Euclidean distance.",
-        corrected_holds=sympy.simplify(sympy.Rational(1, 2) * (3**2 + 4**2) - loss.subs(d, 5)) == 0 and sympy.simplify(loss - d**2 / 2) == 0,
+        corrected_holds=sympy.simplify(sympy.Rational(1, 2) * (3**2 + 4**2) - loss.subs(d, 5)) == 0
+        and sympy.simplify(loss - d**2 / 2) == 0,
     )
 
 
@@ -198,7 +210,8 @@ def _distance(t: SimpleNamespace) -> Outcome:
     where="Question 3, lines 103-105",
     says="J_2 is the cross entropy between the label and the prediction ŷ = W_3 p + b_3.",
     latex=r"J_2=\mathrm{CE}(y,\hat y),\quad\hat y=W_3\mathbf p+\mathbf b_3",
-    how="The cross entropy of 1,000 random affine predictions of five classes: how many are distributions, and how many have a logarithm for the true class. The "
+    how="The cross entropy of 1,000 random affine predictions of five classes: how many are distributions, and how "
+    "many have a logarithm for the true class. The "
     "repair, softmax of the same numbers, likewise.",
     prediction="affine",
     repair="softmax",
@@ -215,7 +228,8 @@ def _no_distribution(t: SimpleNamespace) -> Outcome:
     said, mended = share(t.prediction), share(t.repair)
     return ill_posed(
         flawed=said[0] < 1,
-        evidence=f"Of 1,000 affine predictions {100 * said[0]:.0f} % are distributions, and only {100 * said[1]:.0f} % have a positive entry for the true class: elsewhere the "
+        evidence=f"Of 1,000 affine predictions {100 * said[0]:.0f} % are distributions, and only {100 * said[1]:.0f} "
+        "% have a positive entry for the true class: elsewhere the "
         f"logarithm does not exist. After a softmax: {100 * mended[0]:.0f} % and {100 * mended[1]:.0f} %.",
         repaired="ŷ = softmax(W_3 p + b_3); then the cross entropy exists and is not negative.",
         repaired_holds=mended == (1.0, 1.0),
@@ -234,7 +248,9 @@ def _no_distribution(t: SimpleNamespace) -> Outcome:
 def _indicator(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
     found = (np.array([[5, 0], [-3, 7]]) > 0).astype(int)
-    return proved(sheet.holds and found.tolist() == [list(row) for row in t.result], f"{sheet}. NumPy: {found.tolist()}.")
+    return proved(
+        sheet.holds and found.tolist() == [list(row) for row in t.result], f"{sheet}. NumPy: {found.tolist()}."
+    )
 
 
 def gradient_answer(derivation: str, answer: str) -> Outcome:
@@ -264,7 +280,9 @@ def _delta_1(t: SimpleNamespace) -> Outcome:
     derivation="claim dJ/dh == delta1 * (h > 0)",
 )
 def _delta_2(t: SimpleNamespace) -> Outcome:
-    return gradient_answer(t.derivation, "δ_2 = δ_1 ⊙ 1{h > 0} (at h = 0 the ReLU has no derivative; 0 is the convention).")
+    return gradient_answer(
+        t.derivation, "δ_2 = δ_1 ⊙ 1{h > 0} (at h = 0 the ReLU has no derivative; 0 is the convention)."
+    )
 
 
 @BOOK.claim(

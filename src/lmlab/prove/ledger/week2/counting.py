@@ -6,7 +6,7 @@ Counted on the lab's own models. They have d parameters more than week2's: a beg
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import permutations
+from itertools import pairwise, permutations
 from types import SimpleNamespace
 
 import sympy
@@ -41,7 +41,8 @@ def of_feedforward(count: Callable[..., int]) -> list[tuple[dict[str, int], int]
 def of_attention(count: Callable[..., int]) -> list[tuple[dict[str, int], int]]:
     """Sizes, and what `count` finds in the lab's attention model of these sizes."""
     return [
-        ({"V": V, "d": d, "N": N, "h": h, "k": k, "v": v}, count(attention(V, d, N, h, k, v))) for V, d, N, h, k, v in ATTENTION
+        ({"V": V, "d": d, "N": N, "h": h, "k": k, "v": v}, count(attention(V, d, N, h, k, v)))
+        for V, d, N, h, k, v in ATTENTION
     ]
 
 
@@ -59,7 +60,8 @@ def without_begin(model: nn.Module) -> int:
     where="E1, line 23",
     says="Multiplying the d × |V| embedding matrix by a one-hot word picks a column; the matrix has |V|d parameters.",
     latex=r"E\mathbf x_i=\mathbf e_i,\quad\#E=|V|d",
-    how="Every column of a random matrix against its product with the one-hot vector, exactly; the embedding of the lab's feed-forward model counted.",
+    how="Every column of a random matrix against its product with the one-hot vector, exactly; the embedding of the "
+    "lab's feed-forward model counted.",
     count="V*d",
 )
 def _embedding(t: SimpleNamespace) -> Outcome:
@@ -123,10 +125,13 @@ def _total(t: SimpleNamespace) -> Outcome:
 )
 def _activations(t: SimpleNamespace) -> Outcome:
     made = {name: parameters(nn.Softmax(dim=1) if name == "Softmax" else getattr(nn, name)()) for name in t.functions}
-    models = {name: parameters(feedforward(50, 6, 4, 7, activation=name)) for name in ("none", "relu", "sigmoid", "tanh")}
+    models = {
+        name: parameters(feedforward(50, 6, 4, 7, activation=name)) for name in ("none", "relu", "sigmoid", "tanh")
+    }
     return proved(
         not any(made.values()) and len(set(models.values())) == 1,
-        f"Parameters: {', '.join(f'{name} {count}' for name, count in made.items())}. The model counts {models['none']} with no activation and with each of them. (Base form matters: PReLU has "
+        f"Parameters: {', '.join(f'{name} {count}' for name, count in made.items())}. The model counts "
+        f"{models['none']} with no activation and with each of them. (Base form matters: PReLU has "
         f"{parameters(nn.PReLU())}.)",
     )
 
@@ -143,19 +148,23 @@ def _activations(t: SimpleNamespace) -> Outcome:
 def _linear_in_n(t: SimpleNamespace) -> Outcome:
     derivative = sympy.diff(formula(t.count), sympy.Symbol("N"))
     counts = [parameters(feedforward(20, 5, n, 3)) for n in range(2, 7)]
-    steps = {b - a for a, b in zip(counts, counts[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(counts)}
     return proved(
         identical(derivative, t.slope) and steps == {int(value(t.slope, d=5, h=3))},
-        f"Derivative by N: {sympy.factor(derivative)}. Counted with d = 5, d_h = 3, N = 2..6: {', '.join(map(str, counts))}; every step {steps}.",
+        f"Derivative by N: {sympy.factor(derivative)}. Counted with d = 5, d_h = 3, N = 2..6: "
+        f"{', '.join(map(str, counts))}; every step {steps}.",
     )
 
 
 @BOOK.claim(
     "E2a",
     where="E2, lines 41-43",
-    says="Step 1 computes similarity scores between each pair of embeddings, score(e_{t-1}, e_i) = (W^q e_{t-1})·(W^k e_i)/√d_k.",
-    latex=r"\mathrm{score}(\mathbf e_{t-1},\mathbf e_i)=\frac{W^q\mathbf e_{t-1}\cdot W^k\mathbf e_i}{\sqrt{d_k}},\quad\forall i",
-    how="How many scores the formula defines for N - 1 embeddings, from the weights of the lab's model that computes it, against the number of pairs.",
+    says="Step 1 computes similarity scores between each pair of embeddings, score(e_{t-1}, e_i) = (W^q "
+    "e_{t-1})·(W^k e_i)/√d_k.",
+    latex=r"\mathrm{score}(\mathbf e_{t-1},\mathbf e_i)=\frac{W^q\mathbf e_{t-1}\cdot W^k\mathbf "
+    r"e_i}{\sqrt{d_k}},\quad\forall i",
+    how="How many scores the formula defines for N - 1 embeddings, from the weights of the lab's model that computes "
+    "it, against the number of pairs.",
     scores="(N-1)**2",
     corrected="N-1",
 )
@@ -166,7 +175,9 @@ def _each_pair(t: SimpleNamespace) -> Outcome:
         found[n] = model.attend(torch.zeros(1, n - 1, dtype=torch.long))[1].shape[-1]
     return refuted(
         holds=all(count == value(t.scores, N=n) for n, count in found.items()),
-        evidence="Scores computed: " + "; ".join(f"N = {n}: {count}, pairs {(n - 1) ** 2}" for n, count in found.items()) + ". The query is e_(t-1) alone; the pairs of other words are never compared.",
+        evidence="Scores computed: "
+        + "; ".join(f"N = {n}: {count}, pairs {(n - 1) ** 2}" for n, count in found.items())
+        + ". The query is e_(t-1) alone; the pairs of other words are never compared.",
         corrected="Step 1 computes the N - 1 scores between the last embedding e_{t-1} and every embedding e_i.",
         corrected_holds=all(count == value(t.corrected, N=n) for n, count in found.items()),
     )
@@ -177,7 +188,8 @@ def _each_pair(t: SimpleNamespace) -> Outcome:
     where="E2, line 49",
     says="α_i = softmax(score(e_{t-1}, e_i)).",
     latex=r"\alpha_i=\operatorname{softmax}(\mathrm{score}(\mathbf e_{t-1},\mathbf e_i))",
-    how="The softmax of one number, as written, and of the vector of scores; the second against the weights of the lab's model.",
+    how="The softmax of one number, as written, and of the vector of scores; the second against the weights of the "
+    "lab's model.",
     over="each score",  # or "all scores"
 )
 def _softmax_of_scalar(t: SimpleNamespace) -> Outcome:
@@ -187,12 +199,19 @@ def _softmax_of_scalar(t: SimpleNamespace) -> Outcome:
         e = model.embedding_VD[words[0]]
         scores = (model.query_KD @ e[-1]) @ (e @ model.key_KD.T).T / 4**0.5
         true = model.attend(words)[1][0, -1]
-    literal = torch.stack([torch.softmax(s[None], dim=0)[0] for s in scores]) if t.over == "each score" else torch.softmax(scores, dim=0)
+    literal = (
+        torch.stack([torch.softmax(s[None], dim=0)[0] for s in scores])
+        if t.over == "each score"
+        else torch.softmax(scores, dim=0)
+    )
     return ill_posed(
         flawed=abs(float(literal.sum()) - 1) > 1e-6,
-        evidence=f"A softmax of a single number is 1: as written the five weights are {', '.join(f'{float(a):g}' for a in literal)} and sum to {float(literal.sum()):g}. Over all scores they are "
+        evidence="A softmax of a single number is 1: as written the five weights are "
+        f"{', '.join(f'{float(a):g}' for a in literal)} and sum to {float(literal.sum()):g}. Over all scores "
+        "they are "
         f"{', '.join(f'{float(a):.3f}' for a in torch.softmax(scores, dim=0))}.",
-        repaired="α_i = exp(score_i)/Σ_j exp(score_j): the i-th entry of the softmax of the vector of all N - 1 scores.",
+        repaired="α_i = exp(score_i)/Σ_j exp(score_j): the i-th entry of the softmax of the vector of all N - 1 "
+        "scores.",
         repaired_holds=gap(torch.softmax(scores, dim=0), true) < 1e-6,
     )
 
@@ -202,8 +221,10 @@ def _softmax_of_scalar(t: SimpleNamespace) -> Outcome:
     where="E2, line 53",
     says="The attention vector is a = Σ_i α_i W^v e_i, a vector of d_v numbers.",
     latex=r"\mathbf a=\sum_i\alpha_iW^v\mathbf e_i\in\mathbb R^{d_v}",
-    how="Shape in the derivation language, with the sum in two equal forms; and the sum by hand against the lab's model.",
-    derivation="given e: n, d\ngiven W: v, d\ngiven alpha: n simplex\nlet a = sum(reshape(alpha, n, 1) * (e @ W.T), axis=0)\nclaim shape(a) == [v]\nclaim a == W @ (alpha @ e)",
+    how="Shape in the derivation language, with the sum in two equal forms; and the sum by hand against the lab's "
+    "model.",
+    derivation="given e: n, d\ngiven W: v, d\ngiven alpha: n simplex\nlet a = sum(reshape(alpha, n, 1) * (e @ W.T), "
+    "axis=0)\nclaim shape(a) == [v]\nclaim a == W @ (alpha @ e)",
     width="v",
 )
 def _attention_vector(t: SimpleNamespace) -> Outcome:
@@ -212,9 +233,15 @@ def _attention_vector(t: SimpleNamespace) -> Outcome:
     words = torch.tensor([[3, 7, 1, 4, 9]])
     with torch.no_grad():
         a, alpha = model.attend(words)
-        by_hand = sum(weight * (model.value_XD @ model.embedding_VD[word]) for weight, word in zip(alpha[0, -1], words[0], strict=True))
+        by_hand = sum(
+            weight * (model.value_XD @ model.embedding_VD[word])
+            for weight, word in zip(alpha[0, -1], words[0], strict=True)
+        )
     right = gap(torch.as_tensor(by_hand), a[0, -1]) < 1e-6 and a.shape[-1] == value(t.width, v=3, d=6, k=4)
-    return proved(sheet.holds and right, f"{sheet}. The lab's model, d_v = 3: {a.shape[-1]} numbers, equal to the sum by hand: {right}.")
+    return proved(
+        sheet.holds and right,
+        f"{sheet}. The lab's model, d_v = 3: {a.shape[-1]} numbers, equal to the sum by hand: {right}.",
+    )
 
 
 @BOOK.claim(
@@ -222,7 +249,9 @@ def _attention_vector(t: SimpleNamespace) -> Outcome:
     where="E2, lines 35-53",
     says="Without positions the model does not notice a re-ordering of the first N - 2 context words.",
     latex=r"p(\cdot|x_{\pi(1)},\dots,x_{\pi(N-2)},x_{t-1})=p(\cdot|x_1,\dots,x_{N-2},x_{t-1})",
-    how="Symbolically: exchanging two of the words exchanges two terms of numerator and denominator of a, for any number of others; exchanges generate all orders. The lab's model on all orders of four words; and a swap with the "
+    how="Symbolically: exchanging two of the words exchanges two terms of numerator and denominator of a, for any "
+    "number of others; exchanges generate all orders. The lab's model on all orders of four words; and a swap "
+    "with the "
     "last word.",
     moved=4,  # how many of the five words are re-ordered, from the left
 )
@@ -241,7 +270,8 @@ def _order(t: SimpleNamespace) -> Outcome:
     last = gap(after([3, 7, 1, 9, 4]), base)
     return proved(
         sympy.simplify(swapped - a) == 0 and worst < 1e-5,
-        f"Exchange of two words: difference {sympy.simplify(swapped - a)}. The lab's model, every order of the first {t.moved} of five words: log-probabilities differ by at most {worst:.1e}; exchanging the last word with "
+        f"Exchange of two words: difference {sympy.simplify(swapped - a)}. The lab's model, every order of the first "
+        f"{t.moved} of five words: log-probabilities differ by at most {worst:.1e}; exchanging the last word with "
         f"the one before it: {last:.2f}.",
     )
 
@@ -287,7 +317,8 @@ def _total_attention(t: SimpleNamespace) -> Outcome:
     where="I2, line 92",
     says="That total does not depend on N.",
     latex=r"\frac{\partial\#}{\partial N}=0",
-    how="The derivative of the formula by N, and the lab's attention model counted for N = 2..8 without positions (with learned positions beside it).",
+    how="The derivative of the formula by N, and the lab's attention model counted for N = 2..8 without positions "
+    "(with learned positions beside it).",
     count="V*(d + h) + 2*k*d + v*d + (v + 1)*h",
 )
 def _free_of_n(t: SimpleNamespace) -> Outcome:
@@ -296,5 +327,6 @@ def _free_of_n(t: SimpleNamespace) -> Outcome:
     placed = [parameters(attention(20, 6, n, 5, 4, 3, positions="learned")) for n in (2, 3)]
     return proved(
         derivative == 0 and counts == {int(value(t.count, V=20, d=6, h=5, k=4, v=3))},
-        f"Derivative by N: {derivative}. Counted for N = 2..8: {counts}. (With learned positions it would grow by d = 6 a word: {placed[0]}, {placed[1]}.)",
+        f"Derivative by N: {derivative}. Counted for N = 2..8: {counts}. (With learned positions it would grow by d "
+        f"= 6 a word: {placed[0]}, {placed[1]}.)",
     )
