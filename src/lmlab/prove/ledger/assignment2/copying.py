@@ -239,17 +239,21 @@ def _average(t: SimpleNamespace) -> Outcome:
     latex=r"\alpha_a=\alpha_b=\frac{e^\lambda}{2e^\lambda}=\tfrac12",
     how="Subtracted symbolically from the softmax of the true scores, for n = 2 keys and for n = 3, 10.",
     weight="exp(l)/(2*exp(l))",
+    corrected="given R: n, n orthogonal\ngiven l\nlet a = softmax(R @ (l * (R[0] + R[1])))\n"
+    "claim a[0] == exp(l) / (2 * exp(l) + n - 2)\nclaim a[1] == a[0]",
 )
 def _exactly_half(t: SimpleNamespace) -> Outcome:
     l, n = sympy.Symbol("l", positive=True), sympy.Symbol("n", positive=True)  # noqa: E741
     true = two_winners(sympy.Integer(1), sympy.Integer(1))[0]
     said = formula(t.weight).subs(sympy.Symbol("l"), l)
+    right = put(t.corrected)
     off = {keys: sympy.simplify((true - said).subs(n, keys)) for keys in (2, 3, 10)}
     return conditional(
-        with_condition=off[2] == 0,
+        with_condition=off[2] == 0 and right.holds,
         without_condition=all(d == 0 for d in off.values()),
         evidence=f"The softmax gives {true}. Difference to the document: "
         + "; ".join(f"n = {keys}: {d}" for keys, d in off.items())
-        + f". With n = 10 and λ = 1 the true weight is {float(true.subs({n: 10, l: 1})):.4f}.",
+        + f". With n = 10 and λ = 1 the true weight is {float(true.subs({n: 10, l: 1})):.4f}. The corrected formula: "
+        f"{right}.",
         corrected="α_a = α_b = e^λ/(2e^λ + n - 2), which is 1/2 only for n = 2 and tends to 1/2 as λ grows.",
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 from lmlab.prove.ledger.assignment2.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, conditional, ill_posed, refuted, supported
 from lmlab.prove.ledger.kit import NOTE, Estimate, estimate, formula, generator, identical, normals, value
+from lmlab.prove.ledger.sheet import put
 
 KEYS, A, B = 10, 2, 6  # ten keys; a and b are two of them, neither the first nor the second
 LAMBDA = 10.0
@@ -124,6 +125,14 @@ def single_head(n: int | sympy.Symbol) -> tuple[sympy.Expr, sympy.Expr]:
     return sympy.exp(l * (1 + g)) / whole, sympy.exp(l) / whole
 
 
+SINGLE_HEAD = """
+given R: n, n orthogonal
+given l, g
+let q = l * (R[0] + R[1])
+let a = softmax(concat([(1 + g) * R[0] @ q], R[1:n] @ q))       # k_a = (1 + g) mu_a, the other keys their means
+"""
+
+
 def said(text: str) -> sympy.Expr:
     """A formula of the document in l and g."""
     return formula(text).subs(
@@ -138,18 +147,21 @@ def said(text: str) -> sympy.Expr:
     latex=r"\alpha_a=\frac{e^{\lambda(1+\gamma)}}{e^{\lambda(1+\gamma)}+e^{\lambda}}",
     how="Subtracted symbolically from the softmax of the true scores, for n = 2 keys and for n = 3.",
     weight="exp(l*(1+g))/(exp(l*(1+g))+exp(l))",
+    corrected=SINGLE_HEAD + "claim a[0] == exp(l * (1 + g)) / (exp(l * (1 + g)) + exp(l) + n - 2)",
 )
 def _alpha_a(t: SimpleNamespace) -> Outcome:
     off = {n: sympy.simplify(single_head(n)[0] - said(t.weight)) for n in (2, 3)}
+    right = put(t.corrected)
     point = {sympy.Symbol("l", real=True): 1, sympy.Symbol("g", real=True): 0}
     return conditional(
-        with_condition=off[2] == 0,
+        with_condition=off[2] == 0 and right.holds,
         without_condition=off[3] == 0,
         evidence=f"Difference to the softmax: n = 2: {off[2]}; n = 3: {off[3]}. At λ = 1, γ = 0 and ten keys the "
         "true weight is "
         f"{float(single_head(10)[0].subs(point)):.3f}, the formula gives {float(said(t.weight).subs(point)):.3f}; at "
         "λ = 10 they agree to "
-        "four digits.",
+        "four digits. "
+        f"With n keys: {right}.",
         corrected="The denominator also holds n - 2, one for each further key; the formula is exact for n = 2 and "
         "good when e^λ is large "
         "against n.",
@@ -164,9 +176,11 @@ def _alpha_a(t: SimpleNamespace) -> Outcome:
     how="Compared symbolically with the softmax for n = 2 keys, and the two weights added up.",
     weight="exp(l)/exp(l*(1+g)+exp(l))",
     corrected="exp(l)/(exp(l*(1+g))+exp(l))",
+    derivation=SINGLE_HEAD + "claim a[1] == exp(l) / (exp(l * (1 + g)) + exp(l) + n - 2)",
 )
 def _alpha_b(t: SimpleNamespace) -> Outcome:
     true_a, true_b = single_head(2)
+    sheet = put(t.derivation)
     l, g = sympy.symbols("l g", real=True)  # noqa: E741
     at = {l: 2, g: sympy.Rational(1, 2)}
     wrong = said(t.weight)
@@ -177,7 +191,8 @@ def _alpha_b(t: SimpleNamespace) -> Outcome:
         f"formula add up to {float((true_a + wrong).subs(at)):.4f} instead of 1. The bracket of the first exp closes "
         "too late.",
         corrected="α_b = e^λ/(e^{λ(1+γ)} + e^λ) (for n = 2; further keys add n - 2 to the denominator).",
-        corrected_holds=identical(said(t.corrected), true_b)
+        corrected_holds=sheet.holds
+        and identical(said(t.corrected), true_b)
         and identical(said(t.corrected) + true_a, sympy.Integer(1)),
     )
 

@@ -312,12 +312,18 @@ def _nonlinear(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.7, lines 231-283",
     says="Without positions, multi-head attention is equivariant: re-ordering the inputs re-orders the outputs alike.",
     latex=r"Y(PX)=P\,Y(X)",
-    how="Symbolically for one head with free scores and values, all permutations of 3 tokens (the same identity, "
+    how="In the derivation language for one head and one order of 4 tokens. Symbolically for one head with free "
+    "scores and values, all permutations of 3 tokens (the same identity, "
     "term by "
     "term, holds for any number); numerically with two heads, all permutations of 5 tokens, float64.",
+    derivation="given X: 4, D\ngiven Wq, Wk, Wv: D, Dk\n"
+    "let P = [[0, 1, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 0, 1, 0]]\nlet Z = P @ X\n"
+    "let Y = softmax(X @ Wq @ (X @ Wk).T / sqrt(Dk)) @ X @ Wv\n"
+    "claim softmax(Z @ Wq @ (Z @ Wk).T / sqrt(Dk)) @ Z @ Wv == P @ Y",
     outputs="reordered",  # how Y(PX) relates to Y(X): re-ordered, or unchanged
 )
 def _equivariant(t: SimpleNamespace) -> Outcome:
+    sheet = put(t.derivation)
     exact = True
     scores = sympy.Matrix(3, 3, lambda i, j: sympy.Symbol(f"e{i}{j}", positive=True))  # exp of the scores
     values = sympy.Matrix(3, 1, lambda i, _: sympy.Symbol(f"v{i}"))
@@ -334,8 +340,8 @@ def _equivariant(t: SimpleNamespace) -> Outcome:
         index = list(order)
         worst = max(worst, gap(multi_head(x[index], 2), y[index] if t.outputs == "reordered" else y))
     return proved(
-        exact and worst < 1e-12,
-        f"Symbolic identity for all 6 permutations of 3 tokens: {exact}. Two heads, all 120 permutations of 5 "
+        sheet.holds and exact and worst < 1e-12,
+        f"{sheet}. Symbolic identity for all 6 permutations of 3 tokens: {exact}. Two heads, all 120 permutations of 5 "
         "tokens: largest "
         f"difference {worst:.1e}.",
     )

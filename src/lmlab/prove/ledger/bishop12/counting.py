@@ -14,6 +14,7 @@ import sympy
 from lmlab.prove.ledger.bishop12.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, proved, refuted, supported
 from lmlab.prove.ledger.kit import formula, value
+from lmlab.prove.ledger.sheet import put
 
 Gram = tuple[str, ...]
 
@@ -49,12 +50,17 @@ def free_numbers(histories: int, words: int, per_history: bool) -> int:
     where="Exercise 12.11, lines 380-410",
     says="For the bag-of-words model the likelihood is largest when each word's probability is its relative frequency.",
     latex=r"\arg\max_\theta\prod_k\theta_k^{N_k}=\left(\tfrac{N_1}{N},\dots,\tfrac{N_V}{N}\right)",
-    how="Symbolically: the estimate sums to 1, makes all N_j/θ_j equal (the Lagrange condition), and the "
+    how="In the derivation language: the derivative of the Lagrangian, and that no table has a higher likelihood. "
+    "Symbolically: the estimate sums to 1, makes all N_j/θ_j equal (the Lagrange condition), and the "
     "log-likelihood is "
     "concave. Exactly: over all tables with entries in twentieths, for counts (5, 3, 2) and (4, 1, 0), none is better.",
     estimate="N_j/N",
+    derivation="given c, th: V positive\ngiven lam\nlet L = sum(c * log(th)) - lam * (sum(th) - 1)\n"
+    "claim dL/dth == c / th - lam\n"
+    "claim sum(c * log(th / sum(th))) <= sum(c * log(c / sum(c)))",
 )
 def _bag(t: SimpleNamespace) -> Outcome:
+    sheet = put(t.derivation)
     counts = sympy.symbols("N_1:4", positive=True)
     total = sum(counts)
     theta = [formula(t.estimate).subs({sympy.Symbol("N_j"): n, sympy.Symbol("N"): total}) for n in counts]
@@ -74,8 +80,9 @@ def _bag(t: SimpleNamespace) -> Outcome:
         f"counts {o}: best {[str(p) for p in b[0]]}" for o, b in zip(((5, 3, 2), (4, 1, 0)), best, strict=True)
     )
     return proved(
-        sums and len(multipliers) == 1 and bool(concave) and exact,
-        f"The estimate sums to {sympy.simplify(sum(theta))}; N_j/θ_j = {', '.join(map(str, multipliers))} for every "
+        sheet.holds and sums and len(multipliers) == 1 and bool(concave) and exact,
+        f"{sheet}. The estimate sums to {sympy.simplify(sum(theta))}; N_j/θ_j = {', '.join(map(str, multipliers))} "
+        "for every "
         "j; the "
         f"second derivative of N_j log θ is negative, so the stationary point is the maximum. {lines} (a word never "
         "seen "

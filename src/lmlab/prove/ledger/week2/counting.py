@@ -63,13 +63,18 @@ def without_begin(model: nn.Module) -> int:
     how="Every column of a random matrix against its product with the one-hot vector, exactly; the embedding of the "
     "lab's feed-forward model counted.",
     count="V*d",
+    derivation="given E: d, V\ngiven x: V onehot\nclaim E @ x == sum(E * x, axis=1)",
 )
 def _embedding(t: SimpleNamespace) -> Outcome:
+    sheet = put(t.derivation)
     e = normals(1, 4, 9)
     picks = all(torch.equal(e @ torch.eye(9, dtype=torch.float64)[i], e[:, i]) for i in range(9))
     cases = of_feedforward(lambda model: model.embedding_VD[:-1].numel())
     outcome = count_outcome(t.count, cases, BEGIN)
-    return proved(picks and outcome.verdict == "proved", f"E x_i is column i for all i: {picks}. {outcome.evidence}")
+    return proved(
+        sheet.holds and picks and outcome.verdict == "proved",
+        f"{sheet}. E x_i is column i for all i: {picks}. {outcome.evidence}",
+    )
 
 
 @BOOK.claim(
