@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 if TYPE_CHECKING:
-    import typer
     from rich.console import Console
 
     from lmlab.prove.grade import GradeBook
@@ -205,22 +206,13 @@ def _print_grades(book: GradeBook, folder: Path) -> None:
     console.print(f"pages and grades.csv are in {folder}")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    import typer
-
-    @app.command("check")
-    def check(
-        files: Annotated[list[str], typer.Argument(help="files with claims and derivations; - is standard input")],
-        json: Annotated[bool, typer.Option("--json", help="one JSON document on standard output")] = False,
-        html: Annotated[
-            str | None, typer.Option("--html", help="write a graded page (a folder, for several files)")
-        ] = None,
-        grade: Annotated[
-            bool, typer.Option("--grade", help="grade the files as students' answers against --key")
-        ] = False,
-        key: Annotated[str | None, typer.Option("--key", help="the key: the setting and the right answers")] = None,
-        seed: Annotated[int, typer.Option("--seed", help="draws other random points")] = 0,
-    ) -> None:
-        """Check your own derivations: which line is wrong, a counterexample, and the likely slip."""
-        raise typer.Exit(run_check(files, json=json, html=html, grade=grade, key=key, seed=seed))
+def command(
+    files: Annotated[list[str], typer.Argument(help="Files with claims and derivations; - is standard input.")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout and nothing else.")] = False,
+    html: Annotated[str | None, typer.Option(help="Write a graded page here (a folder, for several files).")] = None,
+    grade: Annotated[bool, typer.Option("--grade", help="Grade the files as answers against --key.")] = False,
+    key: Annotated[str | None, typer.Option(help="The key: the setting and the right answers.")] = None,
+    seed: Annotated[int, typer.Option(help="Draws other random points.")] = 0,
+) -> None:
+    """Check your own derivations: which line is wrong, a counterexample, and the likely slip."""
+    raise typer.Exit(run_check(files, json=json, html=html, grade=grade, key=key, seed=seed))
