@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lmlab.config import nearest
-from lmlab.prove.expressions import RELATIONS, ExpressionParser, constant_value, shallow, sizes_in_builders, splits_claim
+from lmlab.prove.expressions import (
+    RELATIONS,
+    ExpressionParser,
+    constant_value,
+    shallow,
+    sizes_in_builders,
+    splits_claim,
+)
 from lmlab.prove.functions import DISTRIBUTIONS, KIND_WORDS, KINDS
 from lmlab.prove.lexer import KEYWORDS, RawStatement, Token, split_statements, tokenize
 from lmlab.prove.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
@@ -61,7 +68,6 @@ class Scope:
         if isinstance(definition, Given):
             sizes |= {size for axis in definition.shape for size in axis.names}
         return replace(self, definitions=definitions, sizes=sizes)
-
 
     def _hide_size(self, name: str, line: int) -> Scope:
         """The scope with a size renamed, because a given or let takes its name from here on."""
