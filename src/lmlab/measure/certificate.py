@@ -178,6 +178,8 @@ def _score_is_probability(probe: Probe) -> Check:
     places = probe.distributions + probe.recorded_places
     difference = max(probe.score_difference, probe.recorded_difference)
     detail = f"scores equal -log p at {places} places to {difference:.1g} nats"
+    if probe.chaos_after is not None:
+        detail += f" (looked at the first {probe.chaos_after} tokens: after them this model amplifies rounding)"
     return Check("score_is_probability", difference <= NATS_TOLERANCE, detail)
 
 

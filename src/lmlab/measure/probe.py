@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmlab.interface import NeuralModel
 from lmlab.measure.context import ContextPolicy
 from lmlab.measure.score import device_of, largest_difference, score_rows
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 ROWS, ROW_TOKENS = 3, 129  # the short rows, on which everything is tried
 LONG_TOKENS = 4096  # at most in the long row, which reaches over the edges of the model's windows where that suffices
+LAST_BIT = 2.0**-23  # relative size of the last bit of a float32
+SAME = 1e-4  # nats by which a change of the weights in the last bit may move a score that is to be looked at
+FEWEST_TOKENS = 16  # looked at in any case
 DEEP_PLACES = 4  # places further inside the text where the recorded score is compared, one row each
 DEEP_TOKENS = {True: 1 << 14, False: 1 << 11}  # how deep, for models of bounded and of unbounded history
 
@@ -34,6 +38,7 @@ class Sample:
     nats_BT: np.ndarray
     places_P: list[int]  # where begin and advance are asked
     cuts: list[int]  # where another future is tried
+    chaotic: bool  # whether the rows were cut off where the model begins to amplify rounding
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,6 +54,7 @@ class Probe:
     recorded_places: int
     recorded_difference: float  # between the scores in the total and the distributions
     chunk_difference: float  # between distributions after one chunk and after many, over the vocabulary, nats
+    chaos_after: int | None  # tokens after which the model amplifies rounding, so that no further ones were looked at
 
 
 def take_probe(model: LanguageModel, scored: Scored, seed: int) -> Probe:
@@ -60,10 +66,12 @@ def take_probe(model: LanguageModel, scored: Scored, seed: int) -> Probe:
         reach = min(policy.window + policy.stride + 2, LONG_TOKENS)
         if reach > ROW_TOKENS and samples[0].tokens_BT.shape[1] == ROW_TOKENS:
             samples.append(_sample(model, scored, 1, reach, policy, generator))
+    chaos_after = min((sample.tokens_BT.shape[1] for sample in samples if sample.chaotic), default=None)
     walks = [_Walk(model, sample.tokens_BT) for sample in samples]
     target_BP = [walk.through(sample.places_P) for walk, sample in zip(walks, samples, strict=True)]
     recorded = [_recorded(model, scored, sample, targets) for sample, targets in zip(samples, target_BP, strict=True)]
-    recorded.append(_recorded_deep(model, scored, policy, generator))
+    depth = DEEP_TOKENS[policy.window is not None] if chaos_after is None else chaos_after
+    recorded.append(_recorded_deep(model, scored, depth, generator))
     return Probe(
         samples=samples,
         distributions=sum(targets.size for targets in target_BP),
@@ -77,6 +85,7 @@ def take_probe(model: LanguageModel, scored: Scored, seed: int) -> Probe:
         recorded_places=sum(places for places, _ in recorded),
         recorded_difference=max(difference for _, difference in recorded),
         chunk_difference=max(walk.chunk_difference for walk in walks),
+        chaos_after=chaos_after,
     )
 
 
@@ -92,10 +101,41 @@ def _sample(
     anywhere = generator.integers(scored.tokens - length + 1, size=rows - 1 - len(others))
     starts_B = np.concatenate([starts[[longest, *others]], anywhere]).astype(np.int64)
     tokens_BT = np.stack([scored.stream.ids[s : s + length] for s in starts_B]).astype(np.int64)
-    places_P, cuts = _places(policy, length)
+    nats_BT = score_rows(model, tokens_BT)
+    same = _same_tokens(model, tokens_BT, nats_BT)
+    places_P, cuts = _places(policy, same)
     return Sample(
-        starts_B=starts_B, tokens_BT=tokens_BT, nats_BT=score_rows(model, tokens_BT), places_P=places_P, cuts=cuts
+        starts_B=starts_B,
+        tokens_BT=tokens_BT[:, :same],
+        nats_BT=nats_BT[:, :same],
+        places_P=places_P,
+        cuts=cuts,
+        chaotic=same < length,
     )
+
+
+def _same_tokens(model: LanguageModel, tokens_BT: np.ndarray, nats_BT: np.ndarray) -> int:
+    """How many tokens of every row cost the same when the weights change in their last bit.
+
+    A recurrent network can be chaotic: rounding then grows from token to token until single scores mean nothing, though
+    each is a probability all the same. Checks that compare two ways to compute a score must stop before that.
+    """
+    if not isinstance(model, NeuralModel):
+        return tokens_BT.shape[1]
+    kept = [parameter.detach().clone() for parameter in model.parameters()]
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        try:
+            for parameter in model.parameters():
+                bits = torch.randint(-1, 2, parameter.shape, generator=generator)
+                parameter.mul_(1.0 + LAST_BIT * bits.to(parameter))
+            again_BT = score_rows(model, tokens_BT)
+        finally:
+            for parameter, value in zip(model.parameters(), kept, strict=True):
+                parameter.copy_(value)
+    differs_T = [largest_difference(a, b) > SAME for a, b in zip(nats_BT.T, again_BT.T, strict=True)]
+    first = differs_T.index(True) if True in differs_T else len(differs_T)
+    return min(max(first, FEWEST_TOKENS), len(differs_T))
 
 
 def _places(policy: ContextPolicy, length: int) -> tuple[list[int], list[int]]:
@@ -175,14 +215,14 @@ def _recorded(model: LanguageModel, scored: Scored, sample: Sample, target_BP: n
 
 @torch.no_grad()
 def _recorded_deep(
-    model: LanguageModel, scored: Scored, policy: ContextPolicy, generator: np.random.Generator
+    model: LanguageModel, scored: Scored, depth: int, generator: np.random.Generator
 ) -> tuple[int, float]:
-    """Compare the record with begin/advance at random places of the text, each read from its document's beginning."""
+    """Compare the record with begin/advance at random places, at most `depth` tokens after a document's beginning."""
     starts = scored.stream.starts
     differences = []
     for place in generator.integers(scored.tokens, size=DEEP_PLACES):
         first = int(starts[np.searchsorted(starts, place, side="right") - 1])
-        place = min(int(place), first + DEEP_TOKENS[policy.window is not None])
+        place = min(int(place), first + depth)
         tokens_T = scored.stream.ids[first : place + 1].astype(np.int64)
         logp_V = _after(model, torch.from_numpy(tokens_T[None, :-1]).to(device_of(model)))[0].cpu().numpy()
         recorded = scored.nats_per_token[place : place + 1]
