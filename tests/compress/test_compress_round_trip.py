@@ -185,3 +185,17 @@ def test_tokenizers_of_other_texts_work_as_well():
 
     model = Uniform(Uniform.Config(), train_tokenizer("words", ["a b\na b\n"]))
     assert decompress(model, compress(model, "a c b\n\n")) == "a c b\n\n"
+
+
+def test_a_spelling_rounded_to_probability_zero_can_still_be_sent(make_model, monkeypatch):
+    model = make_model("bag", "words:50")
+    spelling = model.tokenizer.spelling
+    distribution, z = spelling.distribution, spelling.symbols("z")[0]
+
+    def without_z(prefix):
+        p = distribution(prefix)
+        p[z] = 0.0
+        return p / p.sum()
+
+    monkeypatch.setattr(spelling, "distribution", without_z)
+    assert decompress(model, compress(model, "zyzzyva the fuzz")) == "zyzzyva the fuzz"

@@ -129,8 +129,9 @@ def cases(draw: st.DrawFn) -> tuple[list[list[int]], list[int], int, int, str]:
     return documents, text, V, draw(st.integers(1, 5)), draw(st.sampled_from(["line", "never"]))
 
 
-@given(cases(), st.sampled_from(["kneser-ney", "add-k", "ml"]))
-@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("smoothing", ["kneser-ney", "add-k", "ml"])
+@given(case=cases())
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_scores_are_those_of_the_equations(case: tuple, smoothing: str) -> None:
     documents, text, V, order, restart = case
     if smoothing == "ml" and not any(documents):
@@ -141,8 +142,9 @@ def test_scores_are_those_of_the_equations(case: tuple, smoothing: str) -> None:
     assert model.score(torch.tensor([text]))[0].tolist() == pytest.approx(wanted, rel=1e-5, abs=1e-5)
 
 
-@given(cases(), st.sampled_from(["kneser-ney", "add-k", "ml"]))
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("smoothing", ["kneser-ney", "add-k", "ml"])
+@given(case=cases())
+@settings(max_examples=150, deadline=None, derandomize=True)
 def test_every_conditional_sums_to_one_and_is_what_score_says(case: tuple, smoothing: str) -> None:
     documents, text, V, order, restart = case
     documents = documents if any(documents) else [[0]]

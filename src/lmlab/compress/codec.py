@@ -209,7 +209,7 @@ class _Receiver:
             if len(symbols) > self._text_bytes:
                 raise OutOfStep("a word is longer than the text")
             symbol = self.decoder.decode(speller.table(symbols))
-            if not speller.is_possible(symbols, symbol):
+            if not speller.makes_sense(symbols, symbol):
                 raise OutOfStep("bytes that are no character")
             symbols += (symbol,)
         return speller.spelling.word(symbols)
@@ -235,9 +235,10 @@ class _Speller:
         """The shares of what may follow these symbols of a word."""
         return self._made(prefix)[1]
 
-    def is_possible(self, prefix: tuple[int, ...], symbol: int) -> bool:
-        """Whether `symbol` may follow."""
-        return bool(self._made(prefix)[0][symbol] > 0.0)
+    def makes_sense(self, prefix: tuple[int, ...], symbol: int) -> bool:
+        """False for a byte that no character has there. Any other symbol may be sent, however unlikely."""
+        is_byte = self.spelling.first_byte <= symbol < self.spelling.end
+        return not is_byte or bool(self._made(prefix)[0][symbol] > 0.0)
 
     def _make(self, prefix: tuple[int, ...]) -> tuple[np.ndarray, Table]:
         p = self.spelling.distribution(prefix)

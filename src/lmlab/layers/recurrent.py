@@ -125,6 +125,12 @@ class CarriedModel(NeuralModel):
         state.spend()
         return self._next(tokens_BT, state.memory)
 
+    @property
+    def training_flops_per_token(self) -> float:
+        """As for every model; a tied embedding also multiplies, as the output layer."""
+        tied = self.vocab_size * self.embedding_WX.shape[1] if self.output_VH is None else 0
+        return super().training_flops_per_token + 6.0 * tied
+
     @torch.no_grad()
     def _next(self, inputs_BT: Tensor, memory: Memory) -> tuple[Tensor, State]:
         hidden_BTH, memory = self.read(self._embed(inputs_BT, torch.float32), memory, 0.0)

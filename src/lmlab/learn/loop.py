@@ -149,7 +149,9 @@ class Trainer:
                 shown_at = now
                 if trouble := self._trouble():
                     return "diverged", trouble
-                self.watch.update(self.clock, self._train_nats() * self.train_bits, self._in_bits(self.progress.best_nats))
+                self.watch.update(
+                    self.clock, self._train_nats() * self.train_bits, self._in_bits(self.progress.best_nats)
+                )
             if self._validation_is_due(before):
                 if trouble := self._trouble():
                     return "diverged", trouble

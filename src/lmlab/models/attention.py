@@ -75,7 +75,7 @@ class Attention(WindowedModel):
         self.weight_HX = nn.Parameter(torch.randn(d_h, d_v) * d_v**-0.5)
         self.bias_H = nn.Parameter(torch.zeros(d_h))
         self.output_VH = nn.Parameter(torch.zeros(self.vocab_size, d_h))
-        self.place_CD = nn.Parameter(torch.randn(context, d)) if config.positions == "learned" else None
+        self.place_embedding_CD = nn.Parameter(torch.randn(context, d)) if config.positions == "learned" else None
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
@@ -92,11 +92,11 @@ class Attention(WindowedModel):
         # A word's key and value do not depend on the window it is seen in: projected once, then seen through windows.
         k_BTKC = F.linear(e_BMD, key_KD).unfold(1, self.context, 1)
         v_BTXC = F.linear(e_BMD, value_XD).unfold(1, self.context, 1)
-        if self.place_CD is not None:
-            place_CD = self.place_CD.to(dtype)
-            last_BTD = last_BTD + place_CD[-1]
-            k_BTKC = k_BTKC + F.linear(place_CD, key_KD).T
-            v_BTXC = v_BTXC + F.linear(place_CD, value_XD).T
+        if self.place_embedding_CD is not None:
+            place_embedding_CD = self.place_embedding_CD.to(dtype)
+            last_BTD = last_BTD + place_embedding_CD[-1]
+            k_BTKC = k_BTKC + F.linear(place_embedding_CD, key_KD).T
+            v_BTXC = v_BTXC + F.linear(place_embedding_CD, value_XD).T
         q_BT1K = F.linear(last_BTD, query_KD)[:, :, None]
         scores_BT1C = (q_BT1K @ k_BTKC).float() * key_KD.shape[0] ** -0.5
         alpha_BT1C = scores_BT1C.softmax(-1)
@@ -106,6 +106,11 @@ class Attention(WindowedModel):
     def head(self) -> tuple[Tensor, None]:
         """U, without a bias (week2 E4)."""
         return self.output_VH, None
+
+    @property
+    def training_flops_per_token(self) -> float:
+        """As for every model; and each word in the window takes part in one score and one average."""
+        return super().training_flops_per_token + 6.0 * self.context * (self.query_KD.shape[0] + self.value_XD.shape[0])
 
     @property
     def batch_shape(self) -> tuple[int, int]:

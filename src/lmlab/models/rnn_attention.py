@@ -105,6 +105,11 @@ class RNNAttention(CarriedModel):
         return h_BTH.to(x_BTX.dtype), (h_BTH[:, -1], past_BPH)
 
     @property
+    def training_flops_per_token(self) -> float:
+        """As for every model; and each state in memory is multiplied once for its score and once for the average."""
+        return super().training_flops_per_token + 6.0 * 2 * self.config.memory * self.config.width
+
+    @property
     def batch_shape(self) -> tuple[int, int]:
         """Rows, and tokens through which gradients flow back."""
         return BATCH

@@ -1,0 +1,132 @@
+"""The checker: text in, verdicts out."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from lmlab.prove.counter import readable
+from lmlab.prove.decide import Finding, Judge
+from lmlab.prove.hints import find_hint
+from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
+from lmlab.prove.parser import Scope, ScopedClaim, parse
+from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, ClaimReport, Counterexample, Report
+from lmlab.prove.setting import Setting, build
+from lmlab.prove.sizes import broadcast, shape_text
+from lmlab.prove.syntax import Claim, Mistake, Step
+
+
+@dataclass
+class Link:
+    """The answer for one step against the one before it."""
+
+    finding: Finding
+    counterexample: Counterexample | None = None
+    hint: str | None = None
+
+
+def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool = True) -> Report:
+    """Check every claim and derivation of a sheet. The same text and seed give the same answer."""
+    try:
+        sheet = parse(text, scope)
+    except Refusal as refusal:
+        return Report(claims=[ClaimReport(line=1, claim="", verdict=INVALID, reason=str(refusal))])
+    claims = []
+    for entry in sheet.entries:
+        if isinstance(entry, Mistake):
+            claims.append(ClaimReport(line=entry.line, claim=entry.text, verdict=INVALID, reason=entry.reason))
+        else:
+            claims.append(check_claim(entry, seed, hints))
+    return Report(claims=claims)
+
+
+def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
+    """Check one claim or derivation: each step against the one before it."""
+    claim = scoped.claim
+    rng = np.random.default_rng([seed, zlib.crc32(claim.text.encode()), claim.line])
+    deadline = Deadline(CLAIM_WALL_S, CLAIM_CPU_S)
+    setting = build(scoped.scope)
+    links: list[Link] = []
+    for i in range(1, len(claim.steps)):
+        link = _link(setting, claim.steps[i - 1], claim.steps[i], rng, deadline, hints)
+        links.append(link)
+        if link.finding.verdict not in HOLDS:
+            return _failed(claim, i, link)
+    return _held(claim, links)
+
+
+def _link(
+    setting: Setting, before: Step, step: Step, rng: np.random.Generator, deadline: Deadline, hints: bool
+) -> Link:
+    left, right = before.value, step.value
+    try:
+        left_shape, right_shape = setting.shape(left), setting.shape(right)
+        broadcast(left_shape, right_shape)
+    except Refusal as refusal:
+        return _misfit(setting, before, step, refusal, rng, deadline, hints)
+    try:
+        judge = Judge(setting, left, step.relation, right, rng, deadline)
+        finding = judge.decide()
+    except Refusal as refusal:
+        return Link(Finding(INVALID, str(refusal)))
+    except OutOfTime:
+        return Link(Finding(INVALID, "the claim takes too long to evaluate; make it smaller or split it with let"))
+    if finding.verdict != REFUTED:
+        return Link(_proved(judge, finding))
+    counterexample = readable(judge, finding)
+    hint = None
+    if hints and step.relation == "==":
+        hint = find_hint(setting, left, right, rng, deadline)
+    return Link(finding, counterexample, hint)
+
+
+def _proved(judge: Judge, finding: Finding) -> Finding:
+    return finding
+
+
+def _misfit(
+    setting: Setting,
+    before: Step,
+    step: Step,
+    refusal: Refusal,
+    rng: np.random.Generator,
+    deadline: Deadline,
+    hints: bool,
+) -> Link:
+    """Shapes that do not fit: inside a side, or between the sides."""
+    hint = find_hint(setting, before.value, step.value, rng, deadline) if hints and step.relation == "==" else None
+    try:
+        left, right = setting.shape(before.value), setting.shape(step.value)
+    except Refusal as inner:
+        return Link(Finding(INVALID, str(inner)), hint=hint)
+    reason = f"the left side is {shape_text(left)}, the right side is {shape_text(right)}: {refusal}"
+    if len(right) > 1 and right[::-1] == left:
+        reason += "; did you mean the transpose?"
+    return Link(Finding(INVALID, reason), hint=hint)
+
+
+def _failed(claim: Claim, index: int, link: Link) -> ClaimReport:
+    step = claim.steps[index]
+    reason = link.finding.reason
+    if claim.derive or len(claim.steps) > 2:
+        reason = f"step {index} (line {step.line}): {reason}"
+    return ClaimReport(
+        line=claim.line,
+        claim=claim.text,
+        verdict=link.finding.verdict,
+        reason=reason,
+        counterexample=link.counterexample,
+        hint=link.hint,
+        first_wrong_step=index if claim.derive else None,
+        wrong_line=step.line,
+    )
+
+
+def _held(claim: Claim, links: list[Link]) -> ClaimReport:
+    weakest = min(links, key=lambda link: link.finding.verdict == PROVED)
+    reason = weakest.finding.reason
+    if len(links) > 1:
+        reason = f"all {len(links)} steps hold; the least certain: {reason}"
+    return ClaimReport(line=claim.line, claim=claim.text, verdict=weakest.finding.verdict, reason=reason)

@@ -1,0 +1,227 @@
+"""The verdict on one relation between two expressions: many points, several sizes, and a referee for the close calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lmlab.prove.compare import KINK, Sides, referee, satisfies, sides_at
+from lmlab.prove.draw import Point, SizeDrawer, Sizes, draw_point
+from lmlab.prove.limits import Deadline, OutOfTime, Refusal
+from lmlab.prove.report import INVALID, REFUTED, SUPPORTED
+from lmlab.prove.setting import Setting
+from lmlab.prove.syntax import Expectation, Node, walk
+
+TOLERANCE = 1e-9
+DRAWS = 5  # size draws
+POINTS = 6  # points for each
+BROAD = 12  # points with larger values, for what fails only there
+DOUBTS = 3  # how many of those may need the referee
+TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
+
+
+@dataclass
+class Finding:
+    """The verdict on one relation, and the point that refutes it."""
+
+    verdict: str
+    reason: str
+    point: Point | None = None
+
+
+@dataclass
+class Tally:
+    """What was seen while looking for a counterexample."""
+
+    points: int = 0
+    draws: int = 0
+    undefined: int = 0
+    largest: float = 0.0
+    tolerance: float = TOLERANCE
+    sampled: bool = False
+    refereed: int = 0
+
+
+class Judge:
+    """Decides one relation. `left` and `right` have shapes that broadcast; `relation` is ==, <=, >=, < or >."""
+
+    def __init__(
+        self, setting: Setting, left: Node, relation: str, right: Node, rng: np.random.Generator, deadline: Deadline
+    ) -> None:
+        self.setting = setting
+        self.left, self.relation, self.right = left, relation, right
+        self.rng = rng
+        self.deadline = deadline
+        conditions = [side for c in setting.conditions for side in (c.left, c.right)]
+        self.sizes = SizeDrawer(setting, [left, right, *conditions])
+        self.averages = any(isinstance(n, Expectation) for n in self._everything())
+        self.tally = Tally()
+
+    def _everything(self) -> list[Node]:
+        nodes = [*walk(self.left), *walk(self.right)]
+        for name in self.setting.depends(self.left) | self.setting.depends(self.right):
+            if name in self.setting.lets:
+                nodes += walk(self.setting.lets[name].value)
+        return nodes
+
+    def sides(self, point: Point) -> Sides:
+        """Both sides at a point, in doubles."""
+        return sides_at(self.setting, self.left, self.right, point, self.deadline)
+
+    def draw(self, sizes: Sizes, style: str = "plain", strict: bool = False) -> tuple[Point, Sides] | None:
+        """A point that obeys the conditions and lies away from kinks, with both sides there.
+
+        A kink that no redraw avoids is one of the formula itself (a comparison of whole numbers, say): such points count,
+        unless `strict`.
+        """
+        last = None
+        for _ in range(TRIES):
+            point = draw_point(self.setting, self.sizes.givens, sizes, self.rng, style)
+            if self.setting.conditions and not satisfies(self.setting, self.setting.conditions, point, self.deadline):
+                continue
+            sides = self.sides(point)
+            last = (point, sides)
+            if sides.margin > KINK and not sides.undefined_both:
+                return last
+            if not self.sizes.givens:
+                break
+        return None if strict else last
+
+    def decide(self) -> Finding:
+        """Look at many points; the first confirmed failure refutes."""
+        try:
+            finding = self._search()
+        except OutOfTime:
+            if self.tally.points < 3:
+                return Finding(INVALID, "the claim takes too long to evaluate; make it smaller or split it with let")
+            finding = None
+        if finding is not None:
+            return finding
+        if self.tally.points == 0:
+            return self._nowhere()
+        return Finding(SUPPORTED, self._support())
+
+    def _search(self) -> Finding | None:
+        top = 3 if self.averages else 5
+        for round_ in range(DRAWS if self.sizes.names else 1):
+            sizes = self.sizes.distinct(self.rng, top if round_ < 3 else top + 2 - self.averages)
+            self.tally.draws += 1
+            for _ in range(POINTS if self.sizes.names else DRAWS * POINTS):
+                finding = self._look(sizes, "plain", strict=False)
+                if finding is not None:
+                    return finding
+                if not self.sizes.givens:
+                    break
+        for _ in range(BROAD if self.sizes.givens and not self.averages else 0):
+            finding = self._look(self.sizes.distinct(self.rng, 3), "broad", strict=True)
+            if finding is not None:
+                return finding
+            if self.tally.refereed > DOUBTS:
+                break  # saturated functions lose their digits out here; the referee is slow
+        for sizes in self.sizes.with_ones(self.rng):
+            for _ in range(2):
+                finding = self._look(sizes, "plain", strict=True)
+                if finding is not None:
+                    return finding
+        if self.relation != "==":
+            from lmlab.prove.extremes import search_extremes
+
+            point = search_extremes(self)
+            if point is not None:
+                return self._refute(point)
+        return self._confirm()
+
+    def _look(self, sizes: Sizes, style: str, strict: bool) -> Finding | None:
+        drawn = self.draw(sizes, style, strict)
+        if drawn is None:
+            return None
+        point, sides = drawn
+        tally = self.tally
+        tally.sampled |= sides.sampled
+        tally.tolerance = max(tally.tolerance, 20 * sides.error)
+        if not sides.defined:
+            tally.undefined += 1
+            return self._half_defined(point, sides) if style == "plain" else None  # far out, 1 - sigmoid(x) is 0
+        tally.points += 1
+        amount = sides.difference if self.relation == "==" else max(0.0, sides.excess(self.relation))
+        if amount > tally.tolerance and self.confirmed(point, amount):
+            return self._refute(point)
+        tally.largest = max(tally.largest, amount if amount <= tally.tolerance else 0.0)
+        return None
+
+    def confirmed(self, point: Point, amount: float) -> bool:
+        """Whether long decimals also see the relation fail. Without their word, a clear failure in doubles counts."""
+        if self.averages and self.tally.tolerance > TOLERANCE:
+            return True
+        ruling = referee(self.setting, self.left, self.right, point, self.deadline.within(1.5))
+        if not ruling.known:
+            return amount > 1e-6 and self._steady(point)
+        if not (ruling.left_defined and ruling.right_defined):
+            return False
+        self.tally.refereed += 1
+        if self.relation == "==":
+            return not ruling.equal
+        excess = ruling.largest if self.relation in ("<=", "<") else -ruling.smallest
+        return not ruling.equal and excess > 0
+
+    def _steady(self, point: Point) -> bool:
+        """Whether the difference stays when the point moves a little. One that rounding made jumps about."""
+        sides = self.sides(point)
+        factor = 1 + 1e-11 * self.rng.choice([-1.0, 1.0])
+        moved = self.sides(Point(point.sizes, {name: raw * factor for name, raw in point.raw.items()}))
+        if not (sides.defined and moved.defined):
+            return False
+        gap, moved_gap = sides.left - sides.right, moved.left - moved.right
+        return float(np.abs(gap - moved_gap).max()) < 0.01 * float(np.abs(gap).max())
+
+    def _half_defined(self, point: Point, sides: Sides) -> Finding | None:
+        """One side has a value where the other has none: that is a failure, if long decimals agree."""
+        if sides.undefined_both:
+            return None
+        ruling = referee(self.setting, self.left, self.right, point, self.deadline.within(1.0))
+        if not ruling.known or ruling.left_defined == ruling.right_defined:
+            return None
+        which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
+        reason = f"the {which} side has no value at this point, and the {other} side has; name the kind (such as positive) that is meant"
+        return Finding(REFUTED, reason, point)
+
+    def _refute(self, point: Point) -> Finding:
+        only_ones = bool(self.tally.points > POINTS and point.sizes and 1 in point.sizes.values())
+        note = f" (it holds at the {self.tally.points - 1} points tried with larger sizes)" if only_ones else ""
+        what = "the sides differ" if self.relation == "==" else f"the left side is not {self.relation} the right side"
+        return Finding(REFUTED, f"{what}{note}", point)
+
+    def _confirm(self) -> Finding | None:
+        """The referee looks at two points, so that a difference too small for doubles is seen as well."""
+        for _ in range(2):
+            drawn = self.draw(self.sizes.distinct(self.rng, 3), strict=True)
+            if drawn is None or not drawn[1].defined:
+                continue
+            ruling = referee(self.setting, self.left, self.right, drawn[0], self.deadline.within(0.5))
+            if not ruling.known:
+                return None
+            if not (ruling.left_defined and ruling.right_defined):
+                continue
+            self.tally.refereed += 1
+            if self.relation == "==" and not ruling.equal:
+                return self._refute(drawn[0])
+        return None
+
+    def _nowhere(self) -> Finding:
+        if self.setting.conditions:
+            raise Refusal("no point was found that obeys the where conditions and where both sides are defined")
+        raise Refusal(
+            "neither side has a finite value at any point tried; name the kinds (such as positive) that the formula needs"
+        )
+
+    def _support(self) -> str:
+        tally = self.tally
+        sizes = f" and {tally.draws} draws of the sizes" if self.sizes.names else ""
+        what = "largest relative difference" if self.relation == "==" else "largest excess"
+        text = f"holds in float64 at {tally.points} random points{sizes}; {what} {tally.largest:.1e}, tolerance {tally.tolerance:.0e}"
+        if tally.sampled:
+            text += "; an expectation was estimated from random samples (six standard errors allowed)"
+        elif tally.refereed:
+            text += f"; confirmed in {60}-digit arithmetic"
+        return text

@@ -1,0 +1,349 @@
+"""Small slips and their repairs: every way one place of a formula is commonly wrong, as a change of the tree.
+
+Each edit carries a cost: among several repairs that work, the cheapest is named. Costs follow how often a slip is made.
+What a repair may bring in from its surroundings (chain factors, terms) is in `supplies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+
+from lmlab.prove.functions import REDUCTIONS
+from lmlab.prove.render import level, to_text
+from lmlab.prove.syntax import (
+    Binary,
+    Call,
+    Compare,
+    Expectation,
+    Index,
+    Name,
+    Negate,
+    Node,
+    Number,
+    Stack,
+    Transpose,
+    walk,
+)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A changed formula, how unlikely the slip is, and what was wrong in words (formulas among them are rendered late)."""
+
+    node: Node
+    cost: float
+    parts: tuple[str | Node, ...]
+
+    @property
+    def words(self) -> str:
+        """What was wrong."""
+        return "".join(part if isinstance(part, str) else short(part) for part in self.parts)
+
+
+def edit(node: Node, cost: float, *parts: str | Node) -> Edit:
+    """An edit with its words in order."""
+    return Edit(node, cost, parts)
+
+
+def short(node: Node, needed: int = 0) -> str:
+    """A formula in a sentence: in brackets when it binds looser than `needed`, cut when it is long."""
+    text = to_text(node)
+    if level(node) < needed and not text.startswith("("):
+        text = f"({text})"
+    return text if len(text) <= 70 else text[:67] + "..."
+
+
+def shown(name: str) -> str:
+    """A name as the user wrote it (one hidden by a later definition carries its line)."""
+    return name.split("#")[0]
+
+
+def number(value: int | Fraction) -> Node:
+    """A number as a node."""
+    return Number(Fraction(value))
+
+
+ONE, TWO = number(1), number(2)
+
+
+def times(left: Node, right: Node) -> Node:
+    """left * right."""
+    return Binary("*", left, right)
+
+
+def minus(left: Node, right: Node) -> Node:
+    """left - right."""
+    return Binary("-", left, right)
+
+
+def flip(node: Node) -> Node:
+    """The transpose, without writing .T twice."""
+    return node.operand if isinstance(node, Transpose) else Transpose(node)
+
+
+def paths(root: Node, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Node]]:
+    """Every part of a formula with the way to it."""
+    yield path, root
+    for i, child in enumerate(root.children()):
+        yield from paths(child, (*path, i))
+
+
+def put(root: Node, path: tuple[int, ...], node: Node) -> Node:
+    """The formula with the part at `path` replaced."""
+    if not path:
+        return node
+    children = list(root.children())
+    children[path[0]] = put(children[path[0]], path[1:], node)
+    return root.rebuild(tuple(children))
+
+
+def slips(node: Node, inside: bool) -> Iterator[Edit]:
+    """Repairs of one node that need nothing but the node itself."""
+    yield from _signs(node, inside)
+    yield from _transposes(node)
+    match node:
+        case Binary(op="+" | "-"):
+            yield from _sums(node)
+        case Binary(op="@"):
+            yield from _matrix_products(node)
+        case Binary(op="*" | "/"):
+            yield from _products(node)
+        case Binary(op="**"):
+            yield from _powers(node)
+        case Number():
+            yield from _numbers(node)
+        case Call():
+            yield from _calls(node)
+        case Compare():
+            turned = replace(node, op={">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "!=", "!=": "=="}[node.op])
+            yield edit(turned, 1.3, "the comparison is turned around: ", turned)
+        case Expectation():
+            other = "Var" if node.kind == "E" else "E"
+            yield edit(replace(node, kind=other), 1.6, f"{other} in place of {node.kind}")
+        case Name():
+            yield from _functions_of(node)
+    yield from _reductions(node)
+
+
+def _signs(node: Node, inside: bool) -> Iterator[Edit]:
+    if isinstance(node, Negate):
+        yield edit(node.operand, 1.0, "the sign is wrong: drop the minus before ", node.operand)
+    elif not inside:
+        yield edit(Negate(node), 1.0, "the sign is wrong")
+    elif not isinstance(node, Number):
+        yield edit(Negate(node), 1.6, "the sign of ", node, " is wrong")
+
+
+def _transposes(node: Node) -> Iterator[Edit]:
+    if isinstance(node, Transpose):
+        yield edit(node.operand, 1.2, "the transpose is wrong: ", node.operand, ", not ", node)
+    elif isinstance(node, (Name, Binary, Call)):
+        yield edit(Transpose(node), 1.2, "a transpose is missing: ", Transpose(node), ", not ", node)
+
+
+def _sums(node: Binary) -> Iterator[Edit]:
+    left, right, op = node.left, node.right, node.op
+    other = replace(node, op="-" if op == "+" else "+")
+    yield edit(other, 1.1, "the sign is wrong: ", other, ", not ", node)
+    yield edit(left, 1.35, f"a term too many: {op} ", right)
+    yield edit(right if op == "+" else Negate(right), 1.4, "a term too many: ", left)
+    if op == "-":
+        turned = replace(node, left=right, right=left)
+        cost = 1.05 if isinstance(left, Number) or isinstance(right, Number) else 0.95
+        yield edit(turned, cost, "the sign is wrong, the operands are swapped: ", turned, ", not ", node)
+    yield edit(times(left, right), 1.7, f"* in place of {op}: ", times(left, right))
+
+
+def _matrix_products(node: Binary) -> Iterator[Edit]:
+    a, b = node.left, node.right
+    turned = Binary("@", b, a)
+    yield edit(turned, 1.4, "the operands are swapped: ", turned, ", not ", node)
+    for x, y in [(flip(a), b), (a, flip(b)), (flip(a), flip(b))]:
+        form = Binary("@", x, y)
+        yield edit(form, 1.25, "the transpose is wrong: ", form, ", not ", node)
+    for x, y in [(flip(b), a), (b, flip(a)), (flip(b), flip(a))]:
+        form = Binary("@", x, y)
+        yield edit(form, 1.7, "the operands are swapped and the transpose is wrong: ", form, ", not ", node)
+    yield edit(times(a, b), 1.3, "elementwise product in place of the matrix product: ", times(a, b))
+    yield edit(Call("outer", (a, b)), 1.5, "outer product in place of @: ", Call("outer", (a, b)))
+    yield edit(a, 1.9, "a factor too many: @ ", b)
+    yield edit(b, 1.9, "a factor too many: ", a, " @")
+
+
+def _products(node: Binary) -> Iterator[Edit]:
+    a, b, op = node.left, node.right, node.op
+    other = replace(node, op="/" if op == "*" else "*")
+    yield edit(other, 1.5, f"{other.op} in place of {op}: ", other)
+    yield edit(a, 1.25, f"a factor too many: {op} ", b)
+    if op == "/":
+        turned = replace(node, left=b, right=a)
+        yield edit(turned, 1.4, "the operands are swapped: ", turned, ", not ", node)
+        return
+    yield edit(b, 1.25, "a factor too many: ", a, " *")
+    for x, y, cost in [
+        (a, b, 1.25),
+        (flip(a), b, 1.5),
+        (a, flip(b), 1.5),
+        (b, a, 1.6),
+        (b, flip(a), 1.7),
+        (flip(b), a, 1.7),
+    ]:
+        form = Binary("@", x, y)
+        yield edit(form, cost, "matrix product in place of the elementwise product: ", form)
+    outer = Call("outer", (a, b))
+    yield edit(outer, 1.6, "outer product in place of the elementwise product: ", outer)
+    for sign in "-+":
+        total = Binary(sign, a, b)
+        yield edit(total, 1.7, f"{sign} in place of *: ", total)
+    if isinstance(a, Number) and a.value == 2:
+        both = Binary("+", b, Transpose(b))
+        yield edit(
+            both, 1.3, "a term is missing, the transpose (the matrix need not be symmetric): ", both, ", not ", node
+        )
+
+
+def _powers(node: Binary) -> Iterator[Edit]:
+    base = node.left
+    yield edit(base, 1.1, "a power too many: ", base, ", not ", node)
+    for value in (
+        Fraction(2),
+        Fraction(3),
+        Fraction(4),
+        Fraction(-1),
+        Fraction(1, 2),
+        Fraction(-1, 2),
+        Fraction(-2),
+        Fraction(3, 2),
+    ):
+        changed = Binary("**", base, number(value))
+        yield edit(changed, 1.45, "the power is wrong: ", changed, ", not ", node)
+
+
+def _numbers(node: Number) -> Iterator[Edit]:
+    value = node.value
+    options = {2 * value, value / 2, value + 1, value - 1, -value, 3 * value, value / 3} | (
+        {1 / value} if value else set()
+    )
+    for option in sorted(options - {value, Fraction(0)}):
+        yield edit(number(option), 1.45, "the number is wrong: ", number(option), ", not ", node)
+
+
+_RELATED = {
+    "sum": ("mean", "max", "logsumexp", "norm"),
+    "mean": ("sum",),
+    "max": ("min", "sum", "logsumexp"),
+    "min": ("max",),
+    "logsumexp": ("sum", "max"),
+    "norm": ("sum",),
+    "var": ("std",),
+    "std": ("var",),
+    "sigmoid": ("tanh", "relu", "softmax"),
+    "tanh": ("sigmoid", "relu"),
+    "relu": ("sigmoid", "softplus"),
+    "softmax": ("sigmoid", "exp", "log_softmax"),
+    "exp": ("log", "sigmoid", "softmax"),
+    "log": ("exp", "log_softmax"),
+    "sin": ("cos",),
+    "cos": ("sin",),
+    "inv": ("transpose",),
+    "trace": ("sum", "det"),
+    "det": ("trace",),
+    "ones": ("zeros",),
+    "maximum": ("minimum",),
+    "minimum": ("maximum",),
+}
+
+
+def _calls(node: Call) -> Iterator[Edit]:
+    name = node.function
+    for other in _RELATED.get(name, ()):
+        changed = replace(node, function=other)
+        yield edit(changed, 1.25 if name in REDUCTIONS else 1.6, f"{other} in place of {name}: ", changed)
+    if len(node.args) == 1 and name not in ("ones", "zeros", "eye", "shape"):
+        yield edit(node.args[0], 1.6, f"{name} too many: ", node.args[0], ", not ", node)
+    if len(node.args) == 2 and name not in ("reshape", "ones", "zeros"):
+        turned = replace(node, args=node.args[::-1])
+        yield edit(turned, 1.3, "the operands are swapped: ", turned, ", not ", node)
+    if name == "outer":
+        product, entries = Binary("@", *node.args), times(*node.args)
+        yield edit(product, 1.5, "@ in place of outer: ", product)
+        yield edit(entries, 1.5, "elementwise product in place of outer: ", entries)
+    if name in REDUCTIONS or name in ("softmax", "log_softmax", "cumsum", "concat"):
+        yield from _axes(node)
+
+
+def _axes(node: Call) -> Iterator[Edit]:
+    for axis in (None, 0, 1, -1):
+        for keepdims in (False, True) if node.function in REDUCTIONS else (False,):
+            changed = replace(node, axis=axis, keepdims=keepdims)
+            if changed == node:
+                continue
+            what, cost = ("the sum runs over the wrong axis" if node.function == "sum" else "the axis is wrong"), 1.3
+            if axis == node.axis:
+                what, cost = ("keepdims is missing" if keepdims else "keepdims too many"), 1.2
+            yield edit(changed, cost, f"{what}: ", changed, ", not ", node)
+
+
+def _functions_of(node: Name) -> Iterator[Edit]:
+    """What is often written as the bare name."""
+    name = shown(node.name)
+    yield edit(minus(ONE, node), 1.6, f"1 - {name} in place of {name}")
+    yield edit(Binary("**", node, TWO), 1.6, f"{name}**2 in place of {name}, a square is missing")
+    yield edit(Call("sqrt", (node,)), 1.6, f"a square root is missing: sqrt({name})")
+    yield edit(Call("diag", (node,)), 1.6, f"diag is missing: diag({name})")
+    yield edit(Binary("/", ONE, node), 1.7, f"1/{name} in place of {name}")
+    yield edit(Call("inv", (node,)), 1.7, f"the inverse is missing: inv({name})")
+
+
+def _reductions(node: Node) -> Iterator[Edit]:
+    """A missing sum: over rows, columns or everything."""
+    if isinstance(node, (Number, Compare)) or (isinstance(node, Call) and node.function in REDUCTIONS):
+        return
+    for axis, over in ((0, "over the rows (axis 0)"), (1, "over the columns (axis 1)"), (None, "over everything")):
+        for keepdims in (False, True):
+            wrapped = Call("sum", (node,), axis, keepdims)
+            yield edit(wrapped, 1.3 + 0.1 * keepdims, f"a sum {over} is missing: ", wrapped)
+            averaged = Call("mean", (node,), axis, keepdims)
+            yield edit(averaged, 1.7 + 0.1 * keepdims, f"a mean {over} is missing: ", averaged)
+
+
+def exchanges(root: Node) -> Iterator[Edit]:
+    """Two names (or entries, like w[0] and w[1]) that stand in each other's place throughout."""
+    atoms = list(dict.fromkeys(n for n in walk(root) if isinstance(n, (Name, Index, Stack, Number))))[:10]
+    for a, b in combinations(atoms, 2):
+        if isinstance(a, Number) != isinstance(b, Number):
+            continue
+        yield edit(_exchanged(root, a, b), 1.65, a, " and ", b, " are exchanged")
+    for path, node in paths(root):
+        if isinstance(node, Stack) and len(node.items) <= 4:
+            for i, j in combinations(range(len(node.items)), 2):
+                items = list(node.items)
+                items[i], items[j] = items[j], items[i]
+                turned = replace(node, items=tuple(items))
+                yield edit(put(root, path, turned), 1.5, "the entries are swapped: ", turned)
+
+
+def turned_throughout(root: Node) -> Iterator[Edit]:
+    """A part that occurs more than once, transposed at every place."""
+    parts = [node for _, node in paths(root) if isinstance(node, (Name, Call, Transpose))]
+    for part in dict.fromkeys(node for node in parts if parts.count(node) > 1):
+        yield edit(replaced(root, part, flip(part)), 1.4, "the transpose is wrong: ", flip(part), ", not ", part)
+
+
+def replaced(node: Node, old: Node, new: Node) -> Node:
+    if node == old:
+        return new
+    children = tuple(replaced(child, old, new) for child in node.children())
+    return node.rebuild(children) if children else node
+
+
+def _exchanged(node: Node, a: Node, b: Node) -> Node:
+    if node == a:
+        return b
+    if node == b:
+        return a
+    children = tuple(_exchanged(child, a, b) for child in node.children())
+    return node.rebuild(children) if children else node

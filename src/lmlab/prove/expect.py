@@ -1,0 +1,228 @@
+"""Expectations in doubles: enumeration of finite outcomes, Gauss quadrature, and random samples when there is no better way."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmlab.prove.averages import average, degree, elementwise_in, has_kink, is_finite
+from lmlab.prove.evaluate import Frame, evaluate
+from lmlab.prove.limits import Refusal
+from lmlab.prove.setting import distribution
+from lmlab.prove.syntax import Expectation, Kind, Node
+
+GRID = 40_000  # nodes of a product rule at most
+SAMPLES = 100_000
+_F64 = torch.float64
+
+
+@functools.cache
+def normal_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Hermite nodes and weights for the standard normal."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
+@functools.cache
+def uniform_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss-Legendre nodes and weights for the uniform distribution on (0, 1)."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
+
+
+@functools.cache
+def fine_rule(family: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Equally spaced nodes, for functions with kinks in one dimension."""
+    if family == "normal":
+        nodes = np.linspace(-9, 9, count)
+        weights = np.exp(-nodes * nodes / 2)
+        return nodes, weights / weights.sum()
+    nodes = (np.arange(count) + 0.5) / count
+    return nodes, np.full(count, 1 / count)
+
+
+def expectation(node: Expectation, frame: Frame) -> Tensor:
+    """E[...] or Var[...] with torch; leaves its accuracy in `frame.ops.error` and `frame.ops.sampled`."""
+
+    def leaf(inner: Node, over: frozenset[str]) -> Tensor:
+        return Leaf(inner, over, frame).mean()
+
+    return average(node, frame, leaf)
+
+
+class Leaf:
+    """The average of one expression over the entries of some random names."""
+
+    def __init__(self, node: Node, over: frozenset[str], frame: Frame) -> None:
+        self.node, self.frame, self.setting = node, frame, frame.setting
+        self.names = [name for name in self.setting.givens if name in over]
+        self.over = over
+        self.shared = elementwise_in(node, over, self.setting)
+        self.kinds: dict[str, Kind] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        for name in self.names:
+            kind = distribution(self.setting.givens[name])
+            assert kind is not None
+            self.kinds[name] = kind
+            shape = tuple(axis.value(frame.sizes) for axis in self.setting.givens[name].shape)
+            if kind.name == "onehot":
+                shape = shape[:-1]
+                self.shared = False
+            self.shapes[name] = shape
+
+    def mean(self) -> Tensor:
+        """The average by the best rule that is affordable."""
+        columns = [(name, self.kinds[name]) for name in self.names for _ in range(self._entries(name))]
+        exact = degree(self.node, self.over, self.setting)
+        continuous = [column for column in columns if not self._is_finite(column[1])]
+        outcomes = math.prod(self._outcomes(kind) for _, kind in columns if self._is_finite(kind))
+        room = GRID // max(1, outcomes)
+        if not continuous or (exact is not None and (exact // 2 + 1) ** len(continuous) <= room):
+            if outcomes > GRID:
+                return self._sampled()
+            return self._grid([self._rule(kind, (exact or 0) // 2 + 1) for _, kind in columns])
+        if len(continuous) == 1 and has_kink(self.node, self.setting):
+            return self._estimated(lambda n: [self._fine(kind, n) for _, kind in columns], min(room, 20_000))
+        count = min(48, int(room ** (1 / len(continuous)))) if outcomes <= GRID else 0
+        if count >= 8:
+            return self._estimated(lambda n: [self._rule(kind, n) for _, kind in columns], count)
+        return self._sampled()
+
+    def _entries(self, name: str) -> int:
+        return 1 if self.shared else math.prod(self.shapes[name])
+
+    def _is_finite(self, kind: Kind) -> bool:
+        return is_finite(kind.name, len(kind.arguments))
+
+    def _outcomes(self, kind: Kind) -> int:
+        if kind.name in ("bernoulli", "rademacher"):
+            return 2
+        if kind.name in ("categorical", "onehot"):
+            return int(evaluate(kind.arguments[0], self.frame).shape[0])
+        return len(kind.outcomes)
+
+    def _rule(self, kind: Kind, count: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._is_finite(kind):
+            return np.arange(self._outcomes(kind), dtype=float), np.ones(self._outcomes(kind))
+        return normal_rule(count) if kind.name == "normal" else uniform_rule(count)
+
+    def _fine(self, kind: Kind, count: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._rule(kind, 1) if self._is_finite(kind) else fine_rule(kind.name, count)
+
+    def _estimated(self, rules: object, count: int) -> Tensor:
+        """A rule and a coarser one; their difference tells the error."""
+        assert callable(rules)
+        value, coarse = self._grid(rules(count)), self._grid(rules(max(4, count * 3 // 4)))
+        scale = float(value.detach().abs().max()) or 1.0
+        error = float((value - coarse).detach().abs().max()) / scale
+        self.frame.ops.error = max(self.frame.ops.error, error, 1e-12)  # type: ignore[attr-defined]
+        return value
+
+    def _grid(self, rules: list[tuple[np.ndarray, np.ndarray]]) -> Tensor:
+        """The product rule: every combination of nodes."""
+        grids = np.meshgrid(*[nodes for nodes, _ in rules], indexing="ij")
+        codes = np.stack([grid.reshape(-1) for grid in grids], axis=1)
+        weights = functools.reduce(np.multiply.outer, [w for _, w in rules]).reshape(-1)
+        return self._weighted(torch.tensor(codes, dtype=_F64), torch.tensor(weights, dtype=_F64))
+
+    def _weighted(self, codes_PM: Tensor, weights_P: Tensor) -> Tensor:
+        ops = self.frame.ops
+        watching, ops.watching = ops.watching, False  # type: ignore[attr-defined]
+        try:
+            values, chances = torch.func.vmap(self._at)(codes_PM)
+        finally:
+            ops.watching = watching  # type: ignore[attr-defined]
+        total = (weights_P * chances).reshape(-1, *[1] * (values.ndim - 1))
+        return (total * values).sum(0)
+
+    def _at(self, codes_M: Tensor) -> tuple[Tensor, Tensor]:
+        """The expression and the probability of the finite outcomes at one row of codes."""
+        chance = torch.ones((), dtype=_F64)
+        inner = self.frame.child({})
+        values: dict[str, Tensor] = {}
+        start = 0
+        for name in self._ordered():
+            entries = self._entries(name)
+            codes = codes_M[self._start(name) : self._start(name) + entries]
+            start += entries
+            shape = self.shapes[name]
+            codes = codes.expand(max(1, math.prod(shape))) if self.shared else codes
+            value, probability = self._value(self.kinds[name], codes.reshape(shape), inner)
+            chance = chance * (probability.reshape(-1)[:1] if self.shared else probability).prod()
+            values[name] = value.expand(shape) if self.kinds[name].name != "onehot" else value
+            inner = self.frame.child(values)
+        return evaluate(self.node, inner), chance
+
+    def _start(self, name: str) -> int:
+        return sum(self._entries(other) for other in self.names[: self.names.index(name)])
+
+    def _ordered(self) -> list[str]:
+        """Names whose parameters are random come after those parameters."""
+        done: list[str] = []
+        waiting = list(self.names)
+        while waiting:
+            ready = [n for n in waiting if not self._parents(n) & set(waiting) - {n}]
+            if not ready:
+                raise Refusal("the distributions of the random names depend on each other in a circle")
+            done += ready
+            waiting = [n for n in waiting if n not in ready]
+        return done
+
+    def _parents(self, name: str) -> set[str]:
+        return {n for node in self.kinds[name].arguments for n in self.setting.depends(node)}
+
+    def _value(self, kind: Kind, codes: Tensor, frame: Frame) -> tuple[Tensor, Tensor]:
+        """The value a code stands for, and its probability (1 for the continuous, whose weights are in the rule)."""
+        arguments = [evaluate(node, frame) for node in kind.arguments]
+        one = torch.ones((), dtype=_F64)
+        match kind.name:
+            case "normal":
+                return arguments[0] + arguments[1] * codes, one
+            case "uniform" if arguments:
+                return arguments[0] + (arguments[1] - arguments[0]) * codes, one
+            case "rademacher":
+                return 2 * codes - 1, torch.full_like(codes, 0.5)
+            case "bernoulli":
+                return codes, torch.where(codes == 1, arguments[0], 1 - arguments[0])
+            case "categorical":
+                return codes, arguments[0][codes.long()]
+            case "onehot":
+                width = arguments[0].shape[0]
+                return torch.eye(width, dtype=_F64)[codes.long()], arguments[0][codes.long()]
+        table = torch.stack([evaluate(value, frame).expand(()) for value, _ in kind.outcomes])
+        weights = [one / len(kind.outcomes) if w is None else evaluate(w, frame) for _, w in kind.outcomes]
+        return table[codes.long()], torch.stack(weights)[codes.long()]
+
+    def _sampled(self) -> Tensor:
+        """Random samples; the error kept is such that the tolerance becomes six standard errors."""
+        rng = np.random.default_rng(20_221)
+        size = max(1, math.prod(self.frame.sizes.values()) if self.frame.sizes else 1)
+        count = int(min(SAMPLES, 4_000_000 // size))
+        columns = [self._draws(self.kinds[name], count, rng) for name in self.names for _ in range(self._entries(name))]
+        codes = torch.tensor(np.stack(columns, axis=1), dtype=_F64)
+        ops = self.frame.ops
+        watching, ops.watching = ops.watching, False  # type: ignore[attr-defined]
+        try:
+            values, _ = torch.func.vmap(self._at)(codes)
+        finally:
+            ops.watching = watching  # type: ignore[attr-defined]
+        mean = values.mean(0)
+        deviation = float((values.std(0) / math.sqrt(count)).detach().max())
+        scale = float(mean.detach().abs().max()) or 1.0
+        ops.error = max(ops.error, 0.3 * deviation / scale)  # type: ignore[attr-defined]
+        ops.sampled = True  # type: ignore[attr-defined]
+        return mean
+
+    def _draws(self, kind: Kind, count: int, rng: np.random.Generator) -> np.ndarray:
+        if kind.name == "normal":
+            return rng.normal(size=count)
+        if not self._is_finite(kind):
+            return rng.random(count)
+        with torch.no_grad():
+            _, chances = self._value(kind, torch.arange(self._outcomes(kind), dtype=_F64), self.frame)
+        weights = chances.numpy()
+        return rng.choice(len(weights), size=count, p=weights / weights.sum()).astype(float)

@@ -1,0 +1,442 @@
+"""Tokens to expressions: a precedence-climbing parser with the operators of NumPy and a rule of its own for dJ/dx."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from fractions import Fraction
+
+from lmlab.config import nearest
+from lmlab.prove.functions import ALONG, ARITY, BUILDERS, DERIVATIVES, FUNCTIONS, REDUCTIONS, TAKES_AXIS, TAKES_KEEPDIMS
+from lmlab.prove.lexer import Token
+from lmlab.prove.limits import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER, MAX_TREE_DEPTH, Refusal
+from lmlab.prove.syntax import (
+    Binary,
+    Call,
+    Compare,
+    Constant,
+    Derivative,
+    Expectation,
+    Index,
+    Name,
+    Negate,
+    Node,
+    Number,
+    Slice,
+    Stack,
+    Transpose,
+)
+
+Options = dict[str, int | bool | None]
+RELATIONS = ("=", "==", "<=", ">=", "<", ">")
+_COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+_BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20}
+_ENDS_OPERAND = (")", "]", "}", ".T")
+
+
+class TokenReader:
+    """A cursor over tokens with errors that say where and what was expected."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+
+    @property
+    def next(self) -> Token:
+        """The token under the cursor."""
+        return self.tokens[min(self.at, len(self.tokens) - 1)]
+
+    def peek(self, ahead: int) -> Token:
+        """The token this many places further on."""
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+
+    def take(self, *texts: str) -> Token | None:
+        """Move past the next token if it is one of these signs or words."""
+        if self.next.kind in ("symbol", "name") and self.next.text in texts:
+            self.at += 1
+            return self.tokens[self.at - 1]
+        return None
+
+    def expect(self, text: str, where: str) -> Token:
+        """Move past this sign or refuse, naming what was found."""
+        token = self.take(text)
+        if token is None:
+            raise self.error(f"{text!r} is missing {where}")
+        return token
+
+    def error(self, message: str) -> Refusal:
+        """A refusal that names the column under the cursor."""
+        found = f" (found {self.next.text!r})" if self.next.kind != "end" else ""
+        return Refusal(f"column {self.next.column}: {message}{found}")
+
+
+class ExpressionParser(TokenReader):
+    """Parses one expression at a time. `known` are the names that may be used: givens, lets and sizes."""
+
+    def __init__(self, tokens: Sequence[Token], known: Collection[str]) -> None:
+        super().__init__(tokens)
+        self.known = known
+        self.depth = 0
+
+    def expression(self) -> Node:
+        """A full expression; a comparison in it is an array of 0 and 1."""
+        self._deeper()
+        left = self.sum_of_products()
+        while self.next.text in _COMPARISONS and self.next.kind == "symbol":
+            token = self.next
+            self.at += 1
+            left = Compare(token.text, left, self.sum_of_products(), column=token.column)
+        self.depth -= 1
+        return left
+
+    def sum_of_products(self, tightest: int = 0) -> Node:
+        """An expression without comparison signs at its top, so that a claim can be split at them."""
+        left = self._signed()
+        while self.next.kind == "symbol" and _BINDING.get(self.next.text, 0) > tightest:
+            token = self.next
+            self.at += 1
+            left = Binary(token.text, left, self.sum_of_products(_BINDING[token.text]), column=token.column)
+        return left
+
+    def _deeper(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.error(f"more than {MAX_DEPTH} levels of brackets and signs; use let for parts of the formula")
+
+    def _signed(self) -> Node:
+        """A minus sign binds looser than ** and tighter than *."""
+        token = self.next
+        if self.take("-"):
+            self._deeper()
+            operand = self._signed()
+            self.depth -= 1
+            return Negate(operand, column=token.column)
+        if self.take("+"):
+            self._deeper()
+            operand = self._signed()
+            self.depth -= 1
+            return operand
+        return self._power()
+
+    def _power(self) -> Node:
+        base = self._postfix()
+        token = self.next
+        if not self.take("**"):
+            return base
+        self._deeper()
+        exponent = self._signed()
+        self.depth -= 1
+        value = constant_value(exponent)
+        if value is not None and abs(value) > MAX_EXPONENT:
+            raise Refusal(
+                f"column {token.column}: the power {exponent_text(value)} is too large; at most {MAX_EXPONENT} is allowed"
+            )
+        return Binary("**", base, exponent, column=token.column)
+
+    def _postfix(self) -> Node:
+        node = self._primary()
+        while True:
+            token = self.next
+            if self.take(".T"):
+                node = Transpose(node, column=token.column)
+            elif token.text == "[" and token.kind == "symbol" and token.glued:
+                node = self._index(node)
+            else:
+                break
+        if (token.kind in ("name", "number") and token.text != "where") or (
+            token.kind == "symbol" and token.text in "({"
+        ):
+            raise self.error("an operator is missing; write * between factors")
+        return node
+
+    def _index(self, operand: Node) -> Node:
+        bracket = self.expect("[", "")
+        items: list[Node | Slice] = []
+        while True:
+            start = None if self.next.text in (":", ",", "]") else self.sum_of_products()
+            if self.take(":"):
+                items.append(Slice(start, None if self.next.text in (",", "]") else self.sum_of_products()))
+            elif start is None:
+                raise self.error("a position or a slice is missing")
+            else:
+                items.append(start)
+            if not self.take(","):
+                break
+        self.expect("]", "after a position")
+        return Index(operand, tuple(items), column=bracket.column)
+
+    def _primary(self) -> Node:
+        token = self.next
+        if token.kind == "number":
+            self.at += 1
+            return Number(read_number(token), column=token.column)
+        if self.take("("):
+            inner = self.expression()
+            if self.take(","):
+                return Stack((inner, *self._arguments(")", "the list")[0]), column=token.column)
+            self.expect(")", "to close the bracket")
+            return inner
+        if self.take("["):
+            items, _ = self._arguments("]", "the list")
+            if not items:
+                raise self.error("an empty list has no shape")
+            return Stack(items, column=token.column)
+        if token.kind == "name":
+            return self._named()
+        raise self.error("a name, a number or a bracket is expected here")
+
+    def _named(self) -> Node:
+        token = self.next
+        following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
+        if token.text in ("E", "Var") and following == "[" and token.text not in self.known:
+            return self._expectation()
+        derivative = self._derivative()
+        if derivative is not None:
+            return derivative
+        self.at += 1
+        if following == "(":
+            return self._call(token)
+        if token.text in self.known:
+            return Name(token.text, column=token.column)
+        if token.text == "pi":
+            return Constant("pi", column=token.column)
+        if token.text in FUNCTIONS:
+            raise Refusal(f"column {token.column}: {token.text} is a function; write {token.text}(...)")
+        raise Refusal(f"column {token.column}: {token.text} is not defined; {nearest(token.text, self.known)}")
+
+    def _expectation(self) -> Node:
+        token = self.next
+        self.at += 2
+        operand = self.expression()
+        fixed: list[str] = []
+        if self.take("|"):
+            while self.next.kind == "name":
+                fixed.append(self._known_name(self.next.text, self.next))
+                self.at += 1
+                if not self.take(","):
+                    break
+        self.expect("]", f"to close {token.text}[")
+        return Expectation(token.text, operand, tuple(fixed), column=token.column)
+
+    def _derivative(self) -> Node | None:
+        """dJ/dx, d2J/dz2, d2J/dxdy or d(expression)/dx; None when the tokens are something else."""
+        token = self.next
+        if token.text in ("d", "d2") and self.peek(1).text == "(" and token.text not in self.known:
+            return self._derivative_of_bracket()
+        if self.peek(1).text != "/" or self.peek(2).kind != "name" or not self.peek(2).text.startswith("d"):
+            return None
+        bottom = self.peek(2).text
+        if token.text in self.known and bottom in self.known:
+            return None  # both are plain names: a quotient
+        if bottom in self.known or self.peek(3).text == "(":
+            return None
+        second = re.fullmatch(r"d2(.+)", token.text)
+        first = re.fullmatch(r"d(.+)", token.text)
+        if second and second[1] in self.known and first and first[1] not in self.known:
+            by = self._second_by(bottom, self.peek(2))
+            top = second[1]
+        elif first and token.text not in self.known:
+            top = self._known_name(first[1], token)
+            by = (self._known_name(bottom[1:], self.peek(2)),)
+        else:
+            return None
+        self.at += 3
+        return Derivative(Name(top, column=token.column), by, column=token.column)
+
+    def _derivative_of_bracket(self) -> Node:
+        token = self.next
+        self.at += 2
+        top = self.expression()
+        self.expect(")", "to close the bracket")
+        self.expect("/", f"after {token.text}(...), as in d(...)/dx")
+        bottom = self.next
+        if bottom.kind != "name" or not bottom.text.startswith("d"):
+            raise self.error("write what to differentiate by, as in d(...)/dx")
+        by = (
+            self._second_by(bottom.text, bottom) if token.text == "d2" else (self._known_name(bottom.text[1:], bottom),)
+        )
+        self.at += 1
+        return Derivative(top, by, column=token.column)
+
+    def _second_by(self, bottom: str, token: Token) -> tuple[str, ...]:
+        """The two names of dz2 or dxdy."""
+        if bottom.endswith("2") and bottom[1:-1] in self.known:
+            return (bottom[1:-1], bottom[1:-1])
+        for cut in range(2, len(bottom) - 1):
+            if bottom[cut] == "d" and bottom[1:cut] in self.known and bottom[cut + 1 :] in self.known:
+                return (bottom[1:cut], bottom[cut + 1 :])
+        raise Refusal(
+            f"column {token.column}: {bottom!r} names no second derivative; write it like d2J/dz2 or d2J/dxdy"
+        )
+
+    def _known_name(self, name: str, token: Token) -> str:
+        if name not in self.known:
+            raise Refusal(f"column {token.column}: {name or token.text} is not defined; {nearest(name, self.known)}")
+        return name
+
+    def _call(self, token: Token) -> Node:
+        name = token.text
+        if name not in FUNCTIONS:
+            if name in self.known:
+                raise Refusal(
+                    f"column {token.column}: {name} is not a function; write {name} * (...) or {name} @ (...)"
+                )
+            raise Refusal(f"column {token.column}: there is no function {name}; {nearest(name, FUNCTIONS)}")
+        self.expect("(", "")
+        if name in DERIVATIVES:
+            return self._derivative_call(token)
+        args, options = self._arguments(")", f"{name}(...)", options=True)
+        args = self._numpy_forms(name, args, options)
+        self._check_call(token, args, options)
+        axis, keepdims = options.get("axis"), bool(options.get("keepdims", False))
+        return Call(name, args, axis, keepdims, column=token.column)  # type: ignore[arg-type]
+
+    def _numpy_forms(self, name: str, args: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+        """Other ways NumPy has of writing a call: sum(x, 0), concat([a, b], 1), ones((n, m)), reshape(x, (n, m))."""
+        if (
+            len(args) == 2
+            and "axis" not in options
+            and (name in REDUCTIONS | ALONG or (isinstance(args[0], Stack) and name == "concat"))
+        ):
+            value = constant_value(args[1])
+            if value is not None and value.denominator == 1 and abs(value) < 10:
+                options["axis"] = int(value)
+                args = args[:1]
+        if len(args) == 1 and isinstance(args[0], Stack) and name in ("concat", "ones", "zeros"):
+            return args[0].items
+        if name == "reshape" and len(args) == 2 and isinstance(args[1], Stack):
+            return (args[0], *args[1].items)
+        return args
+
+    def _check_call(self, token: Token, args: tuple[Node, ...], options: Options) -> None:
+        name = token.text
+        wanted = ARITY.get(name)
+        if wanted is not None and len(args) != wanted:
+            raise Refusal(f"column {token.column}: {name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
+        if wanted is None and not args:
+            raise Refusal(f"column {token.column}: {name} needs at least one argument")
+        if "axis" in options and name not in TAKES_AXIS:
+            raise Refusal(f"column {token.column}: {name} takes no axis=")
+        if "keepdims" in options and name not in TAKES_KEEPDIMS:
+            raise Refusal(f"column {token.column}: {name} takes no keepdims=")
+        assert wanted is not None or name in BUILDERS
+
+    def _derivative_call(self, token: Token) -> Node:
+        args, _ = self._arguments(")", f"{token.text}(...)")
+        if len(args) != 2 or not isinstance(args[1], Name):
+            raise Refusal(f"column {token.column}: write {token.text}(h, x) with x the name to differentiate by")
+        by = (args[1].name,) * (2 if token.text == "hessian" else 1)
+        return Derivative(args[0], by, strict=token.text == "jacobian", column=token.column)
+
+    def _arguments(self, closing: str, what: str, options: bool = False) -> tuple[tuple[Node, ...], Options]:
+        """Expressions up to the closing bracket, and the values of axis= and keepdims= among them."""
+        args: list[Node] = []
+        found: Options = {}
+        while self.next.text != closing:
+            if options and self.next.kind == "name" and self.peek(1).text == "=":
+                self._option(found)
+            else:
+                args.append(self.expression())
+            if not self.take(","):
+                break
+        self.expect(closing, f"to close {what}")
+        return tuple(args), found
+
+    def _option(self, found: Options) -> None:
+        name, sign = self.next.text, 1
+        self.at += 2
+        if name not in ("axis", "keepdims"):
+            raise self.error(f"there is no option {name}=; there are axis= and keepdims=")
+        if name == "keepdims":
+            word = self.take("True", "False", "true", "false")
+            if word is None:
+                raise self.error("keepdims= is True or False")
+            found[name] = word.text.lower() == "true"
+            return
+        if self.take("None"):
+            found[name] = None
+            return
+        if self.take("-"):
+            sign = -1
+        if self.next.kind != "number" or not self.next.text.isdigit() or len(self.next.text) > 2:
+            raise self.error("axis= is a whole number such as 0, 1 or -1")
+        found[name] = sign * int(self.next.text)
+        self.at += 1
+
+
+def read_number(token: Token) -> Fraction:
+    """The exact value of a number token; refuses what no double can hold sensibly."""
+    exponent = re.search(r"[eE]([+-]?\d+)$", token.text)
+    if (
+        len(token.text) > 40
+        or (exponent and abs(int(exponent[1])) > 30)
+        or (value := Fraction(token.text)) > MAX_NUMBER
+    ):
+        raise Refusal(
+            f"column {token.column}: the number {token.text[:12]}... is too large or too long; at most {MAX_NUMBER:.0e} is read"
+        )
+    return value
+
+
+def exponent_text(value: Fraction) -> str:
+    """A constant power for a message, short even when it is huge."""
+    text = str(value)
+    return text if len(text) < 12 else text[:9] + "..."
+
+
+def constant_value(node: Node) -> Fraction | None:
+    """The value of an expression made of written numbers alone, or None. Refuses powers that would explode."""
+    if isinstance(node, Number):
+        return node.value
+    if isinstance(node, Negate):
+        inner = constant_value(node.operand)
+        return None if inner is None else -inner
+    if not isinstance(node, Binary):
+        return None
+    left, right = constant_value(node.left), constant_value(node.right)
+    if left is None or right is None:
+        return None
+    if node.op in "+-*":
+        return {"+": left + right, "-": left - right, "*": left * right}[node.op]
+    if node.op == "/" and right:
+        return left / right
+    if node.op == "**" and right.denominator == 1 and abs(right) <= MAX_EXPONENT and (left or right >= 0):
+        if max(left.numerator.bit_length(), left.denominator.bit_length()) * abs(right) > 4_000:
+            raise Refusal(f"column {node.column}: this power of powers is too large")
+        return left ** int(right)
+    return None
+
+
+def shallow(node: Node) -> Node:
+    """The expression itself, refused when it is nested so deep that walking it would exhaust the stack."""
+    pending = [(node, 1)]
+    while pending:
+        inner, depth = pending.pop()
+        if depth > MAX_TREE_DEPTH:
+            raise Refusal(f"the formula is nested more than {MAX_TREE_DEPTH} levels deep; use let for parts of it")
+        pending += [(child, depth + 1) for child in inner.children()]
+    return node
+
+
+def sizes_in_builders(tokens: Sequence[Token], known: Collection[str]) -> set[str]:
+    """Names that occur inside eye(...), ones(...) and zeros(...) and are nothing else: sizes that no given has named."""
+    found: set[str] = set()
+    for i, token in enumerate(tokens[:-1]):
+        if token.text not in ("eye", "ones", "zeros") or tokens[i + 1].text != "(":
+            continue
+        depth = 0
+        for inner in tokens[i + 1 :]:
+            depth += (inner.text == "(") - (inner.text == ")")
+            if depth == 0:
+                break
+            if inner.kind == "name" and inner.text not in known and inner.text not in FUNCTIONS:
+                found.add(inner.text)
+    return found
+
+
+def splits_claim(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the `where` at this place opens a where clause rather than the function where(c, a, b)."""
+    if tokens[index].text != "where" or tokens[index].kind != "name" or index == 0:
+        return False
+    before = tokens[index - 1]
+    return before.kind in ("name", "number") or before.text in _ENDS_OPERAND

@@ -1,0 +1,327 @@
+"""Why a claim fails: the small edit that repairs it, verified at fresh points before it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+from lmlab.prove.array_ops import FloatOps, NoExactValue
+from lmlab.prove.compare import KINK
+from lmlab.prove.draw import Point, SizeDrawer, draw_point, make_frame
+from lmlab.prove.edits import Edit, edit, number, shown, times
+from lmlab.prove.evaluate import Frame, evaluate
+from lmlab.prove.limits import HINT_SECONDS, Deadline, OutOfTime, Refusal
+from lmlab.prove.render import to_text
+from lmlab.prove.setting import Setting
+from lmlab.prove.shapes import infer
+from lmlab.prove.sizes import Shape
+from lmlab.prove.supplies import Pool, everywhere, pieces, supplies
+from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Transpose, walk
+from lmlab.prove.torch_ops import TorchOps
+
+CLOSE = 1e-8
+PROBES = 4  # points at which a repair must agree: one to find it, the others to be sure
+RATIOS = [
+    (Fraction(r), float(Fraction(r)))
+    for r in (
+        "2",
+        "1/2",
+        "-2",
+        "-1/2",
+        "3",
+        "1/3",
+        "4",
+        "1/4",
+        "-1",
+        "3/2",
+        "2/3",
+        "-3",
+        "-4",
+        "-1/4",
+        "8",
+        "1/8",
+        "6",
+        "1/6",
+    )
+]
+
+
+@dataclass
+class Probe:
+    """A point with the value the repaired formula must have."""
+
+    frame: Frame  # doubles in NumPy; names, derivatives and expectations already have their values
+    target: np.ndarray
+    scale: float = 0.0  # the size of what is compared
+
+    def __post_init__(self) -> None:
+        self.scale = self.scale or float(np.abs(self.target).max(initial=0.0))
+
+    def fits(self, value: np.ndarray) -> bool:
+        """Whether a candidate's value is the target."""
+        if value.shape != self.target.shape:
+            return False
+        return self.scale > 0 and bool(np.abs(value - self.target).max() <= CLOSE * self.scale)
+
+    def ratio(self, value: np.ndarray) -> float | None:
+        """The number that turns the candidate's value into the target, if there is one."""
+        if value.shape != self.target.shape or not value.size:
+            return None
+        place = np.unravel_index(int(np.argmax(np.abs(value))), value.shape)
+        if not np.isfinite(value).all() or value[place] == 0:
+            return None
+        ratio = float(self.target[place] / value[place])
+        return ratio if ratio and self.fits(value * ratio) else None
+
+
+class Repairer:
+    """Looks for the edit of `wrong` that makes it equal to `target`."""
+
+    def __init__(
+        self, setting: Setting, target: Node, wrong: Node, rng: np.random.Generator, deadline: Deadline
+    ) -> None:
+        self.setting, self.target, self.wrong = setting, target, wrong
+        self.rng, self.deadline = rng, deadline
+        self.shape: Shape = setting.shape(target)
+        self.pool = _pool(setting, target, wrong)
+        self.probes = self._probes()
+        self.vanishes = bool(self.probes) and not any(np.abs(probe.target).max() for probe in self.probes)
+
+    def _probes(self) -> list[Probe]:
+        """Points away from kinks; the first half are points where the wrong formula is seen to be wrong."""
+        names = [Name(name) for name in self.pool.names]
+        drawer = SizeDrawer(self.setting, [self.target, *names])
+        telling: list[Probe] = []
+        others: list[Probe] = []
+        for attempt in range(10 * PROBES):
+            sizes = drawer.distinct(self.rng, 3 + attempt % 3)
+            if any(sizes == probe.frame.sizes for probe in telling + others) and attempt % 3:
+                continue  # a factor 3 must not pass for a factor n
+            probe = self._probe(draw_point(self.setting, drawer.givens, sizes, self.rng), names)
+            if probe is None:
+                continue
+            value = self.value(self.wrong, probe)
+            if value is None or not probe.fits(value):
+                telling.append(probe)
+            else:
+                others.append(probe)
+            if len(telling) >= PROBES // 2 and len(telling) + len(others) >= PROBES:
+                break
+        return (telling + others)[:PROBES] if telling else []
+
+    def _probe(self, point: Point, names: list[Name]) -> Probe | None:
+        ops = TorchOps()
+        with torch.no_grad():
+            exact = make_frame(self.setting, point, ops, self.deadline)
+            target = evaluate(self.target, exact).detach().numpy()
+            frame = Frame(self.setting, FloatOps(), point.sizes, {}, self.deadline)
+            self._fill(frame, exact, [name.name for name in names])
+        if not np.isfinite(target).all() or ops.margin <= KINK:
+            return None
+        if np.abs(target).max(initial=0.0):
+            return Probe(frame, target)
+        value = self.value(self.wrong, probe := Probe(frame, target))  # a target of zero has no size of its own
+        if value is None or not np.isfinite(value).all() or not np.abs(value).max(initial=0.0):
+            return None
+        probe.scale = float(np.abs(value).max())
+        return probe
+
+    def _fill(self, frame: Frame, exact: Frame, names: list[str]) -> None:
+        for name in names:
+            frame.values[name] = exact.value(name).detach().numpy()
+        for inner in walk(self.wrong):
+            if isinstance(inner, (Derivative, Expectation)):
+                try:
+                    self.setting.shape(inner)
+                    frame.memo[id(inner)] = (inner, evaluate(inner, exact).detach().numpy())
+                except Refusal:
+                    continue
+
+    def value(self, node: Node, probe: Probe) -> np.ndarray | None:
+        """A candidate at a probe; None when its shapes do not fit or it cannot be computed."""
+        try:
+            if infer(node, self.setting.shapes) != self.shape:
+                return None
+            value = evaluate(node, probe.frame)
+        except (Refusal, NoExactValue, KeyError, ValueError, IndexError):
+            return None
+        return value if isinstance(value, np.ndarray) else np.asarray(value)
+
+    def search(self) -> Edit | None:
+        """The cheapest verified repair within the time allowed."""
+        if len(self.probes) < PROBES:
+            return None
+        best = self._whole()
+        first = self.probes[0]
+        edits = sorted(everywhere(self.wrong, self.pool), key=lambda change: change.cost)
+        scaled: Edit | None = None
+        try:
+            for change in edits:
+                self.deadline.check()
+                if best is not None and change.cost >= best.cost:
+                    return best
+                value = self.value(change.node, first)
+                if value is None or (self.vanishes and "term is missing" in change.parts[0]):
+                    continue
+                if first.fits(value) and self.verified(change.node):
+                    return change
+                if scaled is None and best is None:
+                    scaled = self._scaled(change, value)
+            return best or self._missing_term() or scaled
+        except OutOfTime:
+            return best or scaled
+
+    def _whole(self) -> Edit | None:
+        """A constant, a size or a scalar that the whole formula must be multiplied by."""
+        value = self.value(self.wrong, self.probes[0])
+        ratio = None if value is None else self.probes[0].ratio(value)
+        if ratio is None:
+            return None
+        for factor, what, cost in sorted(self._factors(ratio), key=lambda item: item[2]):
+            node = times(factor, self.wrong)
+            if self.verified(node):
+                return edit(node, cost, what)
+        return None
+
+    def _factors(self, ratio: float) -> list[tuple[Node, str, float]]:
+        found: list[tuple[Node, str, float]] = []
+        for constant, value in RATIOS:
+            if abs(ratio - value) < 1e-6 * abs(ratio):
+                found.append((number(constant), _factor_words(constant), 1.0 if constant == -1 else 1.15))
+        one = number(1)
+        for name in [*self.pool.sizes, *(name for name, shape in self.pool.names.items() if shape == ())]:
+            node, named = Name(name), shown(name)
+            square, root = Binary("**", node, number(2)), Call("sqrt", (node,))
+            found += [
+                (node, f"a factor {named} is missing", 1.2),
+                (Binary("/", one, node), f"a factor 1/{named} is missing", 1.2),
+                (root, f"a factor sqrt({named}) is missing", 1.25),
+                (Binary("/", one, root), f"a factor 1/sqrt({named}) is missing", 1.25),
+                (square, f"a factor {named}**2 is missing", 1.25),
+                (Binary("/", one, square), f"a factor 1/{named}**2 is missing", 1.25),
+                (Binary("/", number(2), node), f"a factor 2/{named} is missing", 1.3),
+                (Binary("/", node, number(2)), f"a factor {named}/2 is missing", 1.3),
+                (Binary("/", Binary("-", node, one), node), f"a factor ({named} - 1)/{named} is missing", 1.3),
+                (Binary("/", node, Binary("-", node, one)), f"a factor {named}/({named} - 1) is missing", 1.3),
+            ]
+        return found
+
+    def _scaled(self, change: Edit, value: np.ndarray) -> Edit | None:
+        """An edit that is right up to a constant: two slips at once."""
+        ratio = self.probes[0].ratio(value)
+        for constant, size in RATIOS if ratio is not None else []:
+            if abs(ratio - size) < 1e-6 * abs(ratio):
+                node = times(number(constant), change.node)
+                if self.verified(node):
+                    return edit(node, change.cost + 1.2, *change.parts, "; and ", _factor_words(constant))
+        return None
+
+    def _missing_term(self) -> Edit | None:
+        """A whole term is missing: what is left over is a product of two pieces in sight."""
+        first = self.probes[0]
+        value = self.value(self.wrong, first)
+        if value is None or value.shape != first.target.shape:
+            return None
+        rest = Probe(first.frame, first.target - value)
+        for term in self._terms():
+            self.deadline.check()
+            guess = self.value(term, first)
+            if guess is None:
+                continue
+            ratio = rest.ratio(guess)
+            for constant, amount in [(Fraction(1), 1.0), *RATIOS] if ratio is not None else []:
+                if abs(ratio - amount) < 1e-6 * abs(ratio):
+                    size = term if abs(constant) == 1 else times(number(abs(constant)), term)
+                    op = "+" if constant > 0 else "-"
+                    if self.verified(node := Binary(op, self.wrong, size)):
+                        return edit(node, 2.0, f"a term is missing: {op} ", size)
+        return None
+
+    def _terms(self) -> Iterator[Node]:
+        parts = pieces(self.wrong, self.pool, bool(self.shape))
+        yield from parts
+        for a in parts:
+            for b in parts:
+                if len(self.shape) == 2:
+                    yield Call("outer", (a, b))
+                    yield Binary("@", Transpose(a), b)
+                yield Binary("*", a, b)
+
+    def verified(self, node: Node) -> bool:
+        """Whether a candidate has the target's value at every probe."""
+        for probe in self.probes:
+            value = self.value(node, probe)
+            if value is None or not probe.fits(value):
+                return False
+        return True
+
+
+def _factor_words(constant: Fraction) -> str:
+    if constant == -1:
+        return "the sign is wrong"
+    if constant.numerator == 1 and constant.denominator > 1:
+        return f"a factor {constant.denominator} too many (a factor {constant} is missing)"
+    return f"a factor {constant} is missing"
+
+
+def _pool(setting: Setting, target: Node, wrong: Node) -> Pool:
+    """What the claim and its surroundings offer for repairs."""
+    givens, _ = setting.needed([target, wrong])
+    names = {}
+    for name in [*setting.givens, *setting.lets]:
+        used = setting.uses.get(name, frozenset({name})) & set(setting.givens)
+        if "#" in name or name in setting.broken or not used <= set(givens):
+            continue
+        if not any(isinstance(n, Expectation) for n in _let_nodes(setting, name)):
+            names[name] = setting.shapes.names[name]
+    sizes = sorted({size for shape in names.values() for axis in shape for size in axis.names})
+    formulas = [(setting.lets[name].value, Name(name)) for name in names if name in setting.lets]
+    formulas += [(target, target), (wrong, wrong)]
+    return supplies(names, sizes, formulas)
+
+
+def _let_nodes(setting: Setting, name: str) -> list[Node]:
+    return list(walk(setting.lets[name].value)) if name in setting.lets else []
+
+
+def opened(node: Node, setting: Setting, keep: frozenset[str]) -> Node:
+    """The formula with every let written out that is not in `keep`."""
+    if isinstance(node, Name) and node.name in setting.lets and node.name not in keep:
+        return opened(setting.lets[node.name].value, setting, keep)
+    inner = tuple(opened(child, setting, keep) for child in node.children())
+    if all(new is old for new, old in zip(inner, node.children(), strict=True)):
+        return node
+    return node.rebuild(inner)
+
+
+def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generator, deadline: Deadline) -> str | None:
+    """One sentence that names the slip and the repaired formula, or None."""
+    for target, wrong in _roles(setting, left, right):
+        try:
+            within = deadline.within(HINT_SECONDS)
+            setting.shapes.quiet = True
+            with np.errstate(all="ignore"):
+                found = Repairer(setting, target, wrong, rng, within).search()
+        except (Refusal, OutOfTime):
+            continue
+        finally:
+            setting.shapes.quiet = False
+        if found is not None:
+            repaired = to_text(found.node)
+            return found.words if len(repaired) > 160 else f"{found.words}; the repaired formula is {repaired}"
+    return None
+
+
+def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]:
+    """Which side is to be repaired: the right one, also with its own lets written out, then the left if it is a plain formula."""
+    roles = [(left, right)]
+    if not any(isinstance(n, Derivative) for n in walk(left)):
+        roles.append((right, left))
+    expanded = opened(right, setting, setting.depends(left))
+    if expanded is not right:
+        roles.append((left, expanded))
+    return roles

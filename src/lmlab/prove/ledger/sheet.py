@@ -1,0 +1,52 @@
+"""Derivations put to the checker: what it said, in a form a claim's evidence can quote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmlab.prove.ledger.claim import Outcome, Verdict
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The checker's answer to a text in the derivation language: the weakest verdict of its claims, and the reasons."""
+
+    verdict: Verdict  # proved, supported or refuted (an invalid line counts as refuted)
+    summary: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether every claim of the text holds."""
+        return self.verdict in ("proved", "supported")
+
+    def __str__(self) -> str:
+        return self.summary
+
+
+def put(text: str) -> Sheet:
+    """Put a text in the derivation language to the checker."""
+    from lmlab.prove.checker import check_text
+
+    report = check_text(text, 0)
+    verdicts = {claim.verdict for claim in report.claims}
+    if not verdicts:
+        raise AssertionError(f"the derivation holds no claim: {text!r}")
+    verdict: Verdict = "proved"
+    if verdicts & {"refuted", "invalid"}:
+        verdict = "refuted"
+    elif "supported" in verdicts:
+        verdict = "supported"
+    lines: list[str] = []
+    for claim in report.claims:
+        again = claim.verdict == "supported" and any("is supported" in line for line in lines)
+        details = ["likewise" if again else claim.reason] + (
+            [str(claim.counterexample)] if claim.counterexample else []
+        )
+        lines.append(f"`{claim.claim.removeprefix('claim ')}` is {claim.verdict} ({'; '.join(details)})")
+    return Sheet(verdict, "; ".join(lines))
+
+
+def read(text: str) -> Outcome:
+    """The outcome of a claim that is nothing but a derivation."""
+    sheet = put(text)
+    return Outcome(verdict=sheet.verdict, evidence=f"{sheet}.")

@@ -1,0 +1,51 @@
+"""What the checker refuses, and how long it thinks: every bound of the derivation language in one place. No torch here."""
+
+from __future__ import annotations
+
+import time
+
+MAX_TEXT = 200_000  # characters in a sheet
+MAX_STATEMENTS = 1_000
+MAX_TOKENS = 2_000  # in one statement
+MAX_DEPTH = 60  # nested parentheses, calls and signs
+MAX_TREE_DEPTH = 120  # operators inside operators, a + b + c + ... counting one each
+MAX_RANK = 8  # axes of an array
+MAX_LITERAL_SIZE = 64  # a size written as a number
+MAX_ELEMENTS = 20_000  # entries of one array at the sizes that are drawn
+MAX_EXPONENT = 64  # a power written as a number
+MAX_NUMBER = 10**15  # a number written in the sheet
+MAX_OUTCOMES = 20_000  # of a finite distribution, all names together
+CLAIM_WALL_S = 15.0  # for one claim, hint included; a claim that needs more is answered with what is known
+CLAIM_CPU_S = 4.0
+HINT_SECONDS = 0.25  # of processor time, as are the following
+PROOF_SECONDS = 0.4
+
+
+class Refusal(ValueError):
+    """Something in the sheet that is not understood or not allowed: one line that says what, and what would be right."""
+
+
+class OutOfTime(Exception):
+    """A claim ran past its wall time."""
+
+
+class Deadline:
+    """When work on a claim stops: at a moment on the wall clock, and inside that after an amount of processor time.
+
+    Parts of the work are given processor time, so that a busy machine does not change what is found.
+    """
+
+    def __init__(self, wall_s: float, cpu_s: float = float("inf")) -> None:
+        self.wall_at = time.monotonic() + wall_s
+        self.cpu_at = time.thread_time() + cpu_s
+
+    def check(self) -> None:
+        """Raise `OutOfTime` when either has run out."""
+        if time.monotonic() > self.wall_at or time.thread_time() > self.cpu_at:
+            raise OutOfTime
+
+    def within(self, cpu_s: float) -> Deadline:
+        """A deadline after this much processor time, but never after this one."""
+        inner = Deadline(0.0, cpu_s)
+        inner.wall_at, inner.cpu_at = self.wall_at, min(inner.cpu_at, self.cpu_at)
+        return inner

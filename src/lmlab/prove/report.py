@@ -1,0 +1,103 @@
+"""What the checker answers: a verdict for every claim, with its reason and evidence. Plain data, no torch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+PROVED, SUPPORTED, REFUTED, INVALID = "proved", "supported", "refuted", "invalid"
+HOLDS = (PROVED, SUPPORTED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counterexample:
+    """A point where a claim fails: sizes, the values of the givens, and both sides there."""
+
+    sizes: dict[str, int]
+    values: dict[str, Any]  # name -> number or nested lists of numbers
+    left: Any
+    right: Any
+    where: tuple[int, ...] = ()  # the entry that differs most
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "sizes": self.sizes,
+            "values": self.values,
+            "left": self.left,
+            "right": self.right,
+            "entry": list(self.where),
+        }
+
+    def __str__(self) -> str:
+        parts = [f"{name} = {value}" for name, value in self.sizes.items()]
+        parts += [f"{name} = {compact(value)}" for name, value in self.values.items()]
+        at = f" at entry {list(self.where)}" if self.where else ""
+        prefix = f"{', '.join(parts)}: " if parts else ""
+        left, right = (_entry(side, self.where) for side in (self.left, self.right))
+        return f"{prefix}left {compact(left)}, right {compact(right)}{at}"
+
+
+def _entry(side: Any, where: tuple[int, ...]) -> Any:
+    for i in where:
+        side = side[i]
+    return side
+
+
+def compact(value: Any) -> str:
+    """A number or nested list, short."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(compact, value)) + "]"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimReport:
+    """The answer to one claim or derivation."""
+
+    line: int
+    claim: str
+    verdict: str
+    reason: str
+    counterexample: Counterexample | None = None
+    hint: str | None = None
+    first_wrong_step: int | None = None  # of a derivation, counted from 1: the first `=` line is step 1
+    wrong_line: int | None = None  # the line of that step
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is proved or supported."""
+        return self.verdict in HOLDS
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "line": self.line,
+            "claim": self.claim,
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "counterexample": self.counterexample.to_dict() if self.counterexample else None,
+            "hint": self.hint,
+            "first_wrong_step": self.first_wrong_step,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The answers to all claims of a sheet, and to every line that is not understood."""
+
+    claims: list[ClaimReport] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is at least one claim and all of them hold."""
+        return bool(self.claims) and all(claim.holds for claim in self.claims)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {"claims": [claim.to_dict() for claim in self.claims], "ok": self.ok}
+
+    def to_json(self) -> str:
+        """The report as one JSON document."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
