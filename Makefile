@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all test-page lint bench clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -13,7 +13,13 @@ test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# The report page in a real browser: Debian's chromium (or one that is there), playwright and axe.
+test-page: $(READY)
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[page]"
+	$(BIN)/python -m pytest -q tests/compare/test_page.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["evaluate", "generate", "load", "read", "resume", "train"]
+__all__ = ["check", "compare", "evaluate", "generate", "load", "read", "resume", "train"]
 
 if TYPE_CHECKING:
-    from lmlab.face import evaluate, generate, load, read, resume, train
+    from lmlab.face import check, compare, evaluate, generate, load, read, resume, train
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The Python face: read, train, load, evaluate, generate. `lmlab` exports these lazily, so importing it costs nothing."""
+"""The Python face: what `lmlab` exports, lazily, so that importing it costs nothing."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmlab.compare import compare
 from lmlab.learn.run import Run
 from lmlab.learn.run import load_run as load
 from lmlab.learn.train import resume, train
+from lmlab.prove import check
 from lmlab.text.corpus import read
 
 if TYPE_CHECKING:
     from lmlab.decode import Generated
     from lmlab.measure import Result
 
-__all__ = ["evaluate", "generate", "load", "read", "resume", "train"]
+__all__ = ["check", "compare", "evaluate", "generate", "load", "read", "resume", "train"]
 
 
 def evaluate(

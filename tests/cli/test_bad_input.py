@@ -128,7 +128,9 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["data", "fetch"], ["list, get or show"]),
     ],
 )
-def test_a_slip_of_the_pen_says_what_would_be_right(lmlab: Lmlab, small_text: Path, arguments: list[str], words: list[str]) -> None:
+def test_a_slip_of_the_pen_says_what_would_be_right(
+    lmlab: Lmlab, small_text: Path, arguments: list[str], words: list[str]
+) -> None:
     refused(lmlab(*arguments), *words)
     assert not Path("runs").exists()
 
@@ -139,7 +141,9 @@ def test_a_run_is_never_overwritten(lmlab: Lmlab, run_folder: Path, small_text: 
     assert {path: path.read_bytes() for path in run_folder.iterdir() if path.is_file()} == before
 
 
-@pytest.mark.parametrize("damage", ["truncated weights", "no weights", "other weights", "torn config", "no config", "no tokenizer"])
+@pytest.mark.parametrize(
+    "damage", ["truncated weights", "no weights", "other weights", "torn config", "no config", "no tokenizer"]
+)
 def test_a_damaged_run_is_recognised(lmlab: Lmlab, run_folder: Path, damage: str) -> None:
     weights, config = run_folder / "model.safetensors", run_folder / "config.json"
     if damage == "truncated weights":

@@ -22,7 +22,7 @@ MakeModel = Callable[..., LanguageModel]
 
 # Small enough for a test; a model takes those of its settings that it has.
 SMALL = {"layers": 1, "width": 32, "heads": 2, "context": 16, "stride": 8, "dropout": 0.0}
-SMALL |= {"embedding_width": 16, "key_width": 16, "value_width": 16}
+SMALL |= {"embedding_width": 16, "key_width": 16, "value_width": 16, "tie": False}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

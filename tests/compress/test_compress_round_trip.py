@@ -38,10 +38,9 @@ def test_every_model_compresses_to_what_it_claims(model_name, make_model, held_o
     assert 0.99 * claimed <= bits <= 1.01 * claimed + 8 * 16
 
 
-@pytest.mark.parametrize("text", STRANGE)
-def test_every_model_brings_strange_texts_back(model_name, make_model, text):
+def test_every_model_brings_strange_texts_back(model_name, make_model):
     model = make_model(model_name)
-    assert decompress(model, compress(model, text)) == text
+    assert [decompress(model, compress(model, text)) for text in STRANGE] == STRANGE
 
 
 @pytest.mark.parametrize("spec", ["byte", "bpe:500", "words", "words:50"])
@@ -52,10 +51,9 @@ def test_every_tokenizer_pays_what_is_claimed_spelling_included(make_model, held
 
 
 @pytest.mark.parametrize("spec", ["byte", "bpe:500", "words"])
-@pytest.mark.parametrize("text", STRANGE)
-def test_every_tokenizer_brings_strange_texts_back(make_model, spec, text):
+def test_every_tokenizer_brings_strange_texts_back(make_model, spec):
     model = make_model("ngram", spec)
-    assert decompress(model, compress(model, text)) == text
+    assert [decompress(model, compress(model, text)) for text in STRANGE] == STRANGE
 
 
 @pytest.mark.parametrize("name", ["uniform", "ngram"])
@@ -187,3 +185,17 @@ def test_tokenizers_of_other_texts_work_as_well():
 
     model = Uniform(Uniform.Config(), train_tokenizer("words", ["a b\na b\n"]))
     assert decompress(model, compress(model, "a c b\n\n")) == "a c b\n\n"
+
+
+def test_a_spelling_rounded_to_probability_zero_can_still_be_sent(make_model, monkeypatch):
+    model = make_model("bag", "words:50")
+    spelling = model.tokenizer.spelling
+    distribution, z = spelling.distribution, spelling.symbols("z")[0]
+
+    def without_z(prefix):
+        p = distribution(prefix)
+        p[z] = 0.0
+        return p / p.sum()
+
+    monkeypatch.setattr(spelling, "distribution", without_z)
+    assert decompress(model, compress(model, "zyzzyva the fuzz")) == "zyzzyva the fuzz"

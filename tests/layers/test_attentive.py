@@ -27,7 +27,7 @@ def test_the_scan_and_its_gradients_are_those_of_the_equations(
     additive: bool, combined: bool, past: int, reach: int
 ) -> None:
     inputs, score = draw(past, additive)
-    rule = Rule(reach, 0.7, combined, WIDE)
+    rule = Rule(reach, 0.7, combined)
     weight_BTH = torch.randn(ROWS, STEPS, H, dtype=WIDE, generator=torch.Generator().manual_seed(4))
     leaves = [t for t in (*inputs, *(score or ())) if t.numel()]
     gradients = []
@@ -43,7 +43,7 @@ def test_the_scan_and_its_gradients_are_those_of_the_equations(
 @pytest.mark.parametrize("combined", [False, True])
 def test_the_gradients_are_the_numerical_ones(additive: bool, combined: bool) -> None:
     inputs, score = draw(2, additive)
-    rule = Rule(3, 0.7, combined, WIDE)
+    rule = Rule(3, 0.7, combined)
 
     def scan(*tensors: Tensor) -> Tensor:
         return attentive_scan(*tensors[:4], Additive(*tensors[4:]) if additive else None, rule)[0]  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def test_the_gradients_are_the_numerical_ones(additive: bool, combined: bool) ->
 @pytest.mark.parametrize("combined", [False, True])
 def test_a_stretch_continues_where_the_one_before_it_stopped(combined: bool) -> None:
     (drive_BTH, h_BH, past_BPH, state_HH), score = draw(0, True)
-    rule = Rule(3, 1.0, combined, WIDE)
+    rule = Rule(3, 1.0, combined)
     whole_BTH, states_BwH = attentive_scan(drive_BTH, h_BH, past_BPH, state_HH, score, rule)
     first_BTH, between_BwH = attentive_scan(drive_BTH[:, :2], h_BH, past_BPH, state_HH, score, rule)
     then_BTH, after_BwH = attentive_scan(drive_BTH[:, 2:], first_BTH[:, -1], between_BwH, state_HH, score, rule)
@@ -64,7 +64,7 @@ def test_a_stretch_continues_where_the_one_before_it_stopped(combined: bool) -> 
 
 def test_the_first_step_has_nothing_to_attend_to() -> None:
     (drive_BTH, h_BH, past_BPH, state_HH), _ = draw(0, False)
-    h_BTH, _ = attentive_scan(drive_BTH, h_BH, past_BPH, state_HH, None, Rule(5, 1.0, False, WIDE))
+    h_BTH, _ = attentive_scan(drive_BTH, h_BH, past_BPH, state_HH, None, Rule(5, 1.0, False))
     torch.testing.assert_close(h_BTH[:, 0], torch.tanh(drive_BTH[:, 0] + h_BH @ state_HH.T))
 
 
@@ -75,7 +75,7 @@ def test_attending_to_combined_states_grows_without_bound_and_attending_to_the_r
     candidate = torch.tanh(torch.ones(()))
     results = {}
     for combined in (True, False):
-        rule = Rule(steps, 0.0, combined, torch.float32)
+        rule = Rule(steps, 0.0, combined)
         results[combined], _ = attentive_scan(drive_BTH, h_BH, past_BPH, torch.zeros(H, H), None, rule)
     harmonic_T = torch.cat([torch.zeros(1), (1 / torch.arange(1, steps)).cumsum(0)])
     torch.testing.assert_close(results[True][0, :, 0], candidate * (1 + harmonic_T), rtol=1e-4, atol=1e-4)

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from safetensors.torch import load_file
 
 import lmlab
 from lmlab.learn import loop
-from lmlab.learn.checkpoint import load_checkpoint
 from lmlab.learn.clock import Clock
 from lmlab.models.gpt import GPT
 
@@ -54,7 +52,7 @@ class InterruptAt:
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def update(self, clock: Clock, train_nats: float, valid_nats: float | None) -> None:
+    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
         if clock.steps >= self.step:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -81,42 +79,13 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
 
 
 def test_killed_at_random_moments_it_still_ends_bit_identical(small_text: Path, tmp_path: Path) -> None:
-    """SIGKILL, as a power cut would: what is on disk must always be a checkpoint to go on from."""
-    command = [
-        sys.executable, "-c",
-        "import sys; from lmlab.learn import loop; loop.CHECKPOINT_EVERY_S = 0.0; from lmlab.cli.app import main; main()",
-        "train", "gpt", str(small_text), "--budget", "150steps", "--resume",
-    ]  # fmt: skip
-    for key, value in SETTINGS.items():
-        command += ["--set", f"{key}={value}"]
+    """SIGKILL, as a power cut would, ten times: what is on disk must always be a checkpoint to go on from."""
+    script = Path(__file__).with_name("kill_and_resume.py")
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, "--out", str(tmp_path / "whole")], check=True, env=environment, capture_output=True)
-    moments = random.Random(0)
-    killed = tmp_path / "killed"
-    kills, seen = 0, set()
-    while kills < 10:
-        with subprocess.Popen([*command, "--out", str(killed)], env=environment, stderr=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL) as process:  # fmt: skip
-            # Moments are counted in checkpoints, not seconds: the machine's speed does not matter.
-            target = len(seen) + moments.randint(1, 6)
-            while process.poll() is None and len(seen) < target:
-                seen |= _checkpoint_step(killed)
-                time.sleep(0.002)
-            process.send_signal(signal.SIGKILL)
-        if process.returncode == -signal.SIGKILL:
-            kills += 1
-        elif process.returncode == 0:
-            break
-    subprocess.run([*command, "--out", str(killed)], check=True, env=environment, capture_output=True)
-    assert kills >= 10
-    mine, whole = (load_file(folder / "model.safetensors") for folder in (killed, tmp_path / "whole"))
+    subprocess.run([sys.executable, script, small_text, tmp_path, "10"], check=True, env=environment)
+    mine, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("killed", "whole"))
     assert mine.keys() == whole.keys()
     assert all(torch.equal(mine[name], whole[name]) for name in mine)
-
-
-def _checkpoint_step(folder: Path) -> set[int]:
-    path = folder / "state" / "checkpoint.safetensors"
-    return {load_checkpoint(path)[0].steps} if path.exists() else set()
 
 
 def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_good_weights(

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from lmlab.interface import HistoryState, LanguageModel, State
+from lmlab.interface import HistoryState, LanguageModel, NeuralModel, State
 from lmlab.text.parts import Document, Part
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
@@ -115,6 +115,19 @@ class DependsOnTheBatch(Chain):
         return -logp_BTV.gather(2, tokens_BT[..., None])[..., 0]
 
 
+class SlipsAtTheEdge(Chain):
+    """Has a window of 201 tokens, and after it a little less to say."""
+
+    def __init__(self, tokenizer: Tokenizer, logp_NV: np.ndarray) -> None:
+        super().__init__(tokenizer, logp_NV)
+        self.context = 200
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        nats_BT = super().score(tokens_BT)
+        nats_BT[:, 201:202] += 0.05
+        return nats_BT
+
+
 class Broken(Chain):
     """Divides zero by zero now and then."""
 
@@ -131,6 +144,66 @@ class SaysItForgets(Chain):
         nats_BT = super().score(tokens_BT)
         nats_BT[:, 2:] += 0.05 * (tokens_BT[:, :-2] % 3)
         return nats_BT
+
+
+class Chaotic(NeuralModel):
+    """A recurrent network with weights so large that rounding grows at every token."""
+
+    name = "chaotic"
+    Config = ChainConfig
+
+    def __init__(self, tokenizer: Tokenizer, gain: float = 2.0, leak: float = 0.0) -> None:
+        super().__init__()
+        self.config, self.tokenizer, self.vocab_size = ChainConfig(), tokenizer, tokenizer.vocab_size
+        self.context, self.leak = None, leak
+        generator = torch.Generator().manual_seed(0)
+        self.embedding = nn.Parameter(torch.randn(self.vocab_size + 1, 48, generator=generator))
+        self.recurrent = nn.Parameter(gain * torch.randn(48, 48, generator=generator) / 48**0.5)
+        self.output = nn.Parameter(torch.randn(48, self.vocab_size, generator=generator) / 4)
+
+    def _run(self, tokens_BT: Tensor, hidden_BH: Tensor) -> Tensor:
+        steps = []
+        for t in range(tokens_BT.shape[1]):
+            hidden_BH = torch.tanh(hidden_BH @ self.recurrent + self.embedding[tokens_BT[:, t]])
+            steps.append(hidden_BH)
+        return torch.stack(steps, dim=1)
+
+    def _start(self, rows: int) -> Tensor:
+        return torch.full((rows, 48), 1e-7 * rows)  # another rounding for every batch size
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        inputs_BT = nn.functional.pad(tokens_BT[:, :-1], (1, 0), value=self.vocab_size)
+        logp_BTV = torch.log_softmax(self._run(inputs_BT, self._start(len(tokens_BT))) @ self.output, dim=-1)
+        nats_BT = -logp_BTV.gather(2, tokens_BT[..., None])[..., 0]
+        nats_BT[:, :-1] -= self.leak * (tokens_BT[:, 1:] % 2)
+        return nats_BT
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        return self.advance(torch.full((rows, 1), self.vocab_size), Hidden(self._start(rows)))
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        assert isinstance(state, Hidden)
+        state.spend()
+        hidden_BH = self._run(tokens_BT, state.hidden_BH)[:, -1]
+        return torch.log_softmax(hidden_BH @ self.output, dim=-1), Hidden(hidden_BH)
+
+    @classmethod
+    def resolve(cls, config: Any, facts: Any, budget: Any) -> Any:
+        raise NotImplementedError
+
+    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
+        raise NotImplementedError
+
+
+class Hidden(State):
+    """The hidden vector."""
+
+    def __init__(self, hidden_BH: Tensor) -> None:
+        super().__init__()
+        self.hidden_BH = hidden_BH
+
+    def select(self, rows_B: Tensor) -> Hidden:
+        return Hidden(self.hidden_BH[rows_B])
 
 
 def with_coding(tokenizer: Tokenizer, **methods: Any) -> Tokenizer:

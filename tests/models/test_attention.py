@@ -60,8 +60,8 @@ def test_a_prediction_is_the_equations_of_week2_e2_and_e4(positions: str) -> Non
     expected = []
     for t, token in enumerate(tokens):
         e = model.embedding_VD[torch.tensor(history[t : t + context])]
-        if model.place_CD is not None:
-            e = e + model.place_CD
+        if model.place_embedding_CD is not None:
+            e = e + model.place_embedding_CD
         scores = torch.stack([(model.query_KD @ e[-1]) @ (model.key_KD @ e_i) / math.sqrt(d_k) for e_i in e])
         a = sum(w * (model.value_XD @ e_i) for w, e_i in zip(torch.softmax(scores, 0), e, strict=True))
         h = torch.tanh(model.weight_HX @ a + model.bias_H)

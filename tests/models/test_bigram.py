@@ -81,7 +81,9 @@ def test_a_saved_model_needs_the_vector_file_no_more(glove: Path, freeze: bool) 
     assert loaded.config == model.config
     assert loaded.parameters_count == model.parameters_count
     assert [p.requires_grad for p in loaded.parameters()] == [p.requires_grad for p in model.parameters()]
-    assert {name: tuple(t.shape) for name, t in loaded.tensors().items()} == {n: tuple(t.shape) for n, t in saved.items()}
+    assert {name: tuple(t.shape) for name, t in loaded.tensors().items()} == {
+        n: tuple(t.shape) for n, t in saved.items()
+    }
 
 
 def test_many_words_take_the_path_without_a_table_and_cost_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

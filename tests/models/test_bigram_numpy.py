@@ -65,7 +65,7 @@ def test_forward_and_backward_agree_with_the_torch_model_and_autograd(
     total, _ = model.loss(tokens_T[None])
     total.backward()
     previous_T = np.array([V, *tokens_T.tolist()[:-1]])  # the begin symbol stands before the first
-    vectors_WX = model.table.own_OX.detach().numpy()
+    vectors_WX = model.table.own_embedding_OX.detach().numpy()
     nats, gradients, dx_TX = backward(vectors_WX[previous_T], tokens_T.numpy(), weights)
     dvectors_WX = np.zeros_like(vectors_WX)
     np.add.at(dvectors_WX, previous_T, dx_TX)
@@ -75,7 +75,7 @@ def test_forward_and_backward_agree_with_the_torch_model_and_autograd(
     np.testing.assert_allclose(grads["bias_H"], gradients.b1_H, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(grads["output_VH"], gradients.w2_HV.T, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(grads["bias_V"], gradients.b2_V, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(grads["table.own_OX"], dvectors_WX, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(grads["table.own_embedding_OX"], dvectors_WX, rtol=1e-9, atol=1e-12)
 
 
 def test_predictions_are_distributions(case: tuple[np.ndarray, np.ndarray, Weights]) -> None:

@@ -27,7 +27,9 @@ def build(vocab: int, context: int, d: int, d_h: int, activation: str = "tanh") 
 
 
 @pytest.mark.parametrize(("vocab", "n", "d", "d_h"), [(65, 9, 32, 512), (1000, 2, 50, 30), (3, 5, 1, 1)])
-def test_the_parameter_count_is_that_of_week2_e1_and_d_for_the_begin_symbol(vocab: int, n: int, d: int, d_h: int) -> None:
+def test_the_parameter_count_is_that_of_week2_e1_and_d_for_the_begin_symbol(
+    vocab: int, n: int, d: int, d_h: int
+) -> None:
     model = build(vocab, n - 1, d, d_h)
     assert model.parameters_count == vocab * (d + d_h) + ((n - 1) * d + 1) * d_h + d
 

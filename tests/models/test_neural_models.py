@@ -290,6 +290,17 @@ def test_what_is_carried_holds_no_graph(name: str) -> None:
     assert not any(m.requires_grad for m in memory)
 
 
+@every_case
+def test_the_cost_of_a_step_counts_every_weight_that_multiplies(name: str) -> None:
+    model = make(name)
+    looked_up = sum(p.numel() for key, p in model.named_parameters() if "embedding" in key)
+    vectors = sum(p.numel() for p in model.parameters() if p.ndim == 1)
+    weights = sum(p.numel() for p in model.parameters()) - looked_up - vectors
+    attended = {"attention": 3 * (3 + 5), "rnn-attention": 2 * 4 * 6}.get(model.name, 0)
+    tied = VOCAB * 6 if "tied" in name else 0
+    assert model.training_flops_per_token == 6 * (weights + attended + tied)
+
+
 BUDGETS = [Budget(seconds=5), Budget(seconds=60), Budget(seconds=3600), Budget(steps=10), Budget(tokens=50_000_000)]
 
 

@@ -8,13 +8,13 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lmlab.text.spelling import Spelling, _UnseenCharacters
 
 WORDS = {"abba": 2, "ab": 1, "baab": 1, "b": 3, "\n\t": 1}
-SPELLING = Spelling(WORDS)
+SPELLINGS = [Spelling(WORDS), Spelling(WORDS, ["a", "abb", "aa", "\n", "c"])]
 END, BEGIN = "END", "BEGIN"
 
 
@@ -57,7 +57,7 @@ def naive_kneser_ney(words: dict[str, int], order: int, outcomes: list[str]):
 
 @pytest.mark.parametrize("order", [1, 2, 3, 5])
 def test_probabilities_are_those_of_the_definition(order: int) -> None:
-    spelling = Spelling(WORDS, order)
+    spelling = Spelling(WORDS, order=order)
     outcomes = [*spelling.characters, "escape", END]
     p = naive_kneser_ney(WORDS, order, outcomes)
     for word in ["", "a", "ab", "abba", "bbbb", "\n\t", "ba\tb"]:
@@ -66,9 +66,10 @@ def test_probabilities_are_those_of_the_definition(order: int) -> None:
         assert spelling.nats([word])[0] == pytest.approx(nats, rel=1e-12)
 
 
-def test_all_strings_together_have_probability_one() -> None:
+@pytest.mark.parametrize("known", [[], ["a", "ab", "abb"]])
+def test_all_strings_together_have_probability_one(known: list[str]) -> None:
     """Exact enumeration over a tiny alphabet; characters never seen are alike, so one stands for all of them."""
-    spelling = Spelling({"ab": 2, "b": 1}, 3)
+    spelling = Spelling({"ab": 2, "b": 1}, known, order=3)
     stranger = spelling.symbols("z")[:-1]
 
     def ended_and_open(prefix: list[int], depth: int) -> tuple[float, float]:
@@ -95,9 +96,9 @@ def test_characters_never_seen_share_exactly_the_escape() -> None:
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(st.text(st.characters(codec="utf-8"), max_size=8))
-def test_symbols_one_by_one_cost_what_the_word_costs(word: str) -> None:
-    spelling = SPELLING
+@given(st.text(st.characters(codec="utf-8"), max_size=8) | st.text("abc\n", max_size=8), st.sampled_from(SPELLINGS))
+def test_symbols_one_by_one_cost_what_the_word_costs(word: str, spelling: Spelling) -> None:
+    assume(word not in spelling.known)
     symbols = spelling.symbols(word)
     assert spelling.word(symbols) == word
     nats = 0.0
@@ -107,6 +108,17 @@ def test_symbols_one_by_one_cost_what_the_word_costs(word: str) -> None:
         assert (p >= 0).all()
         nats -= math.log(p[symbol])
     assert spelling.nats([word])[0] == pytest.approx(nats)
+
+
+def test_words_of_the_vocabulary_are_taken_out_and_their_share_goes_to_the_others() -> None:
+    """The others keep their proportions: they are as likely as before, given that the word is unknown."""
+    known = ["ab", "zz"]
+    together = Spelling(WORDS | dict.fromkeys(known, 1) | {"ab": WORDS["ab"] + 1})
+    spelling = Spelling(WORDS, known)
+    others = ["abba", "b", "", "q🦜", "abab"]
+    left = 1 - np.exp(-together.nats(known)).sum()
+    assert spelling.nats(others) == pytest.approx(together.nats(others) + math.log(left))
+    assert np.isinf(spelling.nats(known)).all()
 
 
 def test_many_words_at_once_cost_what_each_costs_alone() -> None:
@@ -123,12 +135,13 @@ def test_without_any_example_it_is_still_a_distribution() -> None:
 
 
 def test_samples_follow_the_distribution() -> None:
-    spelling = Spelling({"ab": 6, "ba": 2})
+    spelling = Spelling({"ab": 6, "ba": 2}, ["a", "bab"])
     generator = np.random.default_rng(0)
     drawn = [spelling.sample(generator) for _ in range(400)]
     for word in ("ab", "ba"):
         p = math.exp(-spelling.nats([word])[0])
         assert abs(drawn.count(word) / 400 - p) < 4 * math.sqrt(p * (1 - p) / 400)
+    assert not set(drawn) & {"a", "bab"}
 
 
 def test_it_spells_rare_english_words_far_better_than_letter_frequencies() -> None:
@@ -136,12 +149,12 @@ def test_it_spells_rare_english_words_far_better_than_letter_frequencies() -> No
 
     words = sorted({word for topic in topics.values() for word in re.findall(r"[a-z]{4,}", topic)})
     examples, unseen = {w: 1 for i, w in enumerate(words) if i % 5}, words[::5]
-    cost = {order: Spelling(examples, order).nats(unseen).sum() for order in (1, 7)}
+    cost = {order: Spelling(examples, order=order).nats(unseen).sum() for order in (1, 7)}
     uniform = sum(len(w) + 1 for w in unseen) * math.log(27)
     assert cost[7] < 0.75 * cost[1] < 0.75 * uniform
 
 
 def test_saving_and_loading_keeps_every_probability() -> None:
-    spelling = Spelling(WORDS)
-    again = Spelling.from_json(spelling.to_json())
+    spelling = Spelling(WORDS, ["the", "abb"])
+    again = Spelling.from_json(spelling.to_json(), ["abb", "the"])
     assert again.nats(["abba", "new", "🦜"]).tolist() == spelling.nats(["abba", "new", "🦜"]).tolist()

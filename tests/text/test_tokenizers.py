@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 
 from lmlab.text import tokenizers as module
+from lmlab.text import vocabulary
 from lmlab.text.chunks import chunks
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
@@ -254,7 +257,7 @@ def test_large_vocabularies_take_four_bytes_a_token() -> None:
 
 def test_a_sample_of_spelling_examples_favours_no_word() -> None:
     counts = {f"word{i}": 1 + i % 7 for i in range(10_000)}
-    sample = module._every_kth(counts, 5_000)
+    sample = vocabulary._every_kth(counts, 5_000)
     assert sum(sample.values()) == 5_000
     total = sum(counts.values())
     for often in range(1, 8):
@@ -325,3 +328,17 @@ def test_a_text_without_spaces_trains_and_encodes_in_bounded_pieces() -> None:
     text = "".join(rng.choice(list("abcd"), 20_000))
     bpe = train_tokenizer("bpe:400", [text])
     assert bpe.decode(*bpe.encode(text)) == text
+
+
+def test_penn_treebank_has_its_published_numbers_of_tokens() -> None:
+    data = os.environ.get("LMLAB_BENCH_DATA")
+    if not data:
+        pytest.skip("LMLAB_BENCH_DATA is not set")
+    texts = {part: Path(data, "ptb", f"ptb.{part}.txt").read_text() for part in ("train", "valid", "test")}
+    words = train_tokenizer("words", [texts["train"]])
+    encoded = {part: words.encode(text) for part, text in texts.items()}
+    assert words.vocab_size == 10_000 + 1  # the unknown symbol
+    assert {part: len(e.ids) for part, e in encoded.items()} == {"train": 929_589, "valid": 73_760, "test": 82_430}
+    assert all(e.spellings == [] for e in encoded.values())
+    assert [words.piece(i) for i in words.line_end_ids] == [" \n "]
+    assert (encoded["test"].ids == words.line_end_ids[0]).sum() == texts["test"].count("\n")

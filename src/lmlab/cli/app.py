@@ -58,6 +58,8 @@ def main() -> None:
         if os.environ.get("LMLAB_DEBUG"):
             raise
         fail(f"this is a bug in lmlab: {type(error).__name__}: {_line(error)} (LMLAB_DEBUG=1 shows where)", 1)
+    except typer.Exit as end:  # raised through when a verb chooses its own exit code
+        code = end.exit_code
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -31,7 +31,7 @@ def compress(
 ) -> None:
     """Compress a text with a trained model, by arithmetic coding, to the bits that `lmlab eval` claims.
 
-    Opening it again takes the same run, torch and kind of processor; anything else is noticed and refused.
+    Opening it again takes the same run, lmlab, torch and kind of processor; anything else is noticed and refused.
     """
     _refuse_if_taken(out, force)
     text = _read_text(file)

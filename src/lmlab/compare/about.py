@@ -7,12 +7,14 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
+from lmlab import __version__
+
 
 def versions() -> dict[str, str]:
     """Versions of lmlab and what its numbers depend on, and the machine in words."""
     import torch
 
-    found = {"lmlab": metadata.version("lmlab"), "python": platform.python_version()}
+    found = {"lmlab": __version__, "python": platform.python_version()}
     found |= {name: metadata.version(name) for name in ("torch", "numpy", "tokenizers")}
     found["system"] = f"{platform.system()} {platform.machine()}"
     found["processor"] = f"{_processor()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads"

@@ -299,7 +299,7 @@ class _EntryWatch:
     entry: Entry
     show: Callable[[str], None]
 
-    def update(self, clock: Clock, train_nats: float, valid_nats: float | None) -> None:
+    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
         self.entry.fraction = min(1.0, clock.fraction)
         self.show(f"training {self.entry.name}")
 
@@ -374,13 +374,10 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 def _curve(run: Run) -> list[dict[str, float]]:
     """Validation bits per byte over seconds. Spelling costs of unknown words are not in it: they do not change."""
-    valid = run.config["training"].get("valid_tokens_per_byte")
-    if not valid:
-        return []
     return [
-        {"seconds": line["seconds"], "bits_per_byte": line["valid_nats_per_token"] * valid / math.log(2)}
+        {"seconds": line["seconds"], "bits_per_byte": line["valid_bits_per_byte"]}
         for line in run.metrics
-        if line["valid_nats_per_token"] is not None
+        if line["valid_bits_per_byte"] is not None
     ]
 
 

@@ -9,6 +9,7 @@ function show(paragraph, token) {
   const [bits, favourites] = readings[paragraph.dataset.of][at];
   for (const other of document.querySelectorAll(".tokens b.on")) other.classList.remove("on");
   token.classList.add("on");
+  paragraph.dataset.at = at;
   tip.textContent = "";
   const line = document.createElement("div");
   const code = document.createElement("code");
@@ -41,15 +42,15 @@ for (const paragraph of document.querySelectorAll(".tokens[data-of]")) {
     paragraph.addEventListener(event, e => e.target.localName === "b" && show(paragraph, e.target));
   paragraph.addEventListener("mouseleave", hide);
   paragraph.addEventListener("blur", hide);
-  paragraph.addEventListener("focus", () => show(paragraph, paragraph.querySelector("b.on") || paragraph.firstElementChild));
+  paragraph.addEventListener("focus", () => show(paragraph, paragraph.children[paragraph.dataset.at || 0]));
   paragraph.addEventListener("keydown", e => {
     const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 10, ArrowUp: -10 }[e.key];
     if (e.key === "Escape") hide();
     if (!step) return;
     e.preventDefault();
     const all = paragraph.children;
-    const now = Array.prototype.indexOf.call(all, paragraph.querySelector("b.on"));
-    show(paragraph, all[Math.min(all.length - 1, Math.max(0, now + step))]);
+    const next = Number(paragraph.dataset.at || 0) + step;
+    show(paragraph, all[Math.min(all.length - 1, Math.max(0, next))]);
   });
 }
 addEventListener("scroll", hide, { passive: true });

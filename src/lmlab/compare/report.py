@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from html import escape
+from html import escape as escape_html
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from lmlab.compare import figures
 from lmlab.text.files import write_atomically
+
+CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
+CONTROL_PICTURES |= {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
 
 HEAT_BITS = (0.25, 0.75, 1.5, 2.5, 4.0, 6.0, 9.0)  # a token above the n-th has heat n
 
@@ -54,6 +57,11 @@ def render(document: dict[str, Any]) -> str:
         f'<script type="application/json" id="readings">{data}</script>\n<script>{_asset("page.js")}</script>\n'
         "</body>\n</html>\n"
     )
+
+
+def escape(text: str) -> str:
+    """Any text, safe inside HTML; control characters, which HTML cannot hold, as their pictures."""
+    return escape_html(text).translate(CONTROL_PICTURES)
 
 
 def _asset(name: str) -> str:
@@ -135,15 +143,13 @@ def _ranking(document: dict[str, Any], series: dict[str, int]) -> str:
         "<p>Bits per byte is what the text would weigh, per byte, if it were compressed with the model. It counts everything:"
         " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95% intervals"
         " for other text of this kind; hollow dots are general compressors that were shown the training text.</p>\n"
-        f"<figure>{chart}</figure>\n{_table(document, series)}"
+        f"<figure tabindex='0'>{chart}</figure>\n{_table(document, series)}"
         "<p class='soft'>Models share a rank when the paired interval of their difference includes zero. Paired intervals are"
         " much narrower than the ones drawn above, because what is hard for one model is hard for the other too.</p>"
     )
 
 
-COLUMNS = (
-    "rank,model,bits per byte,95% interval,perplexity per word,parameters,training FLOPs,seconds,tokens/s,peak memory"
-)
+COLUMNS = "rank,model,bits per byte,95% interval,perplexity/word,parameters,FLOPs,seconds,tokens/s,memory"
 
 
 def _table(document: dict[str, Any], series: dict[str, int]) -> str:
@@ -178,7 +184,8 @@ def _table(document: dict[str, Any], series: dict[str, int]) -> str:
         style = "" if r["certified"] else ' class="failed"'
         lines.append((bits if bits is not None else 1e9, f"<tr{style}>{row}</tr>"))
     for y in document["yardsticks"]:
-        row = f'<td></td><th scope="row">{escape(y["name"])}</th><td>{y["bits_per_byte"]:.4f}</td><td colspan="7">{escape(y["detail"])}</td>'
+        row = f'<td></td><th scope="row">{escape(y["name"])}</th><td>{y["bits_per_byte"]:.4f}</td>'
+        row += f'<td colspan="7">{escape(y["detail"])}</td>'
         lines.append((y["bits_per_byte"], f'<tr class="yardstick">{row}</tr>'))
     body = "\n".join(line for _, line in sorted(lines, key=lambda found: found[0]))
     return (
@@ -210,13 +217,13 @@ def _learning(document: dict[str, Any], series: dict[str, int]) -> str:
     parts = ["<h2>What it cost</h2>"]
     if learned:
         parts.append(
-            f"<figure>{figures.curves(learned, counted)}<figcaption>Validation loss while training. The broken line is the"
-            " n-gram model on the test part: it is counted, not trained.</figcaption></figure>"
+            f"<figure tabindex='0'>{figures.curves(learned, counted)}<figcaption>Validation loss while training. The broken line"
+            " is the n-gram model on the test part: it is counted, not trained.</figcaption></figure>"
         )
     if rows:
         parts.append(
-            f"<figure>{figures.costs(rows)}<figcaption>Each model's result against its size and its cost. FLOPs are by"
-            " formula: six per matrix entry and token, and attention.</figcaption></figure>"
+            f"<figure tabindex='0'>{figures.costs(rows)}<figcaption>Each model's result against its size and cost. FLOPs are"
+            " by formula: six per matrix entry and token, and attention.</figcaption></figure>"
         )
     return "\n".join(parts) if len(parts) > 1 else ""
 

@@ -62,7 +62,7 @@ def grid(model: str, over: Sequence[str]) -> list[dict[str, Any]]:
 def sweep(
     jobs: Sequence[Job], *, processes: int = 1, ray: str | None = None, told: Callable[[Job, dict[str, Any]], None]
 ) -> dict[str, dict[str, Any]]:
-    """Run every job that has no result yet; returns results by job folder. A job that fails is reported and the rest goes on."""
+    """Run every job that has no result yet; returns results by job folder. A job that fails does not stop the others."""
     found: dict[str, dict[str, Any]] = {}
     missing = []
     for job in jobs:

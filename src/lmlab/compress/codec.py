@@ -2,8 +2,8 @@
 
 Both directions make the same calls: `begin`, then `advance` by one token, for all streams side by side, on one thread.
 The decoder must find exactly the encoder's probabilities, and floating-point results are the same only where the
-arithmetic is: the same torch, the same kind of processor, the same device. Where it is not, decompression notices (the
-text's hash does not match) and gives nothing back.
+arithmetic is: the same lmlab, the same torch, the same kind of processor, the same device. Where it is not,
+decompression notices (the text's hash does not match) and gives nothing back.
 
 Shapes: B streams side by side, V vocabulary.
 """
@@ -21,9 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmlab import __version__
 from lmlab.compress.coder import Decoder, Encoder, OutOfStep, Table
 from lmlab.compress.container import Header, fingerprint, pack, stream_bounds, text_check, unpack
-from lmlab.interface import NeuralModel
+from lmlab.measure.score import device_of, evaluating, score_rows
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -102,9 +103,8 @@ def claimed_bits(model: LanguageModel, text: str) -> float:
     ids, spellings = model.tokenizer.encode(text)
     nats = 0.0
     if len(ids):
-        tokens_BT = torch.from_numpy(ids.astype(np.int64))[None].to(_device(model))
-        with _still(model):
-            nats = float(model.score(tokens_BT).double().sum())
+        with evaluating(model):
+            nats = float(score_rows(model, ids[None]).sum(dtype=np.float64))
     if model.tokenizer.spelling is not None:
         nats += float(model.tokenizer.spelling.nats(spellings).sum())
     return nats / math.log(2.0)
@@ -123,10 +123,10 @@ def _utf8(text: str) -> bytes:
 def _different_arithmetic(model: LanguageModel) -> ValueError:
     """The file is whole and the model is the one: what is left is the machine."""
     kind = torch.backends.cpu.get_cpu_capability()
-    here = f"torch {torch.__version__} on {_device(model).type} ({kind})"
+    here = f"lmlab {__version__}, torch {torch.__version__} on {device_of(model).type} ({kind})"
     return ValueError(
         "the file is whole and the model is right, but the model's probabilities come out differently here than where the"
-        f" file was made; decompress with the same torch, processor and device (here: {here})"
+        f" file was made; decompress with the same lmlab, torch, processor and device (here: {here})"
     )
 
 
@@ -144,8 +144,8 @@ def _walk(
     steps, done = max(lengths_B), 0
     if not steps:
         return
-    device = _device(model)
-    with _still(model), _one_thread():
+    device = device_of(model)
+    with evaluating(model), torch.no_grad(), _one_thread():
         logp_BV, state = model.begin(len(streams))
         for step in range(steps):
             cumulative_BV = _cumulative(logp_BV)
@@ -209,7 +209,7 @@ class _Receiver:
             if len(symbols) > self._text_bytes:
                 raise OutOfStep("a word is longer than the text")
             symbol = self.decoder.decode(speller.table(symbols))
-            if not speller.is_possible(symbols, symbol):
+            if not speller.makes_sense(symbols, symbol):
                 raise OutOfStep("bytes that are no character")
             symbols += (symbol,)
         return speller.spelling.word(symbols)
@@ -235,31 +235,14 @@ class _Speller:
         """The shares of what may follow these symbols of a word."""
         return self._made(prefix)[1]
 
-    def is_possible(self, prefix: tuple[int, ...], symbol: int) -> bool:
-        """Whether `symbol` may follow."""
-        return bool(self._made(prefix)[0][symbol] > 0.0)
+    def makes_sense(self, prefix: tuple[int, ...], symbol: int) -> bool:
+        """False for a byte that no character has there. Any other symbol may be sent, however unlikely."""
+        is_byte = self.spelling.first_byte <= symbol < self.spelling.end
+        return not is_byte or bool(self._made(prefix)[0][symbol] > 0.0)
 
     def _make(self, prefix: tuple[int, ...]) -> tuple[np.ndarray, Table]:
         p = self.spelling.distribution(prefix)
         return p, Table(np.cumsum(p))
-
-
-def _device(model: LanguageModel) -> torch.device:
-    return next(model.parameters()).device if isinstance(model, NeuralModel) else torch.device("cpu")
-
-
-@contextmanager
-def _still(model: LanguageModel) -> Iterator[None]:
-    """Neither dropout nor gradients while it lasts."""
-    training = isinstance(model, NeuralModel) and model.training
-    if isinstance(model, NeuralModel):
-        model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        if isinstance(model, NeuralModel):
-            model.train(training)
 
 
 @contextmanager

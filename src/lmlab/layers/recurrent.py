@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from lmlab.interface import NeuralModel, State
 from lmlab.layers.cells import Cell, CellWeights
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-from lmlab.layers.sizing import a_share, at_least_one, largest, tokens_in_budget
+from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
 
 POSITIONS_AT_ONCE = 1 << 13
 """Inputs read in one go while scoring, so that a long text needs no more memory than a short one."""
+
+BATCH = (32, 64)  # rows, and tokens through which gradients flow back
+
+SIZES = [(1, 32), (1, 64), (1, 96), (1, 128), (1, 192), (1, 256), (1, 384), (1, 512), (2, 512), (2, 768), (2, 1024)]
+"""(layers, width), small to large."""
+
+TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 8.0, 2.0  # what the budget must show each weight; what the text can fill
+
+TIE_FROM = 2048
+"""Vocabulary from which one matrix serves as embedding and output: two would hold most of the weights."""
 
 Memory = tuple[Tensor, ...]
 """What a model remembers: tensors whose first dimension is the rows."""
@@ -115,6 +125,12 @@ class CarriedModel(NeuralModel):
         state.spend()
         return self._next(tokens_BT, state.memory)
 
+    @property
+    def training_flops_per_token(self) -> float:
+        """As for every model; a tied embedding also multiplies, as the output layer."""
+        tied = self.vocab_size * self.embedding_WX.shape[1] if self.output_VH is None else 0
+        return super().training_flops_per_token + 6.0 * tied
+
     @torch.no_grad()
     def _next(self, inputs_BT: Tensor, memory: Memory) -> tuple[Tensor, State]:
         hidden_BTH, memory = self.read(self._embed(inputs_BT, torch.float32), memory, 0.0)
@@ -166,7 +182,8 @@ class RecurrentModel(CarriedModel):
 
     def __init__(self, config: RecurrentConfig, tokenizer: Tokenizer) -> None:
         layers, width, x, tie = config.layers, config.width, config.embedding_width, config.tie
-        assert layers and width and x and tie is not None and config.dropout is not None, "resolve first"
+        if not (layers and width and x) or tie is None or config.dropout is None:
+            raise AssertionError("resolve first")
         super().__init__(config, tokenizer, x, width, tie)
         self.layers = nn.ModuleList(
             RecurrentLayer(self.cell, width if i else x, width, bias=config.bias) for i in range(layers)
@@ -192,13 +209,47 @@ class RecurrentModel(CarriedModel):
         """Rows, and tokens through which gradients flow back."""
         return BATCH
 
+    def hidden_matrices(self) -> dict[str, int]:
+        """W and U of every layer, a matrix for each gate."""
+        names = [f"layers.{i}.{name}" for i in range(len(self.layers)) for name in ("input_GX", "state_GH")]
+        return dict.fromkeys(names, self.cell.gates)
+
     @classmethod
     def resolve(cls, config: RecurrentConfig, facts: TextFacts, budget: Budget) -> RecurrentConfig:
-        """TODO"""
-        return config
+        """The largest size that the budget can train and the text can fill; explicit settings are kept."""
+        tie = config.tie if config.tie is not None else facts.vocab_size >= TIE_FROM
 
+        def inner_width(width: int) -> int:
+            return config.embedding_width or (width if tie else min(width, 64))
 
-BATCH = (32, 64)
+        def body(size: tuple[int, int]) -> int:
+            layers, width = size
+            return cls.cell.gates * width * (inner_width(width) + width + (layers - 1) * 2 * width)
+
+        def head(size: tuple[int, int]) -> int:
+            return facts.vocab_size * size[1]
+
+        sizes = [(config.layers or layers, config.width or width) for layers, width in SIZES]
+        batch_tokens = BATCH[0] * BATCH[1]
+        size = largest(
+            sizes,
+            body,
+            head,
+            facts,
+            budget,
+            batch_tokens=batch_tokens,
+            tokens_per_weight=TOKENS_PER_WEIGHT,
+            weights_per_token=WEIGHTS_PER_TOKEN,
+        )
+        dropout = dropout_for(budget, facts, body(size) + head(size), batch_tokens)
+        return replace(
+            config,
+            layers=size[0],
+            width=size[1],
+            embedding_width=inner_width(size[1]),
+            tie=tie,
+            dropout=config.dropout if config.dropout is not None else dropout,
+        )
 
 
 class RecurrentLayer(nn.Module):

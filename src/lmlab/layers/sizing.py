@@ -45,6 +45,12 @@ def largest(
     return best
 
 
+def dropout_for(budget: Budget, facts: TextFacts, weights: float, batch_tokens: int) -> float:
+    """None while most of the text is new, more the oftener the budget reads it again."""
+    passes = tokens_in_budget(budget, facts, weights, batch_tokens) / max(1, facts.train_tokens)
+    return 0.0 if passes < 5 else 0.1 if passes < 15 else 0.2
+
+
 def at_least_one(model: str, **settings: int | None) -> None:
     """ValueError unless each setting is a whole number from 1 up (or not chosen yet)."""
     for name, value in settings.items():

@@ -58,8 +58,11 @@ class TrainConfig:
 class Watch(Protocol):
     """Who looks on: a progress line, a live table, or nobody."""
 
-    def update(self, clock: Clock, train_nats: float, valid_nats: float | None) -> None:
-        """Called about once a second with nats per token, averaged since the last validation."""
+    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
+        """Called about twice a second with bits per byte: of training since the last validation, and the best so far.
+
+        What spelling unknown words costs is not in them: it does not change with training.
+        """
 
     def say(self, line: str) -> None:
         """Something the user should read."""
@@ -102,8 +105,11 @@ class Trainer:
             ),
             model.hidden_matrices(),
         )
+        self.train_bits = train.tokens / max(1, train.bytes) / math.log(2)  # bits per byte for one nat per token
+        self.valid_bits = 0.0
         self.validation = None
         if valid is not None and valid.tokens:
+            self.valid_bits = valid.tokens / valid.bytes / math.log(2)
             length = min(self.length, valid.tokens)
             self.validation = even_windows(valid, VALIDATION_TOKENS // length, length)
         self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
@@ -143,7 +149,9 @@ class Trainer:
                 shown_at = now
                 if trouble := self._trouble():
                     return "diverged", trouble
-                self.watch.update(self.clock, float(self.nats) / max(1, self.count), self.progress.best_nats)
+                self.watch.update(
+                    self.clock, self._train_nats() * self.train_bits, self._in_bits(self.progress.best_nats)
+                )
             if self._validation_is_due(before):
                 if trouble := self._trouble():
                     return "diverged", trouble
@@ -209,7 +217,7 @@ class Trainer:
 
     def _trouble(self) -> str:
         """What is wrong with the loss, or nothing."""
-        nats = float(self.nats) / max(1, self.count)
+        nats = self._train_nats()
         limit = math.log(self.model.vocab_size) + DIVERGED_NATS
         if self.count and (not math.isfinite(nats) or nats > limit):
             return (
@@ -243,13 +251,23 @@ class Trainer:
         else:
             self.progress = self._progress_now(worse=self.progress.worse + 1)
 
+    def _train_nats(self) -> float:
+        """Nats per token since the last validation."""
+        return float(self.nats) / max(1, self.count)
+
+    def _in_bits(self, valid_nats: float | None) -> float | None:
+        """Nats per token of the validation part as bits per byte."""
+        return None if valid_nats is None else valid_nats * self.valid_bits
+
     def _write_metrics(self, valid_nats: float | None) -> None:
         line = {
             "step": self.clock.steps,
             "tokens": self.clock.tokens,
             "seconds": round(self.clock.seconds, 3),
-            "train_nats_per_token": float(self.nats) / max(1, self.count),
+            "train_nats_per_token": self._train_nats(),
             "valid_nats_per_token": valid_nats,
+            "train_bits_per_byte": self._train_nats() * self.train_bits,
+            "valid_bits_per_byte": self._in_bits(valid_nats),
             "learning_rate_factor": learning_rate_factor(self.clock.fraction),
             "gradient_norm": float(self.norm),
         }

@@ -13,12 +13,13 @@ import torch
 from lmlab.config import Budget, TextFacts, make
 from lmlab.interface import CountModel, NeuralModel
 from lmlab.learn.clock import Clock
+from lmlab.learn.curve import loss_curve
 from lmlab.learn.hardware import Hardware, choose
 from lmlab.learn.loop import Outcome, TrainConfig, Trainer, Watch
 from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import Corpus, read
-from lmlab.text.files import cache_folder
+from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
@@ -26,7 +27,7 @@ from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 class Silent:
     """A watch that shows nothing."""
 
-    def update(self, clock: Clock, train_nats: float, valid_nats: float | None) -> None:
+    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
         """Nothing."""
 
     def say(self, line: str) -> None:
@@ -147,8 +148,8 @@ def _learn(
     watch.say(f"{run.config['model']['name']}: {outcome.message}")
     p = outcome.progress
     facts: dict[str, Any] = {"steps": p.steps, "tokens": p.tokens, "seconds": p.seconds, "best_step": p.best_step}
-    facts["valid_tokens_per_byte"] = valid.tokens / valid.bytes if valid is not None else None
     facts |= {"hardware": str(hardware), "message": outcome.message}
     if outcome.status != "interrupted":
         run.finish(model, outcome.status, facts)
+        write_atomically(run.folder / "loss.svg", loss_curve(run.metrics, run.config["model"]["name"]).encode())
     return run

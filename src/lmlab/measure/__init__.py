@@ -1,9 +1,10 @@
 """Honest numbers: what a text costs under a model, how sure that is, and what was checked."""
 
 from lmlab.measure.certificate import Certificate, Check, certify
+from lmlab.measure.context import ContextPolicy
 from lmlab.measure.interval import Interval, paired_difference, rank
 from lmlab.measure.result import Result, evaluate
-from lmlab.measure.score import ContextPolicy, Scored, score_part, score_stream
+from lmlab.measure.score import Scored, score_part, score_stream
 
 __all__ = [
     "Certificate",

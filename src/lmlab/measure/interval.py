@@ -4,8 +4,8 @@ Bits per byte is a ratio of sums over a text whose neighbouring tokens are alike
 drawn one by one. The text is cut into cells of about equal size in bytes, none reaching over the end of a document.
 Cells depend on the text alone, so models with different tokenizers are compared cell by cell; a token that lies across
 a cut is shared between the two sides by its bytes. Blocks of neighbouring cells are then drawn with replacement (the
-circular block bootstrap of Politis & Romano 1992), as long as the correlation between cells asks for (Politis & White
-2004, as corrected by Patton, Politis & White 2009).
+circular block bootstrap of Politis & Romano 1992), at least as long as the correlation between cells asks for (Politis
+& White 2004, as corrected by Patton, Politis & White 2009).
 
 Shapes: n cells, b cells a block, k blocks a draw, R draws.
 """
@@ -27,7 +27,7 @@ CELLS = 4096  # cells wanted: enough to see correlation at every scale, few enou
 LEAST_CELL_BYTES = 32  # some words at least, so that where a token is cut matters little
 LEAST_CELLS = 16  # below this no interval is given: so short a text says nothing of its own variation
 DRAWS = 2000
-LENGTHEN = 2  # blocks this many times longer than the rule says; see `block_length`
+MOST_BLOCKS, FEWEST_BLOCKS = 12, 3  # that a text is cut into; see `block_length`
 DRAW_ELEMENTS = 1 << 21  # random numbers alive at once
 
 
@@ -53,7 +53,10 @@ class Interval:
 
 
 def interval(scored: Scored, *, level: float = 0.95, seed: int = 0) -> Interval:
-    """Confidence interval of the bits per byte of a text, for other text from the same source."""
+    """Confidence interval of the bits per byte of a text, for more text like this one.
+
+    It knows the variation inside the text it was given. A stretch of one book says nothing of how books differ.
+    """
     bounds = cell_bounds(scored)
     if not math.isfinite(scored.total_nats):
         return _infinite(scored.total_nats, level, len(bounds) - 1)
@@ -189,33 +192,43 @@ def _expanded_tail(tail: float, blocks: float) -> float:
 
 
 def block_length(x_n: np.ndarray) -> int:
-    """Cells a block should have, from how far the correlation between cells reaches (Politis & White 2004).
+    """Cells a block should have: as many as the correlation between cells asks for, and never few.
+
+    Texts differ from place to place at every scale, more weakly the larger the scale, and a test for correlation between
+    cells does not see what is weak. So a block is at least 1 / `MOST_BLOCKS` of the text: Student's t makes up for the
+    small number of blocks, at the price of a slightly wider interval. Where the correlation is plain to see and asks
+    for more, twice the length of the rule is taken, which is the best in simulations: the rule makes the error of the
+    variance smallest but leaves it a little too small.
+    """
+    n = len(x_n)
+    least, most = math.ceil(n / MOST_BLOCKS), math.ceil(n / FEWEST_BLOCKS)
+    return max(least, min(math.ceil(2.0 * correlation_length(x_n)), most))
+
+
+def correlation_length(x_n: np.ndarray) -> float:
+    """The block length, in cells, that makes the error of the bootstrap variance smallest (Politis & White 2004).
 
     Their rule for the circular bootstrap: b = (2 G² / D)^⅓ n^⅓, with G = Σ λ(k/M) |k| R(k) and
     D = 4/3 (Σ λ(k/M) R(k))², where R(k) is the autocovariance at lag k, λ the flat-top window, and M twice the lag
-    beyond which R is noise. That b makes the error of the variance smallest, but leaves it a little too small. Too
-    narrow an interval is the worse mistake, and the widening by Student's t pays for longer blocks: in simulations
-    coverage is best at about twice the length.
+    beyond which R is noise.
     """
     n = len(x_n)
     x_n = x_n - x_n.mean()
     variance = float(x_n @ x_n) / n
     if variance <= 0.0:
-        return 1
+        return 1.0
     quiet = max(5, math.ceil(math.sqrt(math.log10(n))))
     reach = min(math.ceil(math.sqrt(n)) + quiet, n - 1)
     autocovariance = _autocovariance(x_n, reach)
     noise = 2.0 * math.sqrt(math.log10(n) / n)
-    loud = np.abs(autocovariance[1:] / variance) > noise
-    m = _first_quiet(loud, quiet)
+    m = _first_quiet(np.abs(autocovariance[1:] / variance) > noise, quiet)
     M = min(2 * max(m, 1), reach)
     lag = np.arange(-M, M + 1)
     weight = np.minimum(1.0, 2.0 * (1.0 - np.abs(lag) / M)) * autocovariance[np.abs(lag)]
     g, spectrum = float((weight * np.abs(lag)).sum()), float(weight.sum())
-    if spectrum <= 0.0:  # neighbours that balance each other; any length is safe, so take one of the usual order
-        return math.ceil(n ** (1.0 / 3.0))
-    best = (1.5 * (g / spectrum) ** 2 * n) ** (1.0 / 3.0)
-    return max(1, min(math.ceil(LENGTHEN * min(best, 3.0 * math.sqrt(n))), math.ceil(n / 3.0)))
+    if spectrum <= 0.0:  # neighbours that balance each other: no block is too short
+        return 1.0
+    return float((1.5 * (g / spectrum) ** 2 * n) ** (1.0 / 3.0))
 
 
 def _autocovariance(x_n: np.ndarray, reach: int) -> np.ndarray:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmlab.measure.certificate import Certificate, certify
+from lmlab.measure.context import ContextPolicy
 from lmlab.measure.interval import Interval, interval
-from lmlab.measure.score import ContextPolicy, Progress, Scored, score_part
+from lmlab.measure.score import Progress, Scored, score_part
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel

@@ -8,7 +8,6 @@ costs 12 bytes a token.
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import tempfile
 import weakref
@@ -16,12 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from lmlab.interface import NeuralModel
+from lmlab.measure.context import ContextPolicy
 from lmlab.measure.tally import tally
 from lmlab.text.stream import TokenStream, tokenize
 
@@ -37,47 +37,6 @@ BATCH_TOKENS = 1 << 18  # tokens of short documents scored side by side, what fi
 PIECE_TOKENS = 1 << 22  # tokens of a long document scored at once
 SEAM = 32  # tokens scored on both sides of a cut inside a document, to see that the cut changes nothing
 IN_MEMORY = 1 << 22  # tokens up to which the arrays of a result are kept in memory; beyond, in temporary files
-
-
-@dataclass(frozen=True)
-class ContextPolicy:
-    """How much history a prediction sees.
-
-    window: tokens predicted from one reading, the first of them with no history; None: a document is one window.
-    stride: tokens by which the next window moves on. A model that always sees its last N tokens has windows of N + 1
-        tokens and stride 1.
-    """
-
-    window: int | None
-    stride: int | None
-
-    @classmethod
-    def of(cls, model: LanguageModel) -> ContextPolicy:
-        """The policy of a model: of its settings `context` and `stride`, or of its fixed history."""
-        if model.context is None:
-            return cls(None, None)
-        stride = _settings(model).get("stride")
-        return cls(model.context + 1, 1) if stride is None else cls(model.context, stride)
-
-    def resume(self, position: int) -> int:
-        """The first token a row must hold so that those from `position` on see what they see in the whole document."""
-        if self.window is None or self.stride is None or position < self.window:
-            return 0
-        kept = self.window - self.stride
-        return (position - kept) // self.stride * self.stride
-
-    def to_json(self) -> dict[str, Any]:
-        """The policy in numbers and in words."""
-        if self.window is None:
-            rule = "every token sees all tokens of its document before it"
-        elif self.stride == 1:
-            rule = f"every token sees at most the last {self.window - 1} tokens of its document"
-        else:
-            assert self.stride is not None
-            least, most = self.window - self.stride, self.window - 1
-            rule = f"every token sees the {least} to {most} tokens of its document before it, or as many as there are"
-        history = None if self.window is None else self.window - 1
-        return {"history": history, "stride": self.stride, "documents": "each begins afresh", "rule": rule}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -292,10 +251,6 @@ def evaluating(model: LanguageModel) -> Iterator[None]:
     finally:
         if isinstance(model, NeuralModel):
             model.train(training)
-
-
-def _settings(model: LanguageModel) -> dict[str, Any]:
-    return dataclasses.asdict(model.config)
 
 
 def _array(size: int, dtype: type) -> np.ndarray:

@@ -11,13 +11,16 @@ larger than any token, so the n-grams that start with it are the last of their o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int32]
+BLOCK = 1 << 18  # entries that one thread works on at once: their temporaries stay in its cache
 MOST_TOKENS = 2**31 - 1  # positions and n-gram ids are 32-bit; two of them must fit a 64-bit key
 
 
@@ -34,6 +37,17 @@ class Counts:
 def key_bits(vocab_size: int) -> int:
     """How many low bits of a key hold the last token."""
     return max(1, (vocab_size - 1).bit_length())
+
+
+def in_blocks(size: int, work: Callable[[slice], None], block: int = BLOCK) -> None:
+    """Call work(slice) for every block of range(size), in the threads torch may use: NumPy leaves them free to run."""
+    slices = [slice(start, min(start + block, size)) for start in range(0, size, block)]
+    if len(slices) <= 1 or torch.get_num_threads() == 1:
+        for part in slices:
+            work(part)
+        return
+    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+        list(threads.map(work, slices))
 
 
 def with_begins(ids: NDArray, starts: NDArray, vocab_size: int) -> Ids:
@@ -64,55 +78,77 @@ def count_ngrams(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int, or
     if order == 1:
         return
     is_end = np.append(restarts_V, True)[tokens]  # a history of two or more tokens never ends here
-    by_token, rank = _ranked(tokens)
+    by_token, rank = _by_token(tokens)
     ids, history, begins = tokens, np.where(is_end, np.int32(V), tokens), V
     for _ in range(order - 1):
-        counts, ids = _extend(tokens, ids, history, by_token, rank, V, begins)
+        counts, ids = _extend(tokens == V, ids, history, by_token, rank, key_bits(V), begins)
         begins = counts.begins
         yield counts
         history = np.where(is_end, np.int32(-1), ids)
 
 
-def _ranked(tokens: Ids) -> tuple[Ids, Ids]:
-    """Positions in the order of their tokens, and the place of each position in that order."""
-    bits = len(tokens).bit_length()
-    packed = tokens.astype(np.int64)
-    packed <<= bits
-    packed |= np.arange(len(tokens), dtype=np.int64)
-    packed.sort()  # sorting bare 64-bit numbers is several times faster than an argsort
-    packed &= (1 << bits) - 1
-    by_token = packed.astype(np.int32)
-    rank = np.empty_like(by_token)
-    rank[by_token] = np.arange(len(tokens), dtype=np.int32)
+def _by_token(tokens: Ids) -> tuple[NDArray[np.int64], Ids]:
+    """All positions in the order of their tokens, as token << 32 | position, and the rank of each position in it."""
+    by_token = tokens.astype(np.int64)
+    by_token <<= 32
+    by_token |= np.arange(len(tokens))
+    by_token.sort()  # sorting bare 64-bit numbers is several times faster than an argsort
+    rank = np.empty(len(tokens), dtype=np.int32)
+
+    def invert(part: slice) -> None:
+        rank[by_token[part].astype(np.int32)] = np.arange(part.start, part.stop)
+
+    in_blocks(len(tokens), invert)
     return by_token, rank
 
 
 def _extend(
-    tokens: Ids, ids_below: Ids, history: Ids, by_token: Ids, rank: Ids, vocab_size: int, begins_below: int
+    is_begin: NDArray[np.bool_],
+    ids_below: Ids,
+    history: Ids,
+    by_token: NDArray[np.int64],
+    rank: Ids,
+    bits: int,
+    begins: int,
 ) -> tuple[Counts, Ids]:
     """The n-grams one longer, and the id of the one that ends at each position (-1: none does).
 
     `ids_below[i]` is the id of the n-gram that ends at i, and `history[i]` the same where it can be a history, else -1.
     """
-    rank_bits, bits = len(tokens).bit_length(), key_bits(vocab_size)
+    rank_bits = len(rank).bit_length()
     exists = history[:-1] >= 0
-    exists &= tokens[1:] != vocab_size
-    packed = history[:-1][exists].astype(np.int64)
-    packed <<= rank_bits
-    packed |= rank[1:][exists]  # stands for the token, and leads back to the position
-    packed.sort()
-    position = by_token[packed & ((1 << rank_bits) - 1)]
-    packed >>= rank_bits
-    packed <<= bits
-    packed |= tokens[position]
-    is_first = np.empty(len(packed), dtype=bool)
+    exists &= ~is_begin[1:]
+    keys = history[:-1][exists].astype(np.int64)
+    keys <<= rank_bits
+    keys |= rank[1:][exists]  # the rank stands for the token, and leads back to the position
+    keys.sort()
+    position = np.empty(len(keys), dtype=np.int32)
+
+    def unpack(part: slice) -> None:
+        at = np.take(by_token, keys[part] & ((1 << rank_bits) - 1), mode="clip")
+        position[part] = at.astype(np.int32)
+        keys[part] = ((keys[part] >> rank_bits) << bits) | (at >> 32)
+
+    in_blocks(len(keys), unpack)
+    is_first = np.empty(len(keys), dtype=bool)
     is_first[:1] = True
-    np.not_equal(packed[1:], packed[:-1], out=is_first[1:])
-    keys = packed[is_first]
-    del packed, exists
-    ids = np.full(len(tokens), -1, dtype=np.int32)
-    ids[position] = np.cumsum(is_first, dtype=np.int32) - np.int32(1)
-    suffix = ids_below[position[is_first]]
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    keys = keys[is_first]
+    ids = np.full(len(rank), -1, dtype=np.int32)
+    rank_of = np.cumsum(is_first, dtype=np.int32)
+    rank_of -= 1
+
+    def name(part: slice) -> None:
+        ids[position[part]] = rank_of[part]
+
+    in_blocks(len(position), name)
     counts = np.diff(np.flatnonzero(is_first), append=len(position)).astype(np.int32)
-    begins = int(np.searchsorted(keys, begins_below << bits))
-    return Counts(keys=keys, counts=counts, suffix=suffix, begins=begins), ids
+    position = position[is_first]
+    suffix = np.empty(len(keys), dtype=np.int32)
+
+    def shorten(part: slice) -> None:
+        np.take(ids_below, position[part], out=suffix[part], mode="clip")
+
+    in_blocks(len(keys), shorten)
+    first_begin = int(np.searchsorted(keys, begins << bits))
+    return Counts(keys=keys, counts=counts, suffix=suffix, begins=first_begin), ids

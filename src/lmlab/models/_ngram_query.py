@@ -7,14 +7,13 @@ or the sentence has not that many tokens yet).
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from lmlab.models._ngram_count import key_bits
+from lmlab.models._ngram_count import in_blocks, key_bits
 from lmlab.models._ngram_smooth import Level
 
 UNSEEN, ABSENT = -1, -2
@@ -73,28 +72,23 @@ class Tables:
     def _find(self, m: int, history: Longs, tokens: Longs) -> Longs:
         """The ids of the (m + 1)-grams (history, token); UNSEEN where there is none."""
         keys = self.levels[m].keys
-        wanted = (history << key_bits(self.vocab_size)) | tokens
+        wanted = (history << key_bits(self.vocab_size)) | tokens  # negative, so never a key, where there is no history
         at = np.searchsorted(keys, wanted)
-        found = np.append(keys, -1)[at] == wanted if len(keys) < 64 else keys[np.minimum(at, len(keys) - 1)] == wanted
-        return np.where(found & (history >= 0), at, UNSEEN)
+        found = np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(len(at), dtype=bool)
+        return np.where(found, at, UNSEEN)
 
     def score(self, tokens: NDArray[np.int32]) -> NDArray[np.float32]:
         """-log p of each token. The begin symbol V stands before each text, and its own entry means nothing."""
         key_sizes = [len(level.keys).bit_length() + key_bits(self.vocab_size) for level in self.levels]
-        size = 1 << min(BLOCK_BITS, 63 - max(key_sizes))
+        most = 1 << min(BLOCK_BITS, 63 - max(key_sizes))
+        size = min(most, 1 + len(tokens) // torch.get_num_threads())
         nats = np.empty(len(tokens), dtype=np.float32)
 
-        def score_block(start: int) -> None:
-            seen_from = max(0, start - (self.order - 1))
-            block = self._logp(tokens[seen_from : start + size])
-            np.negative(block[start - seen_from :], out=nats[start : start + size], casting="same_kind")
+        def score_block(part: slice) -> None:
+            seen_from = max(0, part.start - (self.order - 1))
+            nats[part] = -self._logp(tokens[seen_from : part.stop])[part.start - seen_from :]
 
-        starts = range(0, len(tokens), size)
-        if len(starts) == 1:
-            score_block(0)
-        else:
-            with ThreadPoolExecutor(os.cpu_count()) as threads:  # sorting and searching leave the interpreter free
-                list(threads.map(score_block, starts))
+        in_blocks(len(tokens), score_block, block=size)
         return nats
 
     def _logp(self, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -129,6 +123,5 @@ class Tables:
         packed.sort()
         wanted = packed >> place_bits
         at = np.searchsorted(keys, wanted)
-        is_there = at < len(keys)
-        is_there[is_there] = keys[at[is_there]] == wanted[is_there]
-        return (packed & ((1 << place_bits) - 1))[is_there], at[is_there]
+        found = np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(len(at), dtype=bool)
+        return packed[found] & ((1 << place_bits) - 1), at[found]

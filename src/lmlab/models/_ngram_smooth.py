@@ -17,17 +17,15 @@ less than one. That is the final token that bishop12 12.13 omits.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmlab.models._ngram_count import Counts, key_bits
+from lmlab.models._ngram_count import Counts, in_blocks, key_bits
 
 Floats = NDArray[np.float32]
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
-BLOCK = 1 << 20  # n-grams estimated at once: temporaries stay small, whatever the text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,22 +80,36 @@ def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDAr
     p_below = np.full(1, 1 / vocab_size, dtype=np.float32)
     while orders:
         counts = orders.pop(0)
-        runs = _Runs.of(counts.keys, vocab_size, first=not levels)
         discount = np.array([0.0, *discounts(n_of_n[len(levels)])[0]], dtype=np.float32)
-        spared = np.empty(len(counts.keys), dtype=np.float32)
-        for block, _ in runs.blocks():
-            spared[block] = discount[np.minimum(counts.counts[block], 3)]
-        total = runs.sum(counts.counts)
-        gamma = runs.sum(spared)
-        np.divide(gamma, total, out=gamma, where=total > 0)
-        gamma[total == 0] = 1  # no training token at all: the empty history has nothing to say
-        p = np.empty(len(counts.keys), dtype=np.float32)
-        for block, run in runs.blocks():
-            held = (counts.counts[block] - spared[block]) / np.maximum(total[run], 1)
-            p[block] = held + gamma[run] * p_below[counts.suffix[block]]
+        p, runs, gamma = _interpolate(counts, _Runs.of(counts.keys, vocab_size, first=not levels), discount, p_below)
         _append(levels, counts.keys, np.log(p), runs, np.log(gamma))
         p_below = p
     return levels, n_of_n
+
+
+def _interpolate(
+    counts: Counts, runs: _Runs, discount: Floats, p_below: Floats
+) -> tuple[Floats, _Runs, NDArray[np.float64]]:
+    """One order of `kneser_ney`: p of each n-gram, and γ of each history that has followers."""
+    c = counts.counts
+    spared = np.empty(len(c), dtype=np.float32)
+
+    def spare(part: slice) -> None:
+        np.take(discount, np.minimum(c[part], 3), out=spared[part], mode="clip")
+
+    in_blocks(len(c), spare)
+    total = runs.sum(c)
+    gamma = runs.sum(spared)
+    gamma[total == 0] = total[total == 0] = 1  # no training token at all: the empty history has nothing to say
+    gamma /= total
+    p = np.empty(len(c), dtype=np.float32)
+
+    def mix(part: slice) -> None:
+        run = runs.of_ngrams(part)
+        p[part] = (c[part] - spared[part]) / total[run] + gamma[run] * p_below[counts.suffix[part]]
+
+    in_blocks(len(c), mix)
+    return p, runs, gamma
 
 
 def _count_of_counts(counts: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -108,14 +120,13 @@ def _count_of_counts(counts: NDArray[np.int32]) -> NDArray[np.int64]:
 def relative_frequencies(orders: list[Counts], vocab_size: int, k: float) -> list[Level]:
     """p(w | h) = (c(h w) + k) / (c(h ·) + k V): add-k, or for k = 0 maximum likelihood (bishop12 12.13)."""
     levels: list[Level] = []
-    for counts in orders:
+    while orders:
+        counts = orders.pop(0)
         runs = _Runs.of(counts.keys, vocab_size, first=not levels)
         total = runs.sum(counts.counts) + k * vocab_size
-        logp = np.empty(len(counts.keys), dtype=np.float32)
         with np.errstate(divide="ignore"):  # log 0 = -inf is what maximum likelihood says of the unseen
-            for block, run in runs.blocks():
-                logp[block] = np.log((counts.counts[block] + k) / total[run])
-            _append(levels, counts.keys, logp, runs, np.log(k * vocab_size / total))
+            logp = np.log((counts.counts + k) / total[runs.of_ngrams(slice(0, len(counts.keys)))])
+            _append(levels, counts.keys, logp.astype(np.float32), runs, np.log(k * vocab_size / total))
     return levels
 
 
@@ -144,14 +155,10 @@ class _Runs:
             return np.zeros(0)
         return np.add.reduceat(values, self.starts, dtype=np.float64)
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-        """Successive slices of the n-grams, each with the run of every n-gram in it."""
-        passed = -1
-        for start in range(0, len(self.is_start), BLOCK):
-            block = slice(start, start + BLOCK)
-            run = np.cumsum(self.is_start[block]) + passed
-            passed = int(run[-1])
-            yield block, run
+    def of_ngrams(self, part: slice) -> NDArray[np.int64]:
+        """The run of each n-gram in this slice."""
+        before = int(np.searchsorted(self.starts, part.start))
+        return np.cumsum(self.is_start[part]) + (before - 1)
 
 
 def _append(levels: list[Level], keys: NDArray[np.int64], logp: Floats, runs: _Runs, weight: NDArray) -> None:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.layers.sizing import a_share, at_least_one, largest, tokens_in_budget
+from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 BATCH = (32, 64)  # rows, tokens
+WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
+TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 10.0, 2.0  # what the budget must show each weight; what the text can fill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,8 @@ class Attention(WindowedModel):
     def __init__(self, config: AttentionConfig, tokenizer: Tokenizer) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width
         d_k, d_v = config.key_width, config.value_width
-        assert context and d and d_h and d_k and d_v and config.dropout is not None, "resolve first"
+        if not (context and d and d_h and d_k and d_v) or config.dropout is None:
+            raise AssertionError("resolve first")
         super().__init__(config, tokenizer, context)
         self.embedding_VD = nn.Parameter(torch.randn(self.vocab_size + 1, d))
         self.query_KD = nn.Parameter(torch.randn(d_k, d) * d**-0.5)
@@ -72,7 +75,7 @@ class Attention(WindowedModel):
         self.weight_HX = nn.Parameter(torch.randn(d_h, d_v) * d_v**-0.5)
         self.bias_H = nn.Parameter(torch.zeros(d_h))
         self.output_VH = nn.Parameter(torch.zeros(self.vocab_size, d_h))
-        self.place_CD = nn.Parameter(torch.randn(context, d)) if config.positions == "learned" else None
+        self.place_embedding_CD = nn.Parameter(torch.randn(context, d)) if config.positions == "learned" else None
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
@@ -89,11 +92,11 @@ class Attention(WindowedModel):
         # A word's key and value do not depend on the window it is seen in: projected once, then seen through windows.
         k_BTKC = F.linear(e_BMD, key_KD).unfold(1, self.context, 1)
         v_BTXC = F.linear(e_BMD, value_XD).unfold(1, self.context, 1)
-        if self.place_CD is not None:
-            place_CD = self.place_CD.to(dtype)
-            last_BTD = last_BTD + place_CD[-1]
-            k_BTKC = k_BTKC + F.linear(place_CD, key_KD).T
-            v_BTXC = v_BTXC + F.linear(place_CD, value_XD).T
+        if self.place_embedding_CD is not None:
+            place_embedding_CD = self.place_embedding_CD.to(dtype)
+            last_BTD = last_BTD + place_embedding_CD[-1]
+            k_BTKC = k_BTKC + F.linear(place_embedding_CD, key_KD).T
+            v_BTXC = v_BTXC + F.linear(place_embedding_CD, value_XD).T
         q_BT1K = F.linear(last_BTD, query_KD)[:, :, None]
         scores_BT1C = (q_BT1K @ k_BTKC).float() * key_KD.shape[0] ** -0.5
         alpha_BT1C = scores_BT1C.softmax(-1)
@@ -105,11 +108,54 @@ class Attention(WindowedModel):
         return self.output_VH, None
 
     @property
+    def training_flops_per_token(self) -> float:
+        """As for every model; and each word in the window takes part in one score and one average."""
+        return super().training_flops_per_token + 6.0 * self.context * (self.query_KD.shape[0] + self.value_XD.shape[0])
+
+    @property
     def batch_shape(self) -> tuple[int, int]:
         """Rows much longer than the window, so that few windows reach back over the begin of their row."""
         return BATCH
 
+    def hidden_matrices(self) -> dict[str, int]:
+        """W^q, W^k, W^v and W."""
+        return {"query_KD": 1, "key_KD": 1, "value_XD": 1, "weight_HX": 1}
+
     @classmethod
     def resolve(cls, config: AttentionConfig, facts: TextFacts, budget: Budget) -> AttentionConfig:
-        """TODO"""
-        return config
+        """The widest layers that the budget can train and the text can fill; explicit settings are kept."""
+        context = config.context or min(4, max(1, facts.train_tokens // 8))
+
+        def parts(width: int) -> tuple[int, int, int]:
+            d = config.embedding_width or width // 2
+            return d, config.key_width or width // 4, config.value_width or width // 2
+
+        def body(width: int) -> int:
+            d, d_k, d_v = parts(width)
+            return 2 * d_k * d + d_v * d + d_v * width
+
+        def head(width: int) -> int:
+            return facts.vocab_size * width
+
+        batch_tokens = BATCH[0] * BATCH[1]
+        width = config.width or largest(
+            WIDTHS,
+            body,
+            head,
+            facts,
+            budget,
+            batch_tokens=batch_tokens,
+            tokens_per_weight=TOKENS_PER_WEIGHT,
+            weights_per_token=WEIGHTS_PER_TOKEN,
+        )
+        d, d_k, d_v = parts(width)
+        dropout = dropout_for(budget, facts, body(width) + head(width), batch_tokens)
+        return replace(
+            config,
+            context=context,
+            embedding_width=d,
+            key_width=d_k,
+            value_width=d_v,
+            width=width,
+            dropout=config.dropout if config.dropout is not None else dropout,
+        )

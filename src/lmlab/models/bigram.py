@@ -61,7 +61,8 @@ class Bigram(WindowedModel):
 
     def __init__(self, config: BigramConfig, tokenizer: Tokenizer) -> None:
         d_x, d_h, vocab = config.embedding_width, config.width, tokenizer.vocab_size
-        assert d_x and d_h and config.dropout is not None, "resolve first"
+        if not (d_x and d_h) or config.dropout is None:
+            raise AssertionError("resolve first")
         super().__init__(config, tokenizer, context=1)
         self.table = VectorTable(vocab, d_x)
         if config.vectors is not None:
@@ -127,9 +128,9 @@ class Bigram(WindowedModel):
         model = cls(replace(config, vectors=None, freeze_vectors=False), tokenizer)
         model.config = config
         weights = dict(tensors)
-        if config.vectors is not None and "table.found_V" in weights and "table.given_FX" in weights:
+        if config.vectors is not None and "table.found_V" in weights and "table.given_embedding_FX" in weights:
             found_V = weights.pop("table.found_V").to(torch.bool)
-            model.table.take(weights["table.given_FX"], found_V, learn=not config.freeze_vectors)
+            model.table.take(weights["table.given_embedding_FX"], found_V, learn=not config.freeze_vectors)
         missing, unexpected = model.load_state_dict(weights, strict=False)
         if missing or unexpected:
             raise ValueError(f"the weights do not fit a bigram: missing {missing}, unexpected {unexpected}")
@@ -142,8 +143,16 @@ class Bigram(WindowedModel):
 
     @classmethod
     def resolve(cls, config: BigramConfig, facts: TextFacts, budget: Budget) -> BigramConfig:
-        """TODO"""
-        return config
+        """Widths enough for the vocabulary, within what the text can fill; explicit settings are kept."""
+        d_x = config.embedding_width
+        if d_x is None and config.vectors is not None:
+            from lmlab.text.vectors import read_vectors
+
+            d_x = read_vectors(config.vectors, [])[0].shape[1]
+        d_x = d_x or 64
+        d_h = config.width or 128
+        dropout = config.dropout if config.dropout is not None else 0.0
+        return replace(config, embedding_width=d_x, width=d_h, dropout=dropout)
 
 
 class VectorTable(nn.Module):
@@ -154,8 +163,8 @@ class VectorTable(nn.Module):
 
     def __init__(self, vocab: int, width: int) -> None:
         super().__init__()
-        self.given_FX: nn.Parameter | None = None
-        self.own_OX = nn.Parameter(torch.randn(vocab + 1, width))
+        self.given_embedding_FX: nn.Parameter | None = None
+        self.own_embedding_OX = nn.Parameter(torch.randn(vocab + 1, width))
         self.found_V: Tensor | None = None
         self.row_W: Tensor | None = None  # where a piece's vector stands, the given ones first
 
@@ -163,18 +172,18 @@ class VectorTable(nn.Module):
         """Use these vectors for the pieces that were found, and draw those of the others with their mean and spread."""
         others = len(found_V) - len(given_FX) + 1
         spread_X, mean_X = given_FX.std(0, correction=0), given_FX.mean(0)
-        self.own_OX = nn.Parameter(self.own_OX.detach()[:others] * spread_X + mean_X)
-        self.given_FX = nn.Parameter(given_FX.clone(), requires_grad=learn)
+        self.own_embedding_OX = nn.Parameter(self.own_embedding_OX.detach()[:others] * spread_X + mean_X)
+        self.given_embedding_FX = nn.Parameter(given_FX.clone(), requires_grad=learn)
         self.found_V = found_V
         found_W = F.pad(found_V, (0, 1), value=False)
         self.row_W = torch.where(found_W, found_W.cumsum(0), (~found_W).cumsum(0) + len(given_FX)) - 1
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         """The vectors of these ids, B×T×X."""
-        if self.given_FX is None or self.row_W is None:
-            return F.embedding(ids_BT, self.own_OX)
+        if self.given_embedding_FX is None or self.row_W is None:
+            return F.embedding(ids_BT, self.own_embedding_OX)
         rows_BT = self.row_W.to(ids_BT.device)[ids_BT]
-        return F.embedding(rows_BT, torch.cat([self.given_FX, self.own_OX]))
+        return F.embedding(rows_BT, torch.cat([self.given_embedding_FX, self.own_embedding_OX]))
 
 
 def _read_given(path: str, tokenizer: Tokenizer, width: int) -> tuple[Tensor, Tensor]:

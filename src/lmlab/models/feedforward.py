@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.layers.sizing import a_share, at_least_one, largest, tokens_in_budget
+from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 BATCH = (32, 64)  # rows, tokens
+WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
+TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 10.0, 2.0  # what the budget must show each weight; what the text can fill
+WORDS_FROM = 2048  # vocabulary from which a token is more like a word than a character, and tells more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,8 @@ class FeedForward(WindowedModel):
 
     def __init__(self, config: FeedForwardConfig, tokenizer: Tokenizer) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width
-        assert context and d and d_h and config.dropout is not None, "resolve first"
+        if not (context and d and d_h) or config.dropout is None:
+            raise AssertionError("resolve first")
         super().__init__(config, tokenizer, context)
         self.embedding_VD = nn.Parameter(torch.randn(self.vocab_size + 1, d))
         self.weight_HX = nn.Parameter(torch.randn(d_h, context * d) * (context * d) ** -0.5)
@@ -77,7 +81,39 @@ class FeedForward(WindowedModel):
         """Rows much longer than the window, so that few windows reach back over the begin of their row."""
         return BATCH
 
+    def hidden_matrices(self) -> dict[str, int]:
+        """W."""
+        return {"weight_HX": 1}
+
     @classmethod
     def resolve(cls, config: FeedForwardConfig, facts: TextFacts, budget: Budget) -> FeedForwardConfig:
-        """TODO"""
-        return config
+        """The widest hidden layer that the budget can train and the text can fill; explicit settings are kept."""
+        words = facts.vocab_size >= WORDS_FROM
+        context = config.context or min(4 if words else 8, max(1, facts.train_tokens // 8))
+        d = config.embedding_width or (64 if words else 32)
+
+        def body(width: int) -> int:
+            return context * d * width
+
+        def head(width: int) -> int:
+            return facts.vocab_size * width
+
+        batch_tokens = BATCH[0] * BATCH[1]
+        width = config.width or largest(
+            WIDTHS,
+            body,
+            head,
+            facts,
+            budget,
+            batch_tokens=batch_tokens,
+            tokens_per_weight=TOKENS_PER_WEIGHT,
+            weights_per_token=WEIGHTS_PER_TOKEN,
+        )
+        dropout = dropout_for(budget, facts, body(width) + head(width), batch_tokens)
+        return replace(
+            config,
+            context=context,
+            embedding_width=d,
+            width=width,
+            dropout=config.dropout if config.dropout is not None else dropout,
+        )

@@ -9,6 +9,7 @@ Maximum likelihood gives whatever it never saw probability zero, and the score s
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from lmlab.interface import CountModel, State
 from lmlab.models._ngram_count import count_ngrams, with_begins
+from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order
 from lmlab.models._ngram_query import UNSEEN, Tables
 from lmlab.models._ngram_smooth import Level, discounts, kneser_ney, relative_frequencies
 
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
     from lmlab.text.stream import TokenStream
     from lmlab.text.tokenizers import Tokenizer
 
+BYTES_PER_TOKEN = 50  # the least that counting holds in memory at once; long orders of diverse text take twice this
+
 
 @dataclass(frozen=True, kw_only=True)
 class NGramConfig:
     """Settings of an n-gram model."""
 
-    order: int | None = None  # length of the longest n-grams; None: 5 for words, 7 otherwise
+    order: int | None = None  # length of the longest n-grams; None: 5 for words, else what helps on held-out text
     smoothing: Literal["kneser-ney", "add-k", "ml"] = "kneser-ney"
     k: float = 0.01  # sightings imagined of every token after every history (add-k only)
     restart: Literal["auto", "line", "never"] = "auto"  # where history begins afresh; auto: line for words, else never
@@ -76,13 +80,17 @@ class NGram(CountModel):
     @classmethod
     def fit(cls, config: NGramConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
         """Count every n-gram of the training tokens up to the order, and estimate."""
-        config = resolve(config, tokenizer)
-        assert config.order is not None
+        config = _with_restart(config, tokenizer)
         V = tokenizer.vocab_size
         restarts_V = np.zeros(V, dtype=bool)
         if config.restart == "line":
             restarts_V[[i for i in range(V) if "\n" in tokenizer.piece(i)]] = True
+        _require_memory(len(train.ids))
         tokens = with_begins(train.ids, train.starts, V)
+        if config.order is None:
+            chosen = CUSTOMARY_ORDER if _are_words(tokenizer) else choose_order(tokens, restarts_V, V)
+            config = dataclasses.replace(config, order=chosen)
+        assert config.order is not None
         orders = list(count_ngrams(tokens, restarts_V, V, config.order))
         n_of_n = np.zeros((0, 4), dtype=np.int64)
         if config.smoothing == "kneser-ney":
@@ -143,7 +151,7 @@ class NGram(CountModel):
         """The model with these tables."""
         V = tokenizer.vocab_size
         order = sum(name.endswith(".logp") for name in tensors)
-        config = dataclasses.replace(resolve(config, tokenizer), order=order)
+        config = dataclasses.replace(_with_restart(config, tokenizer), order=order)
         levels = [
             Level(
                 keys=tensors[f"order{k}.keys"].numpy() if k > 1 else np.arange(V),
@@ -174,14 +182,27 @@ class NGram(CountModel):
         return lines
 
 
-def resolve(config: NGramConfig, tokenizer: Tokenizer) -> NGramConfig:
-    """Fill in what was left open: order 5 and a fresh start at each line for words; order 7 and none otherwise."""
-    words = tokenizer.spec.startswith("words")
-    restart = config.restart
-    if restart == "auto":
-        restart = "line" if words else "never"
-    order = config.order if config.order is not None else (5 if words else 7)
-    return dataclasses.replace(config, order=order, restart=restart)
+def _are_words(tokenizer: Tokenizer) -> bool:
+    return tokenizer.spec.partition(":")[0] == "words"
+
+
+def _with_restart(config: NGramConfig, tokenizer: Tokenizer) -> NGramConfig:
+    """Lines of words are sentences, each beginning afresh; for other tokens a line break is like any of them."""
+    if config.restart != "auto":
+        return config
+    return dataclasses.replace(config, restart="line" if _are_words(tokenizer) else "never")
+
+
+def _require_memory(tokens: int) -> None:
+    """Refuse at once what could only end in the machine running out of memory."""
+    if "SC_PHYS_PAGES" not in os.sysconf_names:
+        return
+    needed, present = tokens * BYTES_PER_TOKEN, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > present:
+        raise ValueError(
+            f"counting {tokens:,} tokens takes at least {needed / 1e9:.0f} GB of memory and this machine has"
+            f" {present / 1e9:.0f}; give a part of the text, or fewer tokens for it (tokenizer words or bpe)"
+        )
 
 
 def _tables(config: NGramConfig, levels: list[Level], restarts_V: NDArray[np.bool_]) -> Tables:

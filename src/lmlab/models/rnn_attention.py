@@ -34,14 +34,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.layers.attentive import Additive, Rule, attentive_scan
-from lmlab.layers.recurrent import CarriedModel, Memory
-from lmlab.layers.sizing import a_share, at_least_one, largest, tokens_in_budget
+from lmlab.layers.recurrent import TIE_FROM, CarriedModel, Memory
+from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
     from lmlab.text.tokenizers import Tokenizer
 
 BATCH = (32, 64)  # rows, and tokens through which gradients flow back
+WIDTHS = [32, 64, 96, 128, 192, 256, 384, 512, 768]
+TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 30.0, 2.0  # what the budget must show each weight; what the text can fill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,8 @@ class RNNAttention(CarriedModel):
 
     def __init__(self, config: RNNAttentionConfig, tokenizer: Tokenizer) -> None:
         width, x, a, tie = config.width, config.embedding_width, config.score_width, config.tie
-        assert width and x and a and config.memory and tie is not None and config.dropout is not None, "resolve first"
+        if not (width and x and a and config.memory) or tie is None or config.dropout is None:
+            raise AssertionError("resolve first")
         super().__init__(config, tokenizer, x, width, tie)
         self.input_HX = nn.Parameter(torch.randn(width, x) * x**-0.5)
         self.state_HH = nn.Parameter(nn.init.orthogonal_(torch.empty(width, width)))
@@ -94,7 +97,7 @@ class RNNAttention(CarriedModel):
         bias_H = None if self.bias_H is None else self.bias_H.to(x_BTX.dtype)
         drive_BTH = F.linear(x_BTX, self.input_HX.to(x_BTX.dtype), bias_H).to(h_BH.dtype)
         scale = self.state_HH.shape[0] ** -0.5 if self.config.score_function == "scaled" else 1.0
-        rule = Rule(self.config.memory, scale, self.config.attend_to == "combined", x_BTX.dtype)
+        rule = Rule(self.config.memory, scale, self.config.attend_to == "combined")
         additive = None
         if self.config.score_function == "additive":
             additive = Additive(self.query_AH, self.key_AH, self.v_A)
@@ -102,11 +105,54 @@ class RNNAttention(CarriedModel):
         return h_BTH.to(x_BTX.dtype), (h_BTH[:, -1], past_BPH)
 
     @property
+    def training_flops_per_token(self) -> float:
+        """As for every model; and each state in memory is multiplied once for its score and once for the average."""
+        return super().training_flops_per_token + 6.0 * 2 * self.config.memory * self.config.width
+
+    @property
     def batch_shape(self) -> tuple[int, int]:
         """Rows, and tokens through which gradients flow back."""
         return BATCH
 
+    def hidden_matrices(self) -> dict[str, int]:
+        """W and U, and W₁ and W₂ where there are any."""
+        return {
+            name: 1 for name, p in self.named_parameters() if name in ("input_HX", "state_HH", "query_AH", "key_AH")
+        }
+
     @classmethod
     def resolve(cls, config: RNNAttentionConfig, facts: TextFacts, budget: Budget) -> RNNAttentionConfig:
-        """TODO"""
-        return config
+        """The widest state that the budget can train and the text can fill; explicit settings are kept."""
+        tie = config.tie if config.tie is not None else facts.vocab_size >= TIE_FROM
+        memory = config.memory or 64
+
+        def inner_width(width: int) -> int:
+            return config.embedding_width or (width if tie else min(width, 64))
+
+        def body(width: int) -> int:
+            return width * (inner_width(width) + width + 2 * memory)
+
+        def head(width: int) -> int:
+            return facts.vocab_size * width
+
+        batch_tokens = BATCH[0] * BATCH[1]
+        width = config.width or largest(
+            WIDTHS,
+            body,
+            head,
+            facts,
+            budget,
+            batch_tokens=batch_tokens,
+            tokens_per_weight=TOKENS_PER_WEIGHT,
+            weights_per_token=WEIGHTS_PER_TOKEN,
+        )
+        dropout = dropout_for(budget, facts, body(width) + head(width), batch_tokens)
+        return replace(
+            config,
+            width=width,
+            embedding_width=inner_width(width),
+            score_width=config.score_width or min(width, 64),
+            memory=memory,
+            tie=tie,
+            dropout=config.dropout if config.dropout is not None else dropout,
+        )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def check(text: str, *, seed: int = 0) -> Report:
     """Check every claim and derivation in a text. The same text and seed give the same answer."""
-    from lmlab.prove.check import check_text  # brings torch in
+    from lmlab.prove.checker import check_text  # brings torch in
 
     return check_text(text, seed)
 

@@ -101,7 +101,10 @@ class Ruling:
 
 
 def referee(setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline) -> Ruling:
-    """Compare in 60 digits; where the sides nearly vanish, in 120 as well: a true zero shrinks with the digits."""
+    """Compare in 60 digits; where the difference is small, in 120 as well: a true zero shrinks with the digits.
+
+    What is below 1e-60 even then is taken for zero: saturated functions come out so, and no digits would settle them.
+    """
     try:
         with mpmath.workdps(DIGITS):
             gap, scale, ruling = _long_gap(setting, left, right, point, DIGITS, deadline)
@@ -122,7 +125,10 @@ def referee(setting: Setting, left: Node, right: Node, point: Point, deadline: D
 def _vanishes(setting: Setting, left: Node, right: Node, point: Point, size: Any, deadline: Deadline) -> bool:
     with mpmath.workdps(2 * DIGITS):
         finer, _, _ = _long_gap(setting, left, right, point, 2 * DIGITS, deadline)
-        return finer is not None and max(abs(finer.max()), abs(finer.min())) < size * mpmath.mpf(10) ** -10
+        if finer is None:
+            return False
+        left_over = max(abs(finer.max()), abs(finer.min()))
+        return left_over < size * mpmath.mpf(10) ** -10 or left_over < mpmath.mpf(10) ** -DIGITS
 
 
 def _long_gap(

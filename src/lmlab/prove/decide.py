@@ -16,7 +16,8 @@ from lmlab.prove.syntax import Expectation, Node, walk
 TOLERANCE = 1e-9
 DRAWS = 5  # size draws
 POINTS = 6  # points for each
-BROAD = 4  # points with larger values, for what fails only there
+BROAD = 12  # points with larger values, for what fails only there
+DOUBTS = 3  # how many of those may need the referee
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
 
@@ -81,7 +82,7 @@ class Judge:
                 continue
             sides = self.sides(point)
             last = (point, sides)
-            if sides.margin > KINK and sides.defined:
+            if sides.margin > KINK and not sides.undefined_both:
                 return last
             if not self.sizes.givens:
                 break
@@ -113,9 +114,11 @@ class Judge:
                 if not self.sizes.givens:
                     break
         for _ in range(BROAD if self.sizes.givens and not self.averages else 0):
-            finding = self._look(self.sizes.distinct(self.rng, top), "broad", strict=True)
+            finding = self._look(self.sizes.distinct(self.rng, 3), "broad", strict=True)
             if finding is not None:
                 return finding
+            if self.tally.refereed > DOUBTS:
+                break  # saturated functions lose their digits out here; the referee is slow
         for sizes in self.sizes.with_ones(self.rng):
             for _ in range(2):
                 finding = self._look(sizes, "plain", strict=True)
@@ -139,7 +142,7 @@ class Judge:
         tally.tolerance = max(tally.tolerance, 20 * sides.error)
         if not sides.defined:
             tally.undefined += 1
-            return self._half_defined(point, sides)
+            return self._half_defined(point, sides) if style == "plain" else None  # far out, 1 - sigmoid(x) is 0
         tally.points += 1
         amount = sides.difference if self.relation == "==" else max(0.0, sides.excess(self.relation))
         if amount > tally.tolerance and self.confirmed(point, amount):

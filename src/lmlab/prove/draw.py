@@ -125,7 +125,8 @@ class SizeDrawer:
 def draw_point(
     setting: Setting, givens: list[str], sizes: Sizes, rng: np.random.Generator, style: str = "plain"
 ) -> Point:
-    """Raw numbers for every given. Styles: plain, readable (small whole numbers), broad, wild (all magnitudes)."""
+    """Raw numbers for every given. Styles: plain, readable (small whole numbers), zero and equal
+    (all entries), broad, wild (all magnitudes)."""
     raw = {}
     for name in givens:
         given = setting.givens[name]
@@ -169,11 +170,16 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
 def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> np.ndarray:
     if style == "readable":
         return rng.integers(-2, 4, shape).astype(float)
+    if style == "zero":
+        return np.zeros(shape)
+    if style == "equal":
+        return np.full(shape, float(rng.choice([1.0, -1.0, 2.0])))
     if style == "broad":
-        return rng.normal(0, 3, shape)
+        return rng.uniform(-1, 1, shape) * rng.choice([3.0, 6.0, 12.0, 24.0])
     if style == "wild":
-        scale = 10.0 ** rng.uniform(-2, 1.5)
-        return rng.normal(0, scale, shape) * 10.0 ** rng.uniform(-1, 0.5, shape)
+        if rng.random() < 0.5:
+            return rng.uniform(-1, 1, shape) * rng.choice([3.0, 10.0, 30.0, 100.0])
+        return rng.normal(0, 10.0 ** rng.uniform(-2, 1), shape) * 10.0 ** rng.uniform(-1, 0.5, shape)
     return rng.normal(0, 1, shape) * rng.uniform(0.6, 1.4)
 
 

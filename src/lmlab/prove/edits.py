@@ -13,7 +13,20 @@ from itertools import combinations
 
 from lmlab.prove.functions import REDUCTIONS
 from lmlab.prove.render import level, to_text
-from lmlab.prove.syntax import Binary, Call, Compare, Expectation, Index, Name, Negate, Node, Number, Stack, Transpose, walk
+from lmlab.prove.syntax import (
+    Binary,
+    Call,
+    Compare,
+    Expectation,
+    Index,
+    Name,
+    Negate,
+    Node,
+    Number,
+    Stack,
+    Transpose,
+    walk,
+)
 
 
 @dataclass(frozen=True)
@@ -170,7 +183,14 @@ def _products(node: Binary) -> Iterator[Edit]:
         yield edit(turned, 1.4, "the operands are swapped: ", turned, ", not ", node)
         return
     yield edit(b, 1.25, "a factor too many: ", a, " *")
-    for x, y, cost in [(a, b, 1.25), (flip(a), b, 1.5), (a, flip(b), 1.5), (b, a, 1.6), (b, flip(a), 1.7), (flip(b), a, 1.7)]:
+    for x, y, cost in [
+        (a, b, 1.25),
+        (flip(a), b, 1.5),
+        (a, flip(b), 1.5),
+        (b, a, 1.6),
+        (b, flip(a), 1.7),
+        (flip(b), a, 1.7),
+    ]:
         form = Binary("@", x, y)
         yield edit(form, cost, "matrix product in place of the elementwise product: ", form)
     outer = Call("outer", (a, b))
@@ -180,20 +200,33 @@ def _products(node: Binary) -> Iterator[Edit]:
         yield edit(total, 1.7, f"{sign} in place of *: ", total)
     if isinstance(a, Number) and a.value == 2:
         both = Binary("+", b, Transpose(b))
-        yield edit(both, 1.3, "a term is missing, the transpose (the matrix need not be symmetric): ", both, ", not ", node)
+        yield edit(
+            both, 1.3, "a term is missing, the transpose (the matrix need not be symmetric): ", both, ", not ", node
+        )
 
 
 def _powers(node: Binary) -> Iterator[Edit]:
     base = node.left
     yield edit(base, 1.1, "a power too many: ", base, ", not ", node)
-    for value in (Fraction(2), Fraction(3), Fraction(4), Fraction(-1), Fraction(1, 2), Fraction(-1, 2), Fraction(-2), Fraction(3, 2)):
+    for value in (
+        Fraction(2),
+        Fraction(3),
+        Fraction(4),
+        Fraction(-1),
+        Fraction(1, 2),
+        Fraction(-1, 2),
+        Fraction(-2),
+        Fraction(3, 2),
+    ):
         changed = Binary("**", base, number(value))
         yield edit(changed, 1.45, "the power is wrong: ", changed, ", not ", node)
 
 
 def _numbers(node: Number) -> Iterator[Edit]:
     value = node.value
-    options = {2 * value, value / 2, value + 1, value - 1, -value, 3 * value, value / 3} | ({1 / value} if value else set())
+    options = {2 * value, value / 2, value + 1, value - 1, -value, 3 * value, value / 3} | (
+        {1 / value} if value else set()
+    )
     for option in sorted(options - {value, Fraction(0)}):
         yield edit(number(option), 1.45, "the number is wrong: ", number(option), ", not ", node)
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from lmlab.config import nearest
 from lmlab.prove.functions import ALONG, ARITY, BUILDERS, DERIVATIVES, FUNCTIONS, REDUCTIONS, TAKES_AXIS, TAKES_KEEPDIMS
 from lmlab.prove.lexer import Token
-from lmlab.prove.limits import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER, Refusal
+from lmlab.prove.limits import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER, MAX_TREE_DEPTH, Refusal
 from lmlab.prove.syntax import (
     Binary,
     Call,
@@ -293,7 +293,11 @@ class ExpressionParser(TokenReader):
 
     def _numpy_forms(self, name: str, args: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """Other ways NumPy has of writing a call: sum(x, 0), concat([a, b], 1), ones((n, m)), reshape(x, (n, m))."""
-        if len(args) == 2 and "axis" not in options and (name in REDUCTIONS | ALONG or isinstance(args[0], Stack) and name == "concat"):
+        if (
+            len(args) == 2
+            and "axis" not in options
+            and (name in REDUCTIONS | ALONG or (isinstance(args[0], Stack) and name == "concat"))
+        ):
             value = constant_value(args[1])
             if value is not None and value.denominator == 1 and abs(value) < 10:
                 options["axis"] = int(value)
@@ -401,6 +405,17 @@ def constant_value(node: Node) -> Fraction | None:
             raise Refusal(f"column {node.column}: this power of powers is too large")
         return left ** int(right)
     return None
+
+
+def shallow(node: Node) -> Node:
+    """The expression itself, refused when it is nested so deep that walking it would exhaust the stack."""
+    pending = [(node, 1)]
+    while pending:
+        inner, depth = pending.pop()
+        if depth > MAX_TREE_DEPTH:
+            raise Refusal(f"the formula is nested more than {MAX_TREE_DEPTH} levels deep; use let for parts of it")
+        pending += [(child, depth + 1) for child in inner.children()]
+    return node
 
 
 def sizes_in_builders(tokens: Sequence[Token], known: Collection[str]) -> set[str]:

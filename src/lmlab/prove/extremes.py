@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lmlab.prove.decide import Judge
 
 WILD = 40
+SPECIAL = ("zero", "equal", "equal")  # where bounds are often attained
 STARTS = 3
 STEPS = 40
 _FIXED_KINDS = {"integer", "onehot", "symmetric", "permutation"}
@@ -27,7 +28,7 @@ def search_extremes(judge: Judge) -> Point | None:
     best: list[tuple[float, Point]] = []
     draws = [judge.sizes.distinct(judge.rng, top) for top in (3, 3, 5)] + judge.sizes.with_ones(judge.rng)[:1]
     for i in range(WILD):
-        style = "plain" if i % 4 == 0 else "readable" if i % 4 == 1 else "wild"
+        style = SPECIAL[i] if i < len(SPECIAL) else ("plain", "readable", "wild", "wild")[i % 4]
         drawn = judge.draw(draws[i % len(draws)], style)
         if drawn is None or not drawn[1].defined:
             continue

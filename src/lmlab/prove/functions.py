@@ -45,7 +45,18 @@ TAKES_AXIS = REDUCTIONS | ALONG | {"concat"}
 TAKES_KEEPDIMS = REDUCTIONS
 
 KINDS = frozenset(
-    ["positive", "nonzero", "fraction", "unit", "simplex", "onehot", "symmetric", "orthogonal", "permutation", "integer"]
+    [
+        "positive",
+        "nonzero",
+        "fraction",
+        "unit",
+        "simplex",
+        "onehot",
+        "symmetric",
+        "orthogonal",
+        "permutation",
+        "integer",
+    ]
 )
 DISTRIBUTIONS: dict[str, tuple[int, ...]] = {  # how many arguments each may take
     "normal": (2,),

@@ -19,15 +19,34 @@ from lmlab.prove.render import to_text
 from lmlab.prove.setting import Setting
 from lmlab.prove.shapes import infer
 from lmlab.prove.sizes import Shape
-from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Transpose, walk
 from lmlab.prove.supplies import Pool, everywhere, pieces, supplies
+from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Transpose, walk
 from lmlab.prove.torch_ops import TorchOps
 
 CLOSE = 1e-8
 PROBES = 4  # points at which a repair must agree: one to find it, the others to be sure
 RATIOS = [
     (Fraction(r), float(Fraction(r)))
-    for r in ("2", "1/2", "-2", "-1/2", "3", "1/3", "4", "1/4", "-1", "3/2", "2/3", "-3", "-4", "-1/4", "8", "1/8", "6", "1/6")
+    for r in (
+        "2",
+        "1/2",
+        "-2",
+        "-1/2",
+        "3",
+        "1/3",
+        "4",
+        "1/4",
+        "-1",
+        "3/2",
+        "2/3",
+        "-3",
+        "-4",
+        "-1/4",
+        "8",
+        "1/8",
+        "6",
+        "1/6",
+    )
 ]
 
 
@@ -62,7 +81,9 @@ class Probe:
 class Repairer:
     """Looks for the edit of `wrong` that makes it equal to `target`."""
 
-    def __init__(self, setting: Setting, target: Node, wrong: Node, rng: np.random.Generator, deadline: Deadline) -> None:
+    def __init__(
+        self, setting: Setting, target: Node, wrong: Node, rng: np.random.Generator, deadline: Deadline
+    ) -> None:
         self.setting, self.target, self.wrong = setting, target, wrong
         self.rng, self.deadline = rng, deadline
         self.shape: Shape = setting.shape(target)

@@ -8,6 +8,7 @@ MAX_TEXT = 200_000  # characters in a sheet
 MAX_STATEMENTS = 1_000
 MAX_TOKENS = 2_000  # in one statement
 MAX_DEPTH = 60  # nested parentheses, calls and signs
+MAX_TREE_DEPTH = 120  # operators inside operators, a + b + c + ... counting one each
 MAX_RANK = 8  # axes of an array
 MAX_LITERAL_SIZE = 64  # a size written as a number
 MAX_ELEMENTS = 20_000  # entries of one array at the sizes that are drawn

@@ -6,12 +6,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lmlab.config import nearest
-from lmlab.prove.expressions import RELATIONS, ExpressionParser, constant_value, sizes_in_builders, splits_claim
+from lmlab.prove.expressions import (
+    RELATIONS,
+    ExpressionParser,
+    constant_value,
+    shallow,
+    sizes_in_builders,
+    splits_claim,
+)
 from lmlab.prove.functions import DISTRIBUTIONS, KIND_WORDS, KINDS
 from lmlab.prove.lexer import KEYWORDS, RawStatement, Token, split_statements, tokenize
 from lmlab.prove.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
 from lmlab.prove.sizes import ONE, Shape, Size
-from lmlab.prove.syntax import Claim, Condition, Derivative, Given, Kind, Let, Mistake, Name, Node, Step
+from lmlab.prove.syntax import (
+    Claim,
+    Condition,
+    Derivative,
+    Expectation,
+    Given,
+    Index,
+    Kind,
+    Let,
+    Mistake,
+    Name,
+    Node,
+    Slice,
+    Step,
+)
 
 Definition = Given | Let
 RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | KIND_WORDS
@@ -24,6 +45,7 @@ class Scope:
     definitions: dict[str, Definition] = field(default_factory=dict)
     sizes: frozenset[str] = frozenset()
     conditions: tuple[Condition, ...] = ()
+    locked: frozenset[str] = frozenset()  # names that keep their definition, as those of a grading key do
 
     @property
     def known(self) -> set[str]:
@@ -34,6 +56,10 @@ class Scope:
         """A scope with one more name. A name defined again hides the old one, which older lets go on using."""
         definitions = dict(self.definitions)
         name = definition.name
+        if name in self.locked:
+            return self
+        if name in self.sizes:
+            return self._hide_size(name, definition.line).define(definition)
         if name in definitions:
             hidden = f"{name}#{definitions[name].line}"
             definitions = {hidden if k == name else k: _renamed(v, name, hidden) for k, v in definitions.items()}
@@ -42,6 +68,17 @@ class Scope:
         if isinstance(definition, Given):
             sizes |= {size for axis in definition.shape for size in axis.names}
         return replace(self, definitions=definitions, sizes=sizes)
+
+    def _hide_size(self, name: str, line: int) -> Scope:
+        """The scope with a size renamed, because a given or let takes its name from here on."""
+        hidden = f"{name}#{line}"
+        definitions = {}
+        for key, definition in self.definitions.items():
+            renamed = _renamed(definition, name, hidden)
+            if isinstance(renamed, Given):
+                renamed = replace(renamed, shape=tuple(axis.renamed(name, hidden) for axis in renamed.shape))
+            definitions[key] = renamed
+        return replace(self, definitions=definitions, sizes=self.sizes - {name} | {hidden})
 
 
 @dataclass(frozen=True)
@@ -58,6 +95,7 @@ class Sheet:
 
     entries: tuple[ScopedClaim | Mistake, ...]
     scope: Scope
+    notes: tuple[str, ...] = ()
 
 
 def rename(node: Node, old: str, new: str) -> Node:
@@ -67,15 +105,31 @@ def rename(node: Node, old: str, new: str) -> Node:
     inner = tuple(rename(child, old, new) for child in node.children())
     if isinstance(node, Derivative):
         node = replace(node, by=tuple(new if name == old else name for name in node.by))
+    elif isinstance(node, Expectation):
+        node = replace(node, fixed=tuple(new if name == old else name for name in node.fixed))
+    elif isinstance(node, Index):
+        node = replace(node, items=tuple(_renamed_item(item, old, new) for item in node.items))
     return node.rebuild(inner) if inner else node
+
+
+def _renamed_item(item: Node | Slice, old: str, new: str) -> Node | Slice:
+    if isinstance(item, Slice):
+        bounds = [None if bound is None else rename(bound, old, new) for bound in (item.start, item.stop)]
+        return Slice(*bounds)
+    return rename(item, old, new)
 
 
 def _renamed(definition: Definition, old: str, new: str) -> Definition:
     if isinstance(definition, Let):
         name = new if definition.name == old else definition.name
         return replace(definition, name=name, value=rename(definition.value, old, new))
-    kinds = tuple(replace(k, arguments=tuple(rename(a, old, new) for a in k.arguments)) for k in definition.kinds)
+    kinds = tuple(_renamed_kind(kind, old, new) for kind in definition.kinds)
     return replace(definition, name=new if definition.name == old else definition.name, kinds=kinds)
+
+
+def _renamed_kind(kind: Kind, old: str, new: str) -> Kind:
+    outcomes = tuple((rename(v, old, new), None if w is None else rename(w, old, new)) for v, w in kind.outcomes)
+    return replace(kind, arguments=tuple(rename(a, old, new) for a in kind.arguments), outcomes=outcomes)
 
 
 class StatementParser(ExpressionParser):
@@ -117,10 +171,11 @@ class StatementParser(ExpressionParser):
         group = []
         for name in names:
             given = Given(name=name, shape=shape, kinds=kinds, line=line, text=self.text)
-            if name in self.scope.sizes | {size for axis in shape for size in axis.names}:
-                if shape or any(kind.name not in ("integer", "positive", "nonzero") for kind in kinds):
-                    raise Refusal(f"{name} is a size already; choose another name for the given")
-                continue  # `given n: integer` for a size says nothing new
+            says_nothing = not shape and all(kind.name in ("integer", "positive", "nonzero") for kind in kinds)
+            if name in self.scope.sizes and (says_nothing or name in self.scope.locked):
+                continue  # `given n: integer` for a size
+            if any(name in axis.names for axis in shape):
+                raise Refusal(f"{name} cannot be a size of its own shape; choose another name")
             self.learn(given)
             group.append(given)
         return group
@@ -193,8 +248,8 @@ class StatementParser(ExpressionParser):
             self.expect(")", "to close the bracket")
             return inner
         if token.kind == "number":
-            if not token.text.isdigit() or len(token.text) > 9:
-                raise self.error("a size is a whole number up to " + str(MAX_LITERAL_SIZE) + " or a name")
+            if not token.text.isdigit() or len(token.text) > 20:
+                raise self.error(f"a size is a whole number up to {MAX_LITERAL_SIZE} or a name")
             self.at += 1
             return Size.of(int(token.text))
         if token.kind != "name" or token.text in RESERVED:
@@ -273,10 +328,8 @@ class StatementParser(ExpressionParser):
     def let(self) -> Let:
         """name = value."""
         line, name = self.next.line, self.new_name()
-        if name in self.scope.sizes:
-            raise Refusal(f"{name} is a size already; choose another name")
         self.expect("=", f"after let {name}")
-        value = self.expression()
+        value = shallow(self.expression())
         self.end()
         return Let(name=name, value=value, line=line, text=self.text)
 
@@ -294,7 +347,7 @@ class StatementParser(ExpressionParser):
             elif self.next.kind == "name" and self.peek(1).text == "=" and self.next.text not in self.known:
                 name = self.new_name()
                 self.at += 1
-                let = Let(name=name, value=self.sum_of_products(), line=self.next.line, text=self.text)
+                let = Let(name=name, value=shallow(self.sum_of_products()), line=self.next.line, text=self.text)
                 self.learn(let)
                 items.append(let)
             else:
@@ -327,7 +380,7 @@ class StatementParser(ExpressionParser):
         relation, line = "", self.next.line
         while True:
             first = self.at
-            value = self.sum_of_products()
+            value = shallow(self.sum_of_products())
             text = _source(self.tokens[first : self.at])
             steps.append(Step(relation=relation, value=value, line=line, text=text))
             if self.next.text == "!=":
@@ -386,13 +439,15 @@ def _next_step(body: Sequence[Token], cut: int) -> int:
     return len(body) - 1
 
 
-def parse(text: str, scope: Scope | None = None) -> Sheet:
+def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozenset()) -> Sheet:
     """Parse a whole text. A statement that is not understood becomes a `Mistake`; the rest is still read.
 
-    `scope` holds definitions from before, such as the setting that a grading key lays down.
+    `scope` holds definitions from before, such as the setting that a grading key lays down; the `locked` ones among
+    them stay what they are, and a statement that would change one is noted.
     """
-    scope = scope or Scope()
+    scope = replace(scope or Scope(), locked=locked)
     entries: list[ScopedClaim | Mistake] = []
+    notes: list[str] = []
     broken: dict[str, int] = {}
     for raw in split_statements(text):
         name: str | None = None
@@ -402,13 +457,8 @@ def parse(text: str, scope: Scope | None = None) -> Sheet:
             if keyword not in KEYWORDS:
                 raise Refusal(f"a statement starts with {', '.join(KEYWORDS)}; {keyword!r} does not")
             name = tokens[1].text if keyword in ("given", "let") else None
-            if keyword == "given":
-                reader = StatementParser(tokens[1:], scope, raw.text)
-                reader.givens()
-                scope = reader.scope
-            elif keyword == "let":
-                wider = replace(scope, sizes=scope.sizes | sizes_in_builders(tokens, scope.known))
-                scope = wider.define(StatementParser(tokens[1:], wider, raw.text).let())
+            if keyword in ("given", "let"):
+                scope = _define(keyword, tokens, raw, scope, notes)
             else:
                 entries.append(parse_claim(raw, tokens, scope))
         except Refusal as refusal:
@@ -416,7 +466,27 @@ def parse(text: str, scope: Scope | None = None) -> Sheet:
             entries.append(Mistake(line=raw.line, text=raw.text, reason=reason, name=name))
             if name:
                 broken[name] = raw.line
-    return Sheet(tuple(entries), scope)
+    return Sheet(tuple(entries), scope, tuple(notes))
+
+
+def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, notes: list[str]) -> Scope:
+    """The scope after a given or a let."""
+    if keyword == "given":
+        reader = StatementParser(tokens[1:], scope, raw.text)
+        for given in reader.givens():
+            old = scope.definitions.get(given.name)
+            same = isinstance(old, Given) and (old.shape, old.kinds) == (given.shape, given.kinds)
+            if given.name in scope.locked and not same:
+                notes.append(f"line {raw.line} defines {given.name} anew; the key's definition is used")
+        return reader.scope
+    wider = replace(scope, sizes=scope.sizes | sizes_in_builders(tokens, scope.known))
+    let = StatementParser(tokens[1:], wider, raw.text).let()
+    if let.name in scope.locked:
+        old = scope.definitions.get(let.name)
+        if not isinstance(old, Let) or old.value != let.value:
+            notes.append(f"line {raw.line} defines {let.name} anew; the key's definition is used")
+        return scope
+    return wider.define(let)
 
 
 def _blame(reason: str, broken: dict[str, int]) -> str:

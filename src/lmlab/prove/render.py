@@ -66,7 +66,7 @@ def to_text(node: Node) -> str:
         case Binary():
             here = _LEVEL[node.op]
             left = _bracketed(node.left, here)
-            if isinstance(node.left, Binary) and _LEVEL[node.left.op] == 20 and (node.op == "@") != (node.left.op == "@"):
+            if isinstance(node.left, Binary) and _mixes(node.op, node.left):
                 left = f"({to_text(node.left)})"  # a * b @ c is clear to the machine alone
             return f"{left} {node.op} {_bracketed(node.right, here + 1)}"
         case Compare():
@@ -85,6 +85,13 @@ def to_text(node: Node) -> str:
             fixed = " | " + ", ".join(node.fixed) if node.fixed else ""
             return f"{node.kind}[{to_text(node.operand)}{fixed}]"
     raise AssertionError(node)
+
+
+def _mixes(op: str, left: Binary) -> bool:
+    """Whether a product of matrices and one of entries stand side by side; 2 * A @ x may."""
+    if op == "@":
+        return left.op in "*/" and not isinstance(left.left, Number)
+    return op == "*" and left.op == "@"
 
 
 def _options(node: Call) -> str:

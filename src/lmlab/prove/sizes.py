@@ -56,6 +56,10 @@ class Size:
         """The size names that occur."""
         return {name for monomial, _ in self.terms for name in monomial}
 
+    def renamed(self, old: str, new: str) -> Size:
+        """The size with one name replaced."""
+        return Size._collect({tuple(sorted(new if n == old else n for n in m)): c for m, c in self.terms})
+
     def value(self, sizes: Mapping[str, int]) -> int:
         """The number this size is when the names have these values."""
         total = 0
@@ -69,7 +73,8 @@ class Size:
     def __str__(self) -> str:
         parts = []
         for monomial, count in sorted(self.terms, key=lambda term: (not term[0], term[0])):
-            factors = ([str(abs(count))] if abs(count) != 1 or not monomial else []) + list(monomial)
+            names = [name.split("#")[0] for name in monomial]  # a size hidden by a later name carries its line
+            factors = ([str(abs(count))] if abs(count) != 1 or not monomial else []) + names
             parts.append(("-" if count < 0 else "+", "*".join(factors)))
         if not parts:
             return "0"

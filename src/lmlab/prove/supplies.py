@@ -6,7 +6,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from lmlab.prove.edits import ONE, TWO, Edit, edit, exchanges, minus, number, paths, put, replaced, shown, slips, times, turned_throughout
+from lmlab.prove.edits import (
+    ONE,
+    TWO,
+    Edit,
+    edit,
+    exchanges,
+    minus,
+    number,
+    paths,
+    put,
+    replaced,
+    shown,
+    slips,
+    times,
+    turned_throughout,
+)
 from lmlab.prove.sizes import Shape
 from lmlab.prove.syntax import Binary, Call, Compare, Name, Negate, Node, Number, Transpose, walk
 
@@ -108,7 +123,9 @@ def _chain(node: Node, pool: Pool) -> Iterator[Edit]:
         for wrong in _mistaken(value):
             rest = None if wrong == factor else _without(node, wrong)
             if rest is not None:
-                yield edit(times(rest, factor), 1.45, f"the chain factor is wrong, {slope} is ", factor, ", not ", wrong)
+                yield edit(
+                    times(rest, factor), 1.45, f"the chain factor is wrong, {slope} is ", factor, ", not ", wrong
+                )
     for value in pool.values.get(node, ()):
         yield edit(value, 1.6, value, " in place of ", node)
     for value in pool.softmaxes:
@@ -194,7 +211,9 @@ def _terms(node: Node, pool: Pool) -> Iterator[Edit]:
         for name, shape in pool.names.items():
             if shape:
                 along = times(Name(name), Call("mean", (times(node, Name(name)),), axis, axis is not None))
-                yield edit(minus(node, along), 1.95, f"a term is missing, the part along {shown(name)}: ", minus(node, along))
+                yield edit(
+                    minus(node, along), 1.95, f"a term is missing, the part along {shown(name)}: ", minus(node, along)
+                )
     for name, shape in pool.names.items():
         if len(shape) == 1:
             outer = minus(node, Call("outer", (Name(name), Name(name))))
@@ -218,7 +237,11 @@ def pieces(root: Node, pool: Pool, array: bool) -> list[Node]:
     if array:
         for matrix in matrices[:6]:
             for vector in [n for n in found if n != matrix][:14]:
-                products += [Binary("@", vector, matrix), Binary("@", matrix, vector), Binary("@", vector, Transpose(matrix))]
+                products += [
+                    Binary("@", vector, matrix),
+                    Binary("@", matrix, vector),
+                    Binary("@", vector, Transpose(matrix)),
+                ]
     else:
         products += [Call("trace", (matrix,)) for matrix in matrices]
         products += [Binary("@", a, b) for a in vectors[:5] for b in vectors[:5]]

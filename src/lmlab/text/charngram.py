@@ -115,6 +115,8 @@ class CharNgram:
     def probabilities(self, outcomes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         """p of every outcome of these sequences, laid end to end, given those before it in its sequence."""
         p = np.full(len(outcomes), 1.0 / self.outcomes_count)
+        if len(outcomes) == 0:
+            return p
         id = np.zeros(len(outcomes), dtype=np.int64)
         older_of = self._older(outcomes, lengths)
         for m, level in enumerate(self._levels):

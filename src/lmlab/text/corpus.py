@@ -92,7 +92,9 @@ def read(
 ) -> Corpus:
     """Read a text and divide it into training, validation and test parts.
 
-    text: a named corpus, a file, several files, a folder or "-" (standard input); plain or gzip, in UTF-8.
+    text: a named corpus, a file, several files, a folder or "-" (standard input); plain or gzip, in UTF-8. Of a folder,
+        the .txt, .text, .md and .rst files are read, however deep, each as a document. A file that is called like a
+        named corpus is written ./name.
     valid, test: texts for these parts; `text` is then all for training, and a part that is not given is empty.
     split: shares of the three parts. A single text is cut into contiguous parts, exactly by characters; of many
         documents each goes whole into one part (`seed` shuffles them), so that the shares hold as nearly as they can.

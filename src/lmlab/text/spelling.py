@@ -1,14 +1,17 @@
-"""What an unknown word costs: a proper distribution over all strings, learned from rare words.
+"""What an unknown word costs: a proper distribution over all strings that are not in the vocabulary.
 
 A spelling is a sequence of symbols: known characters, the UTF-8 bytes of any other character, and an end. Characters
 follow an interpolated Kneser-Ney n-gram in which all characters never seen share one outcome, the escape. What an
 escape stands for is drawn from the characters never seen: first the length of the UTF-8 form, all lengths alike, then
-the character, all alike. Both steps are exact, so the probabilities of all strings sum to one.
+the character, all alike. The n-gram learns from the words outside the vocabulary, as often as they occur, and from each
+word of the vocabulary once: they teach how words are built. An unknown word is none of them, so their probability is
+taken out and shared among all others. Every step is exact: the probabilities of all unknown words sum to one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -17,48 +20,66 @@ from lmlab.text.charngram import CharNgram
 
 ORDER = 7  # characters; on the rare words of novels, plays and speeches 8 gains under 0.3 %, and 6 loses about 1 %
 BATCH_WORDS = 50_000
+BATCH_CHARS = 1 << 21  # bounds memory where words are enormous
 
 _UTF8_FIRST = np.array([0x00, 0x80, 0x800, 0x10000, 0x110000])  # the first code point of each UTF-8 length, and the end
 
 
 @final
 class Spelling:
-    """A character model of rare words.
+    """A character model of unknown words.
 
     `symbols(word)` is the word as the numbers an arithmetic coder sends, `distribution(prefix)` the probability of each
     next number. Numbers: known characters first, by code point, then the 256 bytes, then `end`.
     """
 
-    def __init__(self, words: Mapping[str, int], order: int = ORDER) -> None:
-        """Fit to words with their numbers of occurrence."""
+    def __init__(self, words: Mapping[str, int], known: Iterable[str] = (), order: int = ORDER) -> None:
+        """Fit.
+
+        words: words outside the vocabulary with their numbers of occurrence. known: the vocabulary.
+        """
         self.words = dict(sorted(words.items()))
+        self.known = sorted(set(known))
         self.order = order
-        self.characters = sorted(set().union(*self.words))
+        self.characters = sorted(set().union(*self.words, *self.known))
         self._escape = self.first_byte = len(self.characters)
         self.end = self.first_byte + 256
         self.symbols_count = self.end + 1
         self._outcome_of = np.full(0x110000, self._escape, dtype=np.int64)
         self._outcome_of[[ord(c) for c in self.characters]] = np.arange(len(self.characters))
         self._unseen = _UnseenCharacters(self.characters)
-        outcomes, lengths, _ = self._outcomes(list(self.words))
-        weights = np.fromiter(self.words.values(), dtype=np.int64, count=len(self.words))
+        outcomes, lengths, _ = self._outcomes([*self.words, *self.known])
+        weights = np.array([*self.words.values(), *(1 for _ in self.known)], dtype=np.int64)
         self._ngram = CharNgram(outcomes, lengths, weights, order, len(self.characters) + 2)
+        self._is_known = frozenset(self.known)
+        self._nats_known = self._nats_of_any(self.known) if self.known else np.zeros(0)
+        self._log_p_unknown = float(np.log1p(-np.exp(-self._nats_known).sum()))
+        self._following: dict[tuple[int, int, int], np.ndarray] = {}
 
     def to_json(self) -> dict[str, Any]:
-        """What is needed to fit it again."""
+        """What is needed, besides the vocabulary, to fit it again."""
         return {"order": self.order, "words": self.words}
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> Spelling:
-        """The model whose `to_json` this is."""
-        return cls(saved["words"], saved["order"])
+    def from_json(cls, saved: Mapping[str, Any], known: Iterable[str] = ()) -> Spelling:
+        """The model whose `to_json` this is, with the same vocabulary."""
+        return cls(saved["words"], known, saved["order"])
 
     def nats(self, words: Sequence[str]) -> np.ndarray:
-        """-log p of each spelling, its end included (float64)."""
+        """-log p of each unknown word's spelling, its end included (float64); infinite for a word of the vocabulary."""
         parts = [self._nats(words[i : i + BATCH_WORDS]) for i in range(0, len(words), BATCH_WORDS)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def _nats(self, words: Sequence[str]) -> np.ndarray:
+        if len(words) > 1 and sum(map(len, words)) > BATCH_CHARS:
+            half = len(words) // 2
+            return np.concatenate([self._nats(words[:half]), self._nats(words[half:])])
+        nats = self._nats_of_any(words) + self._log_p_unknown
+        nats[[word in self._is_known for word in words]] = np.inf
+        return nats
+
+    def _nats_of_any(self, words: Sequence[str]) -> np.ndarray:
+        """-log p of words before those of the vocabulary are taken out."""
         outcomes, lengths, escaped = self._outcomes(words)
         nats = -np.log(self._ngram.probabilities(outcomes, lengths))
         nats[outcomes == self._escape] += self._unseen.nats(escaped)
@@ -90,17 +111,42 @@ class Spelling:
         return b"".join(encoded).decode()
 
     def distribution(self, prefix: Sequence[int]) -> np.ndarray:
-        """Probability of each number after these (float64, `symbols_count` of them), which begin a word."""
+        """Probability of each number after these (float64, `symbols_count` of them), which begin an unknown word."""
         outcomes, pending = self._read(prefix)
         p = np.zeros(self.symbols_count)
         if pending:
             p[self.first_byte : self.end] = self._unseen.next_byte(pending)
             return p
         p_K = self._ngram.distribution(outcomes)
+        if self._escape not in outcomes:
+            p_K = self._without_known(p_K, outcomes)
         p[: self.first_byte] = p_K[: self._escape]
         p[self.first_byte : self.end] = p_K[self._escape] * self._unseen.next_byte(b"")
         p[self.end] = p_K[self._escape + 1]
         return p
+
+    def _without_known(self, p_K: np.ndarray, outcomes: Sequence[int]) -> np.ndarray:
+        """Take the words of the vocabulary that begin like this out of the distribution of the next outcome."""
+        begins = "".join(self.characters[outcome] for outcome in outcomes)
+        first = bisect_left(self.known, begins)
+        last = bisect_left(self.known, True, lo=first, key=lambda word: not word.startswith(begins))
+        if first == last:
+            return p_K
+        p = self._ngram.probabilities(np.array(outcomes, dtype=np.int64), np.array([len(outcomes)]))
+        taken = np.exp(-self._nats_known[first:last] - np.log(p).sum())  # as a share of all words that begin like this
+        left_K = np.maximum(p_K - np.bincount(self._next(first, last, len(outcomes)), taken, len(p_K)), 0.0)
+        return left_K / left_K.sum()
+
+    def _next(self, first: int, last: int, here: int) -> np.ndarray:
+        """The outcome at place `here` of the known words `first` to `last`."""
+        if (first, last, here) in self._following:
+            return self._following[first, last, here]
+        end = self._escape + 1
+        words = self.known[first:last]
+        outcomes = np.array([self._outcome_of[ord(word[here])] if len(word) > here else end for word in words])
+        if last - first > 100:  # few beginnings have so many words, and they are asked for again and again
+            self._following[first, last, here] = outcomes
+        return outcomes
 
     def _read(self, prefix: Sequence[int]) -> tuple[list[int], bytes]:
         """The prefix as outcomes of the n-gram, and the bytes of a character that is not complete yet."""
@@ -118,7 +164,7 @@ class Spelling:
         return outcomes, pending
 
     def sample(self, generator: np.random.Generator) -> str:
-        """Draw a word."""
+        """Draw an unknown word."""
         symbols: list[int] = []
         while not symbols or symbols[-1] != self.end:
             p = self.distribution(symbols)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, final
@@ -31,6 +30,7 @@ from lmlab.text.codings import (
 )
 from lmlab.text.files import write_atomically
 from lmlab.text.spelling import Spelling
+from lmlab.text.vocabulary import known_words, most_frequent, spelling_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,12 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Encoded", "Tokenizer", "train_tokenizer"]
 
 SPECS = "byte, char, words, words:N (the N most frequent words) or bpe:N (N ids in all, 256 of them bytes)"
-
-# Where single occurrences make up less than this share of a text's words, the next new word is that unlikely too
-# (Good and Turing's estimate), and the vocabulary counts as closed.
-CLOSED_BELOW = 0.001
-LEAST_EXAMPLES = 5_000  # different words a spelling model should learn from, where the text has them
-MOST_EXAMPLES = 200_000  # it is fitted again whenever it is loaded, so this bounds a few seconds
 
 # Byte-pair merges are learned from every chunk of this many characters, then from every second chunk of as many, every
 # fourth of twice as many, and so on: more text would change little and take long.
@@ -83,7 +77,7 @@ class Tokenizer:
         """Type of the ids on disk: uint16 where it suffices, else uint32."""
         return self._coding.dtype
 
-    @property
+    @cached_property
     def line_end_ids(self) -> np.ndarray:
         """The ids of tokens that end a line (their string holds a line break), ascending."""
         return np.array([i for i in range(self.vocab_size) if "\n" in self.piece(i)], dtype=np.int64)
@@ -150,12 +144,9 @@ class Tokenizer:
         except Exception as error:  # the library raises bare Exception for a damaged file
             raise ValueError(f"{path} (or spelling.json beside it) is damaged: {error}") from None
         if is_words:
-            return _words(
-                _in_id_order(backend)[:-1],
-                bool(description["normalizer"]),
-                Spelling.from_json(spelling),
-                spelling["tokenizer"],
-            )
+            words = _in_id_order(backend)[:-1]
+            spaced = description["normalizer"] is not None
+            return _words(words, spaced, Spelling.from_json(spelling, words), spelling["tokenizer"])
         if description["model"]["byte_fallback"]:
             return _char(_in_id_order(backend)[:-256])
         if not description["model"]["merges"]:
@@ -243,27 +234,8 @@ def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]]) -> T
 def _train_words(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]], size: int | None) -> Tokenizer:
     """The `size` most frequent words, or the words that `known_words` chooses; the rest teach the spelling model."""
     counts, spaced = wordcoding.count(chunks(document) for document in by_document(texts))
-    words = known_words(counts) if size is None else _most_frequent(counts, size)
-    return _words(words, spaced, Spelling(_spelling_examples(counts, words)), spec)
-
-
-def _spelling_examples(counts: Counter[str], words: Sequence[str]) -> dict[str, int]:
-    """The words outside the vocabulary, for the spelling model; too few of them are joined by the rarest others."""
-    known = set(words)
-    examples = {word: n for word, n in counts.items() if word not in known}
-    for word in reversed(words):
-        if len(examples) >= LEAST_EXAMPLES:
-            break
-        examples[word] = 1
-    return examples if len(examples) <= MOST_EXAMPLES else _every_kth(examples, MOST_EXAMPLES)
-
-
-def _every_kth(counts: Mapping[str, int], size: int) -> dict[str, int]:
-    """`size` of all occurrences, evenly spaced among them in order of the alphabet: a sample that favours no word."""
-    words = sorted(counts)
-    before = np.cumsum([0, *(counts[word] for word in words)])
-    taken = np.diff(before * size // int(before[-1]))
-    return {words[i]: int(taken[i]) for i in np.flatnonzero(taken)}
+    words = known_words(counts) if size is None else most_frequent(counts, size)
+    return _words(words, spaced, Spelling(spelling_examples(counts, words), words), spec)
 
 
 def _thinned(chunks_of_text: Iterable[str]) -> Iterator[str]:
@@ -275,28 +247,3 @@ def _thinned(chunks_of_text: Iterable[str]) -> Iterator[str]:
             every *= 2
         if index % every == 0:
             yield chunk
-
-
-def _by_frequency(counts: Counter[str]) -> list[str]:
-    return sorted(counts, key=lambda word: (-counts[word], word))
-
-
-def _most_frequent(counts: Counter[str], size: int) -> list[str]:
-    if size > len(counts):
-        raise ValueError(
-            f"words:{size} is larger than the text allows: it has {len(counts)} different words;"
-            f" write words:{len(counts)} or less"
-        )
-    return _by_frequency(counts)[:size]
-
-
-def known_words(counts: Counter[str]) -> list[str]:
-    """The vocabulary of a plain `words` tokenizer, most frequent first.
-
-    Words seen once are left out, so that they stand for the words still unseen: they give the unknown symbol its
-    probability, and the spelling model its examples. But where they are so few that no new word is to be expected, the
-    text was written with a closed vocabulary, and all its words are kept.
-    """
-    once = sum(n == 1 for n in counts.values())
-    closed = once < CLOSED_BELOW * sum(counts.values())
-    return [word for word in _by_frequency(counts) if closed or counts[word] > 1]

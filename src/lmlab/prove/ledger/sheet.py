@@ -25,7 +25,7 @@ class Sheet:
 
 def put(text: str) -> Sheet:
     """Put a text in the derivation language to the checker."""
-    from lmlab.prove.check import check_text
+    from lmlab.prove.checker import check_text
 
     report = check_text(text, 0)
     verdicts = {claim.verdict for claim in report.claims}

@@ -1,0 +1,351 @@
+"""The contract suite, tried on models and measurements with a planted bug: each must be caught, by the check it is for.
+
+A bug is planted by giving a copy of a sound model another class. The sound models pass every check (test_contract.py).
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cases import TINY, VARIANTS, Case, build
+from checks import (
+    Check,
+    check_a_full_beam_finds_the_best_of_all_strings,
+    check_a_saved_model_is_the_same,
+    check_a_selected_state_is_a_copy,
+    check_a_spent_state_refuses,
+    check_all_strings_of_three_tokens_total_one,
+    check_beam_of_one_is_greedy,
+    check_carried_loss_is_the_sum_of_scores,
+    check_decoding_leaves_training_possible,
+    check_history_is_as_long_as_the_context,
+    check_long_texts_are_scored_like_short_ones,
+    check_loss_is_the_sum_of_scores,
+    check_measuring_certifies_it,
+    check_probabilities_sum_to_one,
+    check_rows_do_not_matter,
+    check_score_equals_steps,
+    check_select_commutes_with_advance,
+    check_shapes_and_types,
+    check_the_future_does_not_leak,
+)
+from torch import Tensor
+
+from lmlab.decode.reader import Reader
+from lmlab.interface import HistoryState, LanguageModel, State
+from lmlab.measure import score as measure_score
+from lmlab.measure.tally import Tally
+from lmlab.models.feedforward import FeedForward
+from lmlab.models.gpt import GPT, GPTState
+from lmlab.models.lstm import LSTM
+from lmlab.models.ngram import NGram, NGramState
+from lmlab.text.codings import Encoded
+from lmlab.text.tokenizers import Tokenizer
+
+
+def sound(name: str, variant: str = "") -> Any:
+    """A copy of a model of the suite that shares its weights."""
+    return copy.copy(build(Case(name, variant, TINY, VARIANTS[name][variant])))
+
+
+def planted(bug: type, variant: str = "") -> Any:
+    """A sound model of the class that the bug is derived from, with the bug."""
+    model = sound(bug.__mro__[1].name, variant)
+    model.__class__ = bug
+    return model
+
+
+class LeaksTheFuture(GPT):
+    """Its attention is not causal: a little of the next position comes through when a text is scored at once."""
+
+    def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype) -> Tensor:
+        hidden_BTD = super()._hidden(inputs_BT, dtype)
+        return torch.cat([hidden_BTD[:, :-1] + 0.1 * hidden_BTD[:, 1:], hidden_BTD[:, -1:]], dim=1)
+
+
+class Unnormalised(NGram):
+    """Its probabilities sum to 1.01, in scores as in steps."""
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        return super().score(tokens_BT) - 0.01
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        logp_BV, state = super().begin(rows)
+        return logp_BV + 0.01, state
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        logp_BV, state = super().advance(tokens_BT, state)
+        return logp_BV + 0.01, state
+
+
+class ScoresFlatter(NGram):
+    """Its scores are one percent lower than its probabilities allow."""
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        return super().score(tokens_BT) * 0.99
+
+
+class FirstTokenIsFree(NGram):
+    """It does not charge for the first token."""
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        nats_BT = super().score(tokens_BT)
+        nats_BT[:, 0] = 0.0
+        return nats_BT
+
+
+class WindowScoredTwice(GPT):
+    """Windows overlap, and what lies in two of them is added up from both."""
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        nats_BT = super().score(tokens_BT)
+        for start in range(self.stride, tokens_BT.shape[1], self.stride):
+            again = slice(start, start + self.context - self.stride)
+            nats_BT[:, again] += super().score(tokens_BT[:, again])
+        return nats_BT
+
+
+class CacheOffByOne(GPT):
+    """After each read the keys and values lie one position too far."""
+
+    def _read(self, state: GPTState) -> tuple[Tensor, GPTState]:
+        logp_BV, after = super()._read(state)
+        after.kv_L2BHCD = after.kv_L2BHCD.roll(1, dims=4)
+        return logp_BV, after
+
+
+class PositionsOffByOne(GPT):
+    """One position at a time is taken for the position before it; several at once are right."""
+
+    def _embed_one(self, inputs_B: Tensor, position: int) -> Any:
+        return super()._embed_one(inputs_B, max(position - 1, 0))
+
+
+class HistoryOffByOne(FeedForward):
+    """It remembers everything but the newest token."""
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        assert isinstance(state, HistoryState)
+        older_BN = torch.cat([state.history_BN, tokens_BT], dim=1)[:, :-1][:, -self.context :]
+        _, after = super().advance(tokens_BT, state)
+        return self._after(HistoryState(older_BN)), after
+
+
+class ForgetsBetweenChunks(LSTM):
+    """Each call of advance reads its tokens as if they were the first."""
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        logp_BV, after = super().advance(tokens_BT, state)
+        if tokens_BT.shape[1] > 1:
+            return super().advance(tokens_BT, self.begin(len(tokens_BT))[1])
+        return logp_BV, after
+
+
+class NeverSpent(NGram):
+    """Its states can be advanced twice."""
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        return super().advance(tokens_BT, state.select(torch.arange(len(tokens_BT))))
+
+
+class RowsMatter(FeedForward):
+    """Scores are compared with the mean of the batch."""
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        nats_BT = super().score(tokens_BT)
+        return nats_BT + 0.01 * (nats_BT.mean(0) - nats_BT)
+
+
+class SeesMoreThanItSays(NGram):
+    """Its context is one token longer than it claims."""
+
+    @property
+    def context(self) -> int:  # type: ignore[override]
+        return self.tables.order - 2
+
+
+class SavedInHalfPrecision(GPT):
+    """What it saves is rounded."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {name: tensor.bfloat16().float() for name, tensor in super().tensors().items()}
+
+
+class AveragesItsLoss(FeedForward):
+    """Its loss is a mean."""
+
+    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
+        total, count = super().loss(tokens_BT, mask_BT)
+        return total / count, count
+
+
+class IgnoresItsMask(FeedForward):
+    """It counts the tokens under the mask and adds up all."""
+
+    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
+        return super().loss(tokens_BT)[0], int(tokens_BT.numel() if mask_BT is None else mask_BT.sum())
+
+
+class CarriesNothing(LSTM):
+    """Every stretch of a text starts from nothing."""
+
+    def loss_carried(self, tokens_BT: Tensor, carry: Any) -> tuple[Tensor, int, Any]:
+        return super().loss_carried(tokens_BT, None)
+
+
+class KeepsInferenceTensors(FeedForward):
+    """What it keeps from decoding cannot be trained with."""
+
+    kept: Tensor | None = None
+
+    def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
+        if KeepsInferenceTensors.kept is None:
+            KeepsInferenceTensors.kept = torch.ones(())
+        return super().hidden(inputs_BM, dropout, dtype) * KeepsInferenceTensors.kept
+
+
+class LongTextsLoseTheirMemory(LSTM):
+    """After a stretch of scoring it starts afresh."""
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        stretches = tokens_BT.split(8192 // len(tokens_BT), dim=1)
+        return torch.cat([super(LongTextsLoseTheirMemory, self).score(stretch) for stretch in stretches], dim=1)
+
+
+BUGS: list[tuple[type, Check]] = [
+    (LeaksTheFuture, check_the_future_does_not_leak),
+    (LeaksTheFuture, check_score_equals_steps),
+    (Unnormalised, check_probabilities_sum_to_one),
+    (Unnormalised, check_all_strings_of_three_tokens_total_one),
+    (ScoresFlatter, check_score_equals_steps),
+    (ScoresFlatter, check_all_strings_of_three_tokens_total_one),
+    (FirstTokenIsFree, check_shapes_and_types),
+    (FirstTokenIsFree, check_score_equals_steps),
+    (WindowScoredTwice, check_score_equals_steps),
+    (CacheOffByOne, check_score_equals_steps),
+    (CacheOffByOne, check_a_full_beam_finds_the_best_of_all_strings),
+    (PositionsOffByOne, check_score_equals_steps),
+    (HistoryOffByOne, check_score_equals_steps),
+    (HistoryOffByOne, check_beam_of_one_is_greedy),
+    (ForgetsBetweenChunks, check_score_equals_steps),
+    (NeverSpent, check_a_spent_state_refuses),
+    (RowsMatter, check_rows_do_not_matter),
+    (SeesMoreThanItSays, check_history_is_as_long_as_the_context),
+    (SavedInHalfPrecision, check_a_saved_model_is_the_same),
+    (AveragesItsLoss, check_loss_is_the_sum_of_scores),
+    (IgnoresItsMask, check_loss_is_the_sum_of_scores),
+    (CarriesNothing, check_carried_loss_is_the_sum_of_scores),
+    (LongTextsLoseTheirMemory, check_long_texts_are_scored_like_short_ones),
+]
+
+
+@pytest.mark.parametrize(("bug", "check"), BUGS, ids=[f"{b.__name__}-{c.__name__}" for b, c in BUGS])
+def test_a_bug_in_a_model_is_caught(bug: type, check: Check) -> None:
+    check(sound(bug.__mro__[1].name))
+    with pytest.raises(AssertionError):
+        check(planted(bug))
+
+
+def test_decoding_that_stands_in_the_way_of_training_is_caught() -> None:
+    with pytest.raises(RuntimeError, match="nference tensor"):
+        check_decoding_leaves_training_possible(planted(KeepsInferenceTensors))
+
+
+def test_dropout_while_scoring_is_caught() -> None:
+    model = copy.deepcopy(sound("gpt")).train()
+    with pytest.raises(AssertionError, match="two answers"):
+        check_rows_do_not_matter(model)
+
+
+def rows_as_they_are(history_BN: Tensor, rows_B: Tensor) -> Tensor:
+    return history_BN[torch.arange(len(rows_B)) % len(history_BN)]
+
+
+@pytest.mark.parametrize("check", [check_select_commutes_with_advance, check_a_full_beam_finds_the_best_of_all_strings])
+def test_a_state_that_does_not_reorder_its_beams_is_caught(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = sound("ngram")
+    check(model)
+    monkeypatch.setattr(
+        NGramState, "select", lambda state, rows_B: NGramState(rows_as_they_are(state.history_BN, rows_B))
+    )
+    with pytest.raises(AssertionError):
+        check(model)
+
+
+@pytest.mark.parametrize("name", ["ngram", "gpt", "lstm"])
+def test_a_search_that_does_not_reorder_its_beams_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Reader.select
+
+    def forgetful(self: Reader, logp_BV: Tensor, state: State, rows: list[int]) -> tuple[Tensor, State]:
+        return right(self, logp_BV, state, [i % len(logp_BV) for i in range(len(rows))])
+
+    monkeypatch.setattr(Reader, "select", forgetful)
+    with pytest.raises(AssertionError):
+        check_a_full_beam_finds_the_best_of_all_strings(sound(name))
+
+
+def test_copies_of_a_state_that_share_memory_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = GPTState.select
+
+    def careless(state: GPTState, rows_B: Tensor) -> GPTState:
+        if rows_B.tolist() == list(range(len(state.window_BT))):
+            return GPTState(state.kv_L2BHCD, state.window_BT, state.filled)
+        return right(state, rows_B)
+
+    monkeypatch.setattr(GPTState, "select", careless)
+    with pytest.raises(AssertionError, match="disturbed another"):
+        check_a_selected_state_is_a_copy(sound("gpt"))
+
+
+# --- bugs of measuring: the model is sound, and what is made of its scores is not ---
+
+
+def not_certified(check_name: str, model: LanguageModel, folder: Path) -> None:
+    with pytest.raises(AssertionError, match=check_name):
+        check_measuring_certifies_it(model, folder)
+
+
+def test_a_tokenizer_that_drops_unknown_words_is_caught(tmp_path: Path) -> None:
+    model = sound("ngram")
+    right: Tokenizer = model.tokenizer
+
+    def dropping(pieces: Iterable[str]) -> Iterator[Encoded]:
+        for ids, _ in right.encode_pieces(pieces):
+            yield Encoded(ids[ids != right.unknown_id], [])
+
+    model.tokenizer = copy.copy(right)
+    model.tokenizer.encode_pieces = dropping
+    not_certified("lossless", model, tmp_path)
+
+
+def test_unknown_words_that_are_not_paid_for_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right: Callable[..., Tally] = measure_score.tally
+
+    def free_of_charge(tokenizer: Tokenizer, stream: Any, nats: Any, byte_ends: Any) -> Tally:
+        only_symbols = nats.copy()
+        found = vars(right(tokenizer, stream, nats, byte_ends))
+        nats[:] = only_symbols
+        return Tally(**found | {"total_nats": found["model_nats"], "spelling_nats": 0.0})
+
+    monkeypatch.setattr(measure_score, "tally", free_of_charge)
+    not_certified("unknown_words_paid", sound("ngram"), tmp_path)
+
+
+def test_a_window_that_is_measured_twice_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Twice(measure_score._Calls):
+        """Long documents go in pieces, and the history given to a piece is counted again."""
+
+        def _one(self, document: int) -> None:
+            start, end = (int(s) for s in self.stream.starts[document : document + 2])
+            for first in range(0, end - start, 12):
+                given = self.policy.resume(max(first - 1, 0))
+                tokens_BT = self.stream.ids[None, start + given : min(start + first + 12, end)]
+                self._set(start + given, measure_score.score_rows(self.model, tokens_BT)[0])
+
+    monkeypatch.setattr(measure_score, "_Calls", Twice)
+    not_certified("each_token_once", sound("gpt"), tmp_path)

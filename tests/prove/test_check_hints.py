@@ -1,0 +1,70 @@
+"""Hints: the slip that was made is the one that is named, and nothing is named that does not repair the claim."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lmlab.prove import check
+
+NETWORK = """
+given X: N, D
+given W: D, H
+given b: H
+given V: H, K
+given Y: N, K onehot
+let Z = X @ W + b
+let A = tanh(Z)
+let P = softmax(A @ V)
+let J = -sum(Y * log(P)) / N
+"""
+
+SLIPS = {
+    "dJ/dV == A.T @ (Y - P) / N": "sign",
+    "dJ/dV == A.T @ (P - Y)": "1/N",
+    "dJ/dV == 2 * A.T @ (P - Y) / N": "factor 2",
+    "dJ/dV == (P - Y).T @ A / N": "transpose",
+    "dJ/dW == X.T @ ((P - Y) @ V.T) / N": re.escape("1 - A**2"),
+    "dJ/dW == X.T @ ((P - Y) @ V.T * A * (1 - A)) / N": re.escape("1 - A**2"),
+    "dJ/dW == X.T @ ((P - Y) @ V * (1 - A**2)) / N": re.escape("V.T"),
+    "dJ/db == (P - Y) @ V.T * (1 - A**2) / N": "sum over the rows",
+    "dJ/db == sum((P - Y) @ V.T * (1 - A**2), axis=1) / N": "axis",
+    "dJ/dZ == (P - Y) @ V.T * (1 + A**2) / N": "sign",
+    "dJ/dZ == P @ V.T * (1 - A**2) / N": r"term.*Y",
+    "dJ/dA == (P * Y) @ V.T / N": re.escape("P - Y"),
+}
+
+
+@pytest.mark.parametrize("claim", SLIPS)
+def test_the_slip_is_named(claim: str) -> None:
+    answer = check(NETWORK + f"claim {claim}").claims[-1]
+    assert not answer.holds
+    assert answer.hint, answer
+    assert re.search(SLIPS[claim], answer.hint), answer.hint
+
+
+@pytest.mark.parametrize("claim", SLIPS)
+def test_the_repaired_formula_holds(claim: str) -> None:
+    answer = check(NETWORK + f"claim {claim}").claims[-1]
+    repaired = (answer.hint or "").partition("the repaired formula is ")[2]
+    left = claim.split(" == ")[0]
+    assert check(NETWORK + f"claim {left} == {repaired}").ok, repaired
+
+
+def test_no_hint_is_better_than_a_wrong_one() -> None:
+    answer = check("given x: n\ngiven y: n\nclaim sin(x @ y) * norm(x - y) == exp(max(x)) + sum(cos(y))**3").claims[-1]
+    assert answer.verdict == "refuted"
+    assert answer.hint is None
+
+
+def test_a_factor_that_is_a_size_is_not_taken_for_a_number() -> None:
+    for seed in range(5):
+        answer = check("given x: n\nclaim sum(x) == mean(x)", seed=seed).claims[-1]
+        assert "3" not in (answer.hint or "")
+        assert re.search(r"sum in place of mean|factor n|1/n", answer.hint or "")
+
+
+def test_a_slip_in_a_helper_of_ones_own_is_found() -> None:
+    text = NETWORK + "let delta = Y - P\nclaim dJ/dV == A.T @ delta / N"
+    assert "sign" in (check(text).claims[-1].hint or "")
