@@ -73,3 +73,18 @@ def test_a_finite_expectation_is_the_sum_over_its_outcomes() -> None:
     mean = sum(v**3 * w for v, w in outcomes.items())
     listed = ", ".join(f"{v}: {w}" for v, w in outcomes.items())
     assert check(f"claim E[x**3] == {mean} where x: finite{{{listed}}}").ok
+
+
+def test_the_expectation_of_a_derivative_is_taken() -> None:
+    text = """
+    given mu
+    given s: positive
+    given x: normal(mu, s)
+    let l = -log(s) - (x - mu)**2 / (2 * s**2)
+    claim E[dl/dmu] == 0
+    claim E[dl/dmu**2] == 1 / s**2
+    claim E[d2l/dmu2] == -1 / s**2
+    claim E[dl/ds**2] == 2 / s**2
+    """
+    report = check(text.replace("    ", ""))
+    assert report.ok, report.to_json()

@@ -15,12 +15,10 @@ import mpmath
 import numpy as np
 
 from lmlab.prove.evaluate import Array, Frame, Ops, evaluate
+from lmlab.prove.limits import NoExactValue
+from lmlab.prove.moments import exact_expectation
 from lmlab.prove.shapes import scalar_like
 from lmlab.prove.syntax import Derivative, Expectation
-
-
-class NoExactValue(Exception):
-    """The arithmetic at hand cannot compute this expression."""
 
 
 class ArrayOps(Ops):
@@ -184,8 +182,6 @@ class ArrayOps(Ops):
 
     def expectation(self, node: Expectation, frame: Frame) -> Array:
         """Exact moments of polynomials, or enumeration; anything else has no exact value."""
-        from lmlab.prove.moments import exact_expectation
-
         return exact_expectation(node, frame)
 
 

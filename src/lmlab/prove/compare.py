@@ -9,10 +9,10 @@ import mpmath
 import numpy as np
 import torch
 
-from lmlab.prove.array_ops import LongOps, NoExactValue
+from lmlab.prove.array_ops import LongOps
 from lmlab.prove.draw import Point, make_frame
 from lmlab.prove.evaluate import evaluate
-from lmlab.prove.limits import Deadline, OutOfTime
+from lmlab.prove.limits import Deadline, NoExactValue, OutOfTime
 from lmlab.prove.setting import Setting
 from lmlab.prove.syntax import Condition, Node
 from lmlab.prove.torch_ops import TorchOps
@@ -20,6 +20,9 @@ from lmlab.prove.torch_ops import TorchOps
 KINK = 1e-4  # a point this near to a kink of relu, max, a comparison ... is drawn again
 DIGITS = 60
 ROUNDING = mpmath.mpf(10) ** -30  # relative difference below which long decimals count as equal
+TINY = mpmath.mpf(10) ** -DIGITS
+SHRINKS = mpmath.mpf(10) ** -6  # from 60 digits to 120: by at least this much, if it was made by rounding
+STAYS = 0.01
 
 
 @dataclass
@@ -101,42 +104,44 @@ class Ruling:
 
 
 def referee(setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline) -> Ruling:
-    """Compare in 60 digits; where the difference is small, in 120 as well: a true zero shrinks with the digits.
+    """Compare in 60 digits; a difference seen there must stay the same in 120, since one made by rounding shrinks.
 
     What is below 1e-60 even then is taken for zero: saturated functions come out so, and no digits would settle them.
     """
     try:
-        with mpmath.workdps(DIGITS):
-            gap, scale, ruling = _long_gap(setting, left, right, point, DIGITS, deadline)
+        gap, scale, ruling = _long_gap(setting, left, right, point, DIGITS, deadline)
+        if gap is None:
+            return ruling
+        coarse = _largest(gap)
+        if coarse <= ROUNDING * scale:
+            ruling.equal = True
+        else:
+            gap, scale, ruling = _long_gap(setting, left, right, point, 2 * DIGITS, deadline)
             if gap is None:
                 return ruling
-            size = max(abs(gap.max()), abs(gap.min()))
-            if size <= ROUNDING * scale:
-                ruling.equal = True
-            elif size < mpmath.mpf(10) ** -12:
-                ruling.equal = _vanishes(setting, left, right, point, size, deadline)
-            divisor = scale if scale else 1
-            ruling.largest, ruling.smallest = gap.max() / divisor, gap.min() / divisor
-            return ruling
+            size = _largest(gap)
+            ruling.equal = size <= max(ROUNDING * scale, coarse * SHRINKS, TINY)
+            ruling.known = ruling.equal or abs(size - coarse) <= STAYS * coarse
+        ruling.largest, ruling.smallest = gap.max() / (scale or 1), gap.min() / (scale or 1)
+        return ruling
     except (NoExactValue, OutOfTime):
         return Ruling(known=False)
 
 
-def _vanishes(setting: Setting, left: Node, right: Node, point: Point, size: Any, deadline: Deadline) -> bool:
-    with mpmath.workdps(2 * DIGITS):
-        finer, _, _ = _long_gap(setting, left, right, point, 2 * DIGITS, deadline)
-        if finer is None:
-            return False
-        left_over = max(abs(finer.max()), abs(finer.min()))
-        return left_over < size * mpmath.mpf(10) ** -10 or left_over < mpmath.mpf(10) ** -DIGITS
+def _largest(gap: Any) -> Any:
+    return max(abs(gap.max()), abs(gap.min()))
 
 
 def _long_gap(
     setting: Setting, left: Node, right: Node, point: Point, digits: int, deadline: Deadline
 ) -> tuple[Any, Any, Ruling]:
-    ops = LongOps(digits)
-    frame = make_frame(setting, point, ops, deadline)
-    x, y = np.broadcast_arrays(evaluate(left, frame), evaluate(right, frame))
+    with mpmath.workdps(digits):
+        frame = make_frame(setting, point, LongOps(digits), deadline)
+        x, y = np.broadcast_arrays(evaluate(left, frame), evaluate(right, frame))
+        return _gap(x, y)
+
+
+def _gap(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any, Ruling]:
     ruling = Ruling(known=True, left_defined=_finite(x), right_defined=_finite(y))
     if not (ruling.left_defined and ruling.right_defined):
         return None, None, ruling

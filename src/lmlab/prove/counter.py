@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmlab.prove.draw import Point, Sizes, make_frame
-from lmlab.prove.limits import OutOfTime
+from lmlab.prove.limits import Deadline, OutOfTime
 from lmlab.prove.report import Counterexample
 from lmlab.prove.setting import distribution
 from lmlab.prove.torch_ops import TorchOps
@@ -29,8 +29,6 @@ def readable(judge: Judge, finding: Finding) -> Counterexample:
             return found
         sides = judge.sides(finding.point)
     except OutOfTime:
-        from lmlab.prove.limits import Deadline
-
         judge.deadline = Deadline(1.0)
         sides = judge.sides(finding.point)
     return _describe(judge, finding.point, sides, digits=17)

@@ -8,6 +8,7 @@ import numpy as np
 
 from lmlab.prove.compare import KINK, Sides, referee, satisfies, sides_at
 from lmlab.prove.draw import Point, SizeDrawer, Sizes, draw_point
+from lmlab.prove.extremes import search_extremes
 from lmlab.prove.limits import Deadline, OutOfTime, Refusal
 from lmlab.prove.report import INVALID, REFUTED, SUPPORTED
 from lmlab.prove.setting import Setting
@@ -125,8 +126,6 @@ class Judge:
                 if finding is not None:
                     return finding
         if self.relation != "==":
-            from lmlab.prove.extremes import search_extremes
-
             point = search_extremes(self)
             if point is not None:
                 return self._refute(point)
@@ -145,18 +144,21 @@ class Judge:
             return self._half_defined(point, sides) if style == "plain" else None  # far out, 1 - sigmoid(x) is 0
         tally.points += 1
         amount = sides.difference if self.relation == "==" else max(0.0, sides.excess(self.relation))
-        if amount > tally.tolerance and self.confirmed(point, amount):
+        if amount > tally.tolerance and self.confirmed(point, amount, trusting=style == "plain"):
             return self._refute(point)
         tally.largest = max(tally.largest, amount if amount <= tally.tolerance else 0.0)
         return None
 
-    def confirmed(self, point: Point, amount: float) -> bool:
-        """Whether long decimals also see the relation fail. Without their word, a clear failure in doubles counts."""
+    def confirmed(self, point: Point, amount: float, trusting: bool = True) -> bool:
+        """Whether long decimals also see the relation fail. Without their word, a clear failure in doubles counts.
+
+        Not `trusting`: it does not, because the point lies where doubles lose their digits.
+        """
         if self.averages and self.tally.tolerance > TOLERANCE:
             return True
         ruling = referee(self.setting, self.left, self.right, point, self.deadline.within(1.5))
         if not ruling.known:
-            return amount > 1e-6 and self._steady(point)
+            return trusting and amount > 1e-6 and self._steady(point)
         if not (ruling.left_defined and ruling.right_defined):
             return False
         self.tally.refereed += 1

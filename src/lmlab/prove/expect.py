@@ -13,10 +13,12 @@ from lmlab.prove.averages import average, degree, elementwise_in, has_kink, is_f
 from lmlab.prove.evaluate import Frame, evaluate
 from lmlab.prove.limits import Refusal
 from lmlab.prove.setting import distribution
-from lmlab.prove.syntax import Expectation, Kind, Node
+from lmlab.prove.syntax import Expectation, Kind, Node, walk
 
 GRID = 40_000  # nodes of a product rule at most
 SAMPLES = 100_000
+ROOM = 4_000_000  # numbers in the largest array over all nodes: 32 MB
+MAX_RANDOM = 200
 _F64 = torch.float64
 
 
@@ -78,19 +80,30 @@ class Leaf:
         """The average by the best rule that is affordable."""
         columns = [(name, self.kinds[name]) for name in self.names for _ in range(self._entries(name))]
         exact = degree(self.node, self.over, self.setting)
+        if len(columns) > MAX_RANDOM:
+            raise Refusal(f"an expectation over {len(columns)} random numbers is too large; at most {MAX_RANDOM} are averaged over")
         continuous = [column for column in columns if not self._is_finite(column[1])]
         outcomes = math.prod(self._outcomes(kind) for _, kind in columns if self._is_finite(kind))
-        room = GRID // max(1, outcomes)
+        room = min(GRID, ROOM // self._widest()) // max(1, outcomes)
         if not continuous or (exact is not None and (exact // 2 + 1) ** len(continuous) <= room):
-            if outcomes > GRID:
+            if outcomes > min(GRID, ROOM // self._widest()):
                 return self._sampled()
             return self._grid([self._rule(kind, (exact or 0) // 2 + 1) for _, kind in columns])
         if len(continuous) == 1 and has_kink(self.node, self.setting):
             return self._estimated(lambda n: [self._fine(kind, n) for _, kind in columns], min(room, 20_000))
-        count = min(48, int(room ** (1 / len(continuous)))) if outcomes <= GRID else 0
+        count = min(48, int(max(room, 1) ** (1 / len(continuous)))) if outcomes <= GRID else 0
         if count >= 8:
             return self._estimated(lambda n: [self._rule(kind, n) for _, kind in columns], count)
         return self._sampled()
+
+    def _widest(self) -> int:
+        """Entries of the largest array in the expression: what one node of a rule costs in memory."""
+        shapes = [self.setting.shape(inner) for inner in walk(self.node)]
+        shapes += [self.setting.givens[name].shape for name in self.names]
+        for name in self.setting.depends(self.node):
+            if name in self.setting.lets:
+                shapes += [self.setting.shape(inner) for inner in walk(self.setting.lets[name].value)]
+        return max(math.prod(axis.value(self.frame.sizes) for axis in shape) for shape in shapes)
 
     def _entries(self, name: str) -> int:
         return 1 if self.shared else math.prod(self.shapes[name])
@@ -131,11 +144,11 @@ class Leaf:
 
     def _weighted(self, codes_PM: Tensor, weights_P: Tensor) -> Tensor:
         ops = self.frame.ops
-        watching, ops.watching = ops.watching, False  # type: ignore[attr-defined]
+        outside, ops.batched = ops.batched, True  # type: ignore[attr-defined]
         try:
             values, chances = torch.func.vmap(self._at)(codes_PM)
         finally:
-            ops.watching = watching  # type: ignore[attr-defined]
+            ops.batched = outside  # type: ignore[attr-defined]
         total = (weights_P * chances).reshape(-1, *[1] * (values.ndim - 1))
         return (total * values).sum(0)
 
@@ -200,16 +213,17 @@ class Leaf:
     def _sampled(self) -> Tensor:
         """Random samples; the error kept is such that the tolerance becomes six standard errors."""
         rng = np.random.default_rng(20_221)
-        size = max(1, math.prod(self.frame.sizes.values()) if self.frame.sizes else 1)
-        count = int(min(SAMPLES, 4_000_000 // size))
+        count = min(SAMPLES, ROOM // self._widest())
+        if count < 1_000:
+            raise Refusal("the expectation runs over too many numbers; use smaller sizes")
         columns = [self._draws(self.kinds[name], count, rng) for name in self.names for _ in range(self._entries(name))]
         codes = torch.tensor(np.stack(columns, axis=1), dtype=_F64)
         ops = self.frame.ops
-        watching, ops.watching = ops.watching, False  # type: ignore[attr-defined]
+        outside, ops.batched = ops.batched, True  # type: ignore[attr-defined]
         try:
             values, _ = torch.func.vmap(self._at)(codes)
         finally:
-            ops.watching = watching  # type: ignore[attr-defined]
+            ops.batched = outside  # type: ignore[attr-defined]
         mean = values.mean(0)
         deviation = float((values.std(0) / math.sqrt(count)).detach().max())
         scale = float(mean.detach().abs().max()) or 1.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from lmlab.prove.compare import satisfies
+from lmlab.prove.compare import referee, satisfies
 from lmlab.prove.draw import Point, make_frame
 from lmlab.prove.evaluate import evaluate
 from lmlab.prove.setting import distribution
@@ -57,8 +57,6 @@ def _broken(judge: Judge, point: Point, excess: float) -> bool:
         and excess == 0.0
         and max((float(np.abs(r).max()) for r in point.raw.values() if r.size), default=0.0) < 8
     ):
-        from lmlab.prove.compare import referee
-
         ruling = referee(judge.setting, judge.left, judge.right, point, judge.deadline.within(0.5))
         return ruling.known and ruling.largest is not None and (ruling.largest == 0 or ruling.smallest == 0)
     return False

@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 import torch
 
-from lmlab.prove.array_ops import FloatOps, NoExactValue
+from lmlab.prove.array_ops import FloatOps
 from lmlab.prove.compare import KINK
 from lmlab.prove.draw import Point, SizeDrawer, draw_point, make_frame
 from lmlab.prove.edits import Edit, edit, number, shown, times
 from lmlab.prove.evaluate import Frame, evaluate
-from lmlab.prove.limits import HINT_SECONDS, Deadline, OutOfTime, Refusal
+from lmlab.prove.limits import HINT_SECONDS, Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.prove.render import to_text
 from lmlab.prove.setting import Setting
 from lmlab.prove.shapes import infer
@@ -165,7 +165,7 @@ class Repairer:
                 if best is not None and change.cost >= best.cost:
                     return best
                 value = self.value(change.node, first)
-                if value is None or (self.vanishes and "term is missing" in change.parts[0]):
+                if value is None or (self.vanishes and "term is missing" in str(change.parts[0])):
                     continue
                 if first.fits(value) and self.verified(change.node):
                     return change

@@ -29,6 +29,10 @@ class OutOfTime(Exception):
     """A claim ran past its wall time."""
 
 
+class NoExactValue(Exception):
+    """The arithmetic at hand cannot compute an expression."""
+
+
 class Deadline:
     """When work on a claim stops: at a moment on the wall clock, and inside that after an amount of processor time.
 

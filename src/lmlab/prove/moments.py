@@ -11,11 +11,10 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from lmlab.prove.array_ops import NoExactValue
 from lmlab.prove.averages import average, is_finite
 from lmlab.prove.evaluate import Array, Frame, evaluate
 from lmlab.prove.expressions import constant_value
-from lmlab.prove.limits import MAX_OUTCOMES
+from lmlab.prove.limits import MAX_OUTCOMES, NoExactValue
 from lmlab.prove.setting import distribution
 from lmlab.prove.syntax import Binary, Call, Expectation, Kind, Name, Node, Number
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lmlab.prove.evaluate import Frame, Ops, evaluate
+from lmlab.prove.expect import expectation
 from lmlab.prove.shapes import scalar_like
 from lmlab.prove.syntax import Derivative, Expectation
 
@@ -28,14 +29,14 @@ _COMPARE = {">": torch.gt, "<": torch.lt, ">=": torch.ge, "<=": torch.le, "==": 
 
 
 class TorchOps(Ops):
-    """Float64 tensors on the CPU. `margin` is not kept while a quadrature evaluates many points at once."""
+    """Float64 tensors on the CPU. `margin` is not kept inside a quadrature."""
 
-    watching = True
+    batched = False  # inside a quadrature, which evaluates many points at once
     error: float = 0.0  # the largest relative error of a quadrature so far
     sampled: bool = False  # whether an expectation was estimated by random samples
 
     def _near(self, distance: Tensor) -> None:
-        if self.watching and distance.numel():
+        if not self.batched and distance.numel():
             self.margin = min(self.margin, float(distance.detach().abs().min()))
 
     def number(self, value: Fraction | str) -> Tensor:
@@ -109,7 +110,7 @@ class TorchOps(Ops):
 
     def _extreme(self, name: str, value: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
         sign = 1.0 if name == "max" else -1.0
-        if self.watching:
+        if not self.batched:
             ordered = torch.sort(_last(value.detach(), axes) * sign, dim=-1, descending=True).values
             if ordered.shape[-1] > 1:
                 self._near(ordered[..., 0] - ordered[..., 1])
@@ -196,16 +197,18 @@ class TorchOps(Ops):
         """By autograd. A second derivative is the derivative of the first."""
         name = node.by[-1]
         here = frame.value(name)
+        if self.batched:  # autograd's own leaves are not allowed there
+            return torch.func.jacrev(lambda moved: self._top(node, frame.child({name: moved}, graph=True)))(here)
         with torch.enable_grad():
             leaf = here.view_as(here) if here.requires_grad else here.detach().clone().requires_grad_()
-            inner = frame.child({name: leaf}, graph=True)
-            if len(node.by) > 1:
-                top = self.derivative(Derivative(node.top, node.by[:-1], node.strict), inner)
-            else:
-                top = evaluate(node.top, inner)
-                if not node.strict and scalar_like(frame.setting.shape(node.top)):
-                    top = top.reshape(())
-            return self._jacobian(top, leaf, frame.graph)
+            return self._jacobian(self._top(node, frame.child({name: leaf}, graph=True)), leaf, frame.graph)
+
+    def _top(self, node: Derivative, frame: Frame) -> Tensor:
+        """What is differentiated last: the top itself, or its derivative by all names but the last."""
+        if len(node.by) > 1:
+            return self.derivative(Derivative(node.top, node.by[:-1], node.strict), frame)
+        top = evaluate(node.top, frame)
+        return top.reshape(()) if not node.strict and scalar_like(frame.setting.shape(node.top)) else top
 
     def _jacobian(self, top: Tensor, leaf: Tensor, create_graph: bool) -> Tensor:
         if not top.requires_grad:
@@ -225,8 +228,6 @@ class TorchOps(Ops):
 
     def expectation(self, node: Expectation, frame: Frame) -> Tensor:
         """By quadrature or enumeration."""
-        from lmlab.prove.expect import expectation
-
         return expectation(node, frame)
 
 
