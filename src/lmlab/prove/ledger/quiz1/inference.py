@@ -158,7 +158,8 @@ def _shape_input(t: SimpleNamespace) -> Outcome:
 )
 def _shape_second(t: SimpleNamespace) -> Outcome:
     w = normals(2, 4, 2)
-    found = tuple(torch.func.hessian(lambda h: torch.tanh(h @ w).square().sum())(normals(1, 3, 4)).shape)
+    slope = torch.func.grad(lambda h: torch.tanh(h @ w).square().sum())
+    found = tuple(torch.func.jacrev(slope)(normals(1, 3, 4)).shape)
     answer = "Four axes, n × m × n × m, or an nm × nm symmetric matrix when H is flattened."
     return shape_answer(t.derivation, answer, found, t.expected)
 
