@@ -50,6 +50,8 @@ def main() -> None:
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # the reader left: nothing to say, nowhere to say it
         sys.exit(1)
+    except MemoryError as error:
+        fail(_line(error) or "not enough memory for this text and these settings; take a smaller text or model", 2)
     except (ValueError, OSError) as error:
         if os.environ.get("LMLAB_DEBUG"):
             raise
