@@ -174,7 +174,10 @@ def _about(claim: Claim, asked: Claim) -> bool:
 
 
 def _echo(entry: ScopedClaim, question: Question) -> str:
-    """Why an answer is the question said again, or nothing: it may not hold what is asked, nor a derivative the key's does not."""
+    """Why an answer is the question said again, or nothing.
+
+    It may not hold what is asked, nor a derivative that the key's does not hold.
+    """
     asked = question.asked.claim
     target = asked.steps[0].value
     own = {n: d for n, d in entry.scope.definitions.items() if n not in question.asked.scope.definitions}

@@ -317,7 +317,10 @@ def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generato
 
 
 def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]:
-    """Which side is to be repaired: the right one, also with its own lets written out, then the left if it is a plain formula."""
+    """Which side is to be repaired.
+
+    The right one, also with its own lets written out, then the left if it is a plain formula.
+    """
     roles = [(left, right)]
     if not any(isinstance(n, Derivative) for n in walk(left)):
         roles.append((right, left))
