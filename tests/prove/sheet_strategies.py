@@ -9,7 +9,8 @@ SIZES = ["n", "m", "d", "1", "2", "3", "n+m", "2*n", "n*m", "64", "n-1"]
 ABSURD_SIZES = ["1000000", "999999999999999999999", "0", "-3", "n**9", "1e9", "64*n*m*d*n", "x"]
 KINDS = ["", "", "", " positive", " onehot", " simplex", " unit", " symmetric", " orthogonal", " integer", " fraction",
          " nonzero", " permutation", " normal(0, 1)", " normal(x, 2)", " uniform{1, 2}", " bernoulli(1/3)", " onehot(p)",
-         " rademacher", " uniform(0, 1)", " finite{0: 1/2, 1: 1/2}", " positive integer", " normal(0)", " unit simplex"]  # fmt: skip
+         " rademacher", " uniform(0, 1)", " finite{0: 1/2, 1: 1/2}", " positive integer", " normal(0)",
+         " unit simplex"]  # fmt: skip
 UNARY = ["exp", "log", "sqrt", "sin", "cos", "sigmoid", "tanh", "relu", "softmax", "logsumexp", "sum", "mean", "max", "norm",
          "trace", "det", "inv", "diag", "abs", "var", "std", "prod", "vec", "shape", "cumsum", "softplus", "log_softmax",
          "min", "erf", "tan", "sinh", "square", "sign", "transpose", "silu", "log1p", "expm1"]  # fmt: skip
