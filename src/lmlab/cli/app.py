@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import typer
 
@@ -19,8 +20,7 @@ app = typer.Typer(
 )
 
 # typer carries its own copy of click since 0.20-something, so its exceptions are reached through its public names.
-UsageError = typer.BadParameter.__bases__[0]
-ClickException = UsageError.__bases__[0]
+ClickException: Any = typer.BadParameter.__bases__[0].__bases__[0]
 
 
 @app.callback(invoke_without_command=True)

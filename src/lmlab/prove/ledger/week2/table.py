@@ -142,21 +142,21 @@ def blind_to_the_rest() -> float:
     read it, so that the earliest words get a score of -10⁴ and no weight at all.
     """
     short, long = (attention(20, 6, n, 5, 4, 3, positions="learned") for n in (3, 5))
-    assert short.place_CD is not None
-    assert long.place_CD is not None
+    assert isinstance(short.query_KD, torch.Tensor)
+    assert isinstance(short.key_KD, torch.Tensor)
     with torch.no_grad():
-        short.embedding_VD[:, 0] = 0.0
-        short.place_CD[:, 0] = 0.0
-        short.place_CD[-1, 0] = 1.0
-        short.value_XD[:, 0] = 0.0
+        short.get_parameter("embedding_VD")[:, 0] = 0.0
+        short.get_parameter("place_CD")[:, 0] = 0.0
+        short.get_parameter("place_CD")[-1, 0] = 1.0
+        short.get_parameter("value_XD")[:, 0] = 0.0
         for matrix in (short.query_KD, short.key_KD):
             matrix[0], matrix[:, 0] = 0.0, 0.0
             matrix[0, 0] = 1.0
         for name, weight in short.named_parameters():
             if name != "place_CD":
                 long.get_parameter(name).copy_(weight)
-        long.place_CD[2:] = short.place_CD
-        long.place_CD[:2, 0] = -1e4
+        long.get_parameter("place_CD")[2:] = short.get_parameter("place_CD")
+        long.get_parameter("place_CD")[:2, 0] = -1e4
         words = torch.tensor([[3, 7, 1, 4], [9, 9, 2, 5], [0, 1, 2, 3]])
         return gap(long.advance(words, long.begin(3)[1])[0], short.advance(words[:, 2:], short.begin(3)[1])[0])
 
