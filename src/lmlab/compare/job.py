@@ -362,6 +362,8 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     training = entry.run.config["training"]
     tokens, seconds = training.get("tokens", 0), training.get("seconds", 0.0)
     model = entry.run.model
+    if entry.reused:  # what it took in all, not only to measure it again
+        found["seconds"] += seconds
     flops = model.training_flops_per_token * tokens if isinstance(model, NeuralModel) else None
     return found | {
         "result": entry.result.to_json(),
