@@ -115,7 +115,7 @@ def small_perplexity(history: int, seed: int, steps: int) -> tuple[float, int]:
     train, held = documentation()
     text = [re.sub(r"[^a-z ]", "", part[:60_000].lower()) for part in (train, held)]
     ids = [torch.tensor([" abcdefghijklmnopqrstuvwxyz".index(c) for c in part]) for part in text]
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Small(27, history)
     optimizer = torch.optim.Adam(model.parameters(), lr=1.2e-2)
@@ -142,21 +142,21 @@ def blind_to_the_rest() -> float:
     read it, so that the earliest words get a score of -10⁴ and no weight at all.
     """
     short, long = (attention(20, 6, n, 5, 4, 3, positions="learned") for n in (3, 5))
-    assert short.place_CD is not None
-    assert long.place_CD is not None
+    assert short.place_embedding_CD is not None
+    assert long.place_embedding_CD is not None
     with torch.no_grad():
         short.embedding_VD[:, 0] = 0.0
-        short.place_CD[:, 0] = 0.0
-        short.place_CD[-1, 0] = 1.0
+        short.place_embedding_CD[:, 0] = 0.0
+        short.place_embedding_CD[-1, 0] = 1.0
         short.value_XD[:, 0] = 0.0
         for matrix in (short.query_KD, short.key_KD):
             matrix[0], matrix[:, 0] = 0.0, 0.0
             matrix[0, 0] = 1.0
         for name, weight in short.named_parameters():
-            if name != "place_CD":
+            if name != "place_embedding_CD":
                 long.get_parameter(name).copy_(weight)
-        long.place_CD[2:] = short.place_CD
-        long.place_CD[:2, 0] = -1e4
+        long.place_embedding_CD[2:] = short.place_embedding_CD
+        long.place_embedding_CD[:2, 0] = -1e4
         words = torch.tensor([[3, 7, 1, 4], [9, 9, 2, 5], [0, 1, 2, 3]])
         return gap(long.advance(words, long.begin(3)[1])[0], short.advance(words[:, 2:], short.begin(3)[1])[0])
 
