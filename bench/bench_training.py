@@ -99,9 +99,7 @@ def main() -> None:
     torch.manual_seed(0)
     keep_memory()
     precisions = {"float32": torch.float32, "bf16": torch.bfloat16}
-    print(
-        f"{LAYERS} layers, width {WIDTH}, context {CONTEXT}, batch {ROWS}, {torch.get_num_threads()} threads, AMX: {cpu_has_amx()}"
-    )
+    print(f"{LAYERS} layers, width {WIDTH}, context {CONTEXT}, batch {ROWS}; {torch.get_num_threads()} threads")
     ours = {f"lmlab {name}": our_step(dtype) for name, dtype in precisions.items()}
     theirs = {f"transformers {name}": their_step(dtype) for name, dtype in precisions.items()}
     found = median_seconds(ours | theirs)

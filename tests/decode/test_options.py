@@ -39,6 +39,7 @@ from lmlab.decode import Options
         ({"method": "greedy", "top_p": 0.9}, "top_p is for method=sample"),
         ({"method": "greedy", "n_best": 2}, "set method=beam"),
         ({"n_best": 2}, "set samples=2"),
+        ({"temperature": 0, "samples": 2}, "temperature 0 always finds the same text"),
     ],
 )
 def test_a_bad_setting_is_refused_in_one_line(settings: dict[str, Any], says: str) -> None:

@@ -28,7 +28,7 @@ def train(text: str, out: Path) -> None:
     if (out / "config.json").exists():
         lmlab.resume(out)
     else:
-        lmlab.train("gpt", text, out=out, budget="120steps", settings=SETTINGS)
+        lmlab.train("gpt", text, out=out, budget="120steps", settings=SETTINGS, device="cpu")
 
 
 def step_on_disk(out: Path) -> int:

@@ -329,6 +329,18 @@ def test_impossible_settings_are_refused_in_one_line(cls: type[NeuralModel]) -> 
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("cls", [LSTM, RNNAttention])
+def test_a_large_vocabulary_ties_unless_the_widths_were_chosen_to_differ(cls: type[NeuralModel]) -> None:
+    few, many = (TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=v) for v in (300, 10_000))
+    budget = Budget(steps=100)
+    assert not cls.resolve(cls.Config(), few, budget).tie
+    tied = cls.resolve(cls.Config(width=48), many, budget)
+    assert tied.tie
+    assert tied.embedding_width == 48
+    assert not cls.resolve(cls.Config(width=48, embedding_width=20), many, budget).tie
+    assert not cls.resolve(cls.Config(embedding_width=20), many, budget).tie
+
+
 def test_tying_needs_equal_widths() -> None:
     cls, settings = CASES["lstm, tied"]
     with pytest.raises(ValueError, match="tie needs embedding_width equal to width"):

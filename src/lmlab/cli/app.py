@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import typer
 
@@ -19,8 +20,7 @@ app = typer.Typer(
 )
 
 # typer carries its own copy of click since 0.20-something, so its exceptions are reached through its public names.
-UsageError = typer.BadParameter.__bases__[0]
-ClickException = UsageError.__bases__[0]
+ClickException: Any = typer.BadParameter.__bases__[0].__bases__[0]
 
 
 @app.callback(invoke_without_command=True)
@@ -50,6 +50,8 @@ def main() -> None:
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # the reader left: nothing to say, nowhere to say it
         sys.exit(1)
+    except MemoryError as error:
+        fail(_line(error) or "not enough memory for this text and these settings; take a smaller text or model", 2)
     except (ValueError, OSError) as error:
         if os.environ.get("LMLAB_DEBUG"):
             raise

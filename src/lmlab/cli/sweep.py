@@ -132,9 +132,9 @@ def _print(cells: list[Cell], differences: list[dict[str, Any]], seeds: int) -> 
         changed = next(k for k in d["from"] if d["from"][k] != d["to"][k])
         rest = ", ".join(f"{k}={v}" for k, v in d["from"].items() if k != changed)
         verdict = "real" if d["real"] else "not told apart by these seeds"
-        margin = f" ± {d['margin']:.3f}" if d["margin"] == d["margin"] else ""
+        spread = f" ± {d['margin']:.3f}" if d["margin"] == d["margin"] else ""
         console.print(
             f"{changed} {d['from'][changed]} → {d['to'][changed]}{f' at {rest}' if rest else ''}:"
-            f" {d['difference']:+.3f}{margin}, {verdict}",
+            f" {d['difference']:+.3f}{spread}, {verdict}",
             highlight=False,
         )

@@ -33,7 +33,7 @@ SERIES = [
 VARIABLES = {INK: "var(--ink)", SOFT: "var(--soft)", RULE: "var(--rule)"}
 VARIABLES |= {colour: f"var(--series-{i})" for i, colour in enumerate(SERIES)}
 
-STYLE = {
+STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "lmlab",  # ids inside the file are the same for the same figure
     "font.family": "sans-serif",

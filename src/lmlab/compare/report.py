@@ -217,8 +217,8 @@ def _learning(document: dict[str, Any], series: dict[str, int]) -> str:
     parts = ["<h2>What it cost</h2>"]
     if learned:
         parts.append(
-            f"<figure tabindex='0'>{figures.curves(learned, counted)}<figcaption>Validation loss while training. The broken line"
-            " is the n-gram model on the test part: it is counted, not trained.</figcaption></figure>"
+            f"<figure tabindex='0'>{figures.curves(learned, counted)}<figcaption>Validation loss while training. The broken"
+            " line is the n-gram model on the test part: it is counted, not trained.</figcaption></figure>"
         )
     if rows:
         parts.append(

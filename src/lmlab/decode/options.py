@@ -73,6 +73,8 @@ class Options:
         if self.method == "sample":
             if self.n_best > 1:
                 raise ValueError(f"n_best is for method=beam; to draw {self.n_best} texts set samples={self.n_best}")
+            if self.samples > 1 and self.temperature == 0:
+                raise ValueError(f"temperature 0 always finds the same text; for {self.samples} texts set it above 0")
             return
         if self.samples > 1:
             advice = f"set n_best={self.samples}" if self.method == "beam" else "set method=sample"

@@ -73,9 +73,8 @@ class Block(nn.Module):
         qkv_BD = product(torch.layer_norm(x_BD, (width,), weight["norm_attention"]), weight["qkv"])
         if turn is not None:
             cos_D, sin_D, swap_D = turn
-            qk_BD = qkv_BD.narrow(-1, 0, 2 * width)
-            swapped_BD = qk_BD.index_select(-1, swap_D)
-            qk_BD.mul_(cos_D).addcmul_(swapped_BD, sin_D)
+            swapped_BD = qkv_BD.index_select(-1, swap_D)
+            qkv_BD.mul_(cos_D).addcmul_(swapped_BD, sin_D)
         q_BH1D, k_BH1D, v_BH1D = qkv_BD.view(-1, 3, self.heads, 1, width // self.heads).unbind(1)
         slots[0].copy_(k_BH1D)
         slots[1].copy_(v_BH1D)
@@ -106,15 +105,17 @@ class Block(nn.Module):
 
 @functools.lru_cache(maxsize=4)
 def turns(context: int, heads: int, head_width: int, device: torch.device) -> Turn:
-    """The rotary positions 0, 1, … laid out for `step_one`: x ∘ cos + x[swap] ∘ sin turns all heads of queries and keys.
+    """The rotary positions 0, 1, … laid out for `step_one`: with x the queries, keys and values of all heads end to end,
+    x ∘ cos + x[swap] ∘ sin turns queries and keys and leaves values as they are.
 
-    cos and sin are context × (2·H·D) with the heads end to end; `swap` exchanges the two halves of each head, which hold
-    the first and the second members of its pairs.
+    cos and sin are context × (3·H·D); `swap` exchanges the two halves of each head, which hold the first and the second
+    members of its pairs.
     """
     cos_CR, sin_CR = (table.to(device) for table in rotary_tables(context, head_width))
-    cos, sin = torch.cat([cos_CR, cos_CR], 1), torch.cat([-sin_CR, sin_CR], 1)
-    swap = torch.arange(2 * heads * head_width, device=device).view(-1, 2, head_width // 2).flip(1).flatten()
-    return cos.repeat(1, 2 * heads), sin.repeat(1, 2 * heads), swap
+    cos, sin = (torch.cat(halves, 1).repeat(1, 2 * heads) for halves in ([cos_CR, cos_CR], [-sin_CR, sin_CR]))
+    swap = torch.arange(3 * heads * head_width, device=device).view(-1, 2, head_width // 2).flip(1).flatten()
+    values = heads * head_width
+    return F.pad(cos, (0, values), value=1.0), F.pad(sin, (0, values)), swap
 
 
 def product(x_BI: Tensor, weight_OI: Tensor, add_BO: Tensor | None = None) -> Tensor:

@@ -217,7 +217,9 @@ class RecurrentModel(CarriedModel):
     @classmethod
     def resolve(cls, config: RecurrentConfig, facts: TextFacts, budget: Budget) -> RecurrentConfig:
         """The largest size that the budget can train and the text can fill; explicit settings are kept."""
-        tie = config.tie if config.tie is not None else facts.vocab_size >= TIE_FROM
+        tie = config.tie
+        if tie is None:
+            tie = tie_by_default(facts.vocab_size, config.embedding_width, config.width)
 
         def inner_width(width: int) -> int:
             return config.embedding_width or (width if tie else min(width, 64))
@@ -250,6 +252,11 @@ class RecurrentModel(CarriedModel):
             tie=tie,
             dropout=config.dropout if config.dropout is not None else dropout,
         )
+
+
+def tie_by_default(vocab_size: int, embedding_width: int | None, width: int | None) -> bool:
+    """For a large vocabulary, unless widths were chosen that differ."""
+    return vocab_size >= TIE_FROM and embedding_width in (None, width)
 
 
 class RecurrentLayer(nn.Module):

@@ -311,8 +311,8 @@ class Trainer:
             raise ValueError(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
         lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
         self.metrics_path.write_text("".join(lines[: self.progress.metrics]))
-        p = self.progress
-        self.clock = Clock(self.config.budget, steps=p.steps, tokens=p.tokens, seconds=p.seconds)
+        done = self.progress
+        self.clock = Clock(self.config.budget, steps=done.steps, tokens=done.tokens, seconds=done.seconds)
 
 
 def _crossed(before: float, after: float, marks: int) -> bool:

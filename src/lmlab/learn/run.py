@@ -65,7 +65,7 @@ class Run:
         if hashlib.sha256(content).hexdigest() != self.config["model"]["sha256"]:
             raise ValueError(f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again")
         cls = model_class(self.config["model"]["name"])
-        settings = make(cls.Config, self.config["model"]["config"], cls.name)
+        settings: Any = make(cls.Config, self.config["model"]["config"], cls.name)
         try:
             return cls.from_tensors(settings, self.tokenizer, load(content))
         except (SafetensorError, KeyError, RuntimeError) as error:

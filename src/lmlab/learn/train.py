@@ -59,7 +59,7 @@ def train(
     watch = watch or Silent()
     out = Path(out)
     cls = model_class(model)
-    config = make(cls.Config, settings or {}, model)
+    config: Any = make(cls.Config, settings or {}, model)
     budget = Budget.parse(budget) if isinstance(budget, str) else budget
     train_config = make(TrainConfig, {"budget": budget, "seed": seed, **(learning or {})}, "training")
     hardware = choose(device, precision)

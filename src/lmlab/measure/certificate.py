@@ -32,7 +32,7 @@ import torch
 from lmlab.measure.probe import Probe, take_probe
 from lmlab.measure.roundtrip import RoundTrip, round_trip
 from lmlab.measure.score import evaluating, largest_difference, score_rows
-from lmlab.measure.tally import PIECE_TOKENS, pieces
+from lmlab.measure.tally import PIECE_TOKENS, pieces, spelling_nats_of
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -124,7 +124,8 @@ def _unknown_words_paid(model: LanguageModel, scored: Scored) -> Check:
     spelling = model.tokenizer.spelling
     if spelling is None or not unknown:
         return Check("unknown_words_paid", not unknown, f"{unknown} unknown words")
-    owed = math.fsum(spelling.nats(p.words).sum() for p in pieces(scored.stream, model.tokenizer.unknown_id))
+    spelled = (piece.words for piece in pieces(scored.stream, model.tokenizer.unknown_id))
+    owed = math.fsum(spelling_nats_of(spelling, words).sum() for words in spelled if words)
     proper = _spells_properly(spelling, scored.stream.spellings[:SPELLINGS])
     passed = math.isclose(owed, scored.spelling_nats, rel_tol=1e-9) and proper <= SUM_TOLERANCE
     return Check(

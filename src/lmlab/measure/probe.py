@@ -170,15 +170,15 @@ class _Walk:
     @torch.no_grad()
     def _to(self, place: int) -> np.ndarray:
         """Nats of the tokens at `place`, which lies beyond the last one; the distribution there is looked at."""
-        logp_BV = _after(self.model, self.tokens_BT[:, :place])
-        chunked_BV = self._in_chunks(place)
+        logp_BV = _after(self.model, self.tokens_BT[:, :place]).float().cpu()  # not every accelerator has float64
+        chunked_BV = self._in_chunks(place).float().cpu()
         sums_B = logp_BV.double().exp().sum(dim=1).nan_to_num(nan=torch.inf)  # what is no number sums to nothing good
         self.lowest_sum = min(self.lowest_sum, float(sums_B.min()))
         self.highest_sum = max(self.highest_sum, float(sums_B.max()))
         self.highest_logp = max(self.highest_logp, float(logp_BV.max()))
-        difference = largest_difference(logp_BV.cpu().numpy(), chunked_BV.cpu().numpy())
+        difference = largest_difference(logp_BV.numpy(), chunked_BV.numpy())
         self.chunk_difference = max(self.chunk_difference, difference)
-        return -logp_BV.gather(1, self.tokens_BT[:, place : place + 1])[:, 0].float().cpu().numpy()
+        return -logp_BV.gather(1, self.tokens_BT[:, place : place + 1].cpu())[:, 0].numpy()
 
     def _in_chunks(self, place: int) -> Tensor:
         """The distribution at `place` by the path of many chunks."""

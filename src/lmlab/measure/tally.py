@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from lmlab.text.spelling import Spelling
     from lmlab.text.stream import TokenStream
     from lmlab.text.tokenizers import Tokenizer
 
@@ -120,7 +121,7 @@ def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends
         closed_unknown += int(counted[unknown].sum())
         unknown_tokens += len(unknown)
         if tokenizer.spelling is not None and len(words):
-            cost = tokenizer.spelling.nats(words)
+            cost = spelling_nats_of(tokenizer.spelling, words)
             spelling_nats.append(cost.sum())
             nats_T[unknown[: len(words)]] += cost
             nats[here] = nats_T
@@ -138,6 +139,12 @@ def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends
         closed_nats=math.fsum(closed_nats),
         closed_unknown=closed_unknown,
     )
+
+
+def spelling_nats_of(spelling: Spelling, words: Sequence[str]) -> np.ndarray:
+    """Nats of each spelling (float64). Unknown words come again and again, so each different one is spelled once."""
+    place = {word: i for i, word in enumerate(dict.fromkeys(words))}
+    return spelling.nats(list(place))[[place[word] for word in words]]
 
 
 def _counted(tokenizer: Tokenizer) -> np.ndarray | None:

@@ -18,6 +18,7 @@ from lmlab.models._ngram_smooth import Level
 
 UNSEEN, ABSENT = -1, -2
 BLOCK_BITS = 20  # tokens scored at once, as a power of two: enough that sorted look-ups walk the tables in order
+LEAST_BITS = 14  # fewer than this many are not worth a thread
 Longs = NDArray[np.int64]
 
 
@@ -81,7 +82,7 @@ class Tables:
         """-log p of each token. The begin symbol V stands before each text, and its own entry means nothing."""
         key_sizes = [len(level.keys).bit_length() + key_bits(self.vocab_size) for level in self.levels]
         most = 1 << min(BLOCK_BITS, 63 - max(key_sizes))
-        size = min(most, 1 + len(tokens) // torch.get_num_threads())
+        size = min(most, max(1 << LEAST_BITS, 1 + len(tokens) // torch.get_num_threads()))
         nats = np.empty(len(tokens), dtype=np.float32)
 
         def score_block(part: slice) -> None:

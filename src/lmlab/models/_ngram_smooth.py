@@ -81,15 +81,14 @@ def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDAr
     while orders:
         counts = orders.pop(0)
         discount = np.array([0.0, *discounts(n_of_n[len(levels)])[0]], dtype=np.float32)
-        p, runs, gamma = _interpolate(counts, _Runs.of(counts.keys, vocab_size, first=not levels), discount, p_below)
+        runs = _Runs.of(counts.keys, vocab_size, first=not levels)
+        p, gamma = _interpolate(counts, runs, discount, p_below)
         _append(levels, counts.keys, np.log(p), runs, np.log(gamma))
         p_below = p
     return levels, n_of_n
 
 
-def _interpolate(
-    counts: Counts, runs: _Runs, discount: Floats, p_below: Floats
-) -> tuple[Floats, _Runs, NDArray[np.float64]]:
+def _interpolate(counts: Counts, runs: _Runs, discount: Floats, p_below: Floats) -> tuple[Floats, NDArray[np.float64]]:
     """One order of `kneser_ney`: p of each n-gram, and γ of each history that has followers."""
     c = counts.counts
     spared = np.empty(len(c), dtype=np.float32)
@@ -100,7 +99,8 @@ def _interpolate(
     in_blocks(len(c), spare)
     total = runs.sum(c)
     gamma = runs.sum(spared)
-    gamma[total == 0] = total[total == 0] = 1  # no training token at all: the empty history has nothing to say
+    empty = total == 0  # no training token at all: the empty history has nothing to say
+    gamma[empty], total[empty] = 1, 1
     gamma /= total
     p = np.empty(len(c), dtype=np.float32)
 
@@ -109,7 +109,7 @@ def _interpolate(
         p[part] = (c[part] - spared[part]) / total[run] + gamma[run] * p_below[counts.suffix[part]]
 
     in_blocks(len(c), mix)
-    return p, runs, gamma
+    return p, gamma
 
 
 def _count_of_counts(counts: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -60,7 +60,7 @@ class Attention(WindowedModel):
 
     name = "attention"
     Config = AttentionConfig
-    default_learning_rate: ClassVar[float] = 0.005
+    default_learning_rate: ClassVar[float] = 0.012
 
     def __init__(self, config: AttentionConfig, tokenizer: Tokenizer) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width

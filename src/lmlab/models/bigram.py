@@ -57,7 +57,7 @@ class Bigram(WindowedModel):
 
     name = "bigram"
     Config = BigramConfig
-    default_learning_rate: ClassVar[float] = 0.005
+    default_learning_rate: ClassVar[float] = 0.012
 
     def __init__(self, config: BigramConfig, tokenizer: Tokenizer) -> None:
         d_x, d_h, vocab = config.embedding_width, config.width, tokenizer.vocab_size

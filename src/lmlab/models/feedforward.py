@@ -53,7 +53,7 @@ class FeedForward(WindowedModel):
 
     name = "feedforward"
     Config = FeedForwardConfig
-    default_learning_rate: ClassVar[float] = 0.005
+    default_learning_rate: ClassVar[float] = 0.012
 
     def __init__(self, config: FeedForwardConfig, tokenizer: Tokenizer) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width

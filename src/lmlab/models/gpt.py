@@ -74,6 +74,7 @@ class GPT(NeuralModel):
 
     name = "gpt"
     Config = GPTConfig
+    context: int
     default_learning_rate: ClassVar[float] = 0.0015
 
     def __init__(self, config: GPTConfig, tokenizer: Tokenizer) -> None:
@@ -204,6 +205,7 @@ class GPT(NeuralModel):
             return self._read_one(inputs_BT[:, 0], state), after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
         for block, kv_2BHCD in zip(self.blocks, state.kv_L2BHCD, strict=True):
+            assert isinstance(block, Block)
             x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled)
         last_BD = F.layer_norm(x_BTD[:, -1], (self.width,), self.norm)
         return log_probabilities(last_BD, self._output_weight(), None), after
@@ -215,6 +217,7 @@ class GPT(NeuralModel):
         x_BD, turn = self._embed_one(inputs_B, filled)
         x_BD = x_BD.squeeze(0)  # a single row goes through as a vector
         for i, block in enumerate(self.blocks):
+            assert isinstance(block, Block)
             x_BD = block.step_one(x_BD, turn, slots[2 * i : 2 * i + 2], past[2 * i : 2 * i + 2])
         logits_BV = product(torch.layer_norm(x_BD, (self.width,), self.norm), self._output_weight())
         return torch.log_softmax(logits_BV, dim=-1).view(len(inputs_B), self.vocab_size)

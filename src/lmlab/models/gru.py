@@ -25,4 +25,4 @@ class GRU(RecurrentModel):
 
     name = "gru"
     cell: ClassVar[Cell] = GRUCell()
-    default_learning_rate: ClassVar[float] = 0.005
+    default_learning_rate: ClassVar[float] = 0.012

@@ -27,4 +27,4 @@ class LSTM(RecurrentModel):
 
     name = "lstm"
     cell: ClassVar[Cell] = LSTMCell()
-    default_learning_rate: ClassVar[float] = 0.005
+    default_learning_rate: ClassVar[float] = 0.012

@@ -23,4 +23,4 @@ class RNN(RecurrentModel):
 
     name = "rnn"
     cell: ClassVar[Cell] = TanhCell()
-    default_learning_rate: ClassVar[float] = 0.005
+    default_learning_rate: ClassVar[float] = 0.012

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.layers.attentive import Additive, Rule, attentive_scan
-from lmlab.layers.recurrent import TIE_FROM, CarriedModel, Memory
+from lmlab.layers.recurrent import CarriedModel, Memory, tie_by_default
 from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class RNNAttention(CarriedModel):
 
     name = "rnn-attention"
     Config = RNNAttentionConfig
-    default_learning_rate: ClassVar[float] = 0.005
+    default_learning_rate: ClassVar[float] = 0.012
 
     def __init__(self, config: RNNAttentionConfig, tokenizer: Tokenizer) -> None:
         width, x, a, tie = config.width, config.embedding_width, config.score_width, config.tie
@@ -123,7 +123,9 @@ class RNNAttention(CarriedModel):
     @classmethod
     def resolve(cls, config: RNNAttentionConfig, facts: TextFacts, budget: Budget) -> RNNAttentionConfig:
         """The widest state that the budget can train and the text can fill; explicit settings are kept."""
-        tie = config.tie if config.tie is not None else facts.vocab_size >= TIE_FROM
+        tie = config.tie
+        if tie is None:
+            tie = tie_by_default(facts.vocab_size, config.embedding_width, config.width)
         memory = config.memory or 64
 
         def inner_width(width: int) -> int:

@@ -122,7 +122,7 @@ class Averager:
         shapes = self.frame.setting.shapes
         for name, child in zip(names, children, strict=True):
             shapes.names[name] = self.frame.setting.shape(child)
-        args = tuple(Name(name) for name in names)
+        args: tuple[Node, ...] = tuple(Name(name) for name in names)
         if isinstance(node, Call) and node.function == "reshape":
             args = (*args, *node.args[1:])
         return evaluate(node.rebuild(args), inner)

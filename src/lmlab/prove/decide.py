@@ -185,7 +185,10 @@ class Judge:
         if not ruling.known or ruling.left_defined == ruling.right_defined:
             return None
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
-        reason = f"the {which} side has no value at this point, and the {other} side has; name the kind (such as positive) that is meant"
+        reason = (
+            f"the {which} side has no value at this point, and the {other} side has;"
+            " name the kind (such as positive) that is meant"
+        )
         return Finding(REFUTED, reason, point)
 
     def _refute(self, point: Point) -> Finding:
@@ -221,7 +224,8 @@ class Judge:
         tally = self.tally
         sizes = f" and {tally.draws} draws of the sizes" if self.sizes.names else ""
         what = "largest relative difference" if self.relation == "==" else "largest excess"
-        text = f"holds in float64 at {tally.points} random points{sizes}; {what} {tally.largest:.1e}, tolerance {tally.tolerance:.0e}"
+        text = f"holds in float64 at {tally.points} random points{sizes}; {what} {tally.largest:.1e}"
+        text += f", tolerance {tally.tolerance:.0e}"
         if tally.sampled:
             text += "; an expectation was estimated from random samples (six standard errors allowed)"
         elif tally.refereed:

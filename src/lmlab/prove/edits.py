@@ -334,6 +334,7 @@ def turned_throughout(root: Node) -> Iterator[Edit]:
 
 
 def replaced(node: Node, old: Node, new: Node) -> Node:
+    """The tree with every occurrence of `old` exchanged for `new`."""
     if node == old:
         return new
     children = tuple(replaced(child, old, new) for child in node.children())

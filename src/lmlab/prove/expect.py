@@ -81,7 +81,9 @@ class Leaf:
         columns = [(name, self.kinds[name]) for name in self.names for _ in range(self._entries(name))]
         exact = degree(self.node, self.over, self.setting)
         if len(columns) > MAX_RANDOM:
-            raise Refusal(f"an expectation over {len(columns)} random numbers is too large; at most {MAX_RANDOM} are averaged over")
+            raise Refusal(
+                f"an expectation over {len(columns)} random numbers is too large; at most {MAX_RANDOM} are averaged over"
+            )
         continuous = [column for column in columns if not self._is_finite(column[1])]
         outcomes = math.prod(self._outcomes(kind) for _, kind in columns if self._is_finite(kind))
         room = min(GRID, ROOM // self._widest()) // max(1, outcomes)

@@ -289,7 +289,7 @@ class ExpressionParser(TokenReader):
         args = self._numpy_forms(name, args, options)
         self._check_call(token, args, options)
         axis, keepdims = options.get("axis"), bool(options.get("keepdims", False))
-        return Call(name, args, axis, keepdims, column=token.column)  # type: ignore[arg-type]
+        return Call(name, args, axis, keepdims, column=token.column)
 
     def _numpy_forms(self, name: str, args: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """Other ways NumPy has of writing a call: sum(x, 0), concat([a, b], 1), ones((n, m)), reshape(x, (n, m))."""

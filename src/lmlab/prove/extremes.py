@@ -42,9 +42,9 @@ def search_extremes(judge: Judge) -> Point | None:
             return None
     best.sort(key=lambda pair: -pair[0])
     for _, start in best[:STARTS]:
-        point = _climb(judge, start)
-        if point is not None:
-            return point
+        top = _climb(judge, start)
+        if top is not None:
+            return top
     return None
 
 

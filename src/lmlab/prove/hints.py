@@ -214,7 +214,7 @@ class Repairer:
         """An edit that is right up to a constant: two slips at once."""
         ratio = self.probes[0].ratio(value)
         for constant, size in RATIOS if ratio is not None else []:
-            if abs(ratio - size) < 1e-6 * abs(ratio):
+            if ratio is not None and abs(ratio - size) < 1e-6 * abs(ratio):
                 node = times(number(constant), change.node)
                 if self.verified(node):
                     return edit(node, change.cost + 1.2, *change.parts, "; and ", _factor_words(constant))
@@ -234,7 +234,7 @@ class Repairer:
                 continue
             ratio = rest.ratio(guess)
             for constant, amount in [(Fraction(1), 1.0), *RATIOS] if ratio is not None else []:
-                if abs(ratio - amount) < 1e-6 * abs(ratio):
+                if ratio is not None and abs(ratio - amount) < 1e-6 * abs(ratio):
                     size = term if abs(constant) == 1 else times(number(abs(constant)), term)
                     op = "+" if constant > 0 else "-"
                     if self.verified(node := Binary(op, self.wrong, size)):
@@ -279,7 +279,9 @@ def _pool(setting: Setting, target: Node, wrong: Node) -> Pool:
         if not any(isinstance(n, Expectation) for n in _let_nodes(setting, name)):
             names[name] = setting.shapes.names[name]
     sizes = sorted({size for shape in names.values() for axis in shape for size in axis.names})
-    formulas = [(setting.lets[name].value, Name(name)) for name in names if name in setting.lets]
+    formulas: list[tuple[Node, Node]] = [
+        (setting.lets[name].value, Name(name)) for name in names if name in setting.lets
+    ]
     formulas += [(target, target), (wrong, wrong)]
     return supplies(names, sizes, formulas)
 
@@ -317,7 +319,10 @@ def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generato
 
 
 def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]:
-    """Which side is to be repaired: the right one, also with its own lets written out, then the left if it is a plain formula."""
+    """Which side is to be repaired.
+
+    The right one, also with its own lets written out, then the left if it is a plain formula.
+    """
     roles = [(left, right)]
     if not any(isinstance(n, Derivative) for n in walk(left)):
         roles.append((right, left))

@@ -23,7 +23,8 @@ h1 { font-size: 1.5rem; margin-bottom: 0.2rem; }
 .hint { background: #ddf4ff; border-radius: 6px; padding: 0.4rem 0.7rem; margin-top: 0.5rem; }
 pre, code { font: 0.9rem/1.45 ui-monospace, monospace; } pre { white-space: pre-wrap; margin: 0.4rem 0; }
 math { font-size: 1.1rem; } .math { overflow-x: auto; padding: 0.3rem 0; } .wrong { background: #ffebe9; }
-table { border-collapse: collapse; margin: 0.5rem 0; } td, th { border: 1px solid var(--line); padding: 0.15rem 0.6rem; text-align: left; }
+table { border-collapse: collapse; margin: 0.5rem 0; }
+td, th { border: 1px solid var(--line); padding: 0.15rem 0.6rem; text-align: left; }
 details { margin-top: 1.5rem; } summary { cursor: pointer; color: var(--soft); }
 @media (prefers-color-scheme: dark) {
   :root { --good: #3fb950; --bad: #f85149; --odd: #d29922; --ink: #e6edf3; --soft: #9198a1; --line: #3d444d; }

@@ -264,7 +264,8 @@ def _diag(node: Call, args: list[Shape]) -> Shape:
     if len(shape) == 2 and ONE in shape and shape[0] != shape[1]:
         hint = "sum(..., axis=0)" if shape[0] == ONE else "sum(..., axis=1)"
         raise Refusal(
-            f"diag of {shape_text(shape)}: a matrix with one row or column has no diagonal to spread; make it a vector, as with {hint} or vec(...)"
+            f"diag of {shape_text(shape)}: a matrix with one row or column has no diagonal to spread;"
+            f" make it a vector, as with {hint} or vec(...)"
         )
     return _square(node, args)[:1]
 
@@ -315,7 +316,7 @@ def _concat(node: Call, args: list[Shape]) -> Shape:
                 f"concat of {shape_text(first)} and {shape_text(other)} along axis {axis}: the other axes differ{advice}"
             )
         total = total + other[axis]
-    return first[:axis] + (total,) + first[axis + 1 :]
+    return (*first[:axis], total, *first[axis + 1 :])
 
 
 _MATRIX: dict[str, Callable[[Call, list[Shape]], Shape]] = {
