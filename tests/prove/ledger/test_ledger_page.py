@@ -66,6 +66,7 @@ def test_latex_that_is_not_known_is_refused_and_not_dropped(latex: str) -> None:
 def test_subscripts_are_shown_and_code_is_left_alone() -> None:
     assert prose("h_{t-1} and `h_1 < 2`") == "h<sub>t-1</sub> and <code>h_1 &lt; 2</code>"
     assert prose("V^(n-1), e^C_n") == "V<sup>n-1</sup>, e<sup>C<sub>n</sub></sup>"
+    assert prose("e^λ + 1") == "e<sup>λ</sup> + 1"
     assert prose("snake_case < 3") == "snake_case &lt; 3"
 
 

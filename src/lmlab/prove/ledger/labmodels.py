@@ -31,7 +31,7 @@ def feedforward(V: int, d: int, N: int, d_h: int, activation: Any = "tanh") -> F
     from lmlab.models.feedforward import FeedForward, FeedForwardConfig
 
     config = FeedForwardConfig(context=N - 1, embedding_width=d, width=d_h, activation=activation, dropout=0.0)
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return FeedForward(config, symbols(V)).eval()
 
@@ -50,7 +50,7 @@ def attention(V: int, d: int, N: int, d_h: int, d_k: int, d_v: int, positions: A
         positions=positions,
         dropout=0.0,
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = Attention(config, symbols(V)).eval()
         torch.nn.init.normal_(model.output_VH)
@@ -64,7 +64,7 @@ def gpt(V: int, layers: int, width: int, heads: int, context: int, positions: An
     config = GPTConfig(
         layers=layers, width=width, heads=heads, context=context, stride=1, positions=positions, tie=False, dropout=0.0
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return GPT(config, symbols(V)).eval()
 
@@ -84,7 +84,7 @@ def recurrent_attention(width: int, attend_to: Any = "combined") -> RNNAttention
         tie=False,
         dropout=0.0,
     )
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return RNNAttention(config, symbols(10)).double().eval()
 

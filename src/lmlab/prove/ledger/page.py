@@ -165,7 +165,7 @@ def prose(text: str) -> str:
     return "".join(shown)
 
 
-GROUP = r"(?:\{([^{}]*)\}|\(([^()]*)\)|([A-Za-z0-9]+))"
+GROUP = r"(?:\{([^{}]*)\}|\(([^()]*)\)|([A-Za-z0-9α-ωΑ-Ω]+))"
 
 
 def _raised(text: str) -> str:

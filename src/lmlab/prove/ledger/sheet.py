@@ -25,9 +25,9 @@ class Sheet:
 
 def put(text: str) -> Sheet:
     """Put a text in the derivation language to the checker."""
-    from lmlab.prove.checker import check_text
+    from lmlab.prove import check
 
-    report = check_text(text, 0)
+    report = check(text)
     verdicts = {claim.verdict for claim in report.claims}
     if not verdicts:
         raise AssertionError(f"the derivation holds no claim: {text!r}")

@@ -235,7 +235,7 @@ def learning_curve(text: str, held: str, steps: int = 250) -> tuple[float, float
         return ids.unfold(0, 4, 1)[:, :3], ids[3:]
 
     (x, y), (x_held, y_held) = windows(text), windows(held)
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = Window(len(letters))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

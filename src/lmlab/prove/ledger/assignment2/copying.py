@@ -11,7 +11,7 @@ import torch
 from lmlab.prove.ledger.assignment2.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, conditional, proved, refuted
 from lmlab.prove.ledger.kit import estimate, formula, normals, value
-from lmlab.prove.ledger.sheet import put, read
+from lmlab.prove.ledger.sheet import put
 
 SUBSPACES = """
 given R: m+p, m+p orthogonal
@@ -30,11 +30,17 @@ let M = A @ A.T
     where="5.1 a, lines 283-288",
     says="Attention weights form a categorical distribution: positive, and summing to 1.",
     latex=r"\alpha_i=\frac{\exp(k_i^\top q)}{\sum_j\exp(k_j^\top q)}>0,\quad\sum_i\alpha_i=1",
-    how="In the derivation language.",
+    how="In the derivation language, and symbolically for one weight and the rest.",
     derivation="given K: n, d\ngiven q: d\nlet a = softmax(K @ q)\nclaim a > 0\nclaim sum(a) == 1",
 )
 def _categorical(t: SimpleNamespace) -> Outcome:
-    return read(t.derivation)
+    sheet = put(t.derivation)
+    s, rest = sympy.Symbol("s", real=True), sympy.Symbol("rest", positive=True)
+    weight = sympy.exp(s) / (sympy.exp(s) + rest)
+    exact = weight.is_positive and sympy.simplify(weight + rest / (sympy.exp(s) + rest)) == 1
+    return proved(
+        sheet.holds and bool(exact), f"{sheet}. Symbolically: e^s/(e^s + rest) is positive, and with the rest it is 1."
+    )
 
 
 @BOOK.claim(
@@ -175,11 +181,20 @@ def _identical(t: SimpleNamespace) -> Outcome:
     where="5.2 a, line 319",
     says="M = AAᵀ, with the basis of the first subspace as columns of A, takes v_a + v_b to v_a.",
     latex=r"M=AA^\top\ \Rightarrow\ M(v_a+v_b)=v_a",
-    how="In the derivation language, with two orthogonal subspaces of free dimensions.",
+    how="In the derivation language, with two orthogonal subspaces of free dimensions; and with matrices as symbols.",
     derivation=SUBSPACES + "claim M @ (va + vb) == va",
 )
 def _projector(t: SimpleNamespace) -> Outcome:
-    return read(t.derivation)
+    sheet = put(t.derivation)
+    m, p, d = sympy.symbols("m p d", integer=True, positive=True)
+    A, B = sympy.MatrixSymbol("A", d, m), sympy.MatrixSymbol("B", d, p)
+    u, w = sympy.MatrixSymbol("u", m, 1), sympy.MatrixSymbol("w", p, 1)
+    product = sympy.expand(A * A.T * (A * u + B * w))
+    reduced = product.subs({A.T * A: sympy.Identity(m), A.T * B: sympy.ZeroMatrix(m, p)}).doit()
+    exact = reduced == A * u
+    return proved(
+        sheet.holds and exact, f"{sheet}. With AᵀA = I and AᵀB = 0, for all sizes: AAᵀ(Au + Bw) reduces to {reduced}."
+    )
 
 
 @BOOK.claim(

@@ -126,7 +126,7 @@ def made_up_reviews(count: int, seed: int) -> list[Review]:
 
 def fit(reviews: Sequence[Review], vocabulary: Sequence[str], epochs: int, pooling: str = "mean") -> DeepAverage:
     """Train a network on reviews, the same way every time."""
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         model = DeepAverage(vocabulary, pooling)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

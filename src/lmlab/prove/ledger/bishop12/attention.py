@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from lmlab.prove.ledger.bishop12.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, conditional, proved, refuted
-from lmlab.prove.ledger.kit import gap, normals, parameters, value
-from lmlab.prove.ledger.sheet import put, read
+from lmlab.prove.ledger.kit import formula, gap, normals, parameters, value
+from lmlab.prove.ledger.sheet import put
 
 ORTHOGONAL_INPUTS = """
 given R: N, N orthogonal
@@ -191,9 +191,19 @@ def _scaled(t: SimpleNamespace) -> Outcome:
     how="In the derivation language, which takes expectations of polynomials of normal variables exactly.",
     derivation="claim E[(a @ b)**2] == D where a: D normal(0, 1), b: D normal(0, 1)\n"
     "claim Var[a @ b] == D where a: D normal(0, 1), b: D normal(0, 1)",
+    second_moment="D",
 )
 def _dot_product(t: SimpleNamespace) -> Outcome:
-    return read(t.derivation)
+    sheet = put(t.derivation)
+    x, D = sympy.Symbol("x", real=True), sympy.Symbol("D", positive=True)
+    density = sympy.exp(-(x**2) / 2) / sympy.sqrt(2 * sympy.pi)
+    first, second = (sympy.integrate(x**power * density, (x, -sympy.oo, sympy.oo)) for power in (1, 2))
+    total = sympy.simplify(D * second**2 + D * (D - 1) * first**4)  # D terms with i = j, D(D - 1) with i ≠ j
+    said = formula(t.second_moment).subs(sympy.Symbol("D"), D)
+    return proved(
+        sheet.holds and sympy.simplify(total - said) == 0,
+        f"{sheet}. By moments: E[x] = {first}, E[x²] = {second}, so the double sum is {total}.",
+    )
 
 
 @BOOK.claim(
@@ -205,7 +215,17 @@ def _dot_product(t: SimpleNamespace) -> Outcome:
     derivation=HEADS + "claim Y == (A1 @ X) @ (Wv1 @ Wo[0:Dv]) + (A2 @ X) @ (Wv2 @ Wo[Dv:2*Dv])",
 )
 def _sum_of_heads(t: SimpleNamespace) -> Outcome:
-    return read(t.derivation)
+    sheet = put(t.derivation)
+    n, v, d = sympy.symbols("n v d", integer=True, positive=True)
+    h1, h2 = sympy.MatrixSymbol("H1", n, v), sympy.MatrixSymbol("H2", n, v)
+    o1, o2 = sympy.MatrixSymbol("O1", v, d), sympy.MatrixSymbol("O2", v, d)
+    blocks = sympy.block_collapse(sympy.BlockMatrix([[h1, h2]]) * sympy.BlockMatrix([[o1], [o2]]))
+    exact = blocks == sympy.BlockMatrix([[h1 * o1 + h2 * o2]]) or blocks == h1 * o1 + h2 * o2
+    return proved(
+        sheet.holds and exact,
+        f"{sheet}. Blocks with matrices as symbols: [H1, H2][O1; O2] = {blocks}; with H_h = A_h X W_v the brackets "
+        "may be moved.",
+    )
 
 
 @BOOK.claim(

@@ -12,7 +12,7 @@ import torch
 from lmlab.prove.ledger.bishop12.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, conditional, proved
 from lmlab.prove.ledger.kit import NOTE, estimate, formula, generator, normals, value
-from lmlab.prove.ledger.sheet import put, read
+from lmlab.prove.ledger.sheet import put
 
 
 @BOOK.claim(
@@ -63,7 +63,13 @@ def _cosine(t: SimpleNamespace) -> Outcome:
     "claim concat(Wx, Wr, axis=1) @ concat(x, r) == Wx @ x + Wr @ r",
 )
 def _concatenation(t: SimpleNamespace) -> Outcome:
-    return read(t.derivation)
+    sheet = put(t.derivation)
+    m, d, p = sympy.symbols("m d p", integer=True, positive=True)
+    wx, wr = sympy.MatrixSymbol("Wx", m, d), sympy.MatrixSymbol("Wr", m, p)
+    x, r = sympy.MatrixSymbol("x", d, 1), sympy.MatrixSymbol("r", p, 1)
+    product = sympy.block_collapse(sympy.BlockMatrix([[wx, wr]]) * sympy.BlockMatrix([[x], [r]]))
+    exact = product == wx * x + wr * r or product == sympy.BlockMatrix([[wx * x + wr * r]])
+    return proved(sheet.holds and exact, f"{sheet}. With matrices as symbols: {product}.")
 
 
 @BOOK.claim(

@@ -115,7 +115,7 @@ def small_perplexity(history: int, seed: int, steps: int) -> tuple[float, int]:
     train, held = documentation()
     text = [re.sub(r"[^a-z ]", "", part[:60_000].lower()) for part in (train, held)]
     ids = [torch.tensor([" abcdefghijklmnopqrstuvwxyz".index(c) for c in part]) for part in text]
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Small(27, history)
     optimizer = torch.optim.Adam(model.parameters(), lr=1.2e-2)
@@ -142,21 +142,21 @@ def blind_to_the_rest() -> float:
     read it, so that the earliest words get a score of -10⁴ and no weight at all.
     """
     short, long = (attention(20, 6, n, 5, 4, 3, positions="learned") for n in (3, 5))
-    assert isinstance(short.query_KD, torch.Tensor)
-    assert isinstance(short.key_KD, torch.Tensor)
+    query, key = short.get_parameter("query_KD"), short.get_parameter("key_KD")
+    places, all_places = short.get_parameter("place_embedding_CD"), long.get_parameter("place_embedding_CD")
     with torch.no_grad():
         short.get_parameter("embedding_VD")[:, 0] = 0.0
-        short.get_parameter("place_CD")[:, 0] = 0.0
-        short.get_parameter("place_CD")[-1, 0] = 1.0
+        places[:, 0] = 0.0
+        places[-1, 0] = 1.0
         short.get_parameter("value_XD")[:, 0] = 0.0
-        for matrix in (short.query_KD, short.key_KD):
+        for matrix in (query, key):
             matrix[0], matrix[:, 0] = 0.0, 0.0
             matrix[0, 0] = 1.0
         for name, weight in short.named_parameters():
-            if name != "place_CD":
+            if name != "place_embedding_CD":
                 long.get_parameter(name).copy_(weight)
-        long.get_parameter("place_CD")[2:] = short.get_parameter("place_CD")
-        long.get_parameter("place_CD")[:2, 0] = -1e4
+        all_places[2:] = places
+        all_places[:2, 0] = -1e4
         words = torch.tensor([[3, 7, 1, 4], [9, 9, 2, 5], [0, 1, 2, 3]])
         return gap(long.advance(words, long.begin(3)[1])[0], short.advance(words[:, 2:], short.begin(3)[1])[0])
 
