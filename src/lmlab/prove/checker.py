@@ -12,7 +12,8 @@ from lmlab.prove.decide import Finding, Judge
 from lmlab.prove.hints import find_hint
 from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
 from lmlab.prove.parser import Scope, ScopedClaim, parse
-from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, ClaimReport, Counterexample, Report
+from lmlab.prove.prover import prove
+from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample, Report
 from lmlab.prove.setting import Setting, build
 from lmlab.prove.sizes import broadcast, shape_text
 from lmlab.prove.syntax import Claim, Mistake, Step
@@ -83,7 +84,11 @@ def _link(
 
 
 def _proved(judge: Judge, finding: Finding) -> Finding:
-    return finding
+    """A supported relation that can be proved is proved. The evidence in numbers comes first: no proof stands alone."""
+    if finding.verdict != SUPPORTED:
+        return finding
+    words = prove(judge.setting, judge.left, judge.relation, judge.right, judge.deadline)
+    return finding if words is None else Finding(PROVED, f"{words}; {finding.reason}")
 
 
 def _misfit(

@@ -18,7 +18,7 @@ MAX_OUTCOMES = 20_000  # of a finite distribution, all names together
 CLAIM_WALL_S = 15.0  # for one claim, hint included; a claim that needs more is answered with what is known
 CLAIM_CPU_S = 4.0
 HINT_SECONDS = 0.25  # of processor time, as are the following
-PROOF_SECONDS = 0.4
+PROOF_SECONDS = 0.25
 
 
 class Refusal(ValueError):
