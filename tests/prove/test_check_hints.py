@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lmlab.prove import check
+from lmlab.prove import check, checker, hints
 
 NETWORK = """
 given X: N, D
@@ -34,6 +34,14 @@ SLIPS = {
     "dJ/dZ == P @ V.T * (1 - A**2) / N": r"term.*Y",
     "dJ/dA == (P * Y) @ V.T / N": re.escape("P - Y"),
 }
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is tested here is what the search finds; how long it may look is a matter for the bench."""
+    monkeypatch.setattr(hints, "HINT_SECONDS", 10.0)
+    monkeypatch.setattr(checker, "CLAIM_CPU_S", 30.0)
+    monkeypatch.setattr(checker, "CLAIM_WALL_S", 60.0)
 
 
 @pytest.mark.parametrize("claim", SLIPS)
