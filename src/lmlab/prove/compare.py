@@ -32,6 +32,7 @@ class Sides:
     left: np.ndarray
     right: np.ndarray
     margin: float  # distance to the nearest kink
+    touched: bool  # something lies exactly on one
     error: float  # relative error of a quadrature inside; 0 when there is none
     sampled: bool = False  # an expectation was estimated by random samples
 
@@ -77,7 +78,7 @@ def sides_at(setting: Setting, left: Node, right: Node, point: Point, deadline: 
         frame = make_frame(setting, point, ops, deadline)
         a, b = evaluate(left, frame), evaluate(right, frame)
     x, y = np.broadcast_arrays(a.detach().numpy(), b.detach().numpy())
-    return Sides(x, y, ops.margin, ops.error, ops.sampled)
+    return Sides(x, y, ops.margin, ops.touched, ops.error, ops.sampled)
 
 
 def satisfies(setting: Setting, conditions: tuple[Condition, ...], point: Point, deadline: Deadline) -> bool:

@@ -58,6 +58,7 @@ class Judge:
         self.sizes = SizeDrawer(setting, [left, right, *conditions])
         self.averages = any(isinstance(n, Expectation) for n in self._everything())
         self.tally = Tally()
+        self.structural = False  # the formula itself puts points exactly on a kink
 
     def _everything(self) -> list[Node]:
         nodes = [*walk(self.left), *walk(self.right)]
@@ -73,8 +74,8 @@ class Judge:
     def draw(self, sizes: Sizes, style: str = "plain", strict: bool = False) -> tuple[Point, Sides] | None:
         """A point that obeys the conditions and lies away from kinks, with both sides there.
 
-        A kink that no redraw avoids is one of the formula itself (a comparison of whole numbers, say): such points count,
-        unless `strict`.
+        A random point that lies exactly on a kink does so by the formula itself (a comparison of whole numbers, relu of
+        a relu): such points count. Not so, if `strict`, unless larger sizes have shown it to be the formula.
         """
         last = None
         for _ in range(TRIES):
@@ -83,7 +84,9 @@ class Judge:
                 continue
             sides = self.sides(point)
             last = (point, sides)
-            if sides.margin > KINK and not sides.undefined_both:
+            fair = not sides.touched or self.structural or (style == "plain" and not strict)
+            if sides.margin > KINK and not sides.undefined_both and fair:
+                self.structural |= sides.touched
                 return last
             if not self.sizes.givens:
                 break

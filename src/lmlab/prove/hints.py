@@ -302,6 +302,7 @@ def opened(node: Node, setting: Setting, keep: frozenset[str]) -> Node:
 
 def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generator, deadline: Deadline) -> str | None:
     """One sentence that names the slip and the repaired formula, or None."""
+    deadline = deadline.within(1.5 * HINT_SECONDS)
     for target, wrong in _roles(setting, left, right):
         try:
             within = deadline.within(HINT_SECONDS)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,13 +32,18 @@ _COMPARE = {">": torch.gt, "<": torch.lt, ">=": torch.ge, "<=": torch.le, "==": 
 class TorchOps(Ops):
     """Float64 tensors on the CPU. `margin` is not kept inside a quadrature."""
 
+    touched = False  # an argument lay exactly on a kink
     batched = False  # inside a quadrature, which evaluates many points at once
     error: float = 0.0  # the largest relative error of a quadrature so far
     sampled: bool = False  # whether an expectation was estimated by random samples
 
     def _near(self, distance: Tensor) -> None:
-        if not self.batched and distance.numel():
-            self.margin = min(self.margin, float(distance.detach().abs().min()))
+        """Note how near a kink is. Exactly on it is another matter: at random points that is the formula's own doing."""
+        if self.batched or not distance.numel():
+            return
+        away = distance.detach().abs().numpy()
+        self.touched |= bool((away == 0).any())
+        self.margin = min(self.margin, float(away.min(initial=np.inf, where=away > 0)))
 
     def number(self, value: Fraction | str) -> Tensor:
         """A 0-d tensor."""

@@ -1,0 +1,67 @@
+"""How fast the derivation checker answers: `python bench/bench_check.py`.
+
+Prints, for the suite in tests/prove, the time per claim (median, 95th percentile, largest), and the time of a sheet of
+40 lines. Times depend on the machine; the first claim of a process, which imports torch, is given apart.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import sys
+import time
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "prove" / "derivations"
+
+
+def blocks() -> list[str]:
+    found: list[str] = []
+    for path in sorted(FOLDER.glob("*.derive")):
+        found += re.split(r"^# == .* ==$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return found
+
+
+def sheet_of(lines: int) -> str:
+    """A sheet of this many lines: derivations of the suite, whole, one after the other."""
+    picked: list[str] = []
+    for block in blocks():
+        rows = [row for row in block.splitlines() if row.strip()]
+        if len(picked) + len(rows) <= lines:
+            picked += rows
+    return "\n".join(picked)
+
+
+def main() -> int:
+    start = time.perf_counter()
+    from lmlab.prove.checker import check_claim, check_text
+    from lmlab.prove.parser import ScopedClaim, parse
+
+    check_text("given x: n\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim dJ/dx == x")
+    print(f"first answer, with imports: {time.perf_counter() - start:.2f} s")
+    wall: list[float] = []
+    busy: list[float] = []
+    slowest = (0.0, "")
+    for block in blocks():
+        for entry in parse(block).entries:
+            assert isinstance(entry, ScopedClaim)
+            wall_start, busy_start = time.perf_counter(), time.process_time()
+            check_claim(entry)
+            wall.append(time.perf_counter() - wall_start)
+            busy.append(time.process_time() - busy_start)
+            slowest = max(slowest, (busy[-1], entry.claim.text))
+    for name, values in (("wall", wall), ("processor", busy)):
+        values = sorted(values)
+        late = values[int(0.95 * len(values))]
+        print(f"{len(values)} claims, {name} time: median {statistics.median(values):.3f} s, 95% {late:.3f} s, most {values[-1]:.3f} s")
+    print(f"slowest: {slowest[1]}")
+    sheet = sheet_of(40)
+    wall_start, busy_start = time.perf_counter(), time.process_time()
+    report = check_text(sheet)
+    wall_s, busy_s = time.perf_counter() - wall_start, time.process_time() - busy_start
+    print(f"a sheet of {len(sheet.splitlines())} lines, {len(report.claims)} claims: {wall_s:.2f} s wall, {busy_s:.2f} s processor")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
