@@ -206,7 +206,9 @@ class Algebra:
                 return [reindexed(rest, {gone: kept})]
             if term.powers[factor] != 1:
                 return [make_term(term.coefficient, powers | {factor: Fraction(1)}, dummies)]
-            moved = reindexed(make_term(term.coefficient, powers, dummies), {j: i})  # both free: write everything with i
+            moved = reindexed(
+                make_term(term.coefficient, powers, dummies), {j: i}
+            )  # both free: write everything with i
             again = make_term(moved.coefficient, moved.powers | {factor: Fraction(1)}, dict(moved.dummies))
             if again.shape_key != term.shape_key:
                 return [again]

@@ -62,7 +62,9 @@ class Calculus(Algebra):
             case "expm1":
                 return self.add(self.exp(u, sizes), number(-1))
             case "tan":
-                return self.times(self.apply("sin", u, sizes), self.power(self.apply("cos", u, sizes), Fraction(-1), sizes))
+                return self.times(
+                    self.apply("sin", u, sizes), self.power(self.apply("cos", u, sizes), Fraction(-1), sizes)
+                )
         if self.expanded and name in ("sin", "cos"):
             return self._angles(name, u, sizes)
         if self.expanded and name in ("sigmoid", "tanh", "softplus", "sinh", "cosh"):
@@ -263,7 +265,9 @@ class Calculus(Algebra):
         used = sorted(argument.free - {axis}) + [axis]
         compact = collect(shifted(argument, {i: k for k, i in enumerate(used)}).terms)
         plain = self.wrapped(kind, "softmax", compact, {k: sizes[i] for k, i in enumerate(used)})
-        return Factor(kind, f"{plain.label}/{len(used) - 1}", tuple(used)) if self._learn(plain, len(used) - 1) else plain
+        return (
+            Factor(kind, f"{plain.label}/{len(used) - 1}", tuple(used)) if self._learn(plain, len(used) - 1) else plain
+        )
 
     def _learn(self, plain: Factor, last: int) -> bool:
         label = f"{plain.label}/{last}"
@@ -383,7 +387,10 @@ class Calculus(Algebra):
             if base is None:
                 return False
             lowest = min(t.powers.get(base, Fraction(0)) for t in sum_.terms)
-            raised = [make_term(t.coefficient, t.powers | {base: t.powers.get(base, Fraction(0)) - lowest}, dict(t.dummies)) for t in sum_.terms]
+            raised = [
+                make_term(t.coefficient, t.powers | {base: t.powers.get(base, Fraction(0)) - lowest}, dict(t.dummies))
+                for t in sum_.terms
+            ]
             sum_ = self.normal(raised)
         return not sum_.terms
 

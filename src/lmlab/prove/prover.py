@@ -287,7 +287,11 @@ class Builder(Calculus):
             case "outer":
                 return self._outer(value, self.build(node.args[1]), shape)
             case "dot":
-                return self._matmul(*node.args) if value.shape and self.setting.shape(node.args[1]) else self.build(Binary("*", *node.args))
+                return (
+                    self._matmul(*node.args)
+                    if value.shape and self.setting.shape(node.args[1])
+                    else self.build(Binary("*", *node.args))
+                )
             case "diag":
                 return self._diag(value, shape)
             case "trace":
@@ -342,7 +346,7 @@ class Builder(Calculus):
         for value, place in ((left, 0), (right, 1)):
             if len(value.sizes) > 1:
                 raise NoProof
-            parts.append(shifted(value.sum, {axis: place for axis in value.sizes}))
+            parts.append(shifted(value.sum, dict.fromkeys(value.sizes, place)))
         return Tensor(shape, self.times(parts[0], parts[1]))
 
     def _diag(self, value: Tensor, shape: Shape) -> Tensor:
@@ -416,7 +420,11 @@ class Builder(Calculus):
         if factor.kind == "f":
             fresh = self.step(written, sizes) if function == "step" else self.apply(function, written, sizes)
         elif factor.kind == "b":
-            return self.power(self.placed(written, dict(enumerate(factor.idx))), exponent, dict(zip(factor.idx, sizes.values(), strict=True)))
+            return self.power(
+                self.placed(written, dict(enumerate(factor.idx))),
+                exponent,
+                dict(zip(factor.idx, sizes.values(), strict=True)),
+            )
         elif factor.kind in "pl":
             shape = tuple(sizes.values())
             whole = Tensor(shape, written)
@@ -521,4 +529,3 @@ class Builder(Calculus):
         long = [k for k, size in enumerate(shape) if size != ONE]
         place = dict(zip(long, entry.idx, strict=True))
         return shifted(value.sum, {k: place[k + offset] for k in range(len(value.shape)) if k + offset in place})
-

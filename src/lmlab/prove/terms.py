@@ -81,7 +81,11 @@ class Sum:
         """The number this sum is, when it is one."""
         if not self.terms:
             return Fraction(0)
-        return self.terms[0].coefficient if len(self.terms) == 1 and not self.terms[0].factors and not self.terms[0].dummies else None
+        return (
+            self.terms[0].coefficient
+            if len(self.terms) == 1 and not self.terms[0].factors and not self.terms[0].dummies
+            else None
+        )
 
 
 ZERO = Sum(())
