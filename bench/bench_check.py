@@ -54,7 +54,7 @@ def main() -> int:
         values = sorted(values)
         late = values[int(0.95 * len(values))]
         print(
-            f"{len(values)} claims, {name} time: median {statistics.median(values):.3f} s, 95% {late:.3f} s, most {values[-1]:.3f} s"
+            f"{len(values)} claims, {name} time: median {statistics.median(values):.3f} s, 95% {late:.3f} s, most {values[-1]:.3f} s"  # noqa: E501
         )
     print(f"slowest: {slowest[1]}")
     sheet = sheet_of(40)
@@ -62,7 +62,7 @@ def main() -> int:
     report = check_text(sheet)
     wall_s, busy_s = time.perf_counter() - wall_start, time.process_time() - busy_start
     print(
-        f"a sheet of {len(sheet.splitlines())} lines, {len(report.claims)} claims: {wall_s:.2f} s wall, {busy_s:.2f} s processor"
+        f"a sheet of {len(sheet.splitlines())} lines, {len(report.claims)} claims: {wall_s:.2f} s wall, {busy_s:.2f} s processor"  # noqa: E501
     )
     return 0
 

@@ -262,7 +262,7 @@ class Calculus(Algebra):
 
     def _along(self, kind: str, argument: Sum, axis: int, sizes: dict[int, Size]) -> Factor:
         """A factor whose last index is the axis that is summed inside."""
-        used = sorted(argument.free - {axis}) + [axis]
+        used = [*sorted(argument.free - {axis}), axis]
         compact = collect(shifted(argument, {i: k for k, i in enumerate(used)}).terms)
         plain = self.wrapped(kind, "softmax", compact, {k: sizes[i] for k, i in enumerate(used)})
         return (

@@ -192,10 +192,7 @@ class Builder(Calculus):
         a, inner = len(left.shape) - 1, left.shape[-1]
         total = a + max(0, len(right.shape) - 1)
         moved_left = shifted(left.sum, {a: total})  # the inner index goes last
-        if len(right.shape) == 1:
-            moved_right = shifted(right.sum, {0: total})
-        else:
-            moved_right = shifted(right.sum, {0: total, 1: a})
+        moved_right = shifted(right.sum, {0: total}) if len(right.shape) == 1 else shifted(right.sum, {0: total, 1: a})
         together = self.times(moved_left, moved_right)
         shape = left.shape[:-1] + right.shape[1:]
         if inner == ONE:
@@ -431,9 +428,8 @@ class Builder(Calculus):
             fresh = self.softmax(whole, len(shape) - 1) if factor.kind == "p" else self.logsumexp(whole, len(shape) - 1)
         else:
             raise NoProof
-        if exponent.denominator != 1 or exponent < 0:
-            if len(fresh.terms) != 1:
-                raise NoProof
+        if (exponent.denominator != 1 or exponent < 0) and len(fresh.terms) != 1:
+            raise NoProof
         placed = self.placed(fresh, dict(enumerate(factor.idx)))
         return self.power(self.normal(placed.terms), exponent, dict(zip(factor.idx, sizes.values(), strict=False)))
 
