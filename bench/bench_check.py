@@ -53,13 +53,19 @@ def main() -> int:
     for name, values in (("wall", wall), ("processor", busy)):
         values = sorted(values)
         late = values[int(0.95 * len(values))]
-        print(f"{len(values)} claims, {name} time: median {statistics.median(values):.3f} s, 95% {late:.3f} s, most {values[-1]:.3f} s")
+        print(
+            f"{len(values)} claims, {name} time: median {statistics.median(values):.3f} s, "
+            f"95% {late:.3f} s, most {values[-1]:.3f} s"
+        )
     print(f"slowest: {slowest[1]}")
     sheet = sheet_of(40)
     wall_start, busy_start = time.perf_counter(), time.process_time()
     report = check_text(sheet)
     wall_s, busy_s = time.perf_counter() - wall_start, time.process_time() - busy_start
-    print(f"a sheet of {len(sheet.splitlines())} lines, {len(report.claims)} claims: {wall_s:.2f} s wall, {busy_s:.2f} s processor")
+    print(
+        f"a sheet of {len(sheet.splitlines())} lines, {len(report.claims)} claims: "
+        f"{wall_s:.2f} s wall, {busy_s:.2f} s processor"
+    )
     return 0
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "prove"))
 
-from sheet_strategies import fitting_sheets, sheets  # noqa: E402
+from sheet_strategies import fitting_sheets, sheets
 
-from lmlab.prove import check  # noqa: E402
+from lmlab.prove import check
 
 TOUCHED: list[str] = []
 
@@ -56,7 +56,11 @@ def main() -> int:
 
         @seed(options.seed + round_)
         @settings(
-            max_examples=200, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+            max_examples=200,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
         )
         @given(st.one_of(sheets(), fitting_sheets(), fitting_sheets()))
         def once(text: str) -> None:

@@ -7,12 +7,50 @@ from hypothesis import strategies as st
 NAMES = ["x", "y", "W", "A", "b", "h", "J", "p", "q"]
 SIZES = ["n", "m", "d", "1", "2", "3", "n+m", "2*n", "n*m", "64", "n-1"]
 ABSURD_SIZES = ["1000000", "999999999999999999999", "0", "-3", "n**9", "1e9", "64*n*m*d*n", "x"]
-KINDS = ["", "", "", " positive", " onehot", " simplex", " unit", " symmetric", " orthogonal", " integer", " fraction",
-         " nonzero", " permutation", " normal(0, 1)", " normal(x, 2)", " uniform{1, 2}", " bernoulli(1/3)", " onehot(p)",
-         " rademacher", " uniform(0, 1)", " finite{0: 1/2, 1: 1/2}", " positive integer", " normal(0)", " unit simplex"]  # fmt: skip
-UNARY = ["exp", "log", "sqrt", "sin", "cos", "sigmoid", "tanh", "relu", "softmax", "logsumexp", "sum", "mean", "max", "norm",
-         "trace", "det", "inv", "diag", "abs", "var", "std", "prod", "vec", "shape", "cumsum", "softplus", "log_softmax",
-         "min", "erf", "tan", "sinh", "square", "sign", "transpose", "silu", "log1p", "expm1"]  # fmt: skip
+KINDS = [
+    *["", "", "", " positive", " onehot", " simplex", " unit", " symmetric", " orthogonal", " integer", " fraction"],
+    *[" nonzero", " permutation", " normal(0, 1)", " normal(x, 2)", " uniform{1, 2}", " bernoulli(1/3)"],
+    *[" rademacher", " uniform(0, 1)", " finite{0: 1/2, 1: 1/2}", " positive integer", " normal(0)", " onehot(p)"],
+]
+UNARY = [
+    "exp",
+    "log",
+    "sqrt",
+    "sin",
+    "cos",
+    "sigmoid",
+    "tanh",
+    "relu",
+    "softmax",
+    "logsumexp",
+    "sum",
+    "mean",
+    "max",
+    "norm",
+    "trace",
+    "det",
+    "inv",
+    "diag",
+    "abs",
+    "var",
+    "std",
+    "prod",
+    "vec",
+    "shape",
+    "cumsum",
+    "softplus",
+    "log_softmax",
+    "min",
+    "erf",
+    "tan",
+    "sinh",
+    "square",
+    "sign",
+    "transpose",
+    "silu",
+    "log1p",
+    "expm1",
+]
 BINARY = [" + ", " - ", " * ", " / ", " @ ", "**"]
 PAIRS = ["outer", "kron", "concat", "maximum", "minimum", "dot", "jacobian", "grad", "hessian"]
 NUMBERS = ["0", "1", "2", "3", "1/2", "0.5", "1e-5", "-1", "64", "1e15", "100000000000000"]
@@ -28,7 +66,9 @@ def atoms() -> st.SearchStrategy[str]:
 
 def expressions() -> st.SearchStrategy[str]:
     def extend(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        axis = st.sampled_from(["", "", ", axis=0", ", axis=1", ", axis=-1, keepdims=True", ", axis=7", ", keepdims=True"])
+        axis = st.sampled_from(
+            ["", "", ", axis=0", ", axis=1", ", axis=-1, keepdims=True", ", axis=7", ", keepdims=True"]
+        )
         return st.one_of(
             st.tuples(inner, st.sampled_from(BINARY), inner).map("".join),
             st.tuples(st.sampled_from(UNARY), inner, axis).map(lambda t: f"{t[0]}({t[1]}{t[2]})"),
@@ -43,7 +83,9 @@ def expressions() -> st.SearchStrategy[str]:
             st.tuples(inner, inner).map(lambda t: f"({t[0]} > {t[1]})"),
             st.tuples(inner, inner).map(lambda t: f"[{t[0]}, {t[1]}]"),
             st.tuples(inner, inner, inner).map(lambda t: f"where({t[0]}, {t[1]}, {t[2]})"),
-            st.tuples(inner, st.sampled_from(SIZES), st.sampled_from(SIZES)).map(lambda t: f"reshape({t[0]}, {t[1]}, {t[2]})"),
+            st.tuples(inner, st.sampled_from(SIZES), st.sampled_from(SIZES)).map(
+                lambda t: f"reshape({t[0]}, {t[1]}, {t[2]})"
+            ),
         )
 
     return st.recursive(st.one_of(atoms(), st.sampled_from([*NUMBERS, *ABSURD_NUMBERS])), extend, max_leaves=12)
@@ -51,8 +93,12 @@ def expressions() -> st.SearchStrategy[str]:
 
 def statements() -> st.SearchStrategy[str]:
     formula = expressions()
-    shape = st.lists(st.one_of(st.sampled_from(SIZES), st.sampled_from(SIZES + ABSURD_SIZES)), max_size=3).map(", ".join)
-    given = st.tuples(st.sampled_from(NAMES), shape, st.sampled_from(KINDS)).map(lambda t: f"given {t[0]}: {t[1]}{t[2]}")
+    shape = st.lists(st.one_of(st.sampled_from(SIZES), st.sampled_from(SIZES + ABSURD_SIZES)), max_size=3).map(
+        ", ".join
+    )
+    given = st.tuples(st.sampled_from(NAMES), shape, st.sampled_from(KINDS)).map(
+        lambda t: f"given {t[0]}: {t[1]}{t[2]}"
+    )
     let = st.tuples(st.sampled_from(NAMES), formula).map(lambda t: f"let {t[0]} = {t[1]}")
     relation = st.sampled_from([" == ", " = ", " <= ", " >= ", " < ", " > "])
     where = st.sampled_from(["", "", "", " where x > 0", " where a: n normal(0, 1)", " where t = x + 1", " where"])
@@ -83,7 +129,22 @@ LEAVES = {
     "nm": ["W", "dJ/dW", "ones(n, m)"],
     "mn": ["W.T", "jacobian(h, x)"],
 }
-SMOOTH = ["exp", "sin", "cos", "sigmoid", "tanh", "relu", "abs", "softplus", "square", "sqrt", "log", "sign", "erf", "silu"]
+SMOOTH = [
+    "exp",
+    "sin",
+    "cos",
+    "sigmoid",
+    "tanh",
+    "relu",
+    "abs",
+    "softplus",
+    "square",
+    "sqrt",
+    "log",
+    "sign",
+    "erf",
+    "silu",
+]
 
 
 @st.composite
@@ -124,7 +185,8 @@ def fitting(draw: st.DrawFn, shape: str, depth: int) -> str:
             return f"({inner}) - ({inner})"
         case "reduce":
             inner = draw(st.sampled_from(["n", "m", "nn", "nm", "mn"]))
-            return f"{draw(st.sampled_from(['sum', 'mean', 'max', 'min', 'logsumexp', 'prod', 'var', 'std']))}({part(inner)})"
+            function = draw(st.sampled_from(["sum", "mean", "max", "min", "logsumexp", "prod", "var", "std"]))
+            return f"{function}({part(inner)})"
         case "dot":
             return f"({part('n')}) @ ({part('n')})"
         case "trace":
@@ -181,7 +243,15 @@ def fitting_sheets(draw: st.DrawFn) -> str:
 
 
 STATEMENTS = statements()  # built once: hypothesis takes long over large strategies
-HEAD = ["given x: n", "given y: n onehot", "given W: n, m", "given A: n, n", "given b: m", "let h = tanh(x)", "let J = x @ A @ x"]
+HEAD = [
+    "given x: n",
+    "given y: n onehot",
+    "given W: n, m",
+    "given A: n, n",
+    "given b: m",
+    "let h = tanh(x)",
+    "let J = x @ A @ x",
+]
 SCRATCHES = ["", "(", ")", "[", "=", "**", "\n", " ", "d", "/", "#", "\x00", "é", "∞", ".T"]
 
 

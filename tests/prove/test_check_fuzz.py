@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from sheet_strategies import fitting_sheets, sheets  # noqa: E402
+from sheet_strategies import fitting_sheets, sheets
 
-from lmlab.prove import check  # noqa: E402
-from lmlab.prove.parser import parse  # noqa: E402
+from lmlab.prove import check
+from lmlab.prove.parser import parse
 
 VERDICTS = {"proved", "supported", "refuted", "invalid"}
 TOUCHED: list[str] = []
@@ -34,7 +34,9 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
         TOUCHED.append(f"{event} {arguments[:1]}")
 
 
-check("given x: n normal(0, 1)\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim E[J] == n\nclaim sum(x) == 1")  # imports now
+check(
+    "given x: n normal(0, 1)\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim E[J] == n\nclaim sum(x) == 1"
+)  # imports now
 sys.addaudithook(_watch)
 
 

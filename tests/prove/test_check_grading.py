@@ -43,13 +43,17 @@ def test_helpers_and_derivations_are_accepted() -> None:
 
 
 def test_the_setting_of_the_key_stays_whatever_the_student_defines() -> None:
-    book = grade(KEY, {"s": "given x: 1, D\nlet J = sum(x)\nclaim dJ/dx == ones(1, D)\nlet p = y\nclaim dJ/dW == x.T @ (p - y)"})
+    book = grade(
+        KEY, {"s": "given x: 1, D\nlet J = sum(x)\nclaim dJ/dx == ones(1, D)\nlet p = y\nclaim dJ/dW == x.T @ (p - y)"}
+    )
     paper = book.papers[0]
     assert [a.mark for a in paper.answers] == ["right", "wrong", "missing"]
     assert any("defines J anew" in note for note in paper.notes)
 
 
-@pytest.mark.parametrize("answer", ["claim dJ/dW == dJ/dW", "let g = dJ/dW\nclaim dJ/dW == g", "claim dJ/dW == 1 * dJ/dW"])
+@pytest.mark.parametrize(
+    "answer", ["claim dJ/dW == dJ/dW", "let g = dJ/dW\nclaim dJ/dW == g", "claim dJ/dW == 1 * dJ/dW"]
+)
 def test_the_question_said_again_is_no_answer(answer: str) -> None:
     assert marks(answer)[0] == "wrong"
 
@@ -75,7 +79,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_grading_writes_a_table_a_csv_and_a_page_for_each_student(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_grading_writes_a_table_a_csv_and_a_page_for_each_student(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = [str(folder / "ada.derive"), str(folder / "bo.derive")]
     assert run_check(files, grade=True, key=str(folder / "key.derive"), html=str(folder / "out")) == 0
     assert "ada" in capsys.readouterr().out

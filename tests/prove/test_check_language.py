@@ -144,10 +144,11 @@ NUMPY_MEANING = {
 def test_every_arithmetic_means_what_numpy_means(text: str) -> None:
     import torch
 
-    from lmlab.prove.array_ops import FloatOps, LongOps
+    from lmlab.prove.array_ops import FloatOps
     from lmlab.prove.draw import Point, make_frame
     from lmlab.prove.evaluate import evaluate
     from lmlab.prove.limits import Deadline
+    from lmlab.prove.long_ops import LongOps
     from lmlab.prove.setting import build
     from lmlab.prove.torch_ops import TorchOps
 

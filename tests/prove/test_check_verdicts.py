@@ -34,7 +34,7 @@ HOLDING = {
     "a name defined anew": "given x: n\nlet s = sum(x)\ngiven x: n, m\nclaim sum(x) - s == sum(sum(x, axis=0)) - s",
     "a row times a column is a number": "given x: 1, n\ngiven y: n, 1\nlet J = x @ y\nclaim dJ/dx == y.T",
     "sizes as numbers": "given X: n, m\nclaim mean(X) == sum(X) / (n * m)",
-    "fixed names in an expectation": "given a: normal(0, 1)\ngiven b: normal(0, 1)\nclaim E[(a + b)**2 | b] == 1 + b**2",
+    "a name held fixed": "given a: normal(0, 1)\ngiven b: normal(0, 1)\nclaim E[(a + b)**2 | b] == 1 + b**2",
     "a strict inequality": "given x\nclaim sigmoid(x) < 1",
     "a bound that is attained": "given x\nclaim sigmoid(x) * (1 - sigmoid(x)) <= 1/4",
     "a chain": "given x: positive\nclaim 0 <= x / (1 + x) <= 1",

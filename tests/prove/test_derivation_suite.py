@@ -46,7 +46,9 @@ def failures(block: Block, seed: int, hints: bool) -> tuple[list[str], list[Clai
         note = block.notes[claim.line]
         if note in ("right", "same"):
             if not claim.holds:
-                problems.append(f"{block.title}: {claim.claim}: {claim.verdict}, {claim.reason}, {claim.counterexample}")
+                problems.append(
+                    f"{block.title}: {claim.claim}: {claim.verdict}, {claim.reason}, {claim.counterexample}"
+                )
         else:
             assert note.startswith("wrong")
             wrong.append(claim)

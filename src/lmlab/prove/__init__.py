@@ -1,4 +1,4 @@
-"""The derivation checker: `check(text)` reads claims and derivations and says which hold, and why not where they do not.
+"""The derivation checker: `check(text)` reads claims and derivations, and says which hold and why the others do not.
 
     from lmlab.prove import check
     report = check('''

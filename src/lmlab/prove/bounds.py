@@ -24,7 +24,7 @@ def at_least_zero(algebra: Calculus, sum_: Sum, strict: bool) -> bool:
 
 
 def _term_sign(algebra: Calculus, term: Term) -> str:
-    """"positive", "nonnegative" or "" for not known."""
+    """ "positive", "nonnegative" or "" for not known."""
     if term.coefficient <= 0:
         return ""
     sure = True
@@ -52,7 +52,7 @@ def _nonnegative(algebra: Calculus, factor: Factor) -> bool:
 
 
 def _between(algebra: Calculus, terms: list[Term]) -> bool | None:
-    """1 - f, with f in [0, 1]: True when f stays below 1, False when it may reach it, None when this is something else."""
+    """1 - f, with f in [0, 1]: True when f stays below 1, False when it may reach it, None for anything else."""
     if len(terms) != 2:
         return None
     one, other = sorted(terms, key=lambda term: len(term.factors))
@@ -64,7 +64,12 @@ def _between(algebra: Calculus, terms: list[Term]) -> bool | None:
             return None
         if factor.kind == "f" and algebra.inside[factor.label][0] == "sigmoid":
             below = True
-        elif factor.kind == "t" and algebra.kinds.get(factor.label, set()) & {"fraction", "simplex", "onehot", "permutation"}:
+        elif factor.kind == "t" and algebra.kinds.get(factor.label, set()) & {
+            "fraction",
+            "simplex",
+            "onehot",
+            "permutation",
+        }:
             below |= "fraction" in algebra.kinds[factor.label]
         elif factor.kind != "p" and not (factor.kind == "f" and algebra.inside[factor.label][0] == "step"):
             return None

@@ -11,9 +11,10 @@ from lmlab.prove.counter import readable
 from lmlab.prove.decide import Finding, Judge
 from lmlab.prove.hints import find_hint
 from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
-from lmlab.prove.parser import Scope, ScopedClaim, parse
+from lmlab.prove.parser import ScopedClaim, parse
 from lmlab.prove.prover import prove
 from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample, Report
+from lmlab.prove.scope import Scope
 from lmlab.prove.setting import Setting, build
 from lmlab.prove.sizes import broadcast, shape_text
 from lmlab.prove.syntax import Claim, Mistake, Step

@@ -10,14 +10,16 @@ from __future__ import annotations
 import csv
 import html
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lmlab.prove.checker import check_claim
 from lmlab.prove.limits import Refusal
 from lmlab.prove.pages import claim_box, page
-from lmlab.prove.parser import Scope, ScopedClaim, Sheet, parse
+from lmlab.prove.parser import ScopedClaim, Sheet, parse
 from lmlab.prove.render import to_text
 from lmlab.prove.report import INVALID, ClaimReport
+from lmlab.prove.scope import Scope
 from lmlab.prove.syntax import Claim, Derivative, Expectation, Let, Mistake, Name, Node, walk
 
 RIGHT, WRONG, MISSING = "right", "wrong", "missing"
@@ -105,7 +107,7 @@ class GradeBook:
 def read_key(text: str, seed: int = 0) -> tuple[Question, ...]:
     """The questions of a key. A key that does not hold itself is refused."""
     sheet = parse(text)
-    questions = []
+    questions: list[Question] = []
     for entry in sheet.entries:
         if isinstance(entry, Mistake):
             raise Refusal(f"the key is not understood, line {entry.line}: {entry.reason}")
@@ -174,7 +176,7 @@ def _about(claim: Claim, asked: Claim) -> bool:
 
 
 def _echo(entry: ScopedClaim, question: Question) -> str:
-    """Why an answer is the question said again, or nothing: it may not hold what is asked, nor a derivative the key's does not."""
+    """Why an answer is the question said again: it holds what is asked, or a derivative that the key's does not."""
     asked = question.asked.claim
     target = asked.steps[0].value
     own = {n: d for n, d in entry.scope.definitions.items() if n not in question.asked.scope.definitions}
@@ -188,7 +190,7 @@ def _echo(entry: ScopedClaim, question: Question) -> str:
     return ""
 
 
-def _opened(node: Node, scope: Scope, own: dict[str, object]) -> list[Node]:
+def _opened(node: Node, scope: Scope, own: Mapping[str, object]) -> list[Node]:
     """Every part of an expression, the student's own lets opened."""
     found: list[Node] = []
     for inner in walk(node):

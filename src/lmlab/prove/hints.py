@@ -141,6 +141,12 @@ class Repairer:
                 except Refusal:
                     continue
 
+    def _shape_of(self, node: Node) -> Shape | None:
+        try:
+            return infer(node, self.setting.shapes)
+        except Refusal:
+            return None
+
     def value(self, node: Node, probe: Probe) -> np.ndarray | None:
         """A candidate at a probe; None when its shapes do not fit or it cannot be computed."""
         try:
@@ -157,7 +163,7 @@ class Repairer:
             return None
         best = self._whole()
         first = self.probes[0]
-        edits = sorted(everywhere(self.wrong, self.pool), key=lambda change: change.cost)
+        edits = sorted(everywhere(self.wrong, self.pool, self._shape_of), key=lambda change: change.cost)
         scaled: Edit | None = None
         try:
             for change in edits:
@@ -213,7 +219,9 @@ class Repairer:
     def _scaled(self, change: Edit, value: np.ndarray) -> Edit | None:
         """An edit that is right up to a constant: two slips at once."""
         ratio = self.probes[0].ratio(value)
-        for constant, size in RATIOS if ratio is not None else []:
+        if ratio is None:
+            return None
+        for constant, size in RATIOS:
             if abs(ratio - size) < 1e-6 * abs(ratio):
                 node = times(number(constant), change.node)
                 if self.verified(node):
@@ -233,7 +241,9 @@ class Repairer:
             if guess is None:
                 continue
             ratio = rest.ratio(guess)
-            for constant, amount in [(Fraction(1), 1.0), *RATIOS] if ratio is not None else []:
+            if ratio is None:
+                continue
+            for constant, amount in [(Fraction(1), 1.0), *RATIOS]:
                 if abs(ratio - amount) < 1e-6 * abs(ratio):
                     size = term if abs(constant) == 1 else times(number(abs(constant)), term)
                     op = "+" if constant > 0 else "-"
@@ -279,7 +289,7 @@ def _pool(setting: Setting, target: Node, wrong: Node) -> Pool:
         if not any(isinstance(n, Expectation) for n in _let_nodes(setting, name)):
             names[name] = setting.shapes.names[name]
     sizes = sorted({size for shape in names.values() for axis in shape for size in axis.names})
-    formulas = [(setting.lets[name].value, Name(name)) for name in names if name in setting.lets]
+    formulas: list[tuple[Node, Node]] = [(setting.lets[n].value, Name(n)) for n in names if n in setting.lets]
     formulas += [(target, target), (wrong, wrong)]
     return supplies(names, sizes, formulas)
 
@@ -318,7 +328,7 @@ def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generato
 
 
 def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]:
-    """Which side is to be repaired: the right one, also with its own lets written out, then the left if it is a plain formula."""
+    """Which side is to be repaired: the right one, the left if it is a plain formula, the right with its lets open."""
     roles = [(left, right)]
     if not any(isinstance(n, Derivative) for n in walk(left)):
         roles.append((right, left))

@@ -22,10 +22,11 @@ from lmlab.prove.syntax import (
     Transpose,
 )
 
-_GREEK = dict(
-    alpha="α", beta="β", gamma="γ", delta="δ", eps="ε", epsilon="ε", eta="η", theta="θ", lam="λ", lambda_="λ", mu="μ",
-    nu="ν", xi="ξ", pi="π", rho="ρ", sigma="σ", tau="τ", phi="φ", chi="χ", psi="ψ", omega="ω", kappa="κ",
-)  # fmt: skip
+_GREEK = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε", "epsilon": "ε", "eta": "η", "theta": "θ",
+    "lam": "λ", "lambda_": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ",
+    "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "kappa": "κ",
+}  # fmt: skip
 _LATEX_GREEK = {"eps": "varepsilon", "lam": "lambda", "lambda_": "lambda"}
 _RELATIONS = {"==": "=", "<=": "≤", ">=": "≥", "!=": "≠", "<": "<", ">": ">"}
 _LATEX_RELATIONS = {"==": "=", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "<": "<", ">": ">"}
