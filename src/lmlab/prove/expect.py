@@ -90,7 +90,8 @@ class Leaf:
         outcomes = math.prod(self._outcomes(kind) for _, kind in columns if self._is_finite(kind))
         grid = min(SLOW_GRID if self.slow else GRID, ROOM // self._widest())
         room = grid // max(1, outcomes)
-        if not continuous or (exact is not None and (exact // 2 + 1) ** len(continuous) <= room):
+        roomy = ROOM // self._widest() // max(1, outcomes)
+        if not continuous or (exact is not None and (exact // 2 + 1) ** len(continuous) <= roomy):
             if outcomes > grid:
                 return self._sampled()
             return self._grid([self._rule(kind, (exact or 0) // 2 + 1) for _, kind in columns])

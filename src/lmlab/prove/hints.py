@@ -95,10 +95,11 @@ class Repairer:
         """Points away from kinks; the first half are points where the wrong formula is seen to be wrong."""
         names = [Name(name) for name in self.pool.names]
         drawer = SizeDrawer(self.setting, [self.target, *names])
+        averages = any(isinstance(node, Expectation) for node in walk(self.target))  # dear, and exact for small sizes
         telling: list[Probe] = []
         others: list[Probe] = []
         for attempt in range(10 * PROBES):
-            sizes = drawer.distinct(self.rng, 3 + attempt % 3)
+            sizes = drawer.distinct(self.rng, (2 if averages else 3) + attempt % (2 if averages else 3))
             if any(sizes == probe.frame.sizes for probe in telling + others) and attempt % 3:
                 continue  # a factor 3 must not pass for a factor n
             probe = self._probe(draw_point(self.setting, drawer.givens, sizes, self.rng), names)
@@ -163,7 +164,8 @@ class Repairer:
             return None
         best = self._whole()
         first = self.probes[0]
-        edits = sorted(everywhere(self.wrong, self.pool, self._shape_of), key=lambda change: change.cost)
+        reshape = self._shape_of(self.wrong) != self.shape
+        edits = sorted(everywhere(self.wrong, self.pool, self._shape_of, reshape), key=lambda change: change.cost)
         scaled: Edit | None = None
         try:
             for change in edits:

@@ -23,7 +23,7 @@ h1 { font-size: 1.5rem; margin-bottom: 0.2rem; }
 .where { color: var(--soft); float: right; } .reason { color: var(--soft); }
 .hint { background: #ddf4ff; border-radius: 6px; padding: 0.4rem 0.7rem; margin-top: 0.5rem; }
 pre, code { font: 0.9rem/1.45 ui-monospace, monospace; } pre { white-space: pre-wrap; margin: 0.4rem 0; }
-math { font-size: 1.1rem; } .math { overflow-x: auto; padding: 0.3rem 0; } .wrong { background: #ffebe9; }
+math { font-size: 1.1rem; } .math { overflow: auto hidden; padding: 0.3rem 0; } .wrong { background: #ffebe9; }
 table { border-collapse: collapse; margin: 0.5rem 0; }
 td, th { border: 1px solid var(--line); padding: 0.15rem 0.6rem; text-align: left; }
 details { margin-top: 1.5rem; } summary { cursor: pointer; color: var(--soft); }
@@ -63,6 +63,8 @@ def claim_box(report: ClaimReport, claim: Claim | None, heading: str = "") -> st
     parts = [f'<div class="claim {report.verdict}">', f'<span class="where">{heading or f"line {report.line}"}</span>']
     parts.append(f'<span class="verdict">{MARKS[report.verdict]}</span>')
     parts.append(formula(claim, report) if claim is not None else f"<pre>{html.escape(report.claim)}</pre>")
+    if claim is not None and claim.where_text:
+        parts.append(f"<pre>{html.escape(claim.where_text)}</pre>")
     parts.append(f'<div class="reason">{html.escape(report.reason)}</div>')
     if report.counterexample is not None:
         parts.append(counterexample_table(report.counterexample))

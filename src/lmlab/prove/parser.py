@@ -58,8 +58,10 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
             else "a relation: ==, <=, >=, < or >"
         )
         raise Refusal(f"the {keyword} has only one side; it needs {wanted}")
-    text = f"{keyword} " + source(body[:cut] + body[stop:-1])
-    claim = Claim(steps=sides, where=where, line=raw.line, text=text, derive=keyword == "derive")
+    where_text = source(body[cut:stop])
+    claim = Claim(
+        steps=sides, where=where, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive"
+    )
     return ScopedClaim(claim, scope)
 
 

@@ -74,8 +74,11 @@ def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Nod
 ShapeOf = Callable[[Node], "Shape | None"]  # None: the parts do not fit together
 
 
-def everywhere(root: Node, pool: Pool, shape_of: ShapeOf) -> Iterator[Edit]:
-    """Every edit of the whole formula and of each part of it. What is brought in must leave a part its shape."""
+def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iterator[Edit]:
+    """Every edit of the whole formula and of each part of it.
+
+    What is brought in must leave a part its shape, unless `reshape`: then the whole has the wrong shape as it is.
+    """
     for path, node in paths(root):
         shape = shape_of(node)
         cost = 0.02 * len(path)
@@ -87,7 +90,7 @@ def everywhere(root: Node, pool: Pool, shape_of: ShapeOf) -> Iterator[Edit]:
                 words = ("the identity matrix is missing: ", diagonal)
                 yield Edit(put(root, path, diagonal), 1.6 + cost, words)
         for change in _brought(node, pool):
-            if shape is None or shape_of(change.node) == shape:
+            if reshape or shape is None or shape_of(change.node) == shape:
                 yield Edit(put(root, path, change.node), change.cost + cost, change.parts)
     yield from exchanges(root)
     yield from turned_throughout(root)
