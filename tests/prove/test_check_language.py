@@ -38,6 +38,8 @@ REFUSALS = {
     "given x\nclaim " + "-" * 80 + "x == x": "levels of brackets",
     "given x\nclaim " + " + ".join(["x"] * 300) + " == x": "use let for parts",
     "given x\nclaim x == 1e400": "the number 1e400",
+    "given x: n\nclaim max(0, x) == relu(x)": "maximum(a, b)",
+    "given x: n\nclaim norm(x, 1) == 0": "norm(x, axis=0)",
     "given x: n symmetric": "a symmetric given is a square matrix",
     "given x simplex": "the shape or kind is not understood",
     "given x: n\nclaim E[x] == 0": "nothing inside E[...] is random",

@@ -13,11 +13,12 @@ from lmlab.prove.hints import find_hint
 from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
 from lmlab.prove.parser import ScopedClaim, parse
 from lmlab.prove.prover import prove
+from lmlab.prove.render import to_text
 from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample, Report
 from lmlab.prove.scope import Scope
 from lmlab.prove.setting import Setting, build
 from lmlab.prove.sizes import broadcast, shape_text
-from lmlab.prove.syntax import Claim, Mistake, Step
+from lmlab.prove.syntax import Claim, Derivative, Mistake, Node, Step, walk
 
 
 @dataclass
@@ -76,12 +77,27 @@ def _link(
     except OutOfTime:
         return Link(Finding(INVALID, "the claim takes too long to evaluate; make it smaller or split it with let"))
     if finding.verdict != REFUTED:
-        return Link(_proved(judge, finding))
+        return Link(_noted(_proved(judge, finding), setting, left, right))
+    finding = _noted(finding, setting, left, right)
     counterexample = readable(judge, finding)
     hint = None
     if hints and step.relation == "==":
         hint = find_hint(setting, left, right, rng, deadline)
     return Link(finding, counterexample, hint)
+
+
+def _noted(finding: Finding, setting: Setting, left: Node, right: Node) -> Finding:
+    """The finding with what a reader may have overlooked: broadcasting, and derivatives that are zero by definition."""
+    notes = []
+    left_shape, right_shape = setting.shape(left), setting.shape(right)
+    if left_shape != right_shape and left_shape and right_shape:
+        notes.append(f"shapes {shape_text(left_shape)} and {shape_text(right_shape)} are compared after broadcasting")
+    for node in [*walk(left), *walk(right)] if finding.verdict == REFUTED else []:
+        if isinstance(node, Derivative):
+            unused = [name for name in node.by if name not in setting.depends(node.top)]
+            notes += [f"{to_text(node.top)} does not use {name}, so {to_text(node)} is 0" for name in unused]
+    reason = "; ".join([finding.reason, *dict.fromkeys(notes)])
+    return Finding(finding.verdict, reason, finding.point)
 
 
 def _proved(judge: Judge, finding: Finding) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
 
 from lmlab.config import nearest
@@ -184,25 +183,24 @@ class ExpressionParser(TokenReader):
     def _derivative(self) -> Node | None:
         """dJ/dx, d2J/dz2, d2J/dxdy or d(expression)/dx; None when the tokens are something else."""
         token = self.next
-        if token.text in ("d", "d2") and self.peek(1).text == "(" and token.text not in self.known:
+        if token.text in ("d", "d2") and self.peek(1).text == "(":
             return self._derivative_of_bracket()
-        if self.peek(1).text != "/" or self.peek(2).kind != "name" or not self.peek(2).text.startswith("d"):
+        bottom = self.peek(2)
+        if self.peek(1).text != "/" or bottom.kind != "name" or not bottom.text.startswith("d"):
             return None
-        bottom = self.peek(2).text
-        if token.text in self.known and bottom in self.known:
+        if self.peek(3).text == "(" or not token.text.startswith("d"):
+            return None
+        if token.text in self.known and bottom.text in self.known:
             return None  # both are plain names: a quotient
-        if bottom in self.known or self.peek(3).text == "(":
-            return None
-        second = re.fullmatch(r"d2(.+)", token.text)
-        first = re.fullmatch(r"d(.+)", token.text)
-        if second and second[1] in self.known and first and first[1] not in self.known:
-            by = self._second_by(bottom, self.peek(2))
-            top = second[1]
-        elif first and token.text not in self.known:
-            top = self._known_name(first[1], token)
-            by = (self._known_name(bottom[1:], self.peek(2)),)
+        by: tuple[str, ...]
+        if token.text.startswith("d2") and token.text[2:] in self.known and token.text[1:] not in self.known:
+            top, by = token.text[2:], self._second_by(bottom.text, bottom)
         else:
-            return None
+            top, by = token.text[1:], (bottom.text[1:],)
+            plain = token.text in self.known or bottom.text in self.known  # dx may be a size as well
+            if plain and not {top, *by} <= set(self.known):
+                return None
+            self._known_name(top, token), self._known_name(by[0], bottom)
         self.at += 3
         return Derivative(Name(top, column=token.column), by, column=token.column)
 
@@ -256,11 +254,8 @@ class ExpressionParser(TokenReader):
 
     def _numpy_forms(self, name: str, args: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """Other ways NumPy has of writing a call: sum(x, 0), concat([a, b], 1), ones((n, m)), reshape(x, (n, m))."""
-        if (
-            len(args) == 2
-            and "axis" not in options
-            and (name in REDUCTIONS | ALONG or (isinstance(args[0], Stack) and name == "concat"))
-        ):
+        by_place = (REDUCTIONS | ALONG) - {"max", "min", "norm"}  # max(x, 0) and norm(x, 1) are read in two ways
+        if len(args) == 2 and "axis" not in options and (name in by_place or isinstance(args[0], Stack)):
             value = constant_value(args[1])
             if value is not None and value.denominator == 1 and abs(value) < 10:
                 options["axis"] = int(value)
@@ -274,6 +269,9 @@ class ExpressionParser(TokenReader):
     def _check_call(self, token: Token, args: tuple[Node, ...], options: Options) -> None:
         name = token.text
         wanted = ARITY.get(name)
+        if len(args) == 2 and name in ("max", "min", "norm"):
+            other = "sum(abs(x)) or max(abs(x))" if name == "norm" else f"{name}imum(a, b)"
+            raise Refusal(f"column {token.column}: {name} takes one array; write {name}(x, axis=0) or {other}")
         if wanted is not None and len(args) != wanted:
             raise Refusal(f"column {token.column}: {name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
         if wanted is None and not args:

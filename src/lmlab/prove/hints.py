@@ -173,13 +173,13 @@ class Repairer:
                 if best is not None and change.cost >= best.cost:
                     return best
                 value = self.value(change.node, first)
-                if value is None or (self.vanishes and "term is missing" in str(change.parts[0])):
+                if value is None or (self.vanishes and self._zero_anyway(change.node)):
                     continue
                 if first.fits(value) and self.verified(change.node):
                     return change
                 if scaled is None and best is None:
                     scaled = self._scaled(change, value)
-            return best or self._missing_term() or scaled
+            return best or (None if self.vanishes else self._missing_term()) or scaled
         except OutOfTime:
             return best or scaled
 
@@ -262,6 +262,18 @@ class Repairer:
                     yield Call("outer", (a, b))
                     yield Binary("@", Transpose(a), b)
                 yield Binary("*", a, b)
+
+    def _zero_anyway(self, node: Node) -> bool:
+        """Whether a formula is zero even when its lets are not what they are defined as, like 1 - h / h."""
+        first = self.probes[0].frame
+        values = dict(first.values)
+        for name in self.setting.lets:
+            if name in values:
+                values[name] = self.rng.normal(size=values[name].shape)
+        scrambled = Frame(self.setting, first.ops, first.sizes, values, self.deadline)
+        scrambled.memo = {k: v for k, v in first.memo.items() if isinstance(v[0], (Derivative, Expectation))}
+        value = self.value(node, Probe(scrambled, self.probes[0].target))
+        return value is None or bool(np.abs(value).max() < CLOSE * self.probes[0].scale)
 
     def verified(self, node: Node) -> bool:
         """Whether a candidate has the target's value at every probe."""
