@@ -34,8 +34,9 @@ def sheet_of(lines: int) -> str:
 
 def main() -> int:
     start = time.perf_counter()
-    from lmlab.prove.checker import check_claim, check_text
+    from lmlab.prove.checker import check_claim
     from lmlab.prove.parser import ScopedClaim, parse
+    from lmlab.prove.sheets import check_text
 
     check_text("given x: n\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim dJ/dx == x")
     print(f"first answer, with imports: {time.perf_counter() - start:.2f} s")

@@ -167,3 +167,14 @@ def test_every_arithmetic_means_what_numpy_means(text: str) -> None:
         assert got.shape == want.shape
         assert got.shape == tuple(axis.value({}) for axis in setting.shapes.names["t"])
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_a_mistake_is_answered_without_torch() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from lmlab.prove import check; report = check('given x\\nclaim x ==');"
+        "assert report.claims[0].verdict == 'invalid'; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,11 +15,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sheet_strategies import LEAVES, SETTING, fitting
 
 from lmlab.prove import check
-from lmlab.prove.checker import check_text
 from lmlab.prove.limits import Deadline, Refusal
 from lmlab.prove.parser import ScopedClaim, parse
 from lmlab.prove.prover import prove
 from lmlab.prove.setting import build
+from lmlab.prove.sheets import check_text
 
 PROVED = {
     "sigmoid mirrored": "given x: n\nclaim sigmoid(-x) == 1 - sigmoid(x)",

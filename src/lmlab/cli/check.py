@@ -72,7 +72,7 @@ def read_text(name: str) -> str:
 
 
 def _check(texts: dict[str, str], json: bool, html: str | None, seed: int) -> int:
-    from lmlab.prove.checker import check_text
+    from lmlab.prove.sheets import check_text
 
     reports = {name: check_text(text, seed) for name, text in texts.items()}
     if html is not None:

@@ -1,4 +1,4 @@
-"""The checker: text in, verdicts out."""
+"""One claim, checked: each step against the one before it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from lmlab.prove.counter import readable
 from lmlab.prove.decide import Finding, Judge
 from lmlab.prove.hints import find_hint
 from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
-from lmlab.prove.parser import ScopedClaim, parse
+from lmlab.prove.parser import ScopedClaim
 from lmlab.prove.prover import prove
 from lmlab.prove.render import to_text
-from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample, Report
-from lmlab.prove.scope import Scope
+from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample
 from lmlab.prove.setting import Setting, build
 from lmlab.prove.sizes import broadcast, shape_text
-from lmlab.prove.syntax import Claim, Derivative, Mistake, Node, Step, walk
+from lmlab.prove.syntax import Claim, Derivative, Node, Step, walk
 
 
 @dataclass
@@ -28,21 +27,6 @@ class Link:
     finding: Finding
     counterexample: Counterexample | None = None
     hint: str | None = None
-
-
-def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool = True) -> Report:
-    """Check every claim and derivation of a sheet. The same text and seed give the same answer."""
-    try:
-        sheet = parse(text, scope)
-    except Refusal as refusal:
-        return Report(claims=[ClaimReport(line=1, claim="", verdict=INVALID, reason=str(refusal))])
-    claims = []
-    for entry in sheet.entries:
-        if isinstance(entry, Mistake):
-            claims.append(ClaimReport(line=entry.line, claim=entry.text, verdict=INVALID, reason=entry.reason))
-        else:
-            claims.append(check_claim(entry, seed, hints))
-    return Report(claims=claims)
 
 
 def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
