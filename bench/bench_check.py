@@ -34,8 +34,9 @@ def sheet_of(lines: int) -> str:
 
 def main() -> int:
     start = time.perf_counter()
-    from lmlab.prove.checker import check_claim, check_text
+    from lmlab.prove.checker import check_claim
     from lmlab.prove.parser import ScopedClaim, parse
+    from lmlab.prove.sheets import check_text
 
     check_text("given x: n\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim dJ/dx == x")
     print(f"first answer, with imports: {time.perf_counter() - start:.2f} s")
@@ -54,7 +55,8 @@ def main() -> int:
         values = sorted(values)
         late = values[int(0.95 * len(values))]
         print(
-            f"{len(values)} claims, {name} time: median {statistics.median(values):.3f} s, 95% {late:.3f} s, most {values[-1]:.3f} s"  # noqa: E501
+            f"{len(values)} claims, {name} time: median {statistics.median(values):.3f} s, "
+            f"95% {late:.3f} s, most {values[-1]:.3f} s"
         )
     print(f"slowest: {slowest[1]}")
     sheet = sheet_of(40)
@@ -62,7 +64,8 @@ def main() -> int:
     report = check_text(sheet)
     wall_s, busy_s = time.perf_counter() - wall_start, time.process_time() - busy_start
     print(
-        f"a sheet of {len(sheet.splitlines())} lines, {len(report.claims)} claims: {wall_s:.2f} s wall, {busy_s:.2f} s processor"  # noqa: E501
+        f"a sheet of {len(sheet.splitlines())} lines, {len(report.claims)} claims: "
+        f"{wall_s:.2f} s wall, {busy_s:.2f} s processor"
     )
     return 0
 

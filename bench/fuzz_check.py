@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "prove"))
 from sheet_strategies import fitting_sheets, sheets
 
 from lmlab.prove import check
+from lmlab.prove.sheets import FAILED
 
 TOUCHED: list[str] = []
 
@@ -77,6 +78,7 @@ def main() -> int:
             sheets_seen += 1
             assert not TOUCHED, TOUCHED
             for claim in report.claims:
+                assert not claim.reason.startswith(FAILED), (claim.reason, text)
                 counts[claim.verdict] = counts.get(claim.verdict, 0) + 1
             if seconds > slowest[0]:
                 slowest = (seconds, text)

@@ -7,13 +7,50 @@ from hypothesis import strategies as st
 NAMES = ["x", "y", "W", "A", "b", "h", "J", "p", "q"]
 SIZES = ["n", "m", "d", "1", "2", "3", "n+m", "2*n", "n*m", "64", "n-1"]
 ABSURD_SIZES = ["1000000", "999999999999999999999", "0", "-3", "n**9", "1e9", "64*n*m*d*n", "x"]
-KINDS = ["", "", "", " positive", " onehot", " simplex", " unit", " symmetric", " orthogonal", " integer", " fraction",
-         " nonzero", " permutation", " normal(0, 1)", " normal(x, 2)", " uniform{1, 2}", " bernoulli(1/3)", " onehot(p)",
-         " rademacher", " uniform(0, 1)", " finite{0: 1/2, 1: 1/2}", " positive integer", " normal(0)",
-         " unit simplex"]  # fmt: skip
-UNARY = ["exp", "log", "sqrt", "sin", "cos", "sigmoid", "tanh", "relu", "softmax", "logsumexp", "sum", "mean", "max", "norm",
-         "trace", "det", "inv", "diag", "abs", "var", "std", "prod", "vec", "shape", "cumsum", "softplus", "log_softmax",
-         "min", "erf", "tan", "sinh", "square", "sign", "transpose", "silu", "log1p", "expm1"]  # fmt: skip
+KINDS = [
+    *["", "", "", " positive", " onehot", " simplex", " unit", " symmetric", " orthogonal", " integer", " fraction"],
+    *[" nonzero", " permutation", " normal(0, 1)", " normal(x, 2)", " uniform{1, 2}", " bernoulli(1/3)"],
+    *[" rademacher", " uniform(0, 1)", " finite{0: 1/2, 1: 1/2}", " positive integer", " normal(0)", " onehot(p)"],
+]
+UNARY = [
+    "exp",
+    "log",
+    "sqrt",
+    "sin",
+    "cos",
+    "sigmoid",
+    "tanh",
+    "relu",
+    "softmax",
+    "logsumexp",
+    "sum",
+    "mean",
+    "max",
+    "norm",
+    "trace",
+    "det",
+    "inv",
+    "diag",
+    "abs",
+    "var",
+    "std",
+    "prod",
+    "vec",
+    "shape",
+    "cumsum",
+    "softplus",
+    "log_softmax",
+    "min",
+    "erf",
+    "tan",
+    "sinh",
+    "square",
+    "sign",
+    "transpose",
+    "silu",
+    "log1p",
+    "expm1",
+]
 BINARY = [" + ", " - ", " * ", " / ", " @ ", "**"]
 PAIRS = ["outer", "kron", "concat", "maximum", "minimum", "dot", "jacobian", "grad", "hessian"]
 NUMBERS = ["0", "1", "2", "3", "1/2", "0.5", "1e-5", "-1", "64", "1e15", "100000000000000"]
@@ -148,7 +185,8 @@ def fitting(draw: st.DrawFn, shape: str, depth: int) -> str:
             return f"({inner}) - ({inner})"
         case "reduce":
             inner = draw(st.sampled_from(["n", "m", "nn", "nm", "mn"]))
-            return f"{draw(st.sampled_from(['sum', 'mean', 'max', 'min', 'logsumexp', 'prod', 'var', 'std']))}({part(inner)})"
+            function = draw(st.sampled_from(["sum", "mean", "max", "min", "logsumexp", "prod", "var", "std"]))
+            return f"{function}({part(inner)})"
         case "dot":
             return f"({part('n')}) @ ({part('n')})"
         case "trace":

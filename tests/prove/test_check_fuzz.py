@@ -14,6 +14,7 @@ from sheet_strategies import fitting_sheets, sheets
 
 from lmlab.prove import check
 from lmlab.prove.parser import parse
+from lmlab.prove.sheets import FAILED
 
 VERDICTS = {"proved", "supported", "refuted", "invalid"}
 TOUCHED: list[str] = []
@@ -55,6 +56,7 @@ def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:
         assert claim.verdict in VERDICTS
         assert "\n" not in claim.reason
         assert claim.reason
+        assert not claim.reason.startswith(FAILED), claim.reason
     report.to_json()
 
 

@@ -38,6 +38,8 @@ REFUSALS = {
     "given x\nclaim " + "-" * 80 + "x == x": "levels of brackets",
     "given x\nclaim " + " + ".join(["x"] * 300) + " == x": "use let for parts",
     "given x\nclaim x == 1e400": "the number 1e400",
+    "given x: n\nclaim max(0, x) == relu(x)": "maximum(a, b)",
+    "given x: n\nclaim norm(x, 1) == 0": "norm(x, axis=0)",
     "given x: n symmetric": "a symmetric given is a square matrix",
     "given x simplex": "the shape or kind is not understood",
     "given x: n\nclaim E[x] == 0": "nothing inside E[...] is random",
@@ -144,10 +146,11 @@ NUMPY_MEANING = {
 def test_every_arithmetic_means_what_numpy_means(text: str) -> None:
     import torch
 
-    from lmlab.prove.array_ops import FloatOps, LongOps
+    from lmlab.prove.array_ops import FloatOps
     from lmlab.prove.draw import Point, make_frame
     from lmlab.prove.evaluate import evaluate
     from lmlab.prove.limits import Deadline
+    from lmlab.prove.long_ops import LongOps
     from lmlab.prove.setting import build
     from lmlab.prove.torch_ops import TorchOps
 
@@ -164,3 +167,14 @@ def test_every_arithmetic_means_what_numpy_means(text: str) -> None:
         assert got.shape == want.shape
         assert got.shape == tuple(axis.value({}) for axis in setting.shapes.names["t"])
         np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+
+
+def test_a_mistake_is_answered_without_torch() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from lmlab.prove import check; report = check('given x\\nclaim x ==');"
+        "assert report.claims[0].verdict == 'invalid'; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -34,7 +34,7 @@ HOLDING = {
     "a name defined anew": "given x: n\nlet s = sum(x)\ngiven x: n, m\nclaim sum(x) - s == sum(sum(x, axis=0)) - s",
     "a row times a column is a number": "given x: 1, n\ngiven y: n, 1\nlet J = x @ y\nclaim dJ/dx == y.T",
     "sizes as numbers": "given X: n, m\nclaim mean(X) == sum(X) / (n * m)",
-    "fixed names in an expectation": "given a: normal(0, 1)\ngiven b: normal(0, 1)\nclaim E[(a + b)**2 | b] == 1 + b**2",
+    "a name held fixed": "given a: normal(0, 1)\ngiven b: normal(0, 1)\nclaim E[(a + b)**2 | b] == 1 + b**2",
     "a strict inequality": "given x\nclaim sigmoid(x) < 1",
     "a bound that is attained": "given x\nclaim sigmoid(x) * (1 - sigmoid(x)) <= 1/4",
     "a chain": "given x: positive\nclaim 0 <= x / (1 + x) <= 1",
@@ -141,3 +141,21 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 
 def test_a_text_without_claims_is_not_ok() -> None:
     assert not check("given x: n").ok
+
+
+def test_a_derivative_by_a_name_that_is_not_used_is_pointed_out() -> None:
+    claim = one("given x: n\nlet h = tanh(x)\nlet z = 2 * x\nlet J = sum(h)\nclaim dJ/dz == (1 - h**2) / 2")
+    assert claim.verdict == "refuted"
+    assert "J does not use z, so dJ/dz is 0" in claim.reason
+    assert claim.hint is None
+
+
+def test_broadcasting_between_the_sides_is_pointed_out() -> None:
+    claim = one("given X: N, D\ngiven b: 1, D\nlet J = sum(X + b)\nclaim dJ/db == N * ones(D)")
+    assert claim.holds
+    assert "shapes (1, D) and (D) are compared after broadcasting" in claim.reason
+
+
+def test_a_size_may_look_like_a_differential() -> None:
+    assert one("given x: 1, dx\nlet J = sum(x**2)\nclaim dJ/dx == 2 * x").holds
+    assert one("given d: positive\nlet q = d**2\nclaim dq/dd == 2 * d").holds

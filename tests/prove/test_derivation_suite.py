@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lmlab.prove.checker import check_text
 from lmlab.prove.report import ClaimReport
+from lmlab.prove.sheets import check_text
 
 FOLDER = Path(__file__).parent / "derivations"
 

@@ -1,4 +1,4 @@
-"""`lmlab check`: your own derivations, checked; and a class of them, graded. Nothing heavy is imported until it runs."""
+"""`lmlab check`: your own derivations, checked; a class of them, graded. Nothing heavy is imported until it runs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def run_check(
 ) -> int:
     """Check sheets (`-` is standard input), or grade answers against a key. Returns the exit code.
 
-    0: every claim holds (when grading: the class was graded). 1: some claim does not. 2: the call itself was wrong, with
-    one line on standard error that says what would be right. With `json`, standard output is one JSON document.
+    0: every claim holds (when grading: the class was graded). 1: some claim does not. 2: the call itself was wrong,
+    with one line on standard error that says what would be right. With `json`, standard output is one JSON document.
     """
     from lmlab.prove.limits import Refusal
 
@@ -73,7 +73,7 @@ def read_text(name: str) -> str:
 
 
 def _check(texts: dict[str, str], json: bool, html: str | None, seed: int) -> int:
-    from lmlab.prove.checker import check_text
+    from lmlab.prove.sheets import check_text
 
     reports = {name: check_text(text, seed) for name, text in texts.items()}
     if html is not None:
@@ -156,7 +156,8 @@ def _print_claim(console: Console, claim: ClaimReport) -> None:
 
     colour = COLOURS[claim.verdict]
     console.print(
-        f"[{colour}]{MARKS[claim.verdict]} {claim.verdict:<9}[/{colour}] [dim]line {claim.line}[/dim]  {escape(claim.claim)}"
+        f"[{colour}]{MARKS[claim.verdict]} {claim.verdict:<9}[/{colour}] "
+        f"[dim]line {claim.line}[/dim]  {escape(claim.claim)}"
     )
     console.print(f"             [dim]{escape(claim.reason)}[/dim]")
     if claim.counterexample is not None:

@@ -1,4 +1,4 @@
-"""Rules that simplify sums of indexed products: deltas, kinds of givens, softmax rows that sum to one, powers, functions."""
+"""Rules that simplify sums of indexed products: deltas, kinds of givens, rows that sum to one, powers."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Algebra:
     # -- powers -------------------------------------------------------------------------------------------------------
 
     def power(self, base: Sum, exponent: Fraction, sizes: dict[int, Size]) -> Sum:
-        """A power of a sum: multiplied out when it is whole and small, split over positive factors, or held as it is."""
+        """A power of a sum: multiplied out when whole and small, split over positive factors, or held as it is."""
         constant = base.constant
         if constant is not None and (exponent.denominator == 1 and (constant or exponent > 0)):
             return number(constant ** int(exponent))
@@ -346,7 +346,7 @@ class Algebra:
 
 
 def components(term: Term) -> tuple[dict[Factor, Fraction], list[Term]]:
-    """A term as the factors outside its sums, and each of its sums by itself (factors tied by dummies stay together)."""
+    """A term as the factors outside its sums, and each of its sums by itself (factors tied by dummies together)."""
     plain = {f: e for f, e in term.factors if all(i >= 0 for i in f.idx)}
     rest = [(f, e) for f, e in term.factors if f not in plain]
     sizes = dict(term.dummies)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from lmlab.prove.evaluate import Array, Frame, evaluate
-from lmlab.prove.expressions import constant_value
 from lmlab.prove.functions import ELEMENTWISE, PAIRWISE
 from lmlab.prove.limits import Refusal
+from lmlab.prove.reader import constant_value
 from lmlab.prove.setting import Setting, distribution, kind_nodes
 from lmlab.prove.syntax import (
     Binary,
@@ -34,7 +34,7 @@ _PRODUCTS = frozenset(("*", "@"))
 def random_names(node: Node, setting: Setting) -> frozenset[str]:
     """The random givens an expression depends on, through lets and through the parameters of other random givens."""
     found: set[str] = set()
-    pending = [name for name in _open_names(node, setting) if name in setting.givens]
+    pending = [name for name in open_names(node, setting) if name in setting.givens]
     while pending:
         name = pending.pop()
         kind = distribution(setting.givens[name])
@@ -46,20 +46,20 @@ def random_names(node: Node, setting: Setting) -> frozenset[str]:
     return frozenset(found)
 
 
-def _open_names(node: Node, setting: Setting) -> frozenset[str]:
+def open_names(node: Node, setting: Setting) -> frozenset[str]:
     """Names that occur outside inner expectations (an inner expectation has averaged its own away)."""
     if isinstance(node, Expectation):
         return frozenset(node.fixed)
     if isinstance(node, Name):
         if node.name in setting.lets:
-            return _open_names(setting.lets[node.name].value, setting)
+            return open_names(setting.lets[node.name].value, setting)
         return frozenset({node.name})
     found: frozenset[str] = frozenset()
     if isinstance(node, Derivative):
         for name in node.by:
-            found |= _open_names(Name(name), setting)
+            found |= open_names(Name(name), setting)
     for child in node.children():
-        found |= _open_names(child, setting)
+        found |= open_names(child, setting)
     return found
 
 

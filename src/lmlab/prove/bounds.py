@@ -52,7 +52,7 @@ def _nonnegative(algebra: Calculus, factor: Factor) -> bool:
 
 
 def _between(algebra: Calculus, terms: list[Term]) -> bool | None:
-    """1 - f, with f in [0, 1]: True when f stays below 1, False when it may reach it, None when this is something else."""
+    """1 - f, with f in [0, 1]: True when f stays below 1, False when it may reach it, None for anything else."""
     if len(terms) != 2:
         return None
     one, other = sorted(terms, key=lambda term: len(term.factors))

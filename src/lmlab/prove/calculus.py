@@ -1,4 +1,4 @@
-"""Functions, derivatives and expectations of indexed sums: what the normal form of `terms` does not know by itself."""
+"""Functions of indexed sums: what the normal form of `terms` does not know by itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tensor:
 
 
 class Calculus(Algebra):
-    """Adds functions, derivatives and expectations. `expanded`: write sigmoid, tanh, softmax and the like with exp."""
+    """Adds functions. `expanded`: write sigmoid, tanh, softmax and the like with exp."""
 
     def __init__(self, setting: Setting, deadline: Deadline, expanded: bool) -> None:
         super().__init__(setting, deadline)
@@ -282,26 +282,7 @@ class Calculus(Algebra):
     def _partition(self, softmax: Factor) -> Sum:
         return single(self._cut(softmax))
 
-    # -- derivatives --------------------------------------------------------------------------------------------------
-
-    def derivative(self, sum_: Sum, name: str, axes: tuple[int, ...]) -> Sum:
-        """d sum / d name, whose entries get the indices `axes` (one for each axis of the name that has an index)."""
-        out: list[Term] = []
-        for term in sum_.terms:
-            self.deadline.check()
-            open_, indices = self.opened(term)
-            out += self.closed(self._product_rule(open_.terms[0], name, axes), indices).terms
-        return self.normal(out)
-
-    def _product_rule(self, term: Term, name: str, axes: tuple[int, ...]) -> Sum:
-        total: list[Term] = []
-        for factor, exponent in term.factors:
-            if not self.mentions(factor, name):
-                continue
-            slope = self._factor_derivative(factor, name, axes)
-            rest = make_term(term.coefficient * exponent, term.powers | {factor: exponent - 1}, {})
-            total += [product(rest, t) for t in slope.terms]
-        return self.normal(total)
+    # -- questions ----------------------------------------------------------------------------------------------------
 
     def mentions(self, factor: Factor, name: str) -> bool:
         """Whether a factor depends on a given."""
@@ -310,73 +291,6 @@ class Calculus(Algebra):
         if factor.kind in "dc":
             return False
         return any(self.mentions(f, name) for t in self.inside[factor.label][1].terms for f, _ in t.factors)
-
-    def _factor_derivative(self, factor: Factor, name: str, axes: tuple[int, ...]) -> Sum:
-        if factor.kind == "t":
-            out = number(1)
-            for i, j in zip(factor.idx, axes, strict=True):
-                out = self.times(out, self.delta(i, j))
-            return out
-        if factor.kind == "o":
-            raise NoProof
-        if factor.kind in "pl":
-            return self._softmax_derivative(factor, name, axes)
-        if factor.kind == "i":
-            return self._inverse_derivative(factor, name, axes)
-        function, _ = self.inside[factor.label]
-        argument = self.argument(factor)
-        inner = self.derivative(argument, name, axes)
-        return inner if factor.kind == "b" else self.times(self._slope(function, factor, argument), inner)
-
-    def _slope(self, function: str, factor: Factor, argument: Sum) -> Sum:
-        itself = single(factor)
-        sizes = dict(zip(factor.idx, self.extents[factor.label], strict=True))
-        match function:
-            case "exp":
-                return itself
-            case "log":
-                return self.power(argument, Fraction(-1), sizes)
-            case "sigmoid":
-                return self.add(itself, self.scale(-1, self.times(itself, itself)))
-            case "tanh":
-                return self.add(number(1), self.scale(-1, self.times(itself, itself)))
-            case "softplus":
-                return self.apply("sigmoid", argument, sizes)
-            case "sin":
-                return self.apply("cos", argument, sizes)
-            case "cos":
-                return self.scale(-1, self.apply("sin", argument, sizes))
-            case "sinh" | "cosh":
-                return self.apply("cosh" if function == "sinh" else "sinh", argument, sizes)
-            case "step":
-                return number(0)
-        raise NoProof
-
-    def _softmax_derivative(self, factor: Factor, name: str, axes: tuple[int, ...]) -> Sum:
-        """dP_i = P_i (du_i - sum_j P_j du_j); d logsumexp = sum_j P_j du_j."""
-        rows = factor.idx[:-1] if factor.kind == "p" else factor.idx
-        size = self.extents[factor.label][-1]
-        _, inner = self.inside[factor.label]
-        other = self.fresh()
-        at_other = Factor("p", factor.label, (*rows, other))
-        moved = self.placed(inner, dict(enumerate((*rows, other))))
-        mean = self.contract(self.times(single(at_other), self.derivative(moved, name, axes)), other, size)
-        if factor.kind == "l":
-            return mean
-        here = self.derivative(self.argument(factor), name, axes)
-        return self.times(single(factor), self.add(here, self.scale(-1, mean)))
-
-    def _inverse_derivative(self, factor: Factor, name: str, axes: tuple[int, ...]) -> Sum:
-        """d inv(M) = -inv(M) dM inv(M)."""
-        size = self.extents[factor.label][0]
-        _, inner = self.inside[factor.label]
-        a, b = self.fresh(), self.fresh()
-        middle = self.derivative(self.placed(inner, {0: a, 1: b}), name, axes)
-        left, right = factor._replace(idx=(factor.idx[0], a)), factor._replace(idx=(b, factor.idx[1]))
-        total = self.times(self.times(single(left), middle), single(right))
-        return self.scale(-1, self.contract(self.contract(total, a, size), b, size))
-
-    # -- zero ---------------------------------------------------------------------------------------------------------
 
     def vanishes(self, sum_: Sum) -> bool:
         """Whether a sum is zero, if need be after multiplying by its denominators."""

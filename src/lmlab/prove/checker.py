@@ -1,4 +1,4 @@
-"""The checker: text in, verdicts out."""
+"""One claim, checked: each step against the one before it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from lmlab.prove.counter import readable
 from lmlab.prove.decide import Finding, Judge
 from lmlab.prove.hints import find_hint
 from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
-from lmlab.prove.parser import Scope, ScopedClaim, parse
+from lmlab.prove.parser import ScopedClaim
 from lmlab.prove.prover import prove
-from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample, Report
+from lmlab.prove.render import to_text
+from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample
 from lmlab.prove.setting import Setting, build
 from lmlab.prove.sizes import broadcast, shape_text
-from lmlab.prove.syntax import Claim, Mistake, Step
+from lmlab.prove.syntax import Claim, Derivative, Node, Step, walk
 
 
 @dataclass
@@ -26,21 +27,6 @@ class Link:
     finding: Finding
     counterexample: Counterexample | None = None
     hint: str | None = None
-
-
-def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool = True) -> Report:
-    """Check every claim and derivation of a sheet. The same text and seed give the same answer."""
-    try:
-        sheet = parse(text, scope)
-    except Refusal as refusal:
-        return Report(claims=[ClaimReport(line=1, claim="", verdict=INVALID, reason=str(refusal))])
-    claims = []
-    for entry in sheet.entries:
-        if isinstance(entry, Mistake):
-            claims.append(ClaimReport(line=entry.line, claim=entry.text, verdict=INVALID, reason=entry.reason))
-        else:
-            claims.append(check_claim(entry, seed, hints))
-    return Report(claims=claims)
 
 
 def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
@@ -75,12 +61,27 @@ def _link(
     except OutOfTime:
         return Link(Finding(INVALID, "the claim takes too long to evaluate; make it smaller or split it with let"))
     if finding.verdict != REFUTED:
-        return Link(_proved(judge, finding))
+        return Link(_noted(_proved(judge, finding), setting, left, right))
+    finding = _noted(finding, setting, left, right)
     counterexample = readable(judge, finding)
     hint = None
     if hints and step.relation == "==":
         hint = find_hint(setting, left, right, rng, deadline)
     return Link(finding, counterexample, hint)
+
+
+def _noted(finding: Finding, setting: Setting, left: Node, right: Node) -> Finding:
+    """The finding with what a reader may have overlooked: broadcasting, and derivatives that are zero by definition."""
+    notes = []
+    left_shape, right_shape = setting.shape(left), setting.shape(right)
+    if left_shape != right_shape and left_shape and right_shape:
+        notes.append(f"shapes {shape_text(left_shape)} and {shape_text(right_shape)} are compared after broadcasting")
+    for node in [*walk(left), *walk(right)] if finding.verdict == REFUTED else []:
+        if isinstance(node, Derivative):
+            unused = [name for name in node.by if name not in setting.depends(node.top)]
+            notes += [f"{to_text(node.top)} does not use {name}, so {to_text(node)} is 0" for name in unused]
+    reason = "; ".join([finding.reason, *dict.fromkeys(notes)])
+    return Finding(finding.verdict, reason, finding.point)
 
 
 def _proved(judge: Judge, finding: Finding) -> Finding:

@@ -9,10 +9,10 @@ import mpmath
 import numpy as np
 import torch
 
-from lmlab.prove.array_ops import LongOps
 from lmlab.prove.draw import Point, make_frame
 from lmlab.prove.evaluate import evaluate
 from lmlab.prove.limits import Deadline, NoExactValue, OutOfTime
+from lmlab.prove.long_ops import LongOps
 from lmlab.prove.setting import Setting
 from lmlab.prove.syntax import Condition, Node
 from lmlab.prove.torch_ops import TorchOps

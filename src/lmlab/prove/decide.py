@@ -1,4 +1,4 @@
-"""The verdict on one relation between two expressions: many points, several sizes, and a referee for the close calls."""
+"""The verdict on one relation between two expressions: many points, several sizes, and a referee for close calls."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lmlab.prove.compare import KINK, Sides, referee, satisfies, sides_at
+from lmlab.prove.averages import open_names
+from lmlab.prove.compare import DIGITS, KINK, Sides, referee, satisfies, sides_at
 from lmlab.prove.draw import Point, SizeDrawer, Sizes, draw_point
 from lmlab.prove.extremes import search_extremes
 from lmlab.prove.limits import Deadline, OutOfTime, Refusal
 from lmlab.prove.report import INVALID, REFUTED, SUPPORTED
-from lmlab.prove.setting import Setting
+from lmlab.prove.setting import Setting, distribution
 from lmlab.prove.syntax import Expectation, Node, walk
 
 TOLERANCE = 1e-9
@@ -57,6 +58,7 @@ class Judge:
         conditions = [side for c in setting.conditions for side in (c.left, c.right)]
         self.sizes = SizeDrawer(setting, [left, right, *conditions])
         self.averages = any(isinstance(n, Expectation) for n in self._everything())
+        self.varies = self._varies()
         self.tally = Tally()
         self.structural = False  # the formula itself puts points exactly on a kink
 
@@ -66,6 +68,12 @@ class Judge:
             if name in self.setting.lets:
                 nodes += walk(self.setting.lets[name].value)
         return nodes
+
+    def _varies(self) -> bool:
+        """Whether anything is left to draw once expectations have averaged their random names away."""
+        used = open_names(self.left, self.setting) | open_names(self.right, self.setting)
+        random = {name for name in self.sizes.givens if distribution(self.setting.givens[name]) is not None}
+        return any(name in used or name not in random for name in self.sizes.givens)
 
     def sides(self, point: Point) -> Sides:
         """Both sides at a point, in doubles."""
@@ -88,7 +96,7 @@ class Judge:
             if sides.margin > KINK and not sides.undefined_both and fair:
                 self.structural |= sides.touched
                 return last
-            if not self.sizes.givens:
+            if not self.varies:
                 break
         return None if strict else last
 
@@ -111,20 +119,18 @@ class Judge:
         for round_ in range(DRAWS if self.sizes.names else 1):
             sizes = self.sizes.distinct(self.rng, top if round_ < 3 else top + 2 - self.averages)
             self.tally.draws += 1
-            for _ in range(POINTS if self.sizes.names else DRAWS * POINTS):
+            for _ in range(self._points()):
                 finding = self._look(sizes, "plain", strict=False)
                 if finding is not None:
                     return finding
-                if not self.sizes.givens:
-                    break
-        for _ in range(BROAD if self.sizes.givens and not self.averages else 0):
+        for _ in range(BROAD if self.varies and not self.averages else 0):
             finding = self._look(self.sizes.distinct(self.rng, 3), "broad", strict=True)
             if finding is not None:
                 return finding
             if self.tally.refereed > DOUBTS:
                 break  # saturated functions lose their digits out here; the referee is slow
         for sizes in self.sizes.with_ones(self.rng):
-            for _ in range(2):
+            for _ in range(2 if self.varies else 1):
                 finding = self._look(sizes, "plain", strict=True)
                 if finding is not None:
                     return finding
@@ -133,6 +139,14 @@ class Judge:
             if point is not None:
                 return self._refute(point)
         return self._confirm()
+
+    def _points(self) -> int:
+        """Points for each draw of the sizes. Expectations are exact or dear, and need fewer."""
+        if not self.varies:
+            return 1
+        if self.averages:
+            return 2 if self.sizes.names else 8
+        return POINTS if self.sizes.names else DRAWS * POINTS
 
     def _look(self, sizes: Sizes, style: str, strict: bool) -> Finding | None:
         drawn = self.draw(sizes, style, strict)
@@ -188,10 +202,7 @@ class Judge:
         if not ruling.known or ruling.left_defined == ruling.right_defined:
             return None
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
-        reason = (
-            f"the {which} side has no value at this point, and the {other} side has;"
-            " name the kind (such as positive) that is meant"
-        )
+        reason = f"the {which} side has no value at this point, and the {other} side has; name the kind that is meant"
         return Finding(REFUTED, reason, point)
 
     def _refute(self, point: Point) -> Finding:
@@ -202,7 +213,7 @@ class Judge:
 
     def _confirm(self) -> Finding | None:
         """The referee looks at two points, so that a difference too small for doubles is seen as well."""
-        for _ in range(2):
+        for _ in range(2 if self.varies else 1):
             drawn = self.draw(self.sizes.distinct(self.rng, 3), strict=True)
             if drawn is None or not drawn[1].defined:
                 continue
@@ -220,17 +231,17 @@ class Judge:
         if self.setting.conditions:
             raise Refusal("no point was found that obeys the where conditions and where both sides are defined")
         raise Refusal(
-            "neither side has a finite value at any point tried; name the kinds (such as positive) that the formula needs"
+            "neither side has a finite value at any point tried; name the kinds, such as positive, that it needs"
         )
 
     def _support(self) -> str:
         tally = self.tally
         sizes = f" and {tally.draws} draws of the sizes" if self.sizes.names else ""
         what = "largest relative difference" if self.relation == "==" else "largest excess"
-        text = f"holds in float64 at {tally.points} random points{sizes}; {what} {tally.largest:.1e}"
-        text += f", tolerance {tally.tolerance:.0e}"
+        text = f"holds in float64 at {tally.points} random points{sizes}; "
+        text += f"{what} {tally.largest:.1e}, tolerance {tally.tolerance:.0e}"
         if tally.sampled:
             text += "; an expectation was estimated from random samples (six standard errors allowed)"
         elif tally.refereed:
-            text += f"; confirmed in {60}-digit arithmetic"
+            text += f"; confirmed in {DIGITS}-digit arithmetic"
         return text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ class Point:
 
 
 class SizeDrawer:
-    """Draws values for size names so that different symbolic sizes are different numbers, and nothing gets too large."""
+    """Draws values for size names so that different sizes are different numbers, and nothing gets too large."""
 
     def __init__(self, setting: Setting, nodes: list[Node]) -> None:
         self.givens, self.names = setting.needed(nodes)
@@ -193,7 +192,7 @@ def _fractions(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> 
 
 
 def make_frame(setting: Setting, point: Point, ops: Ops, deadline: Deadline) -> Frame:
-    """A frame in which every given of the point has its value, projected onto its kind in the frame's own arithmetic."""
+    """A frame in which every given has its value, projected onto its kind in the frame's own arithmetic."""
     frame = Frame(setting, ops, point.sizes, {}, deadline)
     for name in _in_order(setting, point):
         frame.values[name] = _realise(setting.givens[name], point.raw[name], frame)
@@ -271,6 +270,3 @@ def elements(shape: Any, sizes: Mapping[str, int]) -> int:
     for axis in shape:
         count *= axis.value(sizes)
     return count
-
-
-HALF = Fraction(1, 2)

@@ -31,7 +31,7 @@ from lmlab.prove.syntax import (
 
 @dataclass(frozen=True)
 class Edit:
-    """A changed formula, how unlikely the slip is, and what was wrong in words (formulas among them are rendered late)."""
+    """A changed formula, how unlikely the slip is, and what was wrong in words (with formulas, rendered late)."""
 
     node: Node
     cost: float
@@ -334,7 +334,7 @@ def turned_throughout(root: Node) -> Iterator[Edit]:
 
 
 def replaced(node: Node, old: Node, new: Node) -> Node:
-    """The tree with every occurrence of `old` exchanged for `new`."""
+    """The formula with a part replaced wherever it stands."""
     if node == old:
         return new
     children = tuple(replaced(child, old, new) for child in node.children())

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from lmlab.prove.expressions import constant_value
 from lmlab.prove.functions import ALONG, ELEMENTWISE, PAIRWISE, REDUCTIONS
 from lmlab.prove.limits import Deadline
+from lmlab.prove.reader import constant_value
 from lmlab.prove.setting import Setting
 from lmlab.prove.shapes import size_of, slice_bounds
 from lmlab.prove.syntax import (
@@ -129,7 +129,7 @@ class Ops(ABC):
 
 
 class Frame:
-    """The values of names at one point. A child frame overrides some of them; lets that depend on those are recomputed."""
+    """The values of names at one point. A child overrides some of them; lets that depend on those are recomputed."""
 
     def __init__(
         self,

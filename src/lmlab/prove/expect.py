@@ -1,4 +1,4 @@
-"""Expectations in doubles: enumeration of finite outcomes, Gauss quadrature, and random samples when there is no better way."""
+"""Expectations in doubles: enumeration of finite outcomes, Gauss quadrature, and random samples as the last resort."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from lmlab.prove.averages import average, degree, elementwise_in, has_kink, is_f
 from lmlab.prove.evaluate import Frame, evaluate
 from lmlab.prove.limits import Refusal
 from lmlab.prove.setting import distribution
-from lmlab.prove.syntax import Expectation, Kind, Node, walk
+from lmlab.prove.syntax import Derivative, Expectation, Kind, Node, walk
 
 GRID = 40_000  # nodes of a product rule at most
+SLOW_GRID = 400  # the same, where derivatives inside must be taken node by node
 SAMPLES = 100_000
 ROOM = 4_000_000  # numbers in the largest array over all nodes: 32 MB
 MAX_RANDOM = 200
@@ -64,6 +65,7 @@ class Leaf:
         self.names = [name for name in self.setting.givens if name in over]
         self.over = over
         self.shared = elementwise_in(node, over, self.setting)
+        self.slow = self._has_derivative()
         self.kinds: dict[str, Kind] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
         for name in self.names:
@@ -82,21 +84,31 @@ class Leaf:
         exact = degree(self.node, self.over, self.setting)
         if len(columns) > MAX_RANDOM:
             raise Refusal(
-                f"an expectation over {len(columns)} random numbers is too large; at most {MAX_RANDOM} are averaged over"
+                f"an expectation over {len(columns)} random numbers is too large; at most {MAX_RANDOM} are allowed"
             )
         continuous = [column for column in columns if not self._is_finite(column[1])]
         outcomes = math.prod(self._outcomes(kind) for _, kind in columns if self._is_finite(kind))
-        room = min(GRID, ROOM // self._widest()) // max(1, outcomes)
-        if not continuous or (exact is not None and (exact // 2 + 1) ** len(continuous) <= room):
-            if outcomes > min(GRID, ROOM // self._widest()):
+        grid = min(SLOW_GRID if self.slow else GRID, ROOM // self._widest())
+        room = grid // max(1, outcomes)
+        roomy = ROOM // self._widest() // max(1, outcomes)
+        if not continuous or (exact is not None and (exact // 2 + 1) ** len(continuous) <= roomy):
+            if outcomes > grid:
                 return self._sampled()
             return self._grid([self._rule(kind, (exact or 0) // 2 + 1) for _, kind in columns])
         if len(continuous) == 1 and has_kink(self.node, self.setting):
             return self._estimated(lambda n: [self._fine(kind, n) for _, kind in columns], min(room, 20_000))
-        count = min(48, int(max(room, 1) ** (1 / len(continuous)))) if outcomes <= GRID else 0
+        most = 14 if self.slow else 48
+        count = min(most, int(max(room, 1) ** (1 / len(continuous)))) if outcomes <= grid else 0
         if count >= 8:
             return self._estimated(lambda n: [self._rule(kind, n) for _, kind in columns], count)
         return self._sampled()
+
+    def _has_derivative(self) -> bool:
+        nodes = [
+            self.node,
+            *(self.setting.lets[n].value for n in self.setting.depends(self.node) if n in self.setting.lets),
+        ]
+        return any(isinstance(inner, (Derivative, Expectation)) for node in nodes for inner in walk(node))
 
     def _widest(self) -> int:
         """Entries of the largest array in the expression: what one node of a rule costs in memory."""
@@ -145,14 +157,22 @@ class Leaf:
         return self._weighted(torch.tensor(codes, dtype=_F64), torch.tensor(weights, dtype=_F64))
 
     def _weighted(self, codes_PM: Tensor, weights_P: Tensor) -> Tensor:
+        values, chances = self._evaluated(codes_PM)
+        total = (weights_P * chances).reshape(-1, *[1] * (values.ndim - 1))
+        return (total * values).sum(0)
+
+    def _evaluated(self, codes_PM: Tensor) -> tuple[Tensor, Tensor]:
+        """The expression and the chance at every row of codes; one by one where derivatives are inside."""
+        if self.slow:
+            rows = [self._at(codes_M) for codes_M in codes_PM]
+            return torch.stack([value for value, _ in rows]), torch.stack([chance for _, chance in rows])
         ops = self.frame.ops
         outside, ops.batched = ops.batched, True  # type: ignore[attr-defined]
         try:
             values, chances = torch.func.vmap(self._at)(codes_PM)
         finally:
             ops.batched = outside  # type: ignore[attr-defined]
-        total = (weights_P * chances).reshape(-1, *[1] * (values.ndim - 1))
-        return (total * values).sum(0)
+        return values, chances
 
     def _at(self, codes_M: Tensor) -> tuple[Tensor, Tensor]:
         """The expression and the probability of the finite outcomes at one row of codes."""
@@ -215,20 +235,16 @@ class Leaf:
     def _sampled(self) -> Tensor:
         """Random samples; the error kept is such that the tolerance becomes six standard errors."""
         rng = np.random.default_rng(20_221)
-        count = min(SAMPLES, ROOM // self._widest())
-        if count < 1_000:
+        count = min(SAMPLES, ROOM // self._widest(), SLOW_GRID * 4 if self.slow else SAMPLES)
+        if count < 1_000 and not self.slow:
             raise Refusal("the expectation runs over too many numbers; use smaller sizes")
         columns = [self._draws(self.kinds[name], count, rng) for name in self.names for _ in range(self._entries(name))]
         codes = torch.tensor(np.stack(columns, axis=1), dtype=_F64)
-        ops = self.frame.ops
-        outside, ops.batched = ops.batched, True  # type: ignore[attr-defined]
-        try:
-            values, _ = torch.func.vmap(self._at)(codes)
-        finally:
-            ops.batched = outside  # type: ignore[attr-defined]
+        values, _ = self._evaluated(codes)
         mean = values.mean(0)
         deviation = float((values.std(0) / math.sqrt(count)).detach().max())
         scale = float(mean.detach().abs().max()) or 1.0
+        ops = self.frame.ops
         ops.error = max(ops.error, 0.3 * deviation / scale)  # type: ignore[attr-defined]
         ops.sampled = True  # type: ignore[attr-defined]
         return mean

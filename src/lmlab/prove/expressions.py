@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Sequence
-from fractions import Fraction
 
 from lmlab.config import nearest
 from lmlab.prove.functions import ALONG, ARITY, BUILDERS, DERIVATIVES, FUNCTIONS, REDUCTIONS, TAKES_AXIS, TAKES_KEEPDIMS
 from lmlab.prove.lexer import Token
-from lmlab.prove.limits import MAX_DEPTH, MAX_EXPONENT, MAX_NUMBER, MAX_TREE_DEPTH, Refusal
+from lmlab.prove.limits import MAX_DEPTH, MAX_EXPONENT, Refusal
+from lmlab.prove.reader import TokenReader, constant_value, exponent_text, read_number
 from lmlab.prove.syntax import (
     Binary,
     Call,
@@ -31,43 +30,6 @@ Options = dict[str, int | bool | None]
 RELATIONS = ("=", "==", "<=", ">=", "<", ">")
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 _BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20}
-_ENDS_OPERAND = (")", "]", "}", ".T")
-
-
-class TokenReader:
-    """A cursor over tokens with errors that say where and what was expected."""
-
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self.tokens = tokens
-        self.at = 0
-
-    @property
-    def next(self) -> Token:
-        """The token under the cursor."""
-        return self.tokens[min(self.at, len(self.tokens) - 1)]
-
-    def peek(self, ahead: int) -> Token:
-        """The token this many places further on."""
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
-
-    def take(self, *texts: str) -> Token | None:
-        """Move past the next token if it is one of these signs or words."""
-        if self.next.kind in ("symbol", "name") and self.next.text in texts:
-            self.at += 1
-            return self.tokens[self.at - 1]
-        return None
-
-    def expect(self, text: str, where: str) -> Token:
-        """Move past this sign or refuse, naming what was found."""
-        token = self.take(text)
-        if token is None:
-            raise self.error(f"{text!r} is missing {where}")
-        return token
-
-    def error(self, message: str) -> Refusal:
-        """A refusal that names the column under the cursor."""
-        found = f" (found {self.next.text!r})" if self.next.kind != "end" else ""
-        return Refusal(f"column {self.next.column}: {message}{found}")
 
 
 class ExpressionParser(TokenReader):
@@ -129,7 +91,7 @@ class ExpressionParser(TokenReader):
         value = constant_value(exponent)
         if value is not None and abs(value) > MAX_EXPONENT:
             raise Refusal(
-                f"column {token.column}: the power {exponent_text(value)} is too large; at most {MAX_EXPONENT} is allowed"
+                f"column {token.column}: the power {exponent_text(value)} is too large; at most {MAX_EXPONENT} is read"
             )
         return Binary("**", base, exponent, column=token.column)
 
@@ -221,25 +183,24 @@ class ExpressionParser(TokenReader):
     def _derivative(self) -> Node | None:
         """dJ/dx, d2J/dz2, d2J/dxdy or d(expression)/dx; None when the tokens are something else."""
         token = self.next
-        if token.text in ("d", "d2") and self.peek(1).text == "(" and token.text not in self.known:
+        if token.text in ("d", "d2") and self.peek(1).text == "(":
             return self._derivative_of_bracket()
-        if self.peek(1).text != "/" or self.peek(2).kind != "name" or not self.peek(2).text.startswith("d"):
+        bottom = self.peek(2)
+        if self.peek(1).text != "/" or bottom.kind != "name" or not bottom.text.startswith("d"):
             return None
-        bottom = self.peek(2).text
-        if token.text in self.known and bottom in self.known:
+        if self.peek(3).text == "(" or not token.text.startswith("d"):
+            return None
+        if token.text in self.known and bottom.text in self.known:
             return None  # both are plain names: a quotient
-        if bottom in self.known or self.peek(3).text == "(":
-            return None
-        second = re.fullmatch(r"d2(.+)", token.text)
-        first = re.fullmatch(r"d(.+)", token.text)
-        if second and second[1] in self.known and first and first[1] not in self.known:
-            by = self._second_by(bottom, self.peek(2))
-            top = second[1]
-        elif first and token.text not in self.known:
-            top = self._known_name(first[1], token)
-            by = (self._known_name(bottom[1:], self.peek(2)),)
+        by: tuple[str, ...]
+        if token.text.startswith("d2") and token.text[2:] in self.known and token.text[1:] not in self.known:
+            top, by = token.text[2:], self._second_by(bottom.text, bottom)
         else:
-            return None
+            top, by = token.text[1:], (bottom.text[1:],)
+            plain = token.text in self.known or bottom.text in self.known  # dx may be a size as well
+            if plain and not {top, *by} <= set(self.known):
+                return None
+            self._known_name(top, token), self._known_name(by[0], bottom)
         self.at += 3
         return Derivative(Name(top, column=token.column), by, column=token.column)
 
@@ -293,11 +254,8 @@ class ExpressionParser(TokenReader):
 
     def _numpy_forms(self, name: str, args: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """Other ways NumPy has of writing a call: sum(x, 0), concat([a, b], 1), ones((n, m)), reshape(x, (n, m))."""
-        if (
-            len(args) == 2
-            and "axis" not in options
-            and (name in REDUCTIONS | ALONG or (isinstance(args[0], Stack) and name == "concat"))
-        ):
+        by_place = (REDUCTIONS | ALONG) - {"max", "min", "norm"}  # max(x, 0) and norm(x, 1) are read in two ways
+        if len(args) == 2 and "axis" not in options and (name in by_place or isinstance(args[0], Stack)):
             value = constant_value(args[1])
             if value is not None and value.denominator == 1 and abs(value) < 10:
                 options["axis"] = int(value)
@@ -311,6 +269,9 @@ class ExpressionParser(TokenReader):
     def _check_call(self, token: Token, args: tuple[Node, ...], options: Options) -> None:
         name = token.text
         wanted = ARITY.get(name)
+        if len(args) == 2 and name in ("max", "min", "norm"):
+            other = "sum(abs(x)) or max(abs(x))" if name == "norm" else f"{name}imum(a, b)"
+            raise Refusal(f"column {token.column}: {name} takes one array; write {name}(x, axis=0) or {other}")
         if wanted is not None and len(args) != wanted:
             raise Refusal(f"column {token.column}: {name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
         if wanted is None and not args:
@@ -362,81 +323,3 @@ class ExpressionParser(TokenReader):
             raise self.error("axis= is a whole number such as 0, 1 or -1")
         found[name] = sign * int(self.next.text)
         self.at += 1
-
-
-def read_number(token: Token) -> Fraction:
-    """The exact value of a number token; refuses what no double can hold sensibly."""
-    exponent = re.search(r"[eE]([+-]?\d+)$", token.text)
-    if (
-        len(token.text) > 40
-        or (exponent and abs(int(exponent[1])) > 30)
-        or (value := Fraction(token.text)) > MAX_NUMBER
-    ):
-        raise Refusal(
-            f"column {token.column}: the number {token.text[:12]}... is too large or too long; at most {MAX_NUMBER:.0e} is read"
-        )
-    return value
-
-
-def exponent_text(value: Fraction) -> str:
-    """A constant power for a message, short even when it is huge."""
-    text = str(value)
-    return text if len(text) < 12 else text[:9] + "..."
-
-
-def constant_value(node: Node) -> Fraction | None:
-    """The value of an expression made of written numbers alone, or None. Refuses powers that would explode."""
-    if isinstance(node, Number):
-        return node.value
-    if isinstance(node, Negate):
-        inner = constant_value(node.operand)
-        return None if inner is None else -inner
-    if not isinstance(node, Binary):
-        return None
-    left, right = constant_value(node.left), constant_value(node.right)
-    if left is None or right is None:
-        return None
-    if node.op in "+-*":
-        return {"+": left + right, "-": left - right, "*": left * right}[node.op]
-    if node.op == "/" and right:
-        return left / right
-    if node.op == "**" and right.denominator == 1 and abs(right) <= MAX_EXPONENT and (left or right >= 0):
-        if max(left.numerator.bit_length(), left.denominator.bit_length()) * abs(right) > 4_000:
-            raise Refusal(f"column {node.column}: this power of powers is too large")
-        return left ** int(right)
-    return None
-
-
-def shallow(node: Node) -> Node:
-    """The expression itself, refused when it is nested so deep that walking it would exhaust the stack."""
-    pending = [(node, 1)]
-    while pending:
-        inner, depth = pending.pop()
-        if depth > MAX_TREE_DEPTH:
-            raise Refusal(f"the formula is nested more than {MAX_TREE_DEPTH} levels deep; use let for parts of it")
-        pending += [(child, depth + 1) for child in inner.children()]
-    return node
-
-
-def sizes_in_builders(tokens: Sequence[Token], known: Collection[str]) -> set[str]:
-    """Names that occur inside eye(...), ones(...) and zeros(...) and are nothing else: sizes that no given has named."""
-    found: set[str] = set()
-    for i, token in enumerate(tokens[:-1]):
-        if token.text not in ("eye", "ones", "zeros") or tokens[i + 1].text != "(":
-            continue
-        depth = 0
-        for inner in tokens[i + 1 :]:
-            depth += (inner.text == "(") - (inner.text == ")")
-            if depth == 0:
-                break
-            if inner.kind == "name" and inner.text not in known and inner.text not in FUNCTIONS:
-                found.add(inner.text)
-    return found
-
-
-def splits_claim(tokens: Sequence[Token], index: int) -> bool:
-    """Whether the `where` at this place opens a where clause rather than the function where(c, a, b)."""
-    if tokens[index].text != "where" or tokens[index].kind != "name" or index == 0:
-        return False
-    before = tokens[index - 1]
-    return before.kind in ("name", "number") or before.text in _ENDS_OPERAND

@@ -38,13 +38,13 @@ def search_extremes(judge: Judge) -> Point | None:
         if _broken(judge, point, excess):
             return point
         best.append((excess, point))
-        if not judge.sizes.givens:
+        if not judge.varies and i >= len(draws):
             return None
     best.sort(key=lambda pair: -pair[0])
     for _, start in best[:STARTS]:
-        top = _climb(judge, start)
-        if top is not None:
-            return top
+        found = _climb(judge, start)
+        if found is not None:
+            return found
     return None
 
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from lmlab.prove.checker import check_claim
 from lmlab.prove.limits import Refusal
 from lmlab.prove.pages import claim_box, page
-from lmlab.prove.parser import Scope, ScopedClaim, Sheet, parse
+from lmlab.prove.parser import ScopedClaim, Sheet, parse
 from lmlab.prove.render import to_text
 from lmlab.prove.report import INVALID, ClaimReport
+from lmlab.prove.scope import Scope
 from lmlab.prove.syntax import Claim, Derivative, Expectation, Let, Mistake, Name, Node, walk
 
 RIGHT, WRONG, MISSING = "right", "wrong", "missing"
@@ -175,10 +176,7 @@ def _about(claim: Claim, asked: Claim) -> bool:
 
 
 def _echo(entry: ScopedClaim, question: Question) -> str:
-    """Why an answer is the question said again, or nothing.
-
-    It may not hold what is asked, nor a derivative that the key's does not hold.
-    """
+    """Why an answer is the question said again: it holds what is asked, or a derivative that the key's does not."""
     asked = question.asked.claim
     target = asked.steps[0].value
     own = {n: d for n, d in entry.scope.definitions.items() if n not in question.asked.scope.definitions}

@@ -95,10 +95,11 @@ class Repairer:
         """Points away from kinks; the first half are points where the wrong formula is seen to be wrong."""
         names = [Name(name) for name in self.pool.names]
         drawer = SizeDrawer(self.setting, [self.target, *names])
+        averages = any(isinstance(node, Expectation) for node in walk(self.target))  # dear, and exact for small sizes
         telling: list[Probe] = []
         others: list[Probe] = []
         for attempt in range(10 * PROBES):
-            sizes = drawer.distinct(self.rng, 3 + attempt % 3)
+            sizes = drawer.distinct(self.rng, (2 if averages else 3) + attempt % (2 if averages else 3))
             if any(sizes == probe.frame.sizes for probe in telling + others) and attempt % 3:
                 continue  # a factor 3 must not pass for a factor n
             probe = self._probe(draw_point(self.setting, drawer.givens, sizes, self.rng), names)
@@ -141,6 +142,12 @@ class Repairer:
                 except Refusal:
                     continue
 
+    def _shape_of(self, node: Node) -> Shape | None:
+        try:
+            return infer(node, self.setting.shapes)
+        except Refusal:
+            return None
+
     def value(self, node: Node, probe: Probe) -> np.ndarray | None:
         """A candidate at a probe; None when its shapes do not fit or it cannot be computed."""
         try:
@@ -157,7 +164,8 @@ class Repairer:
             return None
         best = self._whole()
         first = self.probes[0]
-        edits = sorted(everywhere(self.wrong, self.pool), key=lambda change: change.cost)
+        reshape = self._shape_of(self.wrong) != self.shape
+        edits = sorted(everywhere(self.wrong, self.pool, self._shape_of, reshape), key=lambda change: change.cost)
         scaled: Edit | None = None
         try:
             for change in edits:
@@ -165,13 +173,13 @@ class Repairer:
                 if best is not None and change.cost >= best.cost:
                     return best
                 value = self.value(change.node, first)
-                if value is None or (self.vanishes and "term is missing" in str(change.parts[0])):
+                if value is None or (self.vanishes and self._zero_anyway(change.node)):
                     continue
                 if first.fits(value) and self.verified(change.node):
                     return change
                 if scaled is None and best is None:
                     scaled = self._scaled(change, value)
-            return best or self._missing_term() or scaled
+            return best or (None if self.vanishes else self._missing_term()) or scaled
         except OutOfTime:
             return best or scaled
 
@@ -213,8 +221,10 @@ class Repairer:
     def _scaled(self, change: Edit, value: np.ndarray) -> Edit | None:
         """An edit that is right up to a constant: two slips at once."""
         ratio = self.probes[0].ratio(value)
-        for constant, size in RATIOS if ratio is not None else []:
-            if ratio is not None and abs(ratio - size) < 1e-6 * abs(ratio):
+        if ratio is None:
+            return None
+        for constant, size in RATIOS:
+            if abs(ratio - size) < 1e-6 * abs(ratio):
                 node = times(number(constant), change.node)
                 if self.verified(node):
                     return edit(node, change.cost + 1.2, *change.parts, "; and ", _factor_words(constant))
@@ -233,8 +243,10 @@ class Repairer:
             if guess is None:
                 continue
             ratio = rest.ratio(guess)
-            for constant, amount in [(Fraction(1), 1.0), *RATIOS] if ratio is not None else []:
-                if ratio is not None and abs(ratio - amount) < 1e-6 * abs(ratio):
+            if ratio is None:
+                continue
+            for constant, amount in [(Fraction(1), 1.0), *RATIOS]:
+                if abs(ratio - amount) < 1e-6 * abs(ratio):
                     size = term if abs(constant) == 1 else times(number(abs(constant)), term)
                     op = "+" if constant > 0 else "-"
                     if self.verified(node := Binary(op, self.wrong, size)):
@@ -250,6 +262,18 @@ class Repairer:
                     yield Call("outer", (a, b))
                     yield Binary("@", Transpose(a), b)
                 yield Binary("*", a, b)
+
+    def _zero_anyway(self, node: Node) -> bool:
+        """Whether a formula is zero even when its lets are not what they are defined as, like 1 - h / h."""
+        first = self.probes[0].frame
+        values = dict(first.values)
+        for name in self.setting.lets:
+            if name in values:
+                values[name] = self.rng.normal(size=values[name].shape)
+        scrambled = Frame(self.setting, first.ops, first.sizes, values, self.deadline)
+        scrambled.memo = {k: v for k, v in first.memo.items() if isinstance(v[0], (Derivative, Expectation))}
+        value = self.value(node, Probe(scrambled, self.probes[0].target))
+        return value is None or bool(np.abs(value).max() < CLOSE * self.probes[0].scale)
 
     def verified(self, node: Node) -> bool:
         """Whether a candidate has the target's value at every probe."""
@@ -279,9 +303,7 @@ def _pool(setting: Setting, target: Node, wrong: Node) -> Pool:
         if not any(isinstance(n, Expectation) for n in _let_nodes(setting, name)):
             names[name] = setting.shapes.names[name]
     sizes = sorted({size for shape in names.values() for axis in shape for size in axis.names})
-    formulas: list[tuple[Node, Node]] = [
-        (setting.lets[name].value, Name(name)) for name in names if name in setting.lets
-    ]
+    formulas: list[tuple[Node, Node]] = [(setting.lets[n].value, Name(n)) for n in names if n in setting.lets]
     formulas += [(target, target), (wrong, wrong)]
     return supplies(names, sizes, formulas)
 
@@ -320,10 +342,7 @@ def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generato
 
 
 def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]:
-    """Which side is to be repaired.
-
-    The right one, also with its own lets written out, then the left if it is a plain formula.
-    """
+    """Which side is to be repaired: the right one, the left if it is a plain formula, the right with its lets open."""
     roles = [(left, right)]
     if not any(isinstance(n, Derivative) for n in walk(left)):
         roles.append((right, left))

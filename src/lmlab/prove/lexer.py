@@ -46,7 +46,7 @@ class RawStatement:
 
 
 def split_statements(text: str) -> list[RawStatement]:
-    """Group lines into statements. A statement goes on while a bracket is open or the next line starts with an operator.
+    """Group lines into statements. One goes on while a bracket is open or the next line starts with an operator.
 
     A line that starts with a keyword always begins a new statement, so that one forgotten bracket spoils one statement.
     """

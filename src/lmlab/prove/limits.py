@@ -1,4 +1,4 @@
-"""What the checker refuses, and how long it thinks: every bound of the derivation language in one place. No torch here."""
+"""What the checker refuses, and how long it thinks: every bound of the language in one place. No torch here."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_NUMBER = 10**15  # a number written in the sheet
 MAX_OUTCOMES = 20_000  # of a finite distribution, all names together
 CLAIM_WALL_S = 15.0  # for one claim, hint included; a claim that needs more is answered with what is known
 CLAIM_CPU_S = 4.0
-HINT_SECONDS = 0.2  # of processor time, as are the following
+HINT_SECONDS = 0.25  # of processor time, as are the following
 PROOF_SECONDS = 0.25
 
 
 class Refusal(ValueError):
-    """Something in the sheet that is not understood or not allowed: one line that says what, and what would be right."""
+    """Something in the sheet that is not understood or not allowed: one line, with what would be right."""
 
 
 class OutOfTime(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-from lmlab.prove.render import level, number_text, to_text
+from lmlab.prove.render import level, mixes, number_text, to_text
 from lmlab.prove.syntax import (
     Binary,
     Call,
@@ -23,29 +23,10 @@ from lmlab.prove.syntax import (
 )
 
 _GREEK = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "delta": "δ",
-    "eps": "ε",
-    "epsilon": "ε",
-    "eta": "η",
-    "theta": "θ",
-    "lam": "λ",
-    "lambda_": "λ",
-    "mu": "μ",
-    "nu": "ν",
-    "xi": "ξ",
-    "pi": "π",
-    "rho": "ρ",
-    "sigma": "σ",
-    "tau": "τ",
-    "phi": "φ",
-    "chi": "χ",
-    "psi": "ψ",
-    "omega": "ω",
-    "kappa": "κ",
-}
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε", "epsilon": "ε", "eta": "η", "theta": "θ",
+    "lam": "λ", "lambda_": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ",
+    "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "kappa": "κ",
+}  # fmt: skip
 _LATEX_GREEK = {"eps": "varepsilon", "lam": "lambda", "lambda_": "lambda"}
 _RELATIONS = {"==": "=", "<=": "≤", ">=": "≥", "!=": "≠", "<": "<", ">": ">"}
 _LATEX_RELATIONS = {"==": "=", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "<": "<", ">": ">"}
@@ -81,7 +62,10 @@ def to_latex(node: Node) -> str:
             return f"{_latex_in(node.left, 100)}^{{{to_latex(node.right)}}}"
         case Binary():
             sign = {"*": r" \odot " if _arrays(node) else r" \cdot ", "@": r"\, "}.get(node.op, f" {node.op} ")
-            return _latex_in(node.left, level(node)) + sign + _latex_in(node.right, level(node) + 1)
+            left = to_latex(node.left)
+            if level(node.left) < level(node) or (isinstance(node.left, Binary) and mixes(node.op, node.left)):
+                left = rf"\left({left}\right)"
+            return left + sign + _latex_in(node.right, level(node) + 1)
         case Compare():
             return rf"\mathbb{{1}}\{{{to_latex(node.left)} {_LATEX_RELATIONS[node.op]} {to_latex(node.right)}\}}"
         case Transpose():
@@ -157,7 +141,10 @@ def to_mathml(node: Node) -> str:
         case Binary():
             sign = {"*": "⊙" if _arrays(node) else "·", "@": "", "-": "−"}.get(node.op, node.op)
             mark = f"<mo>{sign}</mo>" if sign else '<mspace width="0.2em"/>'
-            return _row(_ml_in(node.left, level(node)), mark, _ml_in(node.right, level(node) + 1))
+            left = _ml_in(node.left, level(node))
+            if isinstance(node.left, Binary) and mixes(node.op, node.left):
+                left = _row("<mo>(</mo>", left, "<mo>)</mo>")
+            return _row(left, mark, _ml_in(node.right, level(node) + 1))
         case Compare():
             inner = _row(to_mathml(node.left), f"<mo>{html.escape(_RELATIONS[node.op])}</mo>", to_mathml(node.right))
             return _row("<mn>𝟙</mn><mo>{</mo>", inner, "<mo>}</mo>")

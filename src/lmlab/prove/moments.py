@@ -1,4 +1,4 @@
-"""Exact expectations: polynomials in normal and uniform variables by their moments, finite distributions by enumeration."""
+"""Exact expectations: polynomials in normal and uniform variables by moments, finite distributions by enumeration."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 
 from lmlab.prove.averages import average, is_finite
 from lmlab.prove.evaluate import Array, Frame, evaluate
-from lmlab.prove.expressions import constant_value
 from lmlab.prove.limits import MAX_OUTCOMES, NoExactValue
+from lmlab.prove.reader import constant_value
 from lmlab.prove.setting import distribution
 from lmlab.prove.syntax import Binary, Call, Expectation, Kind, Name, Node, Number
 
@@ -23,7 +23,7 @@ MAX_TERMS = 4_000
 
 
 class Poly:
-    """A polynomial in independent standard variables with numbers as coefficients. Anything else raises `NoExactValue`."""
+    """A polynomial in independent standard variables. Whatever leaves the polynomials raises `NoExactValue`."""
 
     __slots__ = ("terms",)
 

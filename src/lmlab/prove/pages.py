@@ -1,4 +1,4 @@
-"""A graded sheet as one self-contained page: the text line by line, the formula, the verdict, the counterexample, the hint."""
+"""A graded sheet as one self-contained page: each formula, its verdict, the counterexample, the hint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: 0.2rem; }
 .score { color: var(--soft); margin-bottom: 1.5rem; }
-.claim { border: 1px solid var(--line); border-left-width: 5px; border-radius: 6px; padding: 0.7rem 1rem; margin: 0.8rem 0; }
+.claim { border: 1px solid var(--line); border-left-width: 5px; border-radius: 6px; padding: 0.7rem 1rem;
+  margin: 0.8rem 0; }
 .proved, .supported { border-left-color: var(--good); } .refuted { border-left-color: var(--bad); }
 .invalid { border-left-color: var(--odd); } .missing { border-left-color: var(--soft); }
 .verdict { font-weight: 600; } .proved .verdict, .supported .verdict { color: var(--good); }
@@ -22,7 +23,7 @@ h1 { font-size: 1.5rem; margin-bottom: 0.2rem; }
 .where { color: var(--soft); float: right; } .reason { color: var(--soft); }
 .hint { background: #ddf4ff; border-radius: 6px; padding: 0.4rem 0.7rem; margin-top: 0.5rem; }
 pre, code { font: 0.9rem/1.45 ui-monospace, monospace; } pre { white-space: pre-wrap; margin: 0.4rem 0; }
-math { font-size: 1.1rem; } .math { overflow-x: auto; padding: 0.3rem 0; } .wrong { background: #ffebe9; }
+math { font-size: 1.1rem; } .math { overflow: auto hidden; padding: 0.3rem 0; } .wrong { background: #ffebe9; }
 table { border-collapse: collapse; margin: 0.5rem 0; }
 td, th { border: 1px solid var(--line); padding: 0.15rem 0.6rem; text-align: left; }
 details { margin-top: 1.5rem; } summary { cursor: pointer; color: var(--soft); }
@@ -37,7 +38,8 @@ MARKS = {"proved": "✓ proved", "supported": "✓ supported", "refuted": "✗ r
 def page(title: str, body: str) -> str:
     """A whole document around a body."""
     return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
         f"<title>{html.escape(title)}</title><style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
     )
 
@@ -61,6 +63,8 @@ def claim_box(report: ClaimReport, claim: Claim | None, heading: str = "") -> st
     parts = [f'<div class="claim {report.verdict}">', f'<span class="where">{heading or f"line {report.line}"}</span>']
     parts.append(f'<span class="verdict">{MARKS[report.verdict]}</span>')
     parts.append(formula(claim, report) if claim is not None else f"<pre>{html.escape(report.claim)}</pre>")
+    if claim is not None and claim.where_text:
+        parts.append(f"<pre>{html.escape(claim.where_text)}</pre>")
     parts.append(f'<div class="reason">{html.escape(report.reason)}</div>')
     if report.counterexample is not None:
         parts.append(counterexample_table(report.counterexample))
@@ -82,7 +86,8 @@ def formula(claim: Claim, report: ClaimReport) -> str:
             (relation_mathml(step.relation) if step.relation else "") + to_mathml(step.value) for step in claim.steps
         )
         return f'<div class="math"><math display="block"><mrow>{line}</mrow></math></div>'
-    return f'<div class="math"><math display="block"><mtable columnalign="center left">{"".join(rows)}</mtable></math></div>'
+    table = f'<mtable columnalign="center left">{"".join(rows)}</mtable>'
+    return f'<div class="math"><math display="block">{table}</math></div>'
 
 
 def counterexample_table(example: Counterexample) -> str:

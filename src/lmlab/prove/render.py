@@ -66,7 +66,7 @@ def to_text(node: Node) -> str:
         case Binary():
             here = _LEVEL[node.op]
             left = _bracketed(node.left, here)
-            if isinstance(node.left, Binary) and _mixes(node.op, node.left):
+            if isinstance(node.left, Binary) and mixes(node.op, node.left):
                 left = f"({to_text(node.left)})"  # a * b @ c is clear to the machine alone
             return f"{left} {node.op} {_bracketed(node.right, here + 1)}"
         case Compare():
@@ -87,7 +87,7 @@ def to_text(node: Node) -> str:
     raise AssertionError(node)
 
 
-def _mixes(op: str, left: Binary) -> bool:
+def mixes(op: str, left: Binary) -> bool:
     """Whether a product of matrices and one of entries stand side by side; 2 * A @ x may."""
     if op == "@":
         return left.op in "*/" and not isinstance(left.left, Number)

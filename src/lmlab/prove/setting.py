@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lmlab.prove.functions import DISTRIBUTIONS
 from lmlab.prove.limits import Refusal
-from lmlab.prove.parser import Scope
+from lmlab.prove.scope import Scope
 from lmlab.prove.shapes import Shapes, infer
 from lmlab.prove.sizes import Shape, shape_text
 from lmlab.prove.syntax import Condition, Given, Kind, Let, Node, names_in
@@ -126,7 +126,7 @@ def _check_arguments(given: Given, kind: Kind, setting: Setting) -> None:
             fits = len(shape) == 1 and (kind.name == "categorical" or shape == given.shape[-1:])
             if not fits:
                 raise Refusal(
-                    f"{kind.name}({{p}}) needs a vector of probabilities, one for each outcome; p is {shape_text(shape)}"
+                    f"{kind.name}(p) needs a vector of probabilities, one for each outcome; p is {shape_text(shape)}"
                 )
         elif shape not in ((), given.shape, given.shape[-1:]):
             raise Refusal(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lmlab.prove.expressions import constant_value
 from lmlab.prove.functions import ALONG, ELEMENTWISE, PAIRWISE, REDUCTIONS
 from lmlab.prove.limits import MAX_RANK, Refusal
+from lmlab.prove.reader import constant_value
 from lmlab.prove.render import level, to_text
 from lmlab.prove.sizes import ONE, Misfit, Shape, Size, broadcast, shape_text
 from lmlab.prove.syntax import (
@@ -213,7 +213,8 @@ def _reshape(node: Call, shapes: Shapes) -> Shape:
     target = tuple(size_of(arg, shapes) for arg in node.args[1:])
     if _count(source) != _count(target):
         raise Refusal(
-            f"reshape of {shape_text(source)} to {shape_text(target)}: {_count(source)} entries are not {_count(target)}"
+            f"reshape of {shape_text(source)} to {shape_text(target)}: "
+            f"{_count(source)} entries are not {_count(target)}"
         )
     return _checked(target, "reshape")
 
@@ -264,8 +265,8 @@ def _diag(node: Call, args: list[Shape]) -> Shape:
     if len(shape) == 2 and ONE in shape and shape[0] != shape[1]:
         hint = "sum(..., axis=0)" if shape[0] == ONE else "sum(..., axis=1)"
         raise Refusal(
-            f"diag of {shape_text(shape)}: a matrix with one row or column has no diagonal to spread;"
-            f" make it a vector, as with {hint} or vec(...)"
+            f"diag of {shape_text(shape)}: one row or column has no diagonal to spread; "
+            f"make it a vector, as with {hint} or vec(...)"
         )
     return _square(node, args)[:1]
 
@@ -313,7 +314,8 @@ def _concat(node: Call, args: list[Shape]) -> Shape:
                 "; did you mean axis=1?" if len(first) == len(other) == 2 and axis == 0 and first[0] == other[0] else ""
             )
             raise Refusal(
-                f"concat of {shape_text(first)} and {shape_text(other)} along axis {axis}: the other axes differ{advice}"
+                f"concat of {shape_text(first)} and {shape_text(other)} along axis {axis}: "
+                f"the other axes differ{advice}"
             )
         total = total + other[axis]
     return (*first[:axis], total, *first[axis + 1 :])

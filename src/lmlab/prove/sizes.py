@@ -83,7 +83,7 @@ class Size:
 
 
 class Misfit(Refusal):
-    """Two sizes that should be equal; the message is made only when it is read, since the search for hints meets thousands."""
+    """Two sizes that should be equal. The message is made when it is read: the search for hints meets thousands."""
 
     def __init__(self, what: str, left: Size, right: Size) -> None:
         super().__init__(what, left, right)

@@ -28,7 +28,7 @@ from lmlab.prove.syntax import Binary, Call, Compare, Name, Negate, Node, Number
 
 @dataclass
 class Pool:
-    """Names in scope by shape, size names, and what the functions in sight give: slopes, softmaxes, values by argument."""
+    """Names in scope by shape, size names, and what the functions in sight give."""
 
     names: dict[str, Shape]
     sizes: list[str]
@@ -71,11 +71,27 @@ def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Nod
     return pool
 
 
-def everywhere(root: Node, pool: Pool) -> Iterator[Edit]:
-    """Every edit of the whole formula and of each part of it."""
+ShapeOf = Callable[[Node], "Shape | None"]  # None: the parts do not fit together
+
+
+def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iterator[Edit]:
+    """Every edit of the whole formula and of each part of it.
+
+    What is brought in must leave a part its shape, unless `reshape`: then the whole has the wrong shape as it is.
+    """
     for path, node in paths(root):
-        for change in _at(node, pool, bool(path)):
-            yield Edit(put(root, path, change.node), change.cost + 0.02 * len(path), change.parts)
+        shape = shape_of(node)
+        cost = 0.02 * len(path)
+        for change in slips(node, bool(path)):
+            yield Edit(put(root, path, change.node), change.cost + cost, change.parts)
+        if isinstance(node, Name) and shape == ():
+            for size in pool.sizes:
+                diagonal = times(node, Call("eye", (Name(size),)))
+                words = ("the identity matrix is missing: ", diagonal)
+                yield Edit(put(root, path, diagonal), 1.6 + cost, words)
+        for change in _brought(node, pool):
+            if reshape or shape is None or shape_of(change.node) == shape:
+                yield Edit(put(root, path, change.node), change.cost + cost, change.parts)
     yield from exchanges(root)
     yield from turned_throughout(root)
     yield from _renamed_throughout(root, pool)
@@ -89,8 +105,7 @@ def _renamed_throughout(root: Node, pool: Pool) -> Iterator[Edit]:
             yield Edit(replaced(root, node, change.node), 1.75, change.parts)
 
 
-def _at(node: Node, pool: Pool, inside: bool) -> Iterator[Edit]:
-    yield from slips(node, inside)
+def _brought(node: Node, pool: Pool) -> Iterator[Edit]:
     if isinstance(node, Number):
         return
     if isinstance(node, Name):

@@ -283,6 +283,7 @@ class Claim:
 
     steps: tuple[Step, ...]
     where: tuple[Given | Let | Condition, ...]
+    where_text: str
     line: int
     text: str
     derive: bool

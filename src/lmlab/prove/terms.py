@@ -1,7 +1,7 @@
 """Sums of products of entries with indices, in a normal form: the algebra in which identities are proved for all sizes.
 
-A term is a fraction times factors with exponents; a factor is an entry such as W[i, j], a Kronecker delta, a function of
-another sum, or a power of one. Indices from 0 are the axes of the whole sum; negative ones are summed over. Two sums
+A term is a fraction times factors with exponents; a factor is an entry such as W[i, j], a Kronecker delta, or a
+function of another sum. Indices from 0 are the axes of the whole sum; negative ones are summed over. Two sums
 with the same normal form are equal for every size and every value. (The converse does not hold, and need not.)
 """
 

@@ -38,7 +38,7 @@ class TorchOps(Ops):
     sampled: bool = False  # whether an expectation was estimated by random samples
 
     def _near(self, distance: Tensor) -> None:
-        """Note how near a kink is. Exactly on it is another matter: at random points that is the formula's own doing."""
+        """Note how near a kink is. Exactly on it is noted apart: at random points that is the formula's own doing."""
         if self.batched or not distance.numel():
             return
         away = distance.detach().abs().numpy()
@@ -203,8 +203,7 @@ class TorchOps(Ops):
         """By autograd. A second derivative is the derivative of the first."""
         name = node.by[-1]
         here = frame.value(name)
-        if self.batched:  # autograd's own leaves are not allowed there
-            return torch.func.jacrev(lambda moved: self._top(node, frame.child({name: moved}, graph=True)))(here)
+        assert not self.batched, "autograd's leaves are not allowed inside vmap; see expect.Leaf"
         with torch.enable_grad():
             leaf = here.view_as(here) if here.requires_grad else here.detach().clone().requires_grad_()
             return self._jacobian(self._top(node, frame.child({name: leaf}, graph=True)), leaf, frame.graph)
