@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 BATCH = (32, 64)  # rows, tokens
+BLOCK = 64  # places whose windows are looked at together
 WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
 TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 10.0, 2.0  # what the budget must show each weight; what the text can fill
 
@@ -85,23 +86,40 @@ class Attention(WindowedModel):
         return F.dropout(h_BTH, dropout, training=dropout > 0)
 
     def attend(self, inputs_BM: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-        """The attention vectors a B×T×X and weights α B×T×C of week2 E2."""
-        e_BMD = F.embedding(inputs_BM, self.embedding_VD).to(dtype)
+        """The attention vectors a B×T×X and weights α B×T×C of week2 E2.
+
+        Time is cut into blocks of S places, which see I = S + C - 1 words. Inside a block all scores come from one matrix
+        product, S×I; those of the words in the windows are its diagonal band, the rest is thrown away.
+        """
+        rows, length = inputs_BM.shape[0], inputs_BM.shape[1] - self.context + 1
+        block = min(length, BLOCK)
+        padded_BM = F.pad(inputs_BM, (0, -length % block), value=self.vocab_size)
+        inputs_NI = padded_BM.unfold(1, block + self.context - 1, block).flatten(0, 1)
+        a_NSX, alpha_NSC = self._attend_block(inputs_NI, dtype)
+        a_BTX, alpha_BTC = (x.view(rows, -1, x.shape[2])[:, :length] for x in (a_NSX, alpha_NSC))
+        return a_BTX, alpha_BTC
+
+    def _attend_block(self, inputs_NI: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        e_NID = F.embedding(inputs_NI, self.embedding_VD).to(dtype)
         query_KD, key_KD, value_XD = self.query_KD.to(dtype), self.key_KD.to(dtype), self.value_XD.to(dtype)
-        last_BTD = e_BMD[:, self.context - 1 :]
-        # A word's key and value do not depend on the window it is seen in: projected once, then seen through windows.
-        k_BTKC = F.linear(e_BMD, key_KD).unfold(1, self.context, 1)
-        v_BTXC = F.linear(e_BMD, value_XD).unfold(1, self.context, 1)
-        if self.place_embedding_CD is not None:
-            place_embedding_CD = self.place_embedding_CD.to(dtype)
-            last_BTD = last_BTD + place_embedding_CD[-1]
-            k_BTKC = k_BTKC + F.linear(place_embedding_CD, key_KD).T
-            v_BTXC = v_BTXC + F.linear(place_embedding_CD, value_XD).T
-        q_BT1K = F.linear(last_BTD, query_KD)[:, :, None]
-        scores_BT1C = (q_BT1K @ k_BTKC).float() * key_KD.shape[0] ** -0.5
-        alpha_BT1C = scores_BT1C.softmax(-1)
-        a_BTX = (v_BTXC @ alpha_BT1C.to(dtype).mT)[..., 0]
-        return a_BTX, alpha_BT1C[:, :, 0]
+        last_NSD = e_NID[:, self.context - 1 :]
+        k_NIK, v_NIX = F.linear(e_NID, key_KD), F.linear(e_NID, value_XD)
+        place_CD = None if self.place_embedding_CD is None else self.place_embedding_CD.to(dtype)
+        if place_CD is not None:
+            last_NSD = last_NSD + place_CD[-1]
+        q_NSK = F.linear(last_NSD, query_KD)
+        all_NSI = (q_NSK @ k_NIK.mT).contiguous()
+        blocks, places, words = all_NSI.shape
+        band = ((blocks, places, self.context), (places * words, words + 1, 1))  # sizes and strides of the diagonals
+        scores_NSC = all_NSI.as_strided(*band)
+        if place_CD is not None:
+            scores_NSC = scores_NSC + q_NSK @ F.linear(place_CD, key_KD).T
+        alpha_NSC = (scores_NSC.float() * key_KD.shape[0] ** -0.5).softmax(-1)
+        spread_NSI = torch.as_strided_scatter(torch.zeros_like(all_NSI), alpha_NSC.to(dtype), *band)
+        a_NSX = spread_NSI @ v_NIX
+        if place_CD is not None:
+            a_NSX = a_NSX + alpha_NSC.to(dtype) @ F.linear(place_CD, value_XD)
+        return a_NSX, alpha_NSC
 
     def head(self) -> tuple[Tensor, None]:
         """U, without a bias (week2 E4)."""
