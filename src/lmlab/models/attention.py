@@ -12,7 +12,11 @@ E3), and d more here for the begin symbol that stands where there is no word yet
 of embeddings; its formula, which is what is built here, has the last word alone as the query: N - 1 scores, not (N - 1)².
 
 As printed, the model cannot tell where in the window a word stands: the order of the words before the last one makes no
-difference. `positions="learned"` adds a vector to e_i for each place in the window: (N - 1) d parameters more.
+difference (`positions="none"`). So a vector is added to e_i for each place in the window: the fixed sinusoids of lab11
+problem 7, which leave E4's count as it is, or learned ones, which make it (N - 1) d more.
+
+W^q begins at zero, so that training starts from the plain average of the window. From random scores it often ends in a
+corner: the softmax saturates within a few dozen steps, and one word of the window is never looked at again.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lmlab.layers.positions import sinusoidal_table
 from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 
@@ -47,7 +52,7 @@ class AttentionConfig:
     value_width: int | None = None  # d_v
     width: int | None = None  # d_h
     activation: Activation = "gelu"  # σ
-    positions: Literal["none", "learned"] = "none"
+    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
     dropout: float | None = None  # of hidden units
 
     def __post_init__(self) -> None:
@@ -70,13 +75,18 @@ class Attention(WindowedModel):
             raise AssertionError("resolve first")
         super().__init__(config, tokenizer, context)
         self.embedding_VD = nn.Parameter(torch.randn(self.vocab_size + 1, d))
-        self.query_KD = nn.Parameter(torch.randn(d_k, d) * d**-0.5)
+        self.query_KD = nn.Parameter(torch.zeros(d_k, d))
         self.key_KD = nn.Parameter(torch.randn(d_k, d) * d**-0.5)
         self.value_XD = nn.Parameter(torch.randn(d_v, d) * d**-0.5)
         self.weight_HX = nn.Parameter(torch.randn(d_h, d_v) * d_v**-0.5)
         self.bias_H = nn.Parameter(torch.zeros(d_h))
         self.output_VH = nn.Parameter(torch.zeros(self.vocab_size, d_h))
-        self.place_embedding_CD = nn.Parameter(torch.randn(context, d)) if config.positions == "learned" else None
+        self.place_CD: Tensor | None
+        if config.positions == "learned":
+            self.place_CD = nn.Parameter(torch.randn(context, d))
+        else:
+            places = sinusoidal_table(context, d) if config.positions == "sinusoidal" else None
+            self.register_buffer("place_CD", places, persistent=False)
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
@@ -104,7 +114,7 @@ class Attention(WindowedModel):
         query_KD, key_KD, value_XD = self.query_KD.to(dtype), self.key_KD.to(dtype), self.value_XD.to(dtype)
         last_NSD = e_NID[:, self.context - 1 :]
         k_NIK, v_NIX = F.linear(e_NID, key_KD), F.linear(e_NID, value_XD)
-        place_CD = None if self.place_embedding_CD is None else self.place_embedding_CD.to(dtype)
+        place_CD = None if self.place_CD is None else self.place_CD.to(dtype)
         if place_CD is not None:
             last_NSD = last_NSD + place_CD[-1]
         q_NSK = F.linear(last_NSD, query_KD)

@@ -37,7 +37,7 @@ def feedforward(V: int, d: int, N: int, d_h: int, activation: Any = "tanh") -> F
 
 
 def attention(V: int, d: int, N: int, d_h: int, d_k: int, d_v: int, positions: Any = "none") -> Attention:
-    """The model with one attention head of week2 E2 to E4, with an output matrix that is not zero."""
+    """The model with one attention head of week2 E2 to E4, with query and output matrices that are not zero."""
     from lmlab.models.attention import Attention, AttentionConfig
 
     config = AttentionConfig(
@@ -54,6 +54,7 @@ def attention(V: int, d: int, N: int, d_h: int, d_k: int, d_v: int, positions: A
         torch.manual_seed(0)
         model = Attention(config, symbols(V)).eval()
         torch.nn.init.normal_(model.output_VH)
+        torch.nn.init.normal_(model.query_KD, std=d**-0.5)
     return model
 
 

@@ -143,7 +143,7 @@ def blind_to_the_rest() -> float:
     """
     short, long = (attention(20, 6, n, 5, 4, 3, positions="learned") for n in (3, 5))
     query, key = short.get_parameter("query_KD"), short.get_parameter("key_KD")
-    places, all_places = short.get_parameter("place_embedding_CD"), long.get_parameter("place_embedding_CD")
+    places, all_places = short.get_parameter("place_CD"), long.get_parameter("place_CD")
     with torch.no_grad():
         short.get_parameter("embedding_VD")[:, 0] = 0.0
         places[:, 0] = 0.0
@@ -153,7 +153,7 @@ def blind_to_the_rest() -> float:
             matrix[0], matrix[:, 0] = 0.0, 0.0
             matrix[0, 0] = 1.0
         for name, weight in short.named_parameters():
-            if name != "place_embedding_CD":
+            if name != "place_CD":
                 long.get_parameter(name).copy_(weight)
         all_places[2:] = places
         all_places[:2, 0] = -1e4
