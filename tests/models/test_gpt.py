@@ -62,9 +62,10 @@ def test_a_stride_of_one_gives_every_token_the_longest_history() -> None:
 def test_written_out_attention_equals_the_fused_kernel_and_so_do_its_gradients(rotary: bool) -> None:
     torch.manual_seed(0)
     qkv = torch.randn(2, 7, 3, 2, 6, dtype=torch.float64, requires_grad=True)
-    rotation = tuple(r.double() for r in rotary_tables(7, 6)) if rotary else (None, None)
-    mine = attention._MatrixProductAttention.apply(qkv, *rotation)
-    q, k, v = attention.split_heads(qkv, rotation if rotary else None)
+    rotation = rotary_tables(7, 6) if rotary else None
+    tables = [attention._for_queries_and_keys(r.double(), qkv) for r in rotation] if rotation else [None, None]
+    mine = attention._MatrixProductAttention.apply(qkv, *tables)
+    q, k, v = attention.split_heads(qkv, rotation)
     fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 7, -1)
     torch.testing.assert_close(mine, fused)
     weights = torch.randn_like(mine)

@@ -25,8 +25,8 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
     rows, length = qkv_BT3HD.shape[:2]
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
     if learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16:
-        cos_TR, sin_TR = (None, None) if rotation is None else (r.to(qkv_BT3HD.dtype) for r in rotation)
-        out: Tensor = _MatrixProductAttention.apply(qkv_BT3HD, cos_TR, sin_TR)
+        cos, sin = (None, None) if rotation is None else (_for_queries_and_keys(r, qkv_BT3HD) for r in rotation)
+        out: Tensor = _MatrixProductAttention.apply(qkv_BT3HD, cos, sin)
         return out
     q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, rotation)
     out = F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True)
@@ -48,76 +48,88 @@ def _rotated(x_BHTD: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
     return torch.cat([first * cos_TR - second * sin_TR, second * cos_TR + first * sin_TR], dim=-1)
 
 
-def _rotate_into(out: Tensor, x: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> None:
-    """`_rotated` without temporaries: memory traffic is what this costs on a CPU."""
-    pairs = x.shape[-1] // 2
+def _for_queries_and_keys(table_TR: Tensor, qkv_BT3HD: Tensor) -> Tensor:
+    """The table for keys, and the same times 1/√D for queries, 2×1×1×T×R: scaling then costs nothing of its own."""
+    scale = qkv_BT3HD.shape[-1] ** -0.5
+    return torch.stack([table_TR * scale, table_TR])[:, None, None].to(qkv_BT3HD.dtype)
+
+
+def _rotate_into(out: Tensor, x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> None:
+    """`_rotated` (or the rotation back) without temporaries: memory traffic is what this costs on a CPU."""
+    pairs, sign = x.shape[-1] // 2, -1 if back else 1
     first, second = x[..., :pairs], x[..., pairs:]
-    torch.mul(first, cos_TR, out=out[..., :pairs]).addcmul_(second, sin_TR, value=-1)
-    torch.mul(second, cos_TR, out=out[..., pairs:]).addcmul_(first, sin_TR)
+    torch.mul(first, cos, out=out[..., :pairs]).addcmul_(second, sin, value=-sign)
+    torch.mul(second, cos, out=out[..., pairs:]).addcmul_(first, sin, value=sign)
 
 
 @functools.lru_cache(maxsize=16)
-def _causal_mask(queries: int, keys: int, dtype: torch.dtype) -> Tensor:
-    """0 where a query may look, -inf where it may not, when the last query stands at the last key."""
-    return torch.full((queries, keys), -torch.inf, dtype=dtype).triu(1 + keys - queries)
+def _causal_mask(length: int, dtype: torch.dtype) -> Tensor:
+    """0 where a query may look, -inf where it may not, for queries and keys at the same positions."""
+    return torch.full((length, length), -torch.inf, dtype=dtype).triu(1)
 
 
 BLOCK = 128  # queries at a time: keys that come after all of them are not multiplied at all
 
 
 class _MatrixProductAttention(torch.autograd.Function):
-    """Keeps the weights A of the forward pass.
+    """Keeps the weights A of the forward pass. With S = Q Kᵀ / √D, where the scale is part of Q:
 
-    dV = Aᵀ dO, dA = dO Vᵀ, dS = A ∘ (dA - Σ_s A ∘ dA), dQ = dS K, dK = dSᵀ Q, with S = Q Kᵀ / √D.
+    dV = Aᵀ dO, dA = dO Vᵀ, dS = A ∘ (dA - Σ_s A ∘ dA), dQ = dS K, dK = dSᵀ Q.
     """
 
     @staticmethod
-    def forward(ctx: Any, qkv_BT3HD: Tensor, cos_TR: Tensor | None, sin_TR: Tensor | None) -> Tensor:
+    def forward(ctx: Any, qkv_BT3HD: Tensor, cos: Tensor | None, sin: Tensor | None) -> Tensor:
         rows, length, _, heads, width = qkv_BT3HD.shape
         qkv = qkv_BT3HD.new_empty(3, rows, heads, length, width)
         source = qkv_BT3HD.permute(2, 0, 3, 1, 4)
-        if cos_TR is None or sin_TR is None:
+        if cos is None or sin is None:
             qkv.copy_(source)
+            qkv[0] *= width**-0.5
         else:
-            _rotate_into(qkv[:2], source[:2], cos_TR, sin_TR)
+            _rotate_into(qkv[:2], source[:2], cos, sin)
             qkv[2].copy_(source[2])
         q, k, v = qkv.view(3, rows * heads, length, width)
         out, weights = torch.empty_like(q), []
         for start in range(0, length, BLOCK):
             end = min(start + BLOCK, length)
-            mask = _causal_mask(end - start, end, q.dtype)
             # Contiguous copies: with strided operands the products leave the fast path.
             queries, keys, values = q[:, start:end].contiguous(), k[:, :end].contiguous(), v[:, :end].contiguous()
-            scores = torch.baddbmm(mask, queries, keys.transpose(1, 2), alpha=width**-0.5)
+            scores = torch.bmm(queries, keys.transpose(1, 2))
+            scores[:, :, start:] += _causal_mask(end - start, q.dtype)
             weights.append(torch.softmax(scores, dim=-1))
             out[:, start:end] = torch.bmm(weights[-1], values)
-        ctx.save_for_backward(q, k, v, cos_TR, sin_TR, *weights)
+        ctx.save_for_backward(q, k, v, cos, sin, *weights)
         ctx.rows = rows
         return out.view(rows, heads, length, width).transpose(1, 2).reshape(rows, length, -1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None]:
-        q, k, v, cos_TR, sin_TR, *weights = ctx.saved_tensors
+        q, k, v, cos, sin, *weights = ctx.saved_tensors
         length, width = q.shape[1:]
         heads = q.shape[0] // ctx.rows
         grad = grads[0].view(ctx.rows, length, heads, width).transpose(1, 2).reshape(q.shape)
-        grad_qkv = q.new_zeros(3, *q.shape)
-        for start, weight in zip(range(0, length, BLOCK), weights, strict=True):
+        grad_qkv = q.new_empty(3, *q.shape)
+        starts = range(0, length, BLOCK)
+        for start, weight in zip(reversed(starts), reversed(weights), strict=True):
             end = min(start + BLOCK, length)
             here, queries = grad[:, start:end].contiguous(), q[:, start:end].contiguous()
             keys, values = k[:, :end].contiguous(), v[:, :end].contiguous()
-            grad_qkv[2, :, :end] += torch.bmm(weight.transpose(1, 2), here)
             grad_weight = torch.bmm(here, values.transpose(1, 2))
             grad_scores = torch.ops.aten._softmax_backward_data(grad_weight, weight, -1, weight.dtype)
             grad_qkv[0, :, start:end] = torch.bmm(grad_scores, keys)
-            grad_qkv[1, :, :end] += torch.bmm(grad_scores.transpose(1, 2), queries)
+            grad_keys, grad_values = torch.bmm(grad_scores.mT, queries), torch.bmm(weight.mT, here)
+            if end == length:  # the last block, which sees all keys, comes first
+                grad_qkv[1], grad_qkv[2] = grad_keys, grad_values
+            else:
+                grad_qkv[1, :, :end] += grad_keys
+                grad_qkv[2, :, :end] += grad_values
         grad_qkv = grad_qkv.view(3, ctx.rows, heads, length, width)
         out = q.new_empty(ctx.rows, length, 3, heads, width)
         target = out.permute(2, 0, 3, 1, 4)
-        scale = width**-0.5
-        if cos_TR is None:
-            torch.mul(grad_qkv[:2], scale, out=target[:2])
+        if cos is None:
+            target.copy_(grad_qkv)
+            target[0] *= width**-0.5
         else:  # the derivative of a rotation is the rotation back
-            _rotate_into(target[:2], grad_qkv[:2], cos_TR * scale, sin_TR * -scale)
-        target[2].copy_(grad_qkv[2])
+            _rotate_into(target[:2], grad_qkv[:2], cos, sin, back=True)
+            target[2].copy_(grad_qkv[2])
         return out, None, None

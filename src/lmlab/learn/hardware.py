@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+
+LARGE_PAGES_BYTES = 512 << 20  # of heap: what the buffers of a training step on a CPU amount to, or most of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +51,11 @@ def cpu_has_amx() -> bool:
 
 
 def keep_memory() -> None:
-    """Ask the C library not to hand freed memory back to the system between steps.
+    """Ask the C library to keep freed memory, and the kernel to hold it in large pages.
 
-    Every step frees and takes the same large buffers; by default glibc unmaps them each time and the kernel zeroes fresh
-    pages, which costs a training step on a CPU a tenth of its time. Elsewhere than on glibc this does nothing.
+    Every step frees and takes the same large buffers. By default glibc unmaps them each time and the kernel zeroes fresh
+    pages, which costs a training step on a CPU a tenth of its time; and in pages of 4 kB the processor spends as much again
+    on looking up where they are. Elsewhere than on Linux with glibc this does nothing.
     """
     if sys.platform != "linux" or os.environ.get("LD_PRELOAD"):
         return
@@ -60,5 +64,20 @@ def keep_memory() -> None:
         trim_threshold, mmap_threshold = -1, -3
         libc.mallopt(mmap_threshold, 1 << 30)
         libc.mallopt(trim_threshold, (1 << 31) - 1)
+        _prefer_large_pages(libc)
     except (OSError, AttributeError):  # another C library: its own habits then
         return
+
+
+def _prefer_large_pages(libc: ctypes.CDLL) -> None:
+    """Take a stretch of the heap, mark it for large pages, and give it back to the heap: what is never used costs nothing."""
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.free.argtypes = [ctypes.c_void_p]
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    page, madv_hugepage = mmap.PAGESIZE, 14
+    address = libc.malloc(LARGE_PAGES_BYTES)
+    if address is None:
+        return
+    first = -(-address // page) * page
+    libc.madvise(first, (address + LARGE_PAGES_BYTES - first) // page * page, madv_hugepage)
+    libc.free(address)

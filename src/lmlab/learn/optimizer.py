@@ -62,22 +62,28 @@ class Optimizer:
         return _length(norms.values())
 
     def _adamw(self, names: list[str], grads: Mapping[str, Tensor], factor: float) -> None:
-        """Loshchilov and Hutter's AdamW; decay only for what has two dimensions."""
-        if not names:
-            return
+        """Loshchilov and Hutter's AdamW, in one pass over memory; decay only for what has two dimensions."""
         c, rate = self.config, self.config.learning_rate * factor
-        parameters, gradients = [self.parameters[n] for n in names], [grads[n] for n in names]
-        first, second = [self.slots[f"first.{n}"] for n in names], [self.slots[f"second.{n}"] for n in names]
-        torch._foreach_lerp_(first, gradients, 1 - c.betas[0])
-        torch._foreach_mul_(second, c.betas[1])
-        torch._foreach_addcmul_(second, gradients, gradients, 1 - c.betas[1])
-        denominator = torch._foreach_sqrt(second)
-        torch._foreach_div_(denominator, (1 - c.betas[1] ** self.steps) ** 0.5)
-        torch._foreach_add_(denominator, c.epsilon)
-        decayed = [p for p in parameters if p.ndim >= 2]
-        if decayed:
-            torch._foreach_mul_(decayed, 1 - rate * c.weight_decay)
-        torch._foreach_addcdiv_(parameters, first, denominator, -rate / (1 - c.betas[0] ** self.steps))
+        for matrices in (True, False):
+            chosen = [n for n in names if (self.parameters[n].ndim >= 2) == matrices]
+            if not chosen:
+                continue
+            steps = torch.tensor(float(self.steps), device=grads[chosen[0]].device)
+            torch._fused_adamw_(
+                [self.parameters[n] for n in chosen],
+                [grads[n] for n in chosen],
+                [self.slots[f"first.{n}"] for n in chosen],
+                [self.slots[f"second.{n}"] for n in chosen],
+                [],
+                [steps] * len(chosen),
+                lr=rate,
+                beta1=c.betas[0],
+                beta2=c.betas[1],
+                weight_decay=c.weight_decay if matrices else 0.0,
+                eps=c.epsilon,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float) -> None:
         """Nesterov momentum, then the nearest orthogonal matrix; equal shapes go through the iteration together."""
