@@ -14,9 +14,13 @@ import torch
 from safetensors.torch import load_file
 
 import lmlab
+from lmlab.config import Budget
 from lmlab.learn import loop
 from lmlab.learn.clock import Clock
+from lmlab.learn.hardware import Hardware
+from lmlab.learn.train import Silent
 from lmlab.models.gpt import GPT
+from lmlab.text.stream import tokenize
 
 SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
 
@@ -132,3 +136,15 @@ def test_a_text_without_validation_keeps_the_last_weights(small_text: Path, tmp_
     assert run.status == "finished"
     assert all(line["valid_nats_per_token"] is None for line in run.metrics)
     assert run.config["training"]["best_step"] == 30
+
+
+@pytest.mark.parametrize(("budget", "factor"), [("5s", 4), ("5steps", 1)])
+def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_do(
+    budget: str, factor: int, small_text: Path, tmp_path: Path
+) -> None:
+    run = run_gpt(small_text, tmp_path / "run", steps=1)
+    hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32, training_flops=1e11, batch=4)
+    stream = tokenize(run.corpus.train, run.model.tokenizer, tmp_path)
+    config = loop.TrainConfig(budget=Budget.parse(budget))
+    trainer = loop.Trainer(run.model, stream, None, config, hardware, tmp_path, Silent())
+    assert trainer.rows == factor * run.model.batch_shape[0]

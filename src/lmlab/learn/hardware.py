@@ -21,6 +21,7 @@ class Hardware:
     device: torch.device
     dtype: torch.dtype
     training_flops: float  # per second, in training steps of small models: a planning figure, not a promise
+    batch: int = 1  # how many times the batch that suits a CPU; a GPU takes the same time for four times as much
 
     def __str__(self) -> str:
         return f"{self.device.type}, {str(self.dtype).removeprefix('torch.')}"
@@ -41,7 +42,8 @@ def choose(device: str = "auto", precision: str = "auto") -> Hardware:
     fast_bf16 = (device == "cuda" and torch.cuda.is_bf16_supported()) or (device == "cpu" and cpu_has_amx())
     bf16 = precision == "bf16" or (precision == "auto" and fast_bf16)
     speed = 2e13 if device == "cuda" else torch.get_num_threads() * (1.6e11 if bf16 and fast_bf16 else 0.7e11)
-    return Hardware(device=torch.device(device), dtype=torch.bfloat16 if bf16 else torch.float32, training_flops=speed)
+    dtype = torch.bfloat16 if bf16 else torch.float32
+    return Hardware(device=torch.device(device), dtype=dtype, training_flops=speed, batch=1 if device == "cpu" else 4)
 
 
 def cpu_has_amx() -> bool:

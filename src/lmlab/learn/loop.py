@@ -94,6 +94,8 @@ class Trainer:
         self.model.compute_dtype = hardware.dtype
         self.device = hardware.device
         rows, length = model.batch_shape
+        if config.budget.seconds is not None:  # steps and tokens mean the same everywhere, seconds do not
+            rows *= hardware.batch
         self.rows, self.length = config.rows or rows, min(config.length or length, train.tokens)
         self.chunks = min(CARRIED_CHUNKS, max(1, train.tokens // self.length)) if model.carries_state else 1
         self.optimizer = Optimizer(
