@@ -134,13 +134,17 @@ def _slopes(t: SimpleNamespace) -> Outcome:
     where="Problem 1, line 75",
     says="Gradient clipping limits gradients to a threshold.",
     latex=r"\left\|g\min\left(1,\tfrac{c}{\|g\|}\right)\right\|=\min(\|g\|,c)\le c",
-    how="In the derivation language; and torch's own clipping of 200 random gradients (it divides by |g| + 10⁻⁶).",
-    derivation="given g: n\ngiven c: positive\nlet clipped = g * minimum(1, c / norm(g))\nclaim norm(clipped) == "
-    "minimum(norm(g), c)\nclaim norm(clipped) <= c",
+    how="In the derivation language; in both cases, |g| at most c and above it, symbolically; and torch's own clipping "
+    "of 200 random gradients (it divides by |g| + 10⁻⁶).",
+    derivation="given g: n\ngiven a, c: positive\nclaim sum((a * g)**2) == a**2 * sum(g**2)\n"
+    "let clipped = g * minimum(1, c / norm(g))\n"
+    "claim norm(clipped) == minimum(norm(g), c)\nclaim norm(clipped) <= c",
     threshold="1",
 )
 def _clipping(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
+    c, size = sympy.symbols("c size", positive=True)
+    cut = sympy.simplify(size * (c / size))  # a gradient above the threshold
     limit, largest = float(value(t.threshold)), 0.0
     for seed in range(200):
         weight = nn.Parameter(torch.zeros(10, dtype=torch.float64))
@@ -148,8 +152,10 @@ def _clipping(t: SimpleNamespace) -> Outcome:
         nn.utils.clip_grad_norm_([weight], 1.0)
         largest = max(largest, float(weight.grad.norm()))
     return proved(
-        sheet.holds and largest <= limit and largest > 0.99 * limit,
-        f"{sheet}. torch, threshold 1: largest norm afterwards {largest:.6f}. Clipping the norm keeps the direction; "
+        sheet.holds and cut == c and largest <= limit and largest > 0.99 * limit,
+        f"{sheet}. A factor a > 0 multiplies the norm by a (the first line); a gradient with |g| ≤ c gets a = 1 and keeps "
+        f"its norm, one with |g| > c gets a = c/|g| and the norm {cut}. torch, "
+        f"threshold 1: largest norm afterwards {largest:.6f}. Clipping the norm keeps the direction; "
         "clipping each value, as the document's words also allow, does not.",
     )
 

@@ -22,8 +22,8 @@ from lmlab.prove.ledger.sheet import put
     says="X = [x_1, ..., x_n] with x_i in R^d, and Q = X W_Q with W_Q of size d × d.",
     latex=r"\mathbf X=[\mathbf x_1,\dots,\mathbf x_n],\quad\mathbf Q=\mathbf X\mathbf W_Q",
     how="Shapes in the derivation language: the vectors side by side as columns make X d × n; as rows it is n × d.",
-    derivation="given X: d, n\ngiven WQ: d, d\nlet Q = X @ WQ\nclaim shape(Q) == [n, d]",
-    repaired="given X: n, d\ngiven WQ: d, d\nlet Q = X @ WQ\nclaim shape(Q) == [n, d]",
+    derivation="given X: d, n\ngiven WQ: d, d\nclaim shape(X @ WQ) == [n, d]",
+    repaired="given X: n, d\ngiven WQ: d, d\nclaim shape(X @ WQ) == [n, d]",
 )
 def _columns(t: SimpleNamespace) -> Outcome:
     said, right = put(t.derivation), put(t.repaired)
@@ -41,12 +41,16 @@ def _columns(t: SimpleNamespace) -> Outcome:
     where="Question 4, line 145",
     says="W_Q and W_K are symmetric and diagonalizable.",
     latex=r"W=W^\top\ \Rightarrow\ W=P\Lambda P^\top,\ P^\top P=I",
-    how="Whether real symmetric matrices can be otherwise: 2 × 2 symbolically (the discriminant), 200 random ones of "
-    "size 5 with simple and repeated eigenvalues "
-    "numerically; beside them a complex symmetric matrix.",
+    how="Whether real symmetric matrices can be otherwise. One eigenvector exists (the largest value of x·Wx on the "
+    "unit sphere); what is orthogonal to it stays so, by (Wu)·v = u·(Wv) in the derivation language; so the "
+    "dimension falls by one and all eigenvectors are found. The 2 × 2 case symbolically (the discriminant), 200 "
+    "random matrices of size 5 numerically, and beside them a complex symmetric matrix.",
+    derivation="given S: n, n\ngiven u, v: n\nlet W = S + S.T          # every symmetric matrix is of this form\n"
+    "claim (W @ u) @ v == u @ (W @ v)",
     matrix=(("a", "b"), ("b", "c")),
 )
 def _spectral(t: SimpleNamespace) -> Outcome:
+    sheet = put(t.derivation)
     a, b, c = sympy.symbols("a b c", real=True)
     names = {sympy.Symbol(str(s)): s for s in (a, b, c)}
     m = sympy.Matrix([[formula(e).subs(names) for e in row] for row in t.matrix])
@@ -65,12 +69,13 @@ def _spectral(t: SimpleNamespace) -> Outcome:
         worst = max(worst, gap(vectors @ np.diag(values) @ vectors.T, s), gap(vectors.T @ vectors, np.eye(5)))
     nilpotent = sympy.Matrix([[1, sympy.I], [sympy.I, -1]])
     return proved(
-        real and worst < 1e-10,
-        f"Discriminant {discriminant}, never negative and 0 only for multiples of the identity. 200 random matrices "
-        f"rebuilt from orthonormal eigenvectors: error {worst:.0e}. "
-        "So for real matrices the second word adds nothing to the first. (Over the complex numbers it would: [[1, "
-        "i], [i, -1]] is symmetric and diagonalizable: "
-        f"{nilpotent.is_diagonalizable()}.)",
+        sheet.holds and real and worst < 1e-10 and not nilpotent.is_diagonalizable(),
+        f"{sheet}. With Wv = λv and u·v = 0 this gives (Wu)·v = λ u·v = 0, so W maps the vectors orthogonal to v to "
+        "such vectors, and the next eigenvector is found among them. For 2 × 2 the discriminant is "
+        "(a - c)² + (2b)², never negative and 0 only for multiples of the identity. 200 random "
+        f"matrices rebuilt from orthonormal eigenvectors: error {worst:.0e}. So for real matrices the second word "
+        "adds nothing to the first. (Over the complex numbers it would: [[1, i], [i, -1]] is symmetric, and not "
+        "diagonalizable.)",
     )
 
 

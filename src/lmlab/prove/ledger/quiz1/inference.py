@@ -169,17 +169,20 @@ def _shape_second(t: SimpleNamespace) -> Outcome:
     where="Question 3, lines 79-89",
     says="With W_1 cut into [W_11 W_12], W_1 x = W_11 x_1 + W_12 x_2.",
     latex=r"W_1\mathbf x=W_{11}\mathbf x_1+W_{12}\mathbf x_2",
-    how="In the derivation language, and symbolically at sizes 2 × (2 + 2) with a symbol for every entry.",
+    how="In the derivation language; and with blocks of any size as symbols, multiplied by the rule for blocks.",
     derivation="given W11, W12: Dp, Dx\ngiven x1, x2: Dx\nclaim concat(W11, W12, axis=1) @ concat(x1, x2) == W11 @ "
     "x1 + W12 @ x2",
     signs=(1, 1),
 )
 def _cut(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
-    w = sympy.Matrix(2, 4, sympy.symbols("w:8"))
-    x = sympy.Matrix(4, 1, sympy.symbols("x:4"))
-    rest = (w * x - t.signs[0] * w[:, :2] * x[:2, :] - t.signs[1] * w[:, 2:] * x[2:, :]).expand()
-    return proved(sheet.holds and rest == sympy.zeros(2, 1), f"{sheet}. With symbols: the difference is {list(rest)}.")
+    p, d = sympy.symbols("Dp Dx", integer=True, positive=True)
+    w11, w12 = sympy.MatrixSymbol("W11", p, d), sympy.MatrixSymbol("W12", p, d)
+    x1, x2 = sympy.MatrixSymbol("x1", d, 1), sympy.MatrixSymbol("x2", d, 1)
+    product = sympy.block_collapse(sympy.BlockMatrix([[w11, w12]]) * sympy.BlockMatrix([[x1], [x2]]))
+    said = t.signs[0] * w11 * x1 + t.signs[1] * w12 * x2
+    exact = product in (said, sympy.BlockMatrix([[said]]))
+    return proved(sheet.holds and exact, f"{sheet}. With blocks of any size as symbols: [W11 W12][x1; x2] = {product}.")
 
 
 @BOOK.claim(
