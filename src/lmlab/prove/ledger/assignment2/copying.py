@@ -10,7 +10,7 @@ import torch
 
 from lmlab.prove.ledger.assignment2.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, conditional, proved, refuted
-from lmlab.prove.ledger.kit import estimate, formula, normals, value
+from lmlab.prove.ledger.kit import NOTE, Estimate, estimate, formula, in_greek, normals, value
 from lmlab.prove.ledger.sheet import put
 
 SUBSPACES = """
@@ -49,31 +49,29 @@ def _categorical(t: SimpleNamespace) -> Outcome:
     says="The distribution α is typically diffuse: its mass is spread over many weights.",
     latex=r"\max_i\alpha_i\ll1\ \text{typically}",
     how="Mean largest weight over 2,000 draws of a standard normal query and 32 such keys, in 4 to 256 dimensions; "
-    "diffuse "
-    "means that it stays below one half. With the dot products scaled, and as the document has them, unscaled.",
+    "diffuse means that it stays below one half, at the ends of its intervals. With the dot products scaled, and as the "
+    "document has them, unscaled.",
     scale="1/sqrt(d)",
 )
 def _diffuse(t: SimpleNamespace) -> Outcome:
-    def largest(d: int, scale: float) -> float:
+    def largest(d: int, scale: float) -> Estimate:
         q, k = normals(d, 2000, 1, d), normals(d + 1, 2000, 32, d)
-        return estimate(torch.softmax((q * k).sum(2) * scale, dim=1).amax(1)).mean
+        return estimate(torch.softmax((q * k).sum(2) * scale, dim=1).amax(1))
 
     dims = (4, 16, 64, 256)
     scaled = {d: largest(d, float(value(t.scale, d=d))) for d in dims}
     plain = {d: largest(d, 1.0) for d in dims}
 
-    def row(found: dict[int, float]) -> str:
-        return ", ".join(f"d = {d}: {m:.2f}" for d, m in found.items())
+    def row(found: dict[int, Estimate]) -> str:
+        return ", ".join(f"d = {d}: {weight}" for d, weight in found.items())
 
     return conditional(
-        with_condition=max(scaled.values()) < 0.5,
-        without_condition=max(plain.values()) < 0.5,
+        with_condition=all(weight.mean + weight.half_width < 0.5 for weight in scaled.values()),
+        without_condition=all(weight.mean - weight.half_width < 0.5 for weight in plain.values()),
         evidence=f"Mean largest of 32 weights. Scores scaled by 1/√d: {row(scaled)}. Unscaled, as in equation (2): "
-        f"{row(plain)}. The "
-        "spread of the scores is what decides, not the number of keys.",
+        f"{row(plain)}. The spread of the scores is what decides, not the number of keys. {NOTE}",
         corrected="α is diffuse when the scores k_i·q differ by no more than about 1, as after scaling by 1/√d; "
-        "unscaled scores of "
-        "random vectors in high dimension put most of the mass on one weight.",
+        "unscaled scores of random vectors in high dimension put most of the mass on one weight.",
     )
 
 
@@ -241,7 +239,7 @@ def _average(t: SimpleNamespace) -> Outcome:
     at = {lam: float(weights[0].subs({l: lam, n: 100})) for lam in (1, 5, 10, 20)}
     return proved(
         limits == [sympy.Rational(1, 2)] * 2,
-        f"α_a = {weights[0]}, α_b = {weights[1]}; limits {limits[0]} and {limits[1]}. With 100 keys α_a is "
+        f"α_a = {in_greek(weights[0])}, α_b = {in_greek(weights[1])}; limits {limits[0]} and {limits[1]}. With 100 keys α_a is "
         + ", ".join(f"{w:.4f} at λ = {lam}" for lam, w in at.items())
         + ": λ must be large against log n.",
     )
@@ -266,8 +264,8 @@ def _exactly_half(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=off[2] == 0 and right.holds,
         without_condition=all(d == 0 for d in off.values()),
-        evidence=f"The softmax gives {true}. Difference to the document: "
-        + "; ".join(f"n = {keys}: {d}" for keys, d in off.items())
+        evidence=f"The softmax gives {in_greek(true)}. Difference to the document: "
+        + "; ".join(f"n = {keys}: {in_greek(d)}" for keys, d in off.items())
         + f". With n = 10 and λ = 1 the true weight is {float(true.subs({n: 10, l: 1})):.4f}. The corrected formula: "
         f"{right}.",
         corrected="α_a = α_b = e^λ/(2e^λ + n - 2), which is 1/2 only for n = 2 and tends to 1/2 as λ grows.",

@@ -9,7 +9,7 @@ import torch
 
 from lmlab.prove.ledger.assignment2.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, proved, refuted
-from lmlab.prove.ledger.kit import formula, gap, normals
+from lmlab.prove.ledger.kit import formula, gap, normals, yes
 from lmlab.prove.ledger.sheet import Sheet, put, read
 
 SOFTMAX = """
@@ -121,7 +121,7 @@ def _by_prediction(t: SimpleNamespace) -> Outcome:
 def _jacobian(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
     exact = softmax_proof(t.same, same=True) and softmax_proof(t.other, same=False)
-    return proved(sheet.holds and exact, f"{sheet}. Both cases symbolically, for any number of classes: {exact}.")
+    return proved(sheet.holds and exact, f"{sheet}. Both cases symbolically, for any number of classes: {yes(exact)}.")
 
 
 @BOOK.claim(
@@ -168,7 +168,7 @@ def _gradient(t: SimpleNamespace) -> Outcome:
         sympy.simplify(sympy.diff(loss, by) - formula(said).subs(places)) == 0
         for by, said in ((tk, t.true_class), (ti, t.other_class))
     )
-    return proved(sheet.holds and exact, f"{sheet}. Symbolically, for any number of classes: {exact}.")
+    return proved(sheet.holds and exact, f"{sheet}. Symbolically, for any number of classes: {yes(exact)}.")
 
 
 @BOOK.claim(
@@ -211,9 +211,7 @@ def _sigmoid(t: SimpleNamespace) -> Outcome:
 def by_chain_rule(sheet: Sheet, checked: bool = True, words: str = "") -> Outcome:
     """Proved when the formula agrees with automatic differentiation and its links, 1a.6, 1b.1 and 1b.2, are proved."""
     links = all(link.check().verdict == "proved" for link in (_gradient, _linear_layer, _sigmoid))
-    evidence = (
-        f"{sheet}.{words} Its links (claims 1a.6, 1b.1, 1b.2 and the chain rule) are proved for all sizes: {links}."
-    )
+    evidence = f"{sheet}.{words} Its links (claims 1a.6, 1b.1, 1b.2 and the chain rule) are proved for all sizes: {yes(links)}."
     return proved(sheet.holds and links and checked, evidence)
 
 

@@ -23,7 +23,7 @@ from lmlab.prove.ledger.assignment2.noise import (
     total_variance,
 )
 from lmlab.prove.ledger.claim import Outcome, answered, conditional, proved, refuted
-from lmlab.prove.ledger.kit import NOTE, estimate, formula, value
+from lmlab.prove.ledger.kit import NOTE, estimate, formula, in_greek, value, yes
 
 
 @BOOK.claim(
@@ -81,7 +81,7 @@ def _each_copies(t: SimpleNamespace) -> Outcome:
         without_condition=exact and all(m[1] < 0.01 for m in misses.values()),
         evidence="Weight that goes astray, with λ = log n + 6 and with λ = 1: "
         + "; ".join(f"n = {n}: {m[0]:.4f} and {m[1]:.3f}" for n, m in misses.items())
-        + f". The weight of the intended key equals {t.weight}: {exact}.",
+        + f". The weight of the intended key equals {in_greek(t.weight)}: {yes(exact)}.",
         corrected="With the queries λμ_a and λμ_b, approximately, when λ is well above log n (and λ√α well below 1); "
         "never exactly.",
     )
@@ -102,8 +102,8 @@ def _second_head(t: SimpleNamespace) -> Outcome:
     slope, limit = sympy.simplify(sympy.diff(weight, g)), sympy.limit(weight.subs(g, 0), l, sympy.oo)
     return proved(
         slope == 0 and limit == 1,
-        f"α_b = {sympy.simplify(weight)}: derivative by γ {slope}, limit {limit}. The orthogonality of the means "
-        "keeps the noise out.",
+        f"α_b = {in_greek(sympy.simplify(weight))}: derivative by γ {slope}, limit {limit} as λ grows. The orthogonality "
+        "of the means keeps the noise out; how close to v_b the output is depends on λ and n alone, as in 5.4a.3.",
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lmlab.prove.ledger.assignment2.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, conditional, ill_posed, refuted, supported
-from lmlab.prove.ledger.kit import NOTE, Estimate, estimate, formula, generator, identical, normals, value
+from lmlab.prove.ledger.kit import NOTE, Estimate, estimate, formula, generator, identical, in_greek, normals, value
 from lmlab.prove.ledger.sheet import put
 
 KEYS, A, B = 10, 2, 6  # ten keys; a and b are two of them, neither the first nor the second
@@ -72,16 +72,16 @@ def _small_noise(t: SimpleNamespace) -> Outcome:
         k, q = keys(3, 20_000, SMALL, 0.0), query(lam, A, B)
         difference = (k[:, A] - k[:, B]) @ q
         said = float(value(t.deviation, l=lam, a=SMALL))
-        fits &= estimate(difference**2).contains(said**2)
-        spread[lam] = said
-        off[lam] = float(((attend(k, q) - target()).norm(dim=1) > 0.05).double().mean())
+        measured = estimate(difference**2)
+        fits &= measured.contains(said**2)
+        spread[lam] = f"2λ√α = {said:g} (its square {said**2:.3g}, measured {measured})"
+        off[lam] = estimate(((attend(k, q) - target()).norm(dim=1) > 0.05).double())
     return conditional(
-        with_condition=fits and off[LAMBDA] < 0.001,
-        without_condition=fits and off[1e4] < 0.001,
-        evidence=f"Score difference 2λ√α = {spread[LAMBDA]:g} at λ = 10: {100 * off[LAMBDA]:.1f} % of outputs are "
-        "off the average; "
-        f"{spread[1e4]:g} at λ = 10⁴: {100 * off[1e4]:.1f} % are off, the output copies whichever key happens to be "
-        "larger.",
+        with_condition=fits and off[LAMBDA].mean < 0.001,
+        without_condition=fits and off[1e4].mean - off[1e4].half_width < 0.001,
+        evidence=f"At λ = 10 the score difference spreads by {spread[LAMBDA]}, and {off[LAMBDA].mean * 20_000:.0f} of "
+        f"20,000 outputs are off the average; at λ = 10⁴ by {spread[1e4]}, and a share of {off[1e4]} is off: the output "
+        f"copies whichever key happens to be larger. {NOTE}",
         corrected="It works when λ is large against log n and small against 1/√α: α must vanish faster than 1/λ².",
     )
 
@@ -156,7 +156,7 @@ def _alpha_a(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=off[2] == 0 and right.holds,
         without_condition=off[3] == 0,
-        evidence=f"Difference to the softmax: n = 2: {off[2]}; n = 3: {off[3]}. At λ = 1, γ = 0 and ten keys the "
+        evidence=f"Difference to the softmax: n = 2: {off[2]}; n = 3: {in_greek(off[3])}. At λ = 1, γ = 0 and ten keys the "
         "true weight is "
         f"{float(single_head(10)[0].subs(point)):.3f}, the formula gives {float(said(t.weight).subs(point)):.3f}; at "
         "λ = 10 they agree to "

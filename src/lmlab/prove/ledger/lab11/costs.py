@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.prove.ledger.claim import Outcome, conditional, proved
-from lmlab.prove.ledger.kit import formula, gap, value
+from lmlab.prove.ledger.kit import formula, gap, value, yes
 from lmlab.prove.ledger.lab11.book import BOOK
 
 SIZES = ((3, 5, 4), (16, 8, 32), (40, 64, 16), (128, 96, 24))  # M, N, k
@@ -62,6 +62,13 @@ def counted(formula_text: str, self_attention: bool, length: str = "M") -> bool:
     return True
 
 
+def between(constants: tuple[sympy.Expr, sympy.Expr] | None) -> str:
+    """How the constants of `same_order` are told."""
+    if constants is None:
+        return "No constants keep the count between multiples of the bound"
+    return f"So {constants[0]}·bound ≤ count ≤ {constants[1]}·bound for all sizes"
+
+
 @BOOK.claim(
     "7.3a.1",
     where="Problem 7.3 (a), lines 587-603",
@@ -77,8 +84,7 @@ def _encoder(t: SimpleNamespace) -> Outcome:
     fits, constants = counted(t.exact, self_attention=True), same_order(read(t.exact), read(t.bound))
     return proved(
         fits and constants is not None,
-        f"Counted operations equal {t.exact} at all {len(SIZES)} sizes: {fits}. Constants a·bound ≤ exact ≤ b·bound: "
-        f"{constants}.",
+        f"Counted operations equal {t.exact} at all {len(SIZES)} sizes: {yes(fits)}. {between(constants)}.",
     )
 
 
@@ -131,8 +137,7 @@ def _cross(t: SimpleNamespace) -> Outcome:
     fits, constants = counted(t.exact, self_attention=False), same_order(read(t.exact), read(t.bound))
     return proved(
         fits and constants is not None,
-        f"Counted operations equal {t.exact} at all {len(SIZES)} sizes: {fits}. Constants a·bound ≤ exact ≤ b·bound: "
-        f"{constants}.",
+        f"Counted operations equal {t.exact} at all {len(SIZES)} sizes: {yes(fits)}. {between(constants)}.",
     )
 
 
@@ -179,8 +184,8 @@ def _decoder(t: SimpleNamespace) -> Outcome:
     limit = sympy.limit(read(t.bound) / read(t.kept), n, sympy.oo)
     return proved(
         fits and constants is not None and limit.is_finite is True and limit.is_positive is True,
-        f"Counted operations equal {t.exact}: {fits}. Constants {constants}. (N²k + Nk²)/(N²k) tends to {limit} as N "
-        "grows with k fixed; it is below 2 once N exceeds k.",
+        f"Counted operations equal {t.exact} at all {len(SIZES)} sizes: {yes(fits)}. {between(constants)}. "
+        f"(N²k + Nk²)/(N²k) tends to {limit} as N grows with k fixed; it is below 2 once N exceeds k.",
     )
 
 
@@ -210,7 +215,7 @@ def _independent(t: SimpleNamespace) -> Outcome:
     return proved(
         apart == 0.0 and path is None,
         f"Two targets: the {t.part}'s outputs differ by {apart:g}; a gradient path from the target to them exists: "
-        f"{path is not None}. (In training, the decoder's error does reach the encoder's weights.)",
+        f"{yes(path is not None)}. (In training, the decoder's error does reach the encoder's weights.)",
     )
 
 
@@ -238,7 +243,8 @@ def _second_language(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=fits and fixed <= 2 * bound,
         without_condition=wide <= 16,
-        evidence=f"Counted: {fits}. k = 64 held fixed: operations/(N² + MN) never exceed {fixed:,.0f} (a constant "
+        evidence=f"The counted operations of the attention and the MLP equal {t.full}: "
+        f"{yes(fits)}. k = 64 held fixed: operations/(N² + MN) never exceed {fixed:,.0f} (a constant "
         f"that hides k²). Against (N² + MN)k with N = M = 25, k = 512 the quotient is {wide:.0f}: "
         f"{100 * (1 - 8 * 25 * 25 * 512 / float(full.subs({m: 25, n: 25, k: 512}))):.0f} % of the work is in the "
         "products with k × k matrices, which the answer leaves out.",

@@ -72,6 +72,14 @@ def train_memory(start: float, clip: float | None, steps: int = 600) -> list[flo
     return losses
 
 
+def _steps(count: int) -> str:
+    return "one step" if count == 1 else f"{count} steps"
+
+
+def _size(loss: float) -> str:
+    return f"{loss:.1e}" if math.isfinite(loss) else "more than a float64 can hold"
+
+
 @BOOK.claim(
     "1b",
     where="Problem 1, line 66",
@@ -88,8 +96,8 @@ def _unstable(t: SimpleNamespace) -> Outcome:
     first = 2 * (start**30 - 0.5) * 30 * start**29
     return supported(
         wild[-1] > 1e3 * wild[0] and calm[-1] < calm[0] and clipped[-1] < 1e-2,
-        f"Started at w = {t.start} the gradient is {first:.1e}; after {len(wild) - 1} steps the loss has gone from "
-        f"{wild[0]:.1e} to {wild[-1]:.1e}. Started at w = 0.95: "
+        f"Started at w = {t.start} the gradient is {first:.1e}; after {_steps(len(wild) - 1)} the loss has gone from "
+        f"{wild[0]:.1e} to {_size(wild[-1])}. Started at w = 0.95: "
         f"{calm[0]:.1e} to {calm[-1]:.1e}. From {t.start} with the gradient clipped to 1: {clipped[0]:.1e} to "
         f"{clipped[-1]:.1e}.",
     )

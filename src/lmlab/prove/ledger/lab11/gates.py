@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from lmlab.prove.ledger.claim import Outcome, proved, refuted
-from lmlab.prove.ledger.kit import formula, gap, normals, value
+from lmlab.prove.ledger.kit import formula, gap, normals, value, yes
 from lmlab.prove.ledger.lab11.book import BOOK
 from lmlab.prove.ledger.lab11.cells import GRU_GATES, LSTM_GATES, draw, gru, lstm, spectral_norm
 from lmlab.prove.ledger.sheet import put
@@ -161,7 +161,8 @@ def _between(t: SimpleNamespace) -> Outcome:
     )
     return proved(
         sheet.holds and bool(exact),
-        f"{sheet}. Positive: {gate.is_positive}; 1/σ - 1 = {sympy.simplify(1 / gate - 1)} is positive. (In float64 "
+        f"{sheet}. Positive for every real x: {yes(gate.is_positive)}; 1/σ - 1 = {sympy.simplify(1 / gate - 1)} is "
+        f"positive. (In float64 "
         f"σ(-800) rounds to {rounded[0]:g} and σ(40) to {rounded[1]:g}.)",
     )
 

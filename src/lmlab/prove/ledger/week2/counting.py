@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from lmlab.prove.ledger.claim import Outcome, ill_posed, proved, refuted
-from lmlab.prove.ledger.kit import formula, gap, identical, normals, parameters, value
+from lmlab.prove.ledger.kit import formula, gap, identical, normals, parameters, value, yes
 from lmlab.prove.ledger.labmodels import attention, feedforward
 from lmlab.prove.ledger.sheet import put
 from lmlab.prove.ledger.week2.book import BOOK
@@ -94,7 +94,7 @@ def _embedding(t: SimpleNamespace) -> Outcome:
     outcome = count_outcome(t.count, cases, BEGIN)
     return proved(
         sheet.holds and picks and outcome.verdict == "proved",
-        f"{sheet}. E x_i is column i for all i: {picks}. {outcome.evidence}",
+        f"{sheet}. E x_i is column i for all i: {yes(picks)}. {outcome.evidence}",
     )
 
 
@@ -140,7 +140,7 @@ def _output(t: SimpleNamespace) -> Outcome:
 def _total(t: SimpleNamespace) -> Outcome:
     same = identical(t.summed, t.factored)
     outcome = count_outcome(t.factored, of_feedforward(without_begin), BEGIN)
-    return proved(same and outcome.verdict == "proved", f"The two forms are the same: {same}. {outcome.evidence}")
+    return proved(same and outcome.verdict == "proved", f"The two forms are the same: {yes(same)}. {outcome.evidence}")
 
 
 @BOOK.claim(
@@ -268,7 +268,7 @@ def _attention_vector(t: SimpleNamespace) -> Outcome:
     right = gap(torch.as_tensor(by_hand), a[0, -1]) < 1e-6 and a.shape[-1] == value(t.width, v=3, d=6, k=4)
     return proved(
         sheet.holds and right,
-        f"{sheet}. The lab's model, d_v = 3: {a.shape[-1]} numbers, equal to the sum by hand: {right}.",
+        f"{sheet}. The lab's model, d_v = 3: {a.shape[-1]} numbers, equal to the sum by hand: {yes(right)}.",
     )
 
 
