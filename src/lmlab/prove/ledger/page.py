@@ -40,11 +40,13 @@ article { background: var(--card); border: 1px solid var(--line); border-radius:
 article header { display: flex; flex-wrap: wrap; gap: 0.3rem 0.8rem; align-items: baseline; }
 article header .soft { font-size: 0.85rem; margin-left: auto; }
 .formula { overflow-x: auto; overflow-y: hidden; padding: 0.35rem 0; margin: 0.3rem 0; max-width: 100%; }
-.formula { display: flex; flex-wrap: wrap; justify-content: center; gap: 0.2rem 1.4em; }
+.formula { display: flex; flex-wrap: wrap; justify-content: safe center; align-items: center;
+  gap: 0.2rem 1.4em; }
 math { font-size: 1.05rem; font-family: "Latin Modern Math", "STIX Two Math", "Cambria Math", "Libertinus Math",
   "DejaVu Math TeX Gyre", math, serif; }
 .contents { margin: 0.4rem 0 1.2rem; font-size: 0.9rem; }
-.contents td:first-child { font-weight: 600; white-space: nowrap; padding-right: 1rem; width: 1%; }
+.contents td:first-child { padding-right: 1rem; width: 1%; }
+@media (max-width: 30rem) { math { font-size: 0.95rem; } .contents td:first-child { padding-right: 0.6rem; } }
 p { margin: 0.5rem 0; }
 sub, sup { line-height: 0; }
 dl { margin: 0.6rem 0 0; }
@@ -126,19 +128,19 @@ def _source(book: Book, entries: Sequence[Entry]) -> str:
     return _document(
         f"Ledger: {book.title}",
         f'<nav><a href="index.html">All documents</a></nav><h1>{escape(book.title)}</h1><p '
-        f'class="soft">{escape(book.about)}</p>{_tally(entries)}{_contents(book, entries)}{articles}',
+        f'class="soft">{escape(book.about)}</p>{_contents(book, entries)}{articles}',
     )
 
 
 def _contents(book: Book, entries: Sequence[Entry]) -> str:
     """The claims of the page by verdict, each a link to its place."""
     lines = []
-    for verdict in tally(entries):
+    for verdict, count in tally(entries).items():
         names = [entry.claim.id for entry in entries if entry.outcome.verdict == verdict]
         links = ", ".join(
             f'<a href="#{escape(name)}">{escape(name.removeprefix(book.source + "."))}</a>' for name in names
         )
-        lines.append(f'<tr><td class="{verdict}">{verdict}</td><td>{links}</td></tr>')
+        lines.append(f"<tr><td>{_badge(verdict, count)}</td><td>{links}</td></tr>")
     return f'<table class="contents">{"".join(lines)}</table>'
 
 

@@ -129,8 +129,8 @@ def _memory(t: SimpleNamespace) -> Outcome:
         f"characters, {short['words'] / 1e6:.2f} as words. Reading 20,000 words: {long['characters'] / 1e6:.1f} "
         f"against {long['words'] / 1e6:.1f}: the text is "
         f"{len(text) / len(words):.1f} times as many tokens, and each keeps its keys and values.",
-        corrected="The weights are fewer; the memory as a whole is less only while the embedding saved, (|V_word| - "
-        "|V_char|)·d, outweighs the longer sequence's "
+        corrected="The weights are fewer; the memory as a whole is less only while the embedding saved, (|V_{word}| - "
+        "|V_{char}|)·d, outweighs the longer sequence's "
         "activations.",
     )
 

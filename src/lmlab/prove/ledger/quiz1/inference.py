@@ -21,12 +21,11 @@ let post = like * prior / evidence
 """
 
 AUTOENCODER = """
-given x1, x2: Dx, 1
+given x: 2*Dx, 1               # x_1 above x_2
 given W1: Dp, 2*Dx
 given b1: Dp, 1
 given W2: 2*Dx, Dp
 given b2: 2*Dx, 1
-let x = concat(x1, x2)
 let h = W1 @ x + b1
 let p = relu(h)
 let xr = W2 @ p + b2           # the reconstruction x'

@@ -238,8 +238,8 @@ def _softmax_of_scalar(t: SimpleNamespace) -> Outcome:
         f"{', '.join(f'{float(a):g}' for a in literal)} and sum to {float(literal.sum()):g}. Over all scores "
         "they are "
         f"{', '.join(f'{float(a):.3f}' for a in torch.softmax(scores, dim=0))}.",
-        repaired="α_i = exp(score_i)/Σ_j exp(score_j): the i-th entry of the softmax of the vector of all N - 1 "
-        "scores.",
+        repaired="α_i = exp(s_i)/Σ_j exp(s_j) with s_i = score(e_{t-1}, e_i): the i-th entry of the softmax of all "
+        "N - 1 scores.",
         repaired_holds=gap(torch.softmax(scores, dim=0), true) < 1e-6,
     )
 
