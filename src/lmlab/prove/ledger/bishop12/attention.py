@@ -92,8 +92,7 @@ def _full_matrix(t: SimpleNamespace) -> Outcome:
     "6.b",
     where="Exercise 12.6, lines 211-213",
     says="With the attention weights held fixed, the matrix that maps the stacked inputs to the stacked outputs has "
-    "the "
-    "blocks a_nm W_v.",
+    "the blocks a_nm W_v.",
     latex=r"\mathbf Y_{\rm stack}=\mathbf W_{\rm att}\mathbf X_{\rm stack},\quad [\mathbf W_{\rm "
     r"att}]_{nm}=a_{nm}W^{(v)}",
     how="In the derivation language: the Kronecker product of A with the block, times the stacked rows of X, against "
@@ -108,8 +107,7 @@ def _blocks(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=said.holds,
         evidence=f"{said}. X holds the tokens as rows (V = X W_v), but the stacked vectors are columns: y_n = Σ_m "
-        "a_nm W_vᵀ x_m. "
-        f"Correction: {right}",
+        f"a_nm W_vᵀ x_m. Correction: {right}",
         corrected="The (n, m) block is a_nm times the transpose of W_v; only for symmetric W_v is it a_nm W_v.",
         corrected_holds=right.holds,
     )
@@ -119,12 +117,10 @@ def _blocks(t: SimpleNamespace) -> Outcome:
     "6.c",
     where="Exercise 12.6, lines 187 and 218",
     says="Self-attention corresponds to a sparse version of the full matrix (the exercise says so; the solution "
-    "finds no "
-    "sparsity).",
+    "finds no sparsity).",
     latex=r"\mathbf W_{\rm att}=A\otimes W^{(v)\top}\ \text{is sparse}",
     how="The matrix is formed for random inputs (N = 6, D = 5, 20 draws) and its zeros are counted; beside it the "
-    "matrix of "
-    "the projections alone.",
+    "matrix of the projections alone.",
     mixing="softmax",
 )
 def _sparse(t: SimpleNamespace) -> Outcome:
@@ -139,11 +135,10 @@ def _sparse(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=zeros > 0,
         evidence=f"{zeros} zeros among {total:,} entries: softmax weights are strictly positive, so no block "
-        "vanishes. The "
-        f"projections alone (X to X W_v) are block-diagonal: {projection_zeros:,} zeros, a share of 1 - 1/N.",
+        f"vanishes. The projections alone (X to X W_v) are block-diagonal: {projection_zeros:,} zeros, a share of 1 "
+        "- 1/N.",
         corrected="The matrix A ⊗ W_vᵀ is dense with shared parameters; sparse are only the projections, I ⊗ W_vᵀ "
-        "(and A itself "
-        "under a mask).",
+        "(and A itself under a mask).",
         corrected_holds=projection_zeros == 20 * n * (n - 1) * d * d,
     )
 
@@ -207,8 +202,8 @@ def _equivariant(t: SimpleNamespace) -> Outcome:
         f"{sheet}. Exchange of two tokens among any number: output {output} changes by "
         f"{sympy.simplify(exchanged - output)}, and its row moves with the token it belongs to. Every one of the 6 "
         "permutations of 3 tokens, in symbols: "
-        f"{'the outputs move alike' if exact else 'the outputs do not move alike'}. Two heads, all 120 permutations of "
-        f"5 tokens: largest difference {worst:.1e}.",
+        f"{'the outputs move alike' if exact else 'the outputs do not move alike'}. Two heads, all 120 permutations "
+        f"of 5 tokens: largest difference {worst:.1e}.",
     )
 
 
@@ -226,8 +221,7 @@ def _scaled_twice(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=said.holds,
         evidence=f"{said}. S carries the factor 1/√D_k already; the document divides by it twice (harmless only for "
-        "D_k = 1, and "
-        f"its A' = P A Pᵀ then does not follow). Correction: {right}",
+        f"D_k = 1, and its A' = P A Pᵀ then does not follow). Correction: {right}",
         corrected="S' = P S Pᵀ, without a second division.",
         corrected_holds=right.holds,
     )
@@ -239,8 +233,7 @@ def _scaled_twice(t: SimpleNamespace) -> Outcome:
     says="Adding a positional encoding breaks this equivariance.",
     latex=r"Y(PX+R)\ne P\,Y(X+R)",
     how="Two-head attention on 5 random tokens plus sinusoidal positions: one swap of two tokens must move the "
-    "outputs by more "
-    "than rounding; without positions it must not.",
+    "outputs by more than rounding; without positions it must not.",
     strength="1",  # how much of the encoding is added
 )
 def _positions_break(t: SimpleNamespace) -> Outcome:
@@ -254,6 +247,5 @@ def _positions_break(t: SimpleNamespace) -> Outcome:
     return proved(
         with_positions > 1e-3 and without < 1e-12,
         f"After swapping tokens 0 and 1 the outputs differ from the swapped outputs by {with_positions:.4f} with "
-        "positions and by "
-        f"{without:.1e} without.",
+        f"positions and by {without:.1e} without.",
     )

@@ -28,8 +28,7 @@ let C = c**2
     says="Non-negative coefficients that sum to 1 are each at most 1 (and no Lagrange multiplier is needed to see it).",
     latex=r"a_m\ge0,\ \sum_m a_m=1\ \Rightarrow\ a_m\le 1",
     how="In the derivation language; and exactly: a linear function on the simplex is largest at a corner, and the "
-    "largest "
-    "entry over the corners is the bound.",
+    "largest entry over the corners is the bound.",
     derivation="given a: N simplex\nclaim a <= 1",
     bound="1",
 )
@@ -48,8 +47,7 @@ def _at_most_one(t: SimpleNamespace) -> Outcome:
     says="Softmax weights of dot products are non-negative and sum to 1 for any vectors.",
     latex=r"a_{nm}=\frac{e^{x_n^\top x_m}}{\sum_{m'}e^{x_n^\top x_{m'}}}\ge0,\quad \sum_m a_{nm}=1",
     how="In the derivation language, and symbolically: exp of a real number is positive, and one weight plus the "
-    "rest of the "
-    "sum over the whole sum is 1.",
+    "rest of the sum over the whole sum is 1.",
     derivation="given X: N, D\nlet A = softmax(X @ X.T)\nclaim A >= 0\nclaim sum(A, axis=1) == ones(N)",
 )
 def _softmax_weights(t: SimpleNamespace) -> Outcome:
@@ -78,8 +76,7 @@ def _orthogonal(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=said.holds,
         evidence=f"{said}. By hand: x_1 = (1, 0), x_2 = (0, 1) give y_1 = (e, 1)/(e+1) = ({e:.4f}, {1 - e:.4f}). A "
-        "softmax weight "
-        f"is never 0, so no finite orthogonal vectors with N >= 2 make it true. Correction: {right}",
+        f"softmax weight is never 0, so no finite orthogonal vectors with N >= 2 make it true. Correction: {right}",
         corrected="y_n = (e^C_n x_n + Σ_{m≠n} x_m)/(e^C_n + N - 1) with C_n = |x_n|².",
         corrected_holds=right.holds,
     )
@@ -98,8 +95,7 @@ def orthogonal_error(squares: list[float], n: int) -> float:
     says="For orthogonal inputs y_n is approximately x_n if exp(C_n) is much larger than N - 1.",
     latex=r"e^{C_n}\gg N-1\ \Rightarrow\ \mathbf y_n\approx\mathbf x_n",
     how="Relative error of y_n, computed for many numbers of vectors and lengths where e^C_n is at least `much` "
-    "times N - 1: "
-    "once with all vectors equally long, once with one other vector long.",
+    "times N - 1: once with all vectors equally long, once with one other vector long.",
     much="100",
     tolerance="0.02",
 )
@@ -116,11 +112,9 @@ def _approximately(t: SimpleNamespace) -> Outcome:
         with_condition=max(equal) <= tolerance,
         without_condition=max(longer) <= tolerance,
         evidence=f"All lengths equal, e^C = {t.much}..{10 * much:g} times N - 1, N = 2..200: relative error at most "
-        f"{max(equal):.4f}. "
-        f"N = 2, e^C_1 = {t.much} times N - 1, the other vector's squared length 1, 100, 10⁴, 10⁶ times C_1: "
-        "relative error "
-        f"{', '.join(f'{e:.3g}' for e in longer)}. The error is √(Σ_m C_m + (N-1)²C_n)/(e^C_n + N - 1): the other "
-        "lengths enter too.",
+        f"{max(equal):.4f}. N = 2, e^C_1 = {t.much} times N - 1, the other vector's squared length 1, 100, 10⁴, 10⁶ "
+        f"times C_1: relative error {', '.join(f'{e:.3g}' for e in longer)}. The length of y_n - x_n is "
+        "√(Σ_{m≠n} C_m + (N-1)²C_n)/(e^C_n + N - 1): the other lengths enter too.",
         corrected="It needs e^C_n much larger than N - 1 and the other vectors not exponentially longer than x_n.",
     )
 
@@ -131,8 +125,7 @@ def _approximately(t: SimpleNamespace) -> Outcome:
     says="Scaling the dot products by 1/√D_k does not make y_n = x_n either.",
     latex=r"a_{nm}\propto\exp(x_n^\top x_m/\sqrt{D_k})\ \not\Rightarrow\ \mathbf y_n=\mathbf x_n",
     how="Put to the derivation checker, which must refute y_n = x_n with the scaling; and the weight on x_n itself, "
-    "with and "
-    "without scaling, at squared lengths 1 to 16.",
+    "with and without scaling, at squared lengths 1 to 16.",
     scale="1/sqrt(D)",
 )
 def _scaled(t: SimpleNamespace) -> Outcome:

@@ -139,9 +139,9 @@ def _all_others(t: SimpleNamespace) -> Outcome:
     where="Problem 5 (a), line 351",
     says="Self-attention in the RNN enables parallel computation, unlike sequential RNN updates.",
     latex=r"h_t=\mathrm{RNN}(x_t,h_{t-1})+a_t\ \text{needs}\ h_{t-1}",
-    how="The longest chain of operations behind the last state (depth of the automatic-differentiation graph) for 5, "
-    "10 and 20 steps: parallel means that it does not grow with the length. Beside it self-attention "
-    "without recurrence.",
+    how="The longest chain of operations behind the last state (depth of the automatic-differentiation graph) for "
+    "5, 10 and 20 steps: parallel means that it does not grow with the length. Beside it self-attention without "
+    "recurrence.",
     model="recurrent",
 )
 def _parallel(t: SimpleNamespace) -> Outcome:

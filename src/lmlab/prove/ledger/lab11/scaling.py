@@ -67,9 +67,8 @@ def _variance(t: SimpleNamespace) -> Outcome:
         holds=said.holds,
         evidence=f"{said}. One coordinate contributes {exact_variance()}, and the coordinates are independent, so "
         f"the first term sums to 2σ²μ·μ without d. Measured with μ·μ = {u:g}, σ = 1, d = 4: {measured}; the "
-        "document's "
-        f"formula gives {2 * 4 * u + 4:g}, the corrected one {2 * u + 4:g}. Its own line before (claim 6b.mid) has "
-        f"no d. Correction: {right}. {NOTE}",
+        f"document's formula gives {2 * 4 * u + 4:g}, the corrected one {2 * u + 4:g}. Its own line before (claim "
+        f"6b.mid) has no d. Correction: {right}. {NOTE}",
         corrected="Var(q·k) = 2σ²μ·μ + dσ⁴.",
         corrected_holds=right.holds and measured.contains(2 * u + 4),
     )
@@ -108,10 +107,10 @@ def _demand(t: SimpleNamespace) -> Outcome:
     linear = sympy.simplify(sympy.diff(mean.subs(s, 1) / d, d)) == 0
     steady = sympy.simplify(sympy.diff(d * sigma**4 / formula(t.repair).subs(names) ** 2, d)) == 0
     return ill_posed(
-        flawed=at_zero == 0 and linear,
-        evidence=f"With μ = m(1, ..., 1) the mean is {mean}: linear in d already for s = 1, so that no "
-        f"scaling is wanted; with μ = 0, the case the solution then takes, it is {at_zero} for every s. What "
-        "grows with d and has to be kept in check is the variance, dσ⁴ at μ = 0.",
+        flawed=at_zero == 0 and linear and sympy.simplify(mean - d * m * m / s) == 0,  # d terms E[q_i]E[k_i] = m·m
+        evidence=f"With μ = m(1, ..., 1) the mean is {mean}: linear in d already for s = 1, so that no scaling is "
+        f"wanted; with μ = 0, the case the solution then takes, it is {at_zero} for every s. What grows with d and "
+        "has to be kept in check is the variance, dσ⁴ at μ = 0.",
         repaired="Choose s so that Var(q·k/s) does not depend on d (at μ = 0): s = √d, up to a constant.",
         repaired_holds=steady,
     )
@@ -212,10 +211,10 @@ def _explosion(t: SimpleNamespace) -> Outcome:
     first, last = jacobians[1], jacobians[1024]
     return refuted(
         holds=means[1024].mean > 10 * means[1].mean or last.mean > 10 * first.mean,
-        evidence=f"Norm of the Jacobian: {listed(jacobians, 'd = {}: {}')}; it never exceeds 1/2. Gradient reaching the "
-        f"query, median: {', '.join(f'd = {d}: {n:.2g}' for d, n in medians.items())}; mean: "
-        f"{listed(means, 'd = {}: {}')}. A saturated softmax is flat: for most queries the gradient is gone, and what is "
-        f"left of the mean comes from the few with two keys nearly tied and does not grow. {NOTE}",
+        evidence=f"Norm of the Jacobian: {listed(jacobians, 'd = {}: {}')}; it never exceeds 1/2. Gradient reaching "
+        f"the query, median: {', '.join(f'd = {d}: {n:.2g}' for d, n in medians.items())}; mean: "
+        f"{listed(means, 'd = {}: {}')}. A saturated softmax is flat: for most queries the gradient is gone, and "
+        f"what is left of the mean comes from the few with two keys nearly tied and does not grow. {NOTE}",
         corrected="Unscaled scores make the gradient through the softmax vanish for most queries; it does not explode.",
         corrected_holds=last.mean + last.half_width < first.mean - first.half_width
         and medians[1024] < 0.1 * medians[1]

@@ -42,8 +42,7 @@ let delta2 = delta1 * (h > 0)
     "the divergence of Q from the prior.",
     latex=r"D_{\rm KL}(Q\,\|\,P(o|c))=\log P(c)-\mathbb E_Q[\log P(c|o)]+D_{\rm KL}(Q\,\|\,P(o))",
     how="In the derivation language over n outputs; and term by term symbolically: log of q/posterior, with the "
-    "posterior by Bayes' rule, weighted by Q, "
-    "which sums to 1.",
+    "posterior by Bayes' rule, weighted by Q, which sums to 1.",
     derivation=BAYES + "claim sum(q * log(q / post)) == log(evidence) - sum(q * log(like)) + sum(q * log(q / prior))",
     term="log(c) - log(l) + log(q/p)",
 )
@@ -66,8 +65,7 @@ def _divergence(t: SimpleNamespace) -> Outcome:
     "equality exactly when Q is the posterior.",
     latex=r"\log P(c)\ge\mathbb E_Q[\log P(c|o)]-D_{\rm KL}(Q\,\|\,P(o)),\quad\text{equality}\iff Q=P(o|c)",
     how="In the derivation language: the inequality, and equality at Q = posterior. Only there: the gap is Σ p "
-    "φ(q/p) with φ(t) = t log t - t + 1, which is 0 "
-    "at t = 1 and convex, symbolically.",
+    "φ(q/p) with φ(t) = t log t - t + 1, which is 0 at t = 1 and convex, symbolically.",
     derivation=BAYES
     + "claim log(evidence) >= sum(q * log(like)) - sum(q * log(q / prior))\n"
     + "claim log(evidence) == sum(post * log(like)) - sum(post * log(post / prior))",
@@ -83,8 +81,7 @@ def _bound(t: SimpleNamespace) -> Outcome:
     return proved(
         sheet.holds and flat and bool(convex),
         f"{sheet}. φ({at}) = {phi.subs(s, at)}, φ' = {sympy.diff(phi, s)}, φ'' = {sympy.diff(phi, s, 2)} > 0: the "
-        "gap vanishes only where q/posterior is 1 "
-        "for every output.",
+        "gap vanishes only where q/posterior is 1 for every output.",
     )
 
 
@@ -200,8 +197,8 @@ def _distance(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=same,
         evidence=f"For a difference of (3, 4) the distance is 5 and J_1 = {loss.subs(d, 5)}. They agree only at "
-        f"distance {' and '.join(map(str, agree))}; J_1 is not "
-        "a distance either (twice the difference gives four times the value).",
+        f"distance {' and '.join(map(str, agree))}; J_1 is not a distance either (twice the difference gives four "
+        "times the value).",
         corrected="J_1 is half the squared Euclidean distance.",
         corrected_holds=sympy.simplify(sympy.Rational(1, 2) * (3**2 + 4**2) - loss.subs(d, 5)) == 0
         and sympy.simplify(loss - d**2 / 2) == 0,
@@ -214,8 +211,7 @@ def _distance(t: SimpleNamespace) -> Outcome:
     says="J_2 is the cross entropy between the label and the prediction ŷ = W_3 p + b_3.",
     latex=r"J_2=\mathrm{CE}(y,\hat y),\quad\hat y=W_3\mathbf p+\mathbf b_3",
     how="The cross entropy of 1,000 random affine predictions of five classes: how many are distributions, and how "
-    "many have a logarithm for the true class. The "
-    "repair, softmax of the same numbers, likewise.",
+    "many have a logarithm for the true class. The repair, softmax of the same numbers, likewise.",
     prediction="affine",
     repair="softmax",
 )
@@ -231,9 +227,9 @@ def _no_distribution(t: SimpleNamespace) -> Outcome:
     said, mended = share(t.prediction), share(t.repair)
     return ill_posed(
         flawed=said[0] < 1,
-        evidence=f"Of 1,000 affine predictions {100 * said[0]:.0f} % are distributions, and only {100 * said[1]:.0f} "
-        "% have a positive entry for the true class: elsewhere the "
-        f"logarithm does not exist. After a softmax: {100 * mended[0]:.0f} % and {100 * mended[1]:.0f} %.",
+        evidence=f"Of 1,000 affine predictions {100 * said[0]:.0f} % are distributions, and only "
+        f"{100 * said[1]:.0f} % have a positive entry for the true class: elsewhere the logarithm does not exist. "
+        f"After a softmax: {100 * mended[0]:.0f} % and {100 * mended[1]:.0f} %.",
         repaired="ŷ = softmax(W_3 p + b_3); then the cross entropy exists and is not negative.",
         repaired_holds=mended == (1.0, 1.0),
     )

@@ -169,18 +169,20 @@ def _activations(t: SimpleNamespace) -> Outcome:
     where="E1, line 31",
     says="The count of the feed-forward model depends on N linearly, with slope d·d_h.",
     latex=r"\frac{\partial\#}{\partial N}=d\,d_h",
-    how="The derivative of the formula, and differences of counted models for N = 2..6.",
+    how="The derivative of the formula, and counted models for N = 2..6 and their differences.",
     slope="d*h",
     count="V*(d + h) + ((N-1)*d + 1)*h",
 )
 def _linear_in_n(t: SimpleNamespace) -> Outcome:
     derivative = sympy.diff(formula(t.count), sympy.Symbol("N"))
-    counts = [parameters(feedforward(20, 5, n, 3)) for n in range(2, 7)]
+    counts = [without_begin(feedforward(20, 5, n, 3)) for n in range(2, 7)]
+    right = counts == [int(value(t.count, V=20, d=5, N=n, h=3)) for n in range(2, 7)]
     steps = {b - a for a, b in pairwise(counts)}
     return proved(
-        identical(derivative, t.slope) and steps == {int(value(t.slope, d=5, h=3))},
+        right and identical(derivative, t.slope) and steps == {int(value(t.slope, d=5, h=3))},
         f"Derivative by N: {sympy.factor(derivative)}. Counted with d = 5, d_h = 3, N = 2..6: "
-        f"{', '.join(map(str, counts))}; every step adds {', '.join(map(str, sorted(steps)))}.",
+        f"{', '.join(map(str, counts))}, as the formula says: {yes(right)}; every step adds "
+        f"{', '.join(map(str, sorted(steps)))}.",
     )
 
 
@@ -235,9 +237,8 @@ def _softmax_of_scalar(t: SimpleNamespace) -> Outcome:
     return ill_posed(
         flawed=abs(float(literal.sum()) - 1) > 1e-6,
         evidence="A softmax of a single number is 1: as written the five weights are "
-        f"{', '.join(f'{float(a):g}' for a in literal)} and sum to {float(literal.sum()):g}. Over all scores "
-        "they are "
-        f"{', '.join(f'{float(a):.3f}' for a in torch.softmax(scores, dim=0))}.",
+        f"{', '.join(f'{float(a):g}' for a in literal)} and sum to {float(literal.sum()):g}. Over all scores they "
+        f"are {', '.join(f'{float(a):.3f}' for a in torch.softmax(scores, dim=0))}.",
         repaired="α_i = exp(s_i)/Σ_j exp(s_j) with s_i = score(e_{t-1}, e_i): the i-th entry of the softmax of all "
         "N - 1 scores.",
         repaired_holds=gap(torch.softmax(scores, dim=0), true) < 1e-6,
@@ -278,9 +279,8 @@ def _attention_vector(t: SimpleNamespace) -> Outcome:
     says="Without positions the model does not notice a re-ordering of the first N - 2 context words.",
     latex=r"p(\cdot|x_{\pi(1)},\dots,x_{\pi(N-2)},x_{t-1})=p(\cdot|x_1,\dots,x_{N-2},x_{t-1})",
     how="Symbolically: exchanging two of the words exchanges two terms of numerator and denominator of a, for any "
-    "number of others; exchanges generate all orders. The lab's model on all orders of four words; and a swap "
-    "with the "
-    "last word.",
+    "number of others; exchanges generate all orders. The lab's model on all orders of four words; and a swap with "
+    "the last word.",
     moved=4,  # how many of the five words are re-ordered, from the left
 )
 def _order(t: SimpleNamespace) -> Outcome:
@@ -298,9 +298,9 @@ def _order(t: SimpleNamespace) -> Outcome:
     last = gap(after([3, 7, 1, 9, 4]), base)
     return proved(
         sympy.simplify(swapped - a) == 0 and worst < 1e-5,
-        f"Exchange of two words: difference {sympy.simplify(swapped - a)}. The lab's model, every order of the first "
-        f"{t.moved} of five words: log-probabilities differ by at most {worst:.1e}; exchanging the last word with "
-        f"the one before it: {last:.2f}.",
+        f"Exchange of two words: difference {sympy.simplify(swapped - a)}. The lab's model, every order of the "
+        f"first {t.moved} of five words: log-probabilities differ by at most {worst:.1e}; exchanging the last word "
+        f"with the one before it: {last:.2f}.",
     )
 
 
