@@ -48,7 +48,7 @@ math { font-size: 1.05rem; font-family: "Latin Modern Math", "STIX Two Math", "C
 .contents td:first-child { padding-right: 1rem; width: 1%; }
 @media (max-width: 30rem) { math { font-size: 0.95rem; } .contents td:first-child { padding-right: 0.6rem; } }
 p { margin: 0.5rem 0; }
-sub, sup { line-height: 0; }
+sub, sup { line-height: 0; font-size: 0.75em; }
 dl { margin: 0.6rem 0 0; }
 dt { font-size: 0.8rem; font-weight: 600; color: var(--soft); margin-top: 0.5rem; }
 dd { margin: 0; }

@@ -164,7 +164,8 @@ def _identical(t: SimpleNamespace) -> Outcome:
         evidence=f"q = k_j of length {t.length}, the other keys orthogonal: α_j = "
         + ", ".join(f"{w:.3f} for n = {n}" for n, w in found.items())
         + f". With a second key five times as long in the same direction, α_j falls to {long_key:.3f}. With the "
-        "margin of the correction: " + ", ".join(f"{w:.3f}" for w in mended.values()) + ".",
+        "margin of the correction: " + ", ".join(f"{w:.3f}" for w in mended.values()) + ". (No unspoken "
+        "condition of the document saves the sentence: with the keys of length 1 that it assumes from 5.2 on it fails.)",
         corrected="Being identical is not enough: the weight is at least 0.9 when k_j·q leads every other k_i·q by "
         "log(9(n-1)).",
         corrected_holds=all(math.isclose(weight, 0.9, rel_tol=1e-9) for weight in mended.values()),
@@ -262,7 +263,7 @@ def _exactly_half(t: SimpleNamespace) -> Outcome:
         without_condition=all(d == 0 for d in off.values()),
         evidence=f"The softmax gives {in_greek(true)}. Difference to the document: "
         + "; ".join(f"n = {keys}: {in_greek(d)}" for keys, d in off.items())
-        + f". With n = 10 and λ = 1 the true weight is {float(true.subs({n: 10, l: 1})):.4f}. The corrected formula: "
-        f"{right}.",
+        + f". With n = 10 and λ = 1 the true weight is {float(true.subs({n: 10, l: 1})):.4f}. The document keeps "
+        f"the number of keys open; its equality needs n = 2, which it does not say. The corrected formula: {right}.",
         corrected="α_a = α_b = e^λ/(2e^λ + n - 2), which is 1/2 only for n = 2 and tends to 1/2 as λ grows.",
     )

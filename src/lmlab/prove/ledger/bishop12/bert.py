@@ -109,7 +109,8 @@ def _total(t: SimpleNamespace) -> Outcome:
         holds=near,
         evidence=f"The document's own terms sum to {own:,} ({millions(own)}); with attention biases and norms "
         f"{full:,} ({millions(full)}). The figure {t.total_millions} M comes from rounding a layer of 12,588,032 up "
-        f"to 12.6 M before multiplying by 24, which adds {24 * (12_600_000 - 12_588_032):,}.",
+        f"to 12.6 M before multiplying by 24, which adds {24 * (12_600_000 - 12_588_032):,}. As a rough figure, 333 M, "
+        "it stands; the digit after the point does not.",
         corrected=f"The terms counted in the document sum to {own:,}, about 332.8 M; with attention biases and "
         f"norms {full:,}, about 333.0 M.",
         corrected_holds=full == counted and round(own / MILLION, 1) == 332.8 and round(full / MILLION, 1) == 333.0,

@@ -186,7 +186,8 @@ def _decoder(t: SimpleNamespace) -> Outcome:
     return proved(
         fits and constants is not None and limit.is_finite is True and limit.is_positive is True,
         f"Counted operations equal {t.exact} at all {len(SIZES)} sizes: {yes(fits)}. {between(constants)}. "
-        f"(N²k + Nk²)/(N²k) tends to {limit} as N grows with k fixed; it is below 2 once N exceeds k.",
+        f"(N²k + Nk²)/(N²k) tends to {limit} as N grows with k fixed; it is below 2 once N exceeds k. "
+        "Unlike 7.3a.2 the sentence names its condition, a large N, and so it stands.",
     )
 
 

@@ -243,7 +243,8 @@ def _cell_by_cell(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=direct.holds,
         without_condition=following.holds,
-        evidence=f"h_(t-1) held fixed: {direct}. h_(t-1) following C_(t-1): {following}.",
+        evidence=f"h_(t-1) held fixed: {direct}. h_(t-1) following C_(t-1): {following}. The document does not say which "
+        "is meant; its sum (claim 4a) comes out right only with the first.",
         corrected="∂C_t/∂C_{t-1} = diag(f_t) along the direct path, h_{t-1} held fixed; in the run as a whole "
         "C_{t-1} also acts through h_{t-1} and the gates.",
     )
