@@ -10,7 +10,8 @@ import pytest
 
 from lmlab.cli.prove import run_prove
 from lmlab.prove.ledger import Book, Outcome, claims, run, to_json
-from lmlab.prove.ledger.claim import answered, conditional, ill_posed, proved, refuted
+from lmlab.prove.ledger.claim import answered, conditional, ill_posed, proved, readable, refuted
+from lmlab.prove.ledger.sheet import put
 
 
 def book_of(judge: object, **tested: object) -> Book:
@@ -61,6 +62,38 @@ def test_a_correction_a_repair_or_an_answer_that_does_not_hold_breaks_the_check(
 def test_a_flaw_that_is_not_there_or_a_statement_that_holds_is_proved() -> None:
     assert ill_posed(False, "", "so", repaired_holds=True).verdict == "proved"
     assert refuted(True, "", "so", corrected_holds=True).verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    ("computed", "written"),
+    [
+        ("off by 5.2e-24", "off by 5.2·10⁻²⁴"),
+        ("1e-09, 0.0e+00, 3.0e+00, 6.9e+06", "10⁻⁹, 0, 3.0, 6.9·10⁶"),
+        ("8*M*k**2 + sqrt(d)*m**10", "8·M·k² + √d·m¹⁰"),
+        ("`a**2 * 1e-3` stays, a**2 does not", "`a**2 * 1e-3` stays, a² does not"),
+        ("2 * 3, x1e-5y, version 1.2e", "2 * 3, x1e-5y, version 1.2e"),
+    ],
+)
+def test_evidence_shows_numbers_and_formulas_as_one_writes_them(computed: str, written: str) -> None:
+    assert readable(computed) == written
+    (claim,) = book_of(lambda t: proved(True, computed)).claims
+    assert claim.check().evidence == written
+
+
+def test_a_derivation_tells_each_reason_once() -> None:
+    sheet = put("given a, b: n\nclaim a + b == b + a\nclaim a * b == b * a\nclaim a + b == a")
+    first, second, third = str(sheet).split("; `")
+    assert first.startswith("`a + b == b + a` is proved for all sizes n")
+    assert "random points" in first
+    assert second == "a * b == b * a` is proved likewise"
+    assert third.startswith("a + b == a` is refuted (")
+    assert not sheet.holds
+
+
+def test_a_product_that_does_not_fit_is_told_as_such() -> None:
+    sheet = put("given X: d, n\ngiven W: d, d\nclaim shape(X @ W) == [n, d]")
+    assert not sheet.holds
+    assert "inner sizes differ" in str(sheet)
 
 
 def test_claims_are_chosen_by_id_by_beginning_and_by_source() -> None:

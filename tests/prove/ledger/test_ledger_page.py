@@ -68,6 +68,7 @@ def test_subscripts_are_shown_and_code_is_left_alone() -> None:
     assert prose("V^(n-1), e^C_n") == "V<sup>n-1</sup>, e<sup>C<sub>n</sub></sup>"
     assert prose("e^λ + 1") == "e<sup>λ</sup> + 1"
     assert prose("snake_case < 3") == "snake_case &lt; 3"
+    assert prose("hW_2, 2d_k d and ½μ_aμ_aᵀ") == "hW<sub>2</sub>, 2d<sub>k</sub> d and ½μ<sub>a</sub>μ<sub>a</sub>ᵀ"
 
 
 class Links(HTMLParser):
@@ -89,6 +90,15 @@ class Links(HTMLParser):
             self.ids.append(str(given["id"]))
 
 
+def test_a_formula_is_cut_at_its_wide_spaces_and_nowhere_else(tmp_path: Path) -> None:
+    def parts(identifier: str) -> int:
+        page = write(run(claims([identifier])), tmp_path)[1]
+        return page.read_text(encoding="utf-8").count("<math ")
+
+    assert parts("week2.I1b") == 2  # 8.32 → 8.15 and 10.63 → 6.65
+    assert parts("quiz1.Q3.0d") == 1  # one matrix equation
+
+
 def test_pages_stand_alone_and_show_every_claim(tmp_path: Path) -> None:
     entries = run(claims(["week2.I2", "bishop12.15"]))
     pages = write(entries, tmp_path / "pages")
@@ -103,6 +113,8 @@ def test_pages_stand_alone_and_show_every_claim(tmp_path: Path) -> None:
         assert "url(" not in text
         assert "prefers-color-scheme: dark" in text
         assert "width=device-width" in text
+        leads_to = [link.removeprefix("#") for link in links.led_to if link.startswith("#")]
+        assert sorted(leads_to) == sorted(links.ids)  # the contents name every claim of the page
         shown += links.ids
     assert shown == [entry.claim.id for entry in entries]
     assert not list((tmp_path / "pages").glob("*.part"))

@@ -7,6 +7,7 @@ wrong one must change the verdict, and the tests of the ledger do exactly that (
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -55,7 +56,8 @@ class Claim:
     def check(self) -> Outcome:
         """Run the check. A fault of the ledger itself comes back as the verdict "failed", never as an exception."""
         try:
-            return self.judge(SimpleNamespace(**self.tested))
+            outcome = self.judge(SimpleNamespace(**self.tested))
+            return dataclasses.replace(outcome, evidence=readable(outcome.evidence))
         except Exception as fault:
             return Outcome(verdict="failed", evidence=f"{type(fault).__name__}: {fault}")
 
@@ -96,6 +98,29 @@ class Book:
             return claim
 
         return register
+
+
+RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+def readable(text: str) -> str:
+    """Numbers and formulas as one writes them, 5·10⁻⁹ and 8·M·k², where the text is not `code`."""
+    parts = text.split("`")
+    return "`".join(part if i % 2 else _as_written(part) for i, part in enumerate(parts))
+
+
+def _as_written(text: str) -> str:
+    def power_of_ten(match: re.Match[str]) -> str:
+        digits, exponent = match[1], int(match[2])
+        if float(digits) == 0 or exponent == 0:
+            return digits if float(digits) else "0"
+        raised = f"10{str(exponent).translate(RAISED)}"
+        return raised if digits == "1" else f"{digits}·{raised}"
+
+    text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]\d+)\b", power_of_ten, text)
+    text = re.sub(r"\bsqrt\((\w+)\)", r"√\1", text)
+    text = re.sub(r"\*\*(\d+)", lambda match: match[1].translate(RAISED), text)
+    return re.sub(r"(?<=[\w)²³⁴])\*(?=[\w(√])", "·", text)
 
 
 def proved(true: bool, evidence: str, corrected: str | None = None) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,19 @@ def estimate(samples: np.ndarray | Tensor) -> Estimate:
 def gap(left: Tensor | np.ndarray, right: Tensor | np.ndarray) -> float:
     """Largest absolute difference between two arrays."""
     return float(np.abs(np.asarray(left) - np.asarray(right)).max())
+
+
+def in_greek(expression: sympy.Expr | str) -> str:
+    """A formula in l, g and sigma with the letters the documents use: λ, γ and σ."""
+    text = str(expression)
+    for name, letter in (("l", "λ"), ("g", "γ"), ("sigma", "σ")):
+        text = re.sub(rf"\b{name}\b", letter, text)
+    return text
+
+
+def yes(flag: object) -> str:
+    """How evidence says whether something is so."""
+    return "yes" if flag else "no"
 
 
 def listed(pairs: Mapping[Any, Any] | Iterable[tuple[Any, Any]], form: str = "{}: {}") -> str:

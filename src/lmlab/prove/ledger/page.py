@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from lmlab.prove.ledger.claim import MEANINGS, Book
-from lmlab.prove.ledger.mathml import to_mathml
+from lmlab.prove.ledger.mathml import TOKEN, to_mathml
 from lmlab.prove.ledger.running import Entry, books, tally
 
 STYLE = """
@@ -39,10 +39,16 @@ article { background: var(--card); border: 1px solid var(--line); border-radius:
   margin: 0.9rem 0; break-inside: avoid; }
 article header { display: flex; flex-wrap: wrap; gap: 0.3rem 0.8rem; align-items: baseline; }
 article header .soft { font-size: 0.85rem; margin-left: auto; }
-.formula { overflow-x: auto; overflow-y: hidden; padding: 0.35rem 0; margin: 0.3rem 0; }
-math { font-size: 1.05rem; }
+.formula { overflow-x: auto; overflow-y: hidden; padding: 0.35rem 0; margin: 0.3rem 0; max-width: 100%; }
+.formula { display: flex; flex-wrap: wrap; justify-content: safe center; align-items: center;
+  gap: 0.2rem 1.4em; }
+math { font-size: 1.05rem; font-family: "Latin Modern Math", "STIX Two Math", "Cambria Math", "Libertinus Math",
+  "DejaVu Math TeX Gyre", math, serif; }
+.contents { margin: 0.4rem 0 1.2rem; font-size: 0.9rem; }
+.contents td:first-child { padding-right: 1rem; width: 1%; }
+@media (max-width: 30rem) { math { font-size: 0.95rem; } .contents td:first-child { padding-right: 0.6rem; } }
 p { margin: 0.5rem 0; }
-sub, sup { line-height: 0; }
+sub, sup { line-height: 0; font-size: 0.75em; }
 dl { margin: 0.6rem 0 0; }
 dt { font-size: 0.8rem; font-weight: 600; color: var(--soft); margin-top: 0.5rem; }
 dd { margin: 0; }
@@ -122,8 +128,20 @@ def _source(book: Book, entries: Sequence[Entry]) -> str:
     return _document(
         f"Ledger: {book.title}",
         f'<nav><a href="index.html">All documents</a></nav><h1>{escape(book.title)}</h1><p '
-        f'class="soft">{escape(book.about)}</p>{_tally(entries)}{articles}',
+        f'class="soft">{escape(book.about)}</p>{_contents(book, entries)}{articles}',
     )
+
+
+def _contents(book: Book, entries: Sequence[Entry]) -> str:
+    """The claims of the page by verdict, each a link to its place."""
+    lines = []
+    for verdict, count in tally(entries).items():
+        names = [entry.claim.id for entry in entries if entry.outcome.verdict == verdict]
+        links = ", ".join(
+            f'<a href="#{escape(name)}">{escape(name.removeprefix(book.source + "."))}</a>' for name in names
+        )
+        lines.append(f"<tr><td>{_badge(verdict, count)}</td><td>{links}</td></tr>")
+    return f'<table class="contents">{"".join(lines)}</table>'
 
 
 def _article(entry: Entry) -> str:
@@ -137,10 +155,22 @@ def _article(entry: Entry) -> str:
     return (
         f'<article id="{escape(claim.id)}"><header><h2>{escape(claim.id)}</h2>{_badge(outcome.verdict)}<span '
         f'class="soft">{escape(claim.where)}</span></header>'
-        f'<p>{prose(claim.statement)}</p><div class="formula">{to_mathml(claim.latex)}</div>'
+        f'<p>{prose(claim.statement)}</p><div class="formula">{_formula(claim.latex)}</div>'
         f"<dl>{corrected}<dt>Evidence</dt><dd>{prose(outcome.evidence)}</dd><dt>How it is "
         f"checked</dt><dd>{prose(claim.method)}</dd></dl>{_derivations(entry)}</article>"
     )
+
+
+def _formula(latex: str) -> str:
+    """The formula, cut at its wide spaces, so that on a narrow page the parts can stand one below the other."""
+    parts, depth = [""], 0
+    for token in TOKEN.findall(latex):
+        depth += (token in ("{", r"\left", r"\begin")) - (token in ("}", r"\right", r"\end"))
+        if token in (r"\quad", r"\qquad") and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return "".join(to_mathml(part.strip()) for part in parts if part.strip())
 
 
 def _derivations(entry: Entry) -> str:
@@ -165,7 +195,8 @@ def prose(text: str) -> str:
     return "".join(shown)
 
 
-GROUP = r"(?:\{([^{}]*)\}|\(([^()]*)\)|([A-Za-z0-9α-ωΑ-Ω]+))"
+GROUP = r"(?:\{([^{}]*)\}|\(([^()]*)\)|([A-Za-z]{1,2}|[0-9]+|[α-ωΑ-Ω])(?![A-Za-z0-9]))"
+BASE = r"(?<![A-Za-z]{2})([^\W\d_][\u0300-\u036f]?)"  # a letter, or the second of two such as hW
 
 
 def _raised(text: str) -> str:
@@ -175,5 +206,7 @@ def _raised(text: str) -> str:
         return next(group for group in match.groups()[skip:] if group is not None)
 
     text = re.sub(r"(?<=\w)\^([A-Za-z])_([A-Za-z0-9])", r"<sup>\1<sub>\2</sub></sup>", text)
-    text = re.sub(rf"(?<![\w])([^\W\d_][\u0300-\u036f]?)_{GROUP}", lambda m: f"{m[1]}<sub>{inner(m, 1)}</sub>", text)
-    return re.sub(rf"(?<=\w)\^{GROUP}", lambda m: f"<sup>{inner(m)}</sup>", text)
+    text = re.sub(rf"{BASE}_{GROUP}", lambda m: f"{m[1]}<sub>{inner(m, 1)}</sub>", text)
+    return re.sub(
+        r"(?<=\w)\^(?:\{([^{}]*)\}|\(([^()]*)\)|([A-Za-z0-9α-ωΑ-Ω]+))", lambda m: f"<sup>{inner(m)}</sup>", text
+    )

@@ -37,13 +37,25 @@ def put(text: str) -> Sheet:
     elif "supported" in verdicts:
         verdict = "supported"
     lines: list[str] = []
+    told: list[str] = []
     for claim in report.claims:
-        again = claim.verdict == "supported" and any("is supported" in line for line in lines)
-        details = ["likewise" if again else claim.reason] + (
-            [str(claim.counterexample)] if claim.counterexample else []
-        )
-        lines.append(f"`{claim.claim.removeprefix('claim ')}` is {claim.verdict} ({'; '.join(details)})")
+        reason = f"{claim.reason}; {claim.counterexample}" if claim.counterexample else claim.reason
+        lines.append(f"`{claim.claim.removeprefix('claim ')}` is {_once(claim.verdict, reason, told)}")
     return Sheet(verdict, "; ".join(lines))
+
+
+def _once(verdict: str, reason: str, told: list[str]) -> str:
+    """The verdict with its reason; what was told of an earlier claim of the same text is not told again."""
+    if verdict not in ("proved", "supported"):
+        return f"{verdict} ({reason})"
+    why, _, points = reason.partition("holds in float64 ")
+    why = (why if why.startswith(verdict) else f"{verdict}: {why}").rstrip("; :")
+    first = not any(line.startswith(verdict) for line in told)
+    again = why in told
+    told.append(why)
+    if again:
+        return f"{verdict} likewise"
+    return f"{why} (holds in float64 {points})" if first and points else why
 
 
 def read(text: str) -> Outcome:

@@ -48,10 +48,9 @@ def rewritten(words: Sequence[str]) -> list[str]:
     "shows neither the reviews nor the network.)",
     latex=r"f(w_1,\dots,w_n)=g\left(\tfrac1n\sum_i e_{w_i}\right)",
     how="A deep averaging network trained on 2,000 made-up reviews in which 'not' turns the next opinion round; its "
-    "five most confident errors on 400 new ones. An "
-    "explanation counts only if it passes a test: writing each negated opinion as an opposite word must turn the "
-    "decision right. With the bench "
-    "corpora, also film reviews: the words whose removal turns the decision.",
+    "five most confident errors on 400 new ones. An explanation counts only if it passes a test: writing each "
+    "negated opinion as an opposite word must turn the decision right. With the bench corpora, also film reviews: "
+    "the words whose removal turns the decision.",
     repair="opposite words",
 )
 def _five_errors(t: SimpleNamespace) -> Outcome:
@@ -69,9 +68,9 @@ def _five_errors(t: SimpleNamespace) -> Outcome:
         before, after = model.logit(words), model.logit(repair(words))
         right &= (after > 0) == bool(label)
         lines.append(
-            f"{'a good' if label else 'a bad'} review with logit {before:.1f} ({', '.join(turned)}): opinions add up "
-            f"to {opinions(words, turning=True):+d}, without heeding "
-            f"'not' to {opinions(words, turning=False):+d}; with opposite words the logit is {after:.1f}"
+            f"{'a good' if label else 'a bad'} review with logit {before:.1f} ({', '.join(turned)}): opinions add "
+            f"up to {opinions(words, turning=True):+d}, without heeding 'not' to "
+            f"{opinions(words, turning=False):+d}; with opposite words the logit is {after:.1f}"
         )
     return answered(
         right,
@@ -80,8 +79,8 @@ def _five_errors(t: SimpleNamespace) -> Outcome:
         + "."
         + _film_errors(),
         "The confident errors of an averaging network are opinions under a negation, which an average cannot see: "
-        "said with an opposite word, each is read right. In "
-        "real reviews single words that pull the average to the wrong side explain an error in the same testable way.",
+        "said with an opposite word, each is read right. In real reviews single words that pull the average to the "
+        "wrong side explain an error in the same testable way.",
     )
 
 
@@ -110,8 +109,7 @@ def _film_errors() -> str:
     "ones.",
     latex=r"f(\text{good first, bad last})\ne f(\text{bad first, good last})",
     how="The logit of the review's words with the praise first, with the praise last, and in 200 random orders. It "
-    "holds if order moves the logit by more than "
-    "rounding (10⁻⁹).",
+    "holds if order moves the logit by more than rounding (10⁻⁹).",
     pooling="mean",
 )
 def _initial_phrases(t: SimpleNamespace) -> Outcome:
@@ -126,9 +124,9 @@ def _initial_phrases(t: SimpleNamespace) -> Outcome:
     swing = mean.logit(praise) - mean.logit(blame)
     return refuted(
         holds=spread > 1e-9,
-        evidence=f"Praise first {forth:.6f}, praise last {back:.6f}, 200 random orders: all within {spread:.1e}. The "
-        "words matter (praise alone and blame alone differ by "
-        f"{swing:.1f}), their places do not: an average forgets them.",
+        evidence=f"Praise first {forth:.6f}, praise last {back:.6f}, 200 random orders: all within {spread:.1e}. "
+        f"The words matter (praise alone and blame alone differ by {swing:.1f}), their places do not: an average "
+        "forgets them.",
         corrected="An averaging network gives every word the same weight 1/n wherever it stands; only which words "
         "occur, and how often, can have misled it.",
         corrected_holds=abs(mean.logit(praise + blame) - mean.logit(blame + praise)) < 1e-9 and swing > 1,
@@ -142,9 +140,8 @@ def _initial_phrases(t: SimpleNamespace) -> Outcome:
     "'not half bad'.",
     latex=r"f(\text{not half bad})=f(\text{bad half not})",
     how="On a review of mixed words: whether taking out the words named turns the decision (the explanation by "
-    "words). Then whether a phrase does anything beyond its "
-    "words: the logit of reviews with 'not half bad' and 'short is a perfect example' against the same words "
-    "scattered.",
+    "words). Then whether a phrase does anything beyond its words: the logit of reviews with 'not half bad' and "
+    "'short is a perfect example' against the same words scattered.",
     pooling="mean",
 )
 def _phrases(t: SimpleNamespace) -> Outcome:
@@ -182,11 +179,9 @@ def _phrases(t: SimpleNamespace) -> Outcome:
         with_condition=words_explain,
         without_condition=max(effects) > 1e-9,
         evidence=f"Mixed review: logit {model.logit(mixed):.2f}, without 'awesome', 'stunning', 'perfect' "
-        f"{model.logit(without):.2f}: words on both sides explain it. But the phrases "
-        f"as phrases do nothing: scattering their words moves the logit by at most {max(effects):.1e}. 'Not half "
-        "bad' counts as the word 'bad' (logit "
-        f"{not_bad:.2f}, with 'half good' {bad:.2f}).",
+        f"{model.logit(without):.2f}: words on both sides explain it. But the phrases as phrases do nothing: "
+        f"scattering their words moves the logit by at most {max(effects):.1e}. 'Not half bad' counts as the word "
+        f"'bad' (logit {not_bad:.2f}, with 'half good' {bad:.2f}).",
         corrected="The explanations hold as far as they name words ('perfect', 'bad', 'awesome') and their balance; "
-        "a phrase or a negation cannot be misread by a "
-        "model that never sees which words stand together.",
+        "a phrase or a negation cannot be misread by a model that never sees which words stand together.",
     )

@@ -14,7 +14,8 @@ from torch import nn
 
 from lmlab.prove.ledger.assignment2.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, conditional, ill_posed, proved, supported
-from lmlab.prove.ledger.kit import generator, value
+from lmlab.prove.ledger.kit import generator, parameters, value
+from lmlab.prove.ledger.lab11.costs import operations
 from lmlab.prove.ledger.textlab import Counts, Words, bench, documentation
 
 VOCABULARY = 2000  # of the assignment's word model: 2,000 words, everything else one unknown symbol
@@ -26,11 +27,10 @@ SIZES = (20, 100, 300, 1000, 3000)
     where="1 d, line 163",
     says="The neural bigram model reaches a perplexity of 113.31395087517392 on the development text.",
     latex=r"\mathrm{PPL}_{\rm dev}=113.31395087517392",
-    how="The text and the weights are not given, so the number cannot be recomputed. What can be shown: bigrams over "
-    "the same text with "
-    "vocabularies of 20 to 3,000 words, everything else one unknown symbol: perplexity a token and bits a byte with "
-    "the unknown words spelled "
-    "out. A perplexity must also lie between 1 and the number of symbols.",
+    how="The text and the weights are not given, so the number cannot be recomputed. What can be shown: bigrams "
+    "over the same text with vocabularies of 20 to 3,000 words, everything else one unknown symbol: perplexity a "
+    "token and bits a byte with the unknown words spelled out. A perplexity must also lie between 1 and the number "
+    "of symbols.",
     reported="113.31395087517392",
     vocabularies=SIZES,
 )
@@ -57,9 +57,8 @@ def _reported(t: SimpleNamespace) -> Outcome:
         + f".{measured} Any number between these can be reported for the same quality; without the text, the "
         "vocabulary and the treatment of "
         "unknown words the figure says nothing, and its 17 digits least of all.",
-        repaired="With unknown words as one symbol, a smaller vocabulary gives a lower perplexity and a worse model; "
-        "bits a byte with unknown "
-        "words spelled out orders the models by what they predict.",
+        repaired="With unknown words as one symbol, a smaller vocabulary gives a lower perplexity and a worse "
+        "model; bits a byte with unknown words spelled out orders the models by what they predict.",
         repaired_holds=opposite,
     )
 
@@ -75,8 +74,7 @@ def alphabet(text: str) -> dict[str, int]:
     says="Character models are not limited to a fixed vocabulary and can handle unknown words.",
     latex=r"p(w)>0\ \text{for every word}\ w",
     how="A character 4-gram over the characters of its training text: the probability of 500 words it has never "
-    "seen, and of a word with a "
-    "character that text lacks; beside it a model over bytes.",
+    "seen, and of a word with a character that text lacks; beside it a model over bytes.",
     outside="日本語",
 )
 def _unknown_words(t: SimpleNamespace) -> Outcome:
@@ -94,11 +92,16 @@ def _unknown_words(t: SimpleNamespace) -> Outcome:
         evidence=f"{len(inside)} unseen words spelled with known characters, such as "
         f"{', '.join([w for w in inside if w.isalpha()][:4])}: all have positive probability, "
         f"{sum(costs) / len(costs) / math.log(2):.0f} bits on average. '{t.outside}' has {len(strange)} characters "
-        f"outside the {len(letters)} of the training text and no "
-        "probability at all: the vocabulary of characters is fixed too. Over bytes the same word costs "
-        f"{in_bytes / math.log(2):.0f} bits.",
+        f"outside the {len(letters)} of the training text and no probability at all: the vocabulary of characters "
+        f"is fixed too. Over bytes the same word costs {in_bytes / math.log(2):.0f} bits.",
         corrected="A character model handles every unknown word whose characters it knows; over bytes, every word.",
     )
+
+
+def transformer_block(width: int) -> int:
+    """Weights of a Transformer block without biases and norms: four maps of attention, and an MLP four times as wide."""
+    shapes = [(width, width)] * 4 + [(width, 4 * width), (4 * width, width)]
+    return sum(parameters(nn.Linear(*shape, bias=False, device="meta")) for shape in shapes)
 
 
 @BOOK.claim(
@@ -107,8 +110,7 @@ def _unknown_words(t: SimpleNamespace) -> Outcome:
     says="The character vocabulary is smaller, which reduces memory.",
     latex=r"|V_{\rm char}|\ll|V_{\rm word}|\ \Rightarrow\ \text{less memory}",
     how="Both vocabularies counted on Python's documentation; then all numbers a Transformer of width 256 and 4 "
-    "layers holds (weights, keys and "
-    "values) while it reads 100 words and 20,000 words, as words and as characters.",
+    "layers holds (weights, keys and values) while it reads 100 words and 20,000 words, as words and as characters.",
     memory="V*d + 12*L*d**2 + 2*L*T*d",
 )
 def _memory(t: SimpleNamespace) -> Outcome:
@@ -120,17 +122,20 @@ def _memory(t: SimpleNamespace) -> Outcome:
         tokens = read if unit == "words" else len(" ".join(words[:read]))
         return int(value(t.memory, V=vocabulary[unit], d=256, L=4, T=tokens))
 
+    weights = 4 * transformer_block(256) + vocabulary["words"] * 256
+    right = int(value(t.memory, V=vocabulary["words"], d=256, L=4, T=0)) == weights
     short, long = ({unit: held(unit, read) for unit in vocabulary} for read in (100, 20_000))
     return conditional(
-        with_condition=vocabulary["characters"] < vocabulary["words"] / 10 and short["characters"] < short["words"],
-        without_condition=long["characters"] < long["words"],
+        with_condition=right
+        and vocabulary["characters"] < vocabulary["words"] / 10
+        and short["characters"] < short["words"],
+        without_condition=right and long["characters"] < long["words"],
         evidence=f"Vocabulary: {vocabulary['words']:,} words, {vocabulary['characters']} characters. Reading 100 "
-        f"words: {short['characters'] / 1e6:.2f} million numbers as "
-        f"characters, {short['words'] / 1e6:.2f} as words. Reading 20,000 words: {long['characters'] / 1e6:.1f} "
-        f"against {long['words'] / 1e6:.1f}: the text is "
-        f"{len(text) / len(words):.1f} times as many tokens, and each keeps its keys and values.",
-        corrected="The weights are fewer; the memory as a whole is less only while the embedding saved, (|V_word| - "
-        "|V_char|)·d, outweighs the longer sequence's "
+        f"words: {short['characters'] / 1e6:.2f} million numbers as characters, {short['words'] / 1e6:.2f} as "
+        f"words. Reading 20,000 words: {long['characters'] / 1e6:.1f} against {long['words'] / 1e6:.1f}: the text "
+        f"is {len(text) / len(words):.1f} times as many tokens, and each keeps its keys and values.",
+        corrected="The weights are fewer; the memory as a whole is less only while the embedding saved, (|V_{word}| - "
+        "|V_{char}|)·d, outweighs the longer sequence's "
         "activations.",
     )
 
@@ -142,10 +147,8 @@ def _memory(t: SimpleNamespace) -> Outcome:
     "not contain.",
     latex=r"p(\text{suffix}\mid\text{stem})\ \text{is learned}",
     how="A character 5-gram samples 20,000 characters. Of the words it makes up (not in the training text, 5 to 12 "
-    "letters), the share that ends in one of "
-    "the 20 commonest endings of three letters, beside the share among words with their letters shuffled; more than "
-    "three times as many counts "
-    "as learned.",
+    "letters), the share that ends in one of the 20 commonest endings of three letters, beside the share among "
+    "words with their letters shuffled; more than three times as many counts as learned.",
     order=5,
 )
 def _suffixes(t: SimpleNamespace) -> Outcome:
@@ -161,8 +164,7 @@ def _suffixes(t: SimpleNamespace) -> Outcome:
     return supported(
         len(new) > 100 and share > 3 * chance,
         f"{len(new)} new words; {100 * share:.0f} % end like common words, {100 * chance:.1f} % when shuffled. For "
-        f"example: {', '.join(examples)}. A model over a closed "
-        "set of words can make none.",
+        f"example: {', '.join(examples)}. A model over a closed set of words can make none.",
     )
 
 
@@ -186,8 +188,8 @@ def _sample(text: str, order: int, length: int) -> str:
     says="Word models process fewer tokens, and since attention costs O(l²) they are computationally more efficient.",
     latex=r"l_{\rm word}<l_{\rm char}\ \Rightarrow\ \text{less computation}",
     how="Multiplications and additions of a Transformer for 2,000 words of text: blocks, attention and output layer "
-    "over the vocabulary. Once wide and deep "
-    "(d = 512, 6 layers, 10,000 words), once small (d = 32, 1 layer, 50,000 words, a window of 64 tokens).",
+    "over the vocabulary. Once wide and deep (d = 512, 6 layers, 10,000 words), once small (d = 32, 1 layer, 50,000 "
+    "words, a window of 64 tokens).",
     cost="2*T*(12*L*d**2 + V*d) + 4*L*T*W*d",
 )
 def _fewer_tokens(t: SimpleNamespace) -> Outcome:
@@ -198,15 +200,16 @@ def _fewer_tokens(t: SimpleNamespace) -> Outcome:
         n = tokens[unit]
         return int(value(t.cost, T=n, W=min(n, window or n), L=layers, d=d, V=vocabulary if unit == "words" else 100))
 
+    n, d, v = 30, 16, 50  # counted while it runs: attention with its projections, the MLP, the output layer
+    right = int(value(t.cost, T=n, W=n, L=1, d=d, V=v)) == operations(n, n, d) + 16 * n * d**2 + 2 * n * v * d
     big, small = ({u: cost(u, *shape) for u in tokens} for shape in ((512, 6, 10_000, None), (32, 1, 50_000, 64)))
     return conditional(
-        with_condition=tokens["words"] < tokens["characters"] and big["words"] < big["characters"],
-        without_condition=small["words"] < small["characters"],
+        with_condition=right and tokens["words"] < tokens["characters"] and big["words"] < big["characters"],
+        without_condition=right and small["words"] < small["characters"],
         evidence=f"The text is {tokens['words']:,} words or {tokens['characters']:,} characters. Wide and deep: "
-        f"{big['words'] / 1e9:.0f} billion operations as words, "
-        f"{big['characters'] / 1e9:.0f} as characters. Small with many words: {small['words'] / 1e9:.1f} billion as "
-        f"words, {small['characters'] / 1e9:.2f} as characters: "
-        "there the output layer, tokens × vocabulary × width, decides, and attention hardly counts.",
+        f"{big['words'] / 1e9:.0f} billion operations as words, {big['characters'] / 1e9:.0f} as characters. Small "
+        f"with many words: {small['words'] / 1e9:.1f} billion as words, {small['characters'] / 1e9:.2f} as "
+        "characters: there the output layer, tokens × vocabulary × width, decides, and attention hardly counts.",
         corrected="Fewer tokens, yes; cheaper only when blocks and attention outweigh the output layer over the "
         "larger vocabulary.",
     )
@@ -260,8 +263,7 @@ def learning_curve(text: str, held: str, steps: int = 250) -> tuple[float, float
     says="The plot of the training loss shows that the network was learning. (The figure is missing.)",
     latex=r"L_{\rm train}\downarrow\ \Rightarrow\ \text{learning}",
     how="A small network on 4,000 characters of text and on the same characters in random order, where there is "
-    "nothing to learn: the fall of the "
-    "training loss, and the held-out loss against that of a bag of characters.",
+    "nothing to learn: the fall of the training loss, and the held-out loss against that of a bag of characters.",
     evidence="training loss",  # or "held-out loss"
 )
 def _loss_plot(t: SimpleNamespace) -> Outcome:
@@ -276,10 +278,9 @@ def _loss_plot(t: SimpleNamespace) -> Outcome:
     return ill_posed(
         flawed=shown[0] == shown[1],
         evidence=f"Text: training loss {a[0]:.2f} → {a[1]:.2f} nats a character, held out {a[2]:.2f} (bag of "
-        f"characters {a[3]:.2f}). Shuffled characters: training "
-        f"loss {b[0]:.2f} → {b[1]:.2f}, held out {b[2]:.2f} (bag {b[3]:.2f}). The training curve falls in both; it "
-        "cannot tell learning from memorising. And the figure "
-        "itself is not in the document.",
+        f"characters {a[3]:.2f}). Shuffled characters: training loss {b[0]:.2f} → {b[1]:.2f}, held out {b[2]:.2f} "
+        f"(bag {b[3]:.2f}). The training curve falls in both; it cannot tell learning from memorising. And the "
+        "figure itself is not in the document.",
         repaired="A loss on held-out text below that of a bag of characters shows that the network has learned "
         "something about the text.",
         repaired_holds=generalises == [True, False],

@@ -9,7 +9,7 @@ import torch
 
 from lmlab.prove.ledger.assignment2.book import BOOK
 from lmlab.prove.ledger.claim import Outcome, proved, refuted
-from lmlab.prove.ledger.kit import formula, gap, normals
+from lmlab.prove.ledger.kit import formula, gap, normals, yes
 from lmlab.prove.ledger.sheet import Sheet, put, read
 
 SOFTMAX = """
@@ -52,8 +52,7 @@ def softmax_proof(entry: str, same: bool) -> bool:
     says="For a one-hot label the cross entropy is minus the logarithm of the probability of the true class.",
     latex=r"y_k=1\ \Rightarrow\ -\sum_i y_i\log\hat y_i=-\log\hat y_k",
     how="In the derivation language: Σ y_i ŷ_i picks the true class. And symbolically: the true class's term plus "
-    "any number of "
-    "terms with y_i = 0.",
+    "any number of terms with y_i = 0.",
     derivation=SOFTMAX + "claim CE == -log(sum(y * yhat))",
     loss="-log(p)",
 )
@@ -71,8 +70,7 @@ def _one_hot(t: SimpleNamespace) -> Outcome:
     latex=r"\frac{\partial CE}{\partial\theta_i}=\frac{\partial CE}{\partial\hat y_i}\cdot\frac{\partial\hat "
     r"y_i}{\partial\theta_i}",
     how="In the derivation language, with ∂CE/∂ŷ = -y/ŷ and the Jacobian of the softmax; the product uses its "
-    "diagonal, the correction all "
-    "of it.",
+    "diagonal, the correction all of it.",
     derivation=SOFTMAX + "claim dCE/dtheta == (-y / yhat) * diag(jacobian(yhat, theta))",
     corrected=SOFTMAX + "claim dCE/dtheta == (-y / yhat) @ jacobian(yhat, theta)",
 )
@@ -81,8 +79,8 @@ def _chain_rule(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=said.holds,
         evidence=f"{said}. Every ŷ_j depends on θ_i; without the sum the gradient is 0 at all wrong classes, where "
-        "it should be ŷ_i (at the true "
-        f"class it happens to be right). The document itself returns to the sum on line 63. Correction: {right}",
+        "it should be ŷ_i (at the true class it happens to be right). The document itself returns to the sum on "
+        f"line 63. Correction: {right}",
         corrected="∂CE/∂θ_i = Σ_j (∂CE/∂ŷ_j)(∂ŷ_j/∂θ_i).",
         corrected_holds=right.holds,
     )
@@ -121,7 +119,7 @@ def _by_prediction(t: SimpleNamespace) -> Outcome:
 def _jacobian(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
     exact = softmax_proof(t.same, same=True) and softmax_proof(t.other, same=False)
-    return proved(sheet.holds and exact, f"{sheet}. Both cases symbolically, for any number of classes: {exact}.")
+    return proved(sheet.holds and exact, f"{sheet}. Both cases symbolically, for any number of classes: {yes(exact)}.")
 
 
 @BOOK.claim(
@@ -142,8 +140,7 @@ def _simplified(t: SimpleNamespace) -> Outcome:
     return proved(
         sheet.holds and sympy.expand(left - (p - yi)) == 0,
         f"{sheet}. With labels that sum to {total}: -Σ_j y_j(δ_ij - ŷ_i) = {sympy.expand(left)}. It holds for soft "
-        "labels too, as long as they "
-        "sum to 1.",
+        "labels too, as long as they sum to 1.",
     )
 
 
@@ -168,7 +165,7 @@ def _gradient(t: SimpleNamespace) -> Outcome:
         sympy.simplify(sympy.diff(loss, by) - formula(said).subs(places)) == 0
         for by, said in ((tk, t.true_class), (ti, t.other_class))
     )
-    return proved(sheet.holds and exact, f"{sheet}. Symbolically, for any number of classes: {exact}.")
+    return proved(sheet.holds and exact, f"{sheet}. Symbolically, for any number of classes: {yes(exact)}.")
 
 
 @BOOK.claim(
@@ -211,9 +208,7 @@ def _sigmoid(t: SimpleNamespace) -> Outcome:
 def by_chain_rule(sheet: Sheet, checked: bool = True, words: str = "") -> Outcome:
     """Proved when the formula agrees with automatic differentiation and its links, 1a.6, 1b.1 and 1b.2, are proved."""
     links = all(link.check().verdict == "proved" for link in (_gradient, _linear_layer, _sigmoid))
-    evidence = (
-        f"{sheet}.{words} Its links (claims 1a.6, 1b.1, 1b.2 and the chain rule) are proved for all sizes: {links}."
-    )
+    evidence = f"{sheet}.{words} Its links (claims 1a.6, 1b.1, 1b.2 and the chain rule) are proved for all sizes: {yes(links)}."
     return proved(sheet.holds and links and checked, evidence)
 
 
@@ -248,8 +243,7 @@ def _input(t: SimpleNamespace) -> Outcome:
     latex=r"\frac{\partial J}{\partial W_1}=x^\top\delta,\ \frac{\partial J}{\partial b_1}=\delta,\ "
     r"\frac{\partial J}{\partial W_2}=h^\top(\hat y-y),\ \frac{\partial J}{\partial b_2}=\hat y-y",
     how="In the derivation language for one row; and central differences in float64 on a batch of 7 rows, where the "
-    "biases collect the sum over "
-    "rows.",
+    "biases collect the sum over rows.",
     derivation=NETWORK
     + "let delta = ((yhat - y) @ W2.T) * h * (1 - h)\n"
     + "claim dJ/dW1 == x.T @ delta\nclaim dJ/db1 == delta\nclaim dJ/dW2 == h.T @ (yhat - y)\nclaim dJ/db2 == yhat - y",

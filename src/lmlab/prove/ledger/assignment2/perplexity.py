@@ -60,9 +60,8 @@ def _any_base(t: SimpleNamespace) -> Outcome:
     says="The word bigram has perplexity 5.77 on the Shakespeare passage and 24.69 on the Wikipedia passage.",
     latex=r"\mathrm{PPL}_{\rm word}:\ 5.77,\ 24.69",
     how="A 2,000-word bigram on its own kind of text and on the same text with all letters moved by 13, in which "
-    "nearly every word is "
-    "unknown: perplexity a token, and bits a byte with the unknown words spelled. With the bench corpora also the "
-    "two passages.",
+    "nearly every word is unknown: perplexity a token, and bits a byte with the unknown words spelled. With the "
+    "bench corpora also the two passages.",
     reported=("5.770625170390492", "24.694984109600412"),
     model_vocabulary=VOCABULARY,
 )
@@ -88,13 +87,11 @@ def _word_numbers(t: SimpleNamespace) -> Outcome:
     return ill_posed(
         flawed=noise.perplexity < real.perplexity / 2,
         evidence=f"Held-out text: {real}. The same text with its letters scrambled: {noise}. The model 'predicts' "
-        "gibberish better, because the one "
-        f"unknown symbol is easy to guess.{passages} A word perplexity of 5.77 beside 113 on the model's own "
-        "development text is what a "
-        "passage of nearly all unknown symbols gives; which share was unknown, and what its words were, is not said.",
+        f"gibberish better, because the one unknown symbol is easy to guess.{passages} A word perplexity of 5.77 "
+        "beside 113 on the model's own development text is what a passage of nearly all unknown symbols gives; "
+        "which share was unknown, and what its words were, is not said.",
         repaired="Only when the unknown words are paid for is the number about the passage: in bits a byte with "
-        "spelling, gibberish costs more than "
-        "text.",
+        "spelling, gibberish costs more than text.",
         repaired_holds=noise.bits_per_byte > real.bits_per_byte,
     )
 
@@ -105,8 +102,8 @@ def _word_numbers(t: SimpleNamespace) -> Outcome:
     says="The character model has perplexity 6.90 on the Shakespeare passage and 15.84 on the Wikipedia passage.",
     latex=r"\mathrm{PPL}_{\rm char}:\ 6.90,\ 15.84",
     how="The same character model on a passage it was trained on and on one it was not; with the bench corpora, "
-    "whether the Shakespeare passage "
-    "occurs in the training text, and both passages under character 3- and 4-grams trained with and without it.",
+    "whether the Shakespeare passage occurs in the training text, and both passages under character 3- and 4-grams "
+    "trained with and without it.",
     reported=("6.897611961776458", "15.843863708201395"),
     compared="trained-on",  # or "held-out": which passage is set beside the held-out one
 )
@@ -131,21 +128,18 @@ def _character_numbers(t: SimpleNamespace) -> Outcome:
             with_it, without = Characters(plays, order), Characters(plays.replace(shakespeare, ""), order)
             passages += (
                 f" Character {order}-gram: Shakespeare {with_it.score(shakespeare).perplexity:.2f} "
-                f"({without.score(shakespeare).perplexity:.2f} if the "
-                f"passage is taken out of training), Wikipedia {with_it.score(wikipedia).perplexity:.2f}."
+                f"({without.score(shakespeare).perplexity:.2f} if the passage is taken out of training), Wikipedia "
+                f"{with_it.score(wikipedia).perplexity:.2f}."
             )
     bits = [math.log2(float(number)) for number in t.reported]
     return ill_posed(
         flawed=seen.perplexity < 0.8 * unseen.perplexity,
         evidence=f"As bits a character the figures are {bits[0]:.2f} and {bits[1]:.2f}: of the order of a small "
-        "character n-gram. On the same kind of text one "
-        f"model has {seen} where it was trained and {unseen} where it was not.{passages} A figure on a passage that "
-        "lies in the training text "
-        "measures memory; and what a character outside the alphabet costs (the Wikipedia passage has some) is not "
-        "said.",
+        f"character n-gram. On the same kind of text one model has {seen} where it was trained and {unseen} where "
+        f"it was not.{passages} A figure on a passage that lies in the training text measures memory; and what a "
+        "character outside the alphabet costs (the Wikipedia passage has some) is not said.",
         repaired="On a passage kept out of training, over bytes so that no character is unknown, the cost in bits a "
-        "byte is a figure that can be "
-        "compared and repeated; it is higher than on a passage trained on.",
+        "byte is a figure that can be compared and repeated; it is higher than on a passage trained on.",
         repaired_holds=unseen.bits_per_byte > seen.bits_per_byte or t.compared != "trained-on",
     )
 
@@ -156,8 +150,8 @@ def _character_numbers(t: SimpleNamespace) -> Outcome:
     says="5.77 being less than 6.90, the bigram model is the better one on the Shakespeare passage.",
     latex=r"5.77<6.90\ \Rightarrow\ \text{bigram better}",
     how="A word bigram whose perplexity a word is below the perplexity a character of a character 4-gram, on the "
-    "same held-out text; both then "
-    "compared in bits a byte, unknown words spelled. The inference holds if the lower figure is also the better model.",
+    "same held-out text; both then compared in bits a byte, unknown words spelled. The inference holds if the lower "
+    "figure is also the better model.",
     vocabulary=20,
     unit="token",  # the unit in which the figures are compared
 )
@@ -173,9 +167,8 @@ def _lower_is_better(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=lower == better,
         evidence=f"Word bigram with {t.vocabulary} words: {words}. Character 4-gram: {characters}. The lower "
-        "perplexity belongs to the worse model: one is a "
-        "word with its unknowns for one symbol, the other a character. (Without any known word the perplexity a word "
-        "would be 1 on every text.)",
+        "perplexity belongs to the worse model: one is a word with its unknowns for one symbol, the other a "
+        "character. (Without any known word the perplexity a word would be 1 on every text.)",
         corrected="Perplexities over different units cannot be compared; in bits a byte, unknown words spelled, the "
         "character model is ahead here.",
         corrected_holds=characters.bits_per_byte < words.bits_per_byte,
@@ -188,9 +181,8 @@ def _lower_is_better(t: SimpleNamespace) -> Outcome:
     says='Explain the results, and the large gaps between passages. (The document: "????".)',
     latex=r"\text{bits a byte}=\frac{\text{nats of tokens}+\text{nats of spellings}}{\ln 2\cdot\text{bytes}}",
     how="Word bigram and character 4-gram on three passages: training text, held-out text of the same kind, and "
-    "prose of another kind (the licence and "
-    "the help texts of Python's own modules). Measured: share of unknown words, nats of a known and of an unknown "
-    "token, bits a byte.",
+    "prose of another kind (the licence and the help texts of Python's own modules). Measured: share of unknown "
+    "words, nats of a known and of an unknown token, bits a byte.",
     unknown_is_cheap=True,
 )
 def _explained(t: SimpleNamespace) -> Outcome:
@@ -225,10 +217,9 @@ def _explained(t: SimpleNamespace) -> Outcome:
         cheap == t.unknown_is_cheap and ordered and rising,
         "; ".join(lines) + ".",
         "Three things make the gaps. The units differ: one figure is a word among 2,000, the other a character. The "
-        "unknown symbol is cheap, so a passage of "
-        "strange words can look easy to the word model. And a passage costs more, in bits a byte, the further it is "
-        "from the training text: least where "
-        "the model was trained on it, as the character model was on the Shakespeare passage.",
+        "unknown symbol is cheap, so a passage of strange words can look easy to the word model. And a passage "
+        "costs more, in bits a byte, the further it is from the training text: least where the model was trained on "
+        "it, as the character model was on the Shakespeare passage.",
     )
 
 
@@ -268,10 +259,8 @@ def restored(text: str) -> str:
     says='Find a preprocessing step that improves the results. (The document: "?????".)',
     latex=r"\text{bits a byte of the original text, before and after}",
     how="A 2,000-word bigram on whitespace words, and on words with punctuation split off and capitals written as a "
-    "sign and a small letter, a "
-    "preparation that can be undone. Bits a byte of the original held-out text, unknown words spelled; with the "
-    "bench corpora also both passages, "
-    "trained on plays without the passage.",
+    "sign and a small letter, a preparation that can be undone. Bits a byte of the original held-out text, unknown "
+    "words spelled; with the bench corpora also both passages, trained on plays without the passage.",
     preparation="split and lowered",
 )
 def _prepared(t: SimpleNamespace) -> Outcome:
@@ -296,8 +285,7 @@ def _prepared(t: SimpleNamespace) -> Outcome:
         right &= restored(prepare(held)) == held and bits < 0.99 * before.bits_per_byte
         lines.append(
             f"{name}: before {before}; after {100 * after.unknown_share:.0f} % unknown, perplexity "
-            f"{after.perplexity:.1f} a token, {bits:.2f} bits a byte "
-            "of the original"
+            f"{after.perplexity:.1f} a token, {bits:.2f} bits a byte of the original"
         )
     train, held = documentation()
     tiny = Words(train, 20).score(held)
@@ -308,8 +296,7 @@ def _prepared(t: SimpleNamespace) -> Outcome:
         "the cost to "
         f"{tiny.bits_per_byte:.2f} bits a byte: that would be no improvement.",
         "Split punctuation from words and mark capitals apart, reversibly, so that the passage's words are found in "
-        "the vocabulary: fewer unknown words and "
-        "fewer bits a byte of the original text. A step is an improvement only if it lowers that number: perplexity "
-        "a token can rise with it, and can be "
-        "lowered by throwing words away.",
+        "the vocabulary: fewer unknown words and fewer bits a byte of the original text. A step is an improvement "
+        "only if it lowers that number: perplexity a token can rise with it, and can be lowered by throwing words "
+        "away.",
     )

@@ -52,9 +52,8 @@ def millions(count: int | float) -> str:
     "16.a",
     where="Exercise 12.16, lines 506-509",
     says="The parts of BERT-Large: word embedding 30.72 M; per head 196,608 for queries, keys and values, 3,145,728 "
-    "over "
-    "16 heads; output projection 1,048,576, attention together 4,194,304; MLP 8,393,728; attention biases 4,096; "
-    "norms 4,096 a layer.",
+    "over 16 heads; output projection 1,048,576, attention together 4,194,304; MLP 8,393,728; attention biases "
+    "4,096; norms 4,096 a layer.",
     latex=r"VD,\ 3DD_k,\ 3HDD_k,\ D^2,\ 4D^2,\ 2D\cdot 4D+4D+D,\ 3HD_k+D,\ 4D",
     how="Each part is built as a torch module on the meta device and its parameters are counted.",
     counts={
@@ -108,13 +107,12 @@ def _total(t: SimpleNamespace) -> Outcome:
     near = abs(said - own) < 0.05 * MILLION or abs(said - full) < 0.05 * MILLION
     return refuted(
         holds=near,
-        evidence=f"The document's own terms sum to {own:,} ({millions(own)}); with attention biases and norms {full:,} "
-        f"({millions(full)}). The figure {t.total_millions} M comes from rounding a layer of 12,588,032 up to 12.6 M "
-        "before "
-        f"multiplying by 24, which adds {24 * (12_600_000 - 12_588_032):,}.",
-        corrected=f"The terms counted in the document sum to {own:,}, about 332.8 M; with attention biases and norms "
-        f"{full:,}, "
-        "about 333.0 M.",
+        evidence=f"The document's own terms sum to {own:,} ({millions(own)}); with attention biases and norms "
+        f"{full:,} ({millions(full)}). The figure {t.total_millions} M comes from rounding a layer of 12,588,032 up "
+        f"to 12.6 M before multiplying by 24, which adds {24 * (12_600_000 - 12_588_032):,}. As a rough figure, 333 M, "
+        "it stands; the digit after the point does not.",
+        corrected=f"The terms counted in the document sum to {own:,}, about 332.8 M; with attention biases and "
+        f"norms {full:,}, about 333.0 M.",
         corrected_holds=full == counted and round(own / MILLION, 1) == 332.8 and round(full / MILLION, 1) == 333.0,
     )
 
@@ -138,9 +136,8 @@ def _published(t: SimpleNamespace) -> Outcome:
         rounded == float(t.total_millions),
         f"Counted: {encoder:,} with the pooler, {encoder + heads:,} with both pre-training heads; to two digits "
         f"{rounded:.0f} M. The figure is generous: it is "
-        f"{100 * (float(t.total_millions) * MILLION / encoder - 1):.1f} % above "
-        f"the count. With the exercise's round vocabulary of 30,000 the model has {small:,}, which rounds to "
-        f"{round(small / MILLION, -1):.0f} M.",
+        f"{100 * (float(t.total_millions) * MILLION / encoder - 1):.1f} % above the count. With the exercise's "
+        f"round vocabulary of 30,000 the model has {small:,}, which rounds to {round(small / MILLION, -1):.0f} M.",
     )
 
 
@@ -169,11 +166,9 @@ def _choices(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=not wrong and short < 0.05 * MILLION,
         evidence=f"Learned positions give {learned:,}, the published count; fixed ones {fixed:,} "
-        f"({learned - fixed:,} fewer). "
-        f"With the masked-word head, whose matrix is the word embedding itself, {tied:,}; with a separate matrix "
-        f"{untied:,}. "
-        f"The document's {t.untied_millions} M is off by {millions(short)} even for that. Differs from BERT in: "
-        f"{', '.join(wrong)}.",
+        f"({learned - fixed:,} fewer). With the masked-word head, whose matrix is the word embedding itself, "
+        f"{tied:,}; with a separate matrix {untied:,}. The document's {t.untied_millions} M is off by "
+        f"{millions(short)} even for that. Differs from BERT in: {', '.join(wrong)}.",
         corrected=f"BERT learns its {POSITIONS} positions ({POSITIONS * WIDTH:,} parameters), uses GELU, and ties the "
         "prediction matrix to the word embedding.",
         corrected_holds=learned == t.published and learned - fixed == POSITIONS * WIDTH,
@@ -206,14 +201,11 @@ def _discrepancy(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=cause >= needed / 2,
         evidence=f"Biases and norms add {cause:,}, {100 * cause / needed:.0f} % of the {t.gap_millions} M. What the "
-        "document left "
-        f"out: {'; '.join(f'{name} {count:,}' for name, count in missing.items())}; together "
-        f"{sum(missing.values()):,}, which "
-        f"leads from {counted:,} to {counted + sum(missing.values()):,}. The rest of the way to 340 M is rounding in "
-        "the figure.",
-        corrected="The parts left out add 2.3 M and lead to 335.1 M; pooler, positions and the 522 missing words are "
-        "most of "
-        "it, and 340 M itself is 335.1 M rounded to two digits.",
+        f"document left out: {'; '.join(f'{name} {count:,}' for name, count in missing.items())}; together "
+        f"{sum(missing.values()):,}, which leads from {counted:,} to {counted + sum(missing.values()):,}. The rest "
+        "of the way to 340 M is rounding in the figure.",
+        corrected="The parts left out add 2.3 M and lead to 335.1 M; pooler, positions and the 522 missing words "
+        "are most of it, and 340 M itself is 335.1 M rounded to two digits.",
         corrected_holds=counted + sum(missing.values()) == parameters(bert_large(TRUE_VOCABULARY))
         and round(sum(missing.values()) / MILLION, 1) == 2.3,
     )

@@ -51,9 +51,9 @@ def free_numbers(histories: int, words: int, per_history: bool) -> int:
     says="For the bag-of-words model the likelihood is largest when each word's probability is its relative frequency.",
     latex=r"\arg\max_\theta\prod_k\theta_k^{N_k}=\left(\tfrac{N_1}{N},\dots,\tfrac{N_V}{N}\right)",
     how="In the derivation language: the derivative of the Lagrangian, and that no table has a higher likelihood. "
-    "Symbolically: the estimate sums to 1, makes all N_j/θ_j equal (the Lagrange condition), and the "
-    "log-likelihood is "
-    "concave. Exactly: over all tables with entries in twentieths, for counts (5, 3, 2) and (4, 1, 0), none is better.",
+    "Symbolically: the estimate sums to 1, makes all N_j/θ_j equal (the Lagrange condition), and the log-likelihood "
+    "is concave. Exactly: over all tables with entries in twentieths, for counts (5, 3, 2) and (4, 1, 0), none is "
+    "better.",
     estimate="N_j/N",
     derivation="given c, th: V positive\ngiven lam\nlet L = sum(c * log(th)) - lam * (sum(th) - 1)\n"
     "claim dL/dth == c / th - lam\n"
@@ -82,11 +82,8 @@ def _bag(t: SimpleNamespace) -> Outcome:
     return proved(
         sheet.holds and sums and len(multipliers) == 1 and bool(concave) and exact,
         f"{sheet}. The estimate sums to {sympy.simplify(sum(theta))}; N_j/θ_j = {', '.join(map(str, multipliers))} "
-        "for every "
-        "j; the "
-        f"second derivative of N_j log θ is negative, so the stationary point is the maximum. {lines} (a word never "
-        "seen "
-        "gets 0, at the edge of the simplex).",
+        "for every j; the second derivative of N_j log θ is negative, so the stationary point is the maximum. "
+        f"{lines} (a word never seen gets 0, at the edge of the simplex).",
     )
 
 
@@ -112,9 +109,9 @@ def _histories(t: SimpleNamespace) -> Outcome:
     growth = [sympy.simplify(value(text, V=V, n=n + 1) / value(text, V=V, n=n)) for text in (t.free, t.entries)]
     return proved(
         not bad and growth == [V, V],
-        f"15 tables enumerated, {len(bad)} differ{': ' + str(bad[0]) if bad else ''}; from n to n+1 both grow by the "
-        "factor "
-        f"{growth[0]}. With V = 10,000 and n = 3 that is {int(value(t.entries, V=10_000, n=3)):,} entries.",
+        f"15 tables enumerated, {len(bad)} differ{': ' + str(bad[0]) if bad else ''}; from n to n+1 both grow by "
+        f"the factor {growth[0]}. With V = 10,000 and n = 3 that is {int(value(t.entries, V=10_000, n=3)):,} "
+        "entries.",
     )
 
 
@@ -125,8 +122,7 @@ def _histories(t: SimpleNamespace) -> Outcome:
     "p_(L-1).",
     latex=r"p(x_n|x_{n-L+1:n-1})=\frac{p_L(x_{n-L+1:n})}{p_{L-1}(x_{n-L+1:n-1})}",
     how="All sequences of 4 to 7 tokens over three letters, L = 2 and 3, in exact fractions: with the last token of "
-    "the "
-    "sequence left out of the (L-1)-gram counts, every conditional must sum to 1.",
+    "the sequence left out of the (L-1)-gram counts, every conditional must sum to 1.",
     omitted=1,
 )
 def _final_token(t: SimpleNamespace) -> Outcome:
@@ -143,8 +139,7 @@ def _final_token(t: SimpleNamespace) -> Outcome:
     return proved(
         wrong == 0,
         f"{tried - wrong:,} of {tried:,} cases sum to 1 for every context.{example} Keeping the final token breaks "
-        "it: for ABA "
-        f"with L = 2 the context A sums to {kept[('A',)]} and B to {kept[('B',)]}.",
+        f"it: for ABA with L = 2 the context A sums to {kept[('A',)]} and B to {kept[('B',)]}.",
     )
 
 
@@ -153,9 +148,8 @@ def _final_token(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.13, lines 436-440",
     says='"The final token must be omitted" only means that the denominator does not contain x_n, the token predicted.',
     latex=r"p(x_n|\cdot)=\frac{\mathrm{Count}(x_{n-L+1:n})}{\mathrm{Count}(x_{n-L+1:n-1})}",
-    how="Under that reading the (L-1)-grams are counted over the whole sequence. All sequences of 4 to 7 tokens over "
-    "three "
-    "letters, L = 2 and 3, exact: do the conditionals sum to 1?",
+    how="Under that reading the (L-1)-grams are counted over the whole sequence. All sequences of 4 to 7 tokens "
+    "over three letters, L = 2 and 3, exact: do the conditionals sum to 1?",
     omitted=0,
 )
 def _misreading(t: SimpleNamespace) -> Outcome:
@@ -165,14 +159,11 @@ def _misreading(t: SimpleNamespace) -> Outcome:
     counts = grams("ABA", 1)
     return refuted(
         holds=not wrong,
-        evidence=f"In {len(wrong):,} of {len(cases):,} cases some context does not sum to 1 although the denominator "
-        "never "
-        f"contains the predicted token. Smallest: ABA, L = 2: Count(AB)/Count(A) = 1/{counts[('A',)]} and no other "
-        "word follows A, "
-        "so p(·|A) sums to 1/2: the last A has no successor.",
+        evidence=f"In {len(wrong):,} of {len(cases):,} cases some context does not sum to 1 although the "
+        "denominator never contains the predicted token. Smallest: ABA, L = 2: Count(AB)/Count(A) = "
+        f"1/{counts[('A',)]} and no other word follows A, so p(·|A) sums to 1/2: the last A has no successor.",
         corrected="The token to omit is the last one of each training sequence: it begins no L-gram, so it must not "
-        "be counted "
-        "as a context.",
+        "be counted as a context.",
         corrected_holds=right_when_dropped,
     )
 
@@ -203,8 +194,7 @@ def _free_parameters(t: SimpleNamespace) -> Outcome:
     return proved(
         not bad and together == 0,
         f"12 cases, {len(bad)} differ{': ' + str(bad[0]) if bad else ''}. Conditional and context together are "
-        "exactly the "
-        f"joint (difference {together}): p_(L-1) is a marginal of p_L and adds no freedom of its own.",
+        f"exactly the joint (difference {together}): p_(L-1) is a marginal of p_L and adds no freedom of its own.",
     )
 
 
@@ -213,9 +203,8 @@ def _free_parameters(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.13, lines 430-431",
     says="Smoothing is more easily applied to the joint tables p_L and p_(L-1) before dividing.",
     latex=r"\tilde p(x|c)=\frac{\tilde p_L(c,x)}{\tilde p_{L-1}(c)}",
-    how="Add-one smoothing of both tables on a short text, exactly: the conditionals must sum to 1 and stay below 1. "
-    "The "
-    "correction, smoothing inside each context, is put to the same test.",
+    how="Add-one smoothing of both tables on a short text, exactly: the conditionals must sum to 1 and stay below "
+    "1. The correction, smoothing inside each context, is put to the same test.",
     added_to_context="1",
     corrected_context="V",
 )
@@ -235,11 +224,10 @@ def _smoothing(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=all(s == 1 for s in both.values()),
         evidence=f"Add-one on both tables of '{text}' ({V} letters): the conditionals sum to "
-        f"{', '.join(f'{s} after {c}' for c, s in both.items())}. The two smoothed tables are no longer marginals of "
-        "each other.",
+        f"{', '.join(f'{s} after {c}' for c, s in both.items())}. The two smoothed tables are no longer marginals "
+        "of each other.",
         corrected="Smooth the conditional inside each context, (count + 1)/(context count + V), or smooth p_L and "
-        "obtain "
-        "p_(L-1) by summing it: then every conditional sums to 1.",
+        "obtain p_(L-1) by summing it: then every conditional sums to 1.",
         corrected_holds=all(s == 1 for s in inside.values()),
     )
 
@@ -249,9 +237,8 @@ def _smoothing(t: SimpleNamespace) -> Outcome:
     where="Exercise 12.13, line 432",
     says="Storing the tables of all orders makes back-off and interpolation easier.",
     latex=r"p(x|c)=\lambda_3p_3(x|c_1c_2)+\lambda_2p_2(x|c_2)+\lambda_1p_1(x)",
-    how="A trigram with and without its lower orders on held-out letters, in exact fractions: the interpolated model "
-    "must "
-    "be a distribution in every context and give every held-out letter a positive probability.",
+    how="A trigram with and without its lower orders on held-out letters, in exact fractions: the interpolated "
+    "model must be a distribution in every context and give every held-out letter a positive probability.",
     weights=("1/2", "3/10", "2/10"),
 )
 def _all_orders(t: SimpleNamespace) -> Outcome:
@@ -278,7 +265,6 @@ def _all_orders(t: SimpleNamespace) -> Outcome:
     together = sum(mixed(held[i], held[i - 2 : i]) == 0 for i in places)
     return supported(
         all(s == 1 for s in sums.values()) and alone > 0 and together == 0,
-        f"Held out: '{held}'. With the trigram table alone {alone} of {len(places)} letters have probability 0; with "
-        "all three "
-        f"orders {together}. The mixture sums to 1 in all {len(sums)} contexts.",
+        f"Held out: '{held}'. With the trigram table alone {alone} of {len(places)} letters have probability 0; "
+        f"with all three orders {together}. The mixture sums to 1 in all {len(sums)} contexts.",
     )

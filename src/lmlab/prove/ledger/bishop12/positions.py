@@ -18,13 +18,11 @@ from lmlab.prove.ledger.sheet import put
 @BOOK.claim(
     "8",
     where="Exercise 12.8, lines 287-311",
-    says="For random unit vectors drawn from a distribution symmetrical around the origin, the cosine between two of "
-    "them has "
-    "variance 1/D, so that in high dimension they are nearly orthogonal.",
+    says="For random unit vectors drawn from a distribution symmetrical around the origin, the cosine between two "
+    "of them has variance 1/D, so that in high dimension they are nearly orthogonal.",
     latex=r"\operatorname{Var}(\mathbf a^\top\mathbf b)=\frac1D",
     how="E[(a·b)²] = tr(E[aaᵀ]²), exactly, for two distributions symmetrical under x → -x: the uniform one on the "
-    "sphere and "
-    "the one that is ±e_1; and 200,000 random pairs on the sphere for D = 4, 16, 64.",
+    "sphere and the one that is ±e_1; and 200,000 random pairs on the sphere for D = 4, 16, 64.",
     variance="1/D",
 )
 def _cosine(t: SimpleNamespace) -> Outcome:
@@ -79,8 +77,7 @@ def _concatenation(t: SimpleNamespace) -> Outcome:
     latex=r"\exists W:\ W\begin{pmatrix}\mathbf x\\ \mathbf r\end{pmatrix}=W'(\mathbf x+\mathbf r)\quad\text{and "
     r"conversely}",
     how="In the derivation language: W = [W', W'] turns concatenation into addition. The converse is put as a "
-    "least-squares "
-    "problem: the W' nearest to a random [W_x, W_r], and what remains.",
+    "least-squares problem: the W' nearest to a random [W_x, W_r], and what remains.",
     derivation="given x, r: D\ngiven W: M, D\nclaim concat(W, W, axis=1) @ concat(x, r) == W @ (x + r)",
     second_block="free",  # "same" would tie the block of the position to that of the token
 )
@@ -94,13 +91,10 @@ def _additive(t: SimpleNamespace) -> Outcome:
         with_condition=sheet.holds,
         without_condition=sheet.holds and left < 1e-12,
         evidence=f"Concatenation does what addition does: {sheet}. The converse fails: for random W_x, W_r the best "
-        "single W' still "
-        f"misses {100 * left:.0f} % of the map, since W'(x + r) must treat both alike; and with sizes D ≠ P the sum "
-        "x + r does "
-        "not exist.",
+        f"single W' still misses {100 * left:.0f} % of the map, since W'(x + r) must treat both alike; and with "
+        "sizes D ≠ P the sum x + r does not exist.",
         corrected="When both vectors have the same size, concatenation can imitate addition (W_x = W_r); addition "
-        "can imitate "
-        "concatenation only if W_x = W_r or the position vectors are themselves free to be learned.",
+        "can imitate concatenation only if W_x = W_r or the position vectors are themselves free to be learned.",
     )
 
 
@@ -112,8 +106,7 @@ def _additive(t: SimpleNamespace) -> Outcome:
     r"\begin{pmatrix}\cos k\omega&\sin k\omega\\-\sin k\omega&\cos k\omega\end{pmatrix}"
     r"\begin{pmatrix}\sin n\omega\\ \cos n\omega\end{pmatrix}",
     how="In the derivation language for one pair of components, and symbolically by the addition theorems; the "
-    "encoding is made "
-    "of such pairs.",
+    "encoding is made of such pairs.",
     derivation="given n, k, w\nlet M = [[cos(k*w), sin(k*w)], [-sin(k*w), cos(k*w)]]\n"
     "claim [sin((n + k)*w), cos((n + k)*w)] == M @ [sin(n*w), cos(n*w)]",
     matrix=(("cos(k*w)", "sin(k*w)"), ("-sin(k*w)", "cos(k*w)")),
@@ -139,8 +132,8 @@ def _rotation(t: SimpleNamespace) -> Outcome:
     says="An encoding of sines alone, without cosines, lacks this property.",
     latex=r"\nexists M_k:\ \sin((n+k)\omega_i)=\sum_j (M_k)_{ij}\sin(n\omega_j)\ \forall n",
     how="Exactly at n = 0, where a sine-only encoding is the zero vector, which every matrix leaves at zero, while "
-    "the encoding at k "
-    "is not zero. Numerically: the best matrix by least squares over positions 0..199, for D = 8, k = 1, 3, 10.",
+    "the encoding at k is not zero. Numerically: the best matrix by least squares over positions 0..199, for D = 8, "
+    "k = 1, 3, 10.",
     functions=("sin",),
 )
 def _sines_alone(t: SimpleNamespace) -> Outcome:
@@ -157,9 +150,8 @@ def _sines_alone(t: SimpleNamespace) -> Outcome:
     stuck = zero_at_start and all(sympy.sin(k) != 0 for k in residuals)
     return proved(
         stuck and min(residuals.values()) > 1e-3,
-        f"At n = 0 the encoding is {'the zero vector' if zero_at_start else 'not zero'} while sin(k·1) ≠ 0 for whole "
-        "k ≥ 1. Largest error "
-        f"of the best matrix: {'; '.join(f'k = {k}: {r:.2g}' for k, r in residuals.items())}. (The document's "
-        "reason, that a cosine "
-        "is not among the components, is not yet a proof: on few positions the other sines can imitate it.)",
+        f"At n = 0 the encoding is {'the zero vector' if zero_at_start else 'not zero'} while sin(k·1) ≠ 0 for "
+        "whole k ≥ 1. Largest error of the best matrix: "
+        f"{'; '.join(f'k = {k}: {r:.2g}' for k, r in residuals.items())}. (The document's reason, that a cosine is "
+        "not among the components, is not yet a proof: on few positions the other sines can imitate it.)",
     )

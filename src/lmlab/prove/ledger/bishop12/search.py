@@ -75,8 +75,8 @@ def completions(table: Table, steps: int = 20) -> list[Table]:
     latex=r"\hat y_1=\arg\max_{y_1}p(y_1),\ \hat y_2=\arg\max_{y_2}p(y_2|\hat y_1)\ \Rightarrow\ "
     r"p(\hat y_1,\hat y_2)<\max_{y_1,y_2}p(y_1,y_2)",
     how="Greedy search and exhaustive search on the printed weights in exact fractions, by the lab's decoding, and "
-    "again on every completion "
-    "of the table that hands the missing mass to the cells in twentieths; the general case by the bound printed.",
+    "again on every completion of the table that hands the missing mass to the cells in twentieths; the general "
+    "case by the bound printed.",
     table=PRINTED,
 )
 def _printed_table(t: SimpleNamespace) -> Outcome:
@@ -89,11 +89,11 @@ def _printed_table(t: SimpleNamespace) -> Outcome:
     always = room < first(table, "B") and room < max(table["BA"], table["BB"])
     return refuted(
         holds=differs,
-        evidence=f"The weights sum to {mass}, not 1. Greedy search returns {shown(greedy(table))}, exhaustive search "
-        f"{shown(likeliest(table))} (the lab's decoding: {shown(list(decoded(table)))}). Of {len(filled)} "
-        f"completions to mass 1, greedy search differs in {differing}: even with "
-        f"all the missing mass, p(y1=A) is at most {room}, less than p(y1=B) >= {first(table, 'B')} and less than the "
-        f"best sequence that starts with B.",
+        evidence=f"The weights sum to {mass}, not 1. Greedy search returns {shown(greedy(table))}, exhaustive "
+        f"search {shown(likeliest(table))} (the lab's decoding: {shown(list(decoded(table)))}). Of {len(filled)} "
+        f"completions to mass 1, greedy search differs in {differing}: even with all the missing mass, p(y1=A) is "
+        f"at most {room}, less than p(y1=B) >= {first(table, 'B')} and less than the best sequence that starts with "
+        "B.",
         corrected="On the printed table, and however its missing mass is filled in, greedy search returns the most "
         "probable sequence.",
         corrected_holds=differing == 0 and always and agrees(table),
@@ -116,10 +116,8 @@ def _half(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=sum(table.values()) == 1 and beaten,
         evidence=f"With 0.5 the table sums to {sum(table.values())}, but greedy search returns "
-        f"{shown(greedy(table))}, which is "
-        f"the most probable sequence {shown(likeliest(table))}: the exercise still fails. It also contradicts the "
-        "exercise's "
-        "own sentence that (B,B) has probability 0.4.",
+        f"{shown(greedy(table))}, which is the most probable sequence {shown(likeliest(table))}: the exercise still "
+        "fails. It also contradicts the exercise's own sentence that (B,B) has probability 0.4.",
         corrected="A table that does what the exercise says keeps p(B,B) = 0.4 as its largest entry: p(A,A) = 0.35, "
         "p(A,B) = 0.25, p(B,A) = 0; greedy search then returns (A,A) with 0.35.",
         corrected_holds=sum(repair.values()) == 1
@@ -147,9 +145,8 @@ def _text_assertion(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=top == [t.best] and claimed in (table[t.best], table[t.best] / mass),
         evidence=f"Printed weights: {weights}. The largest is {shown(top)} with {table[top[0]]}, or "
-        f"{table[top[0]] / mass} after "
-        f"dividing by the total {mass}; ({t.best[0]},{t.best[1]}) has {table[t.best]}, renormalised "
-        f"{table[t.best] / mass}.",
+        f"{table[top[0]] / mass} after dividing by the total {mass}; ({t.best[0]},{t.best[1]}) has {table[t.best]}, "
+        f"renormalised {table[t.best] / mass}.",
         corrected="In the printed table the most probable sequence is (B,A), with weight 0.4 (8/15 after "
         "renormalising).",
         corrected_holds=top == ["BA"] and table["BA"] == Fraction(2, 5) and table["BA"] / mass == Fraction(8, 15),
@@ -197,7 +194,8 @@ def _three_tables(t: SimpleNamespace) -> Outcome:
         lines.append(f"({text.replace(' ', ', ')})/10: greedy {shown(found)}, best {shown(best)}, first tokens "
             f"{first(table, 'A')} and "
                      f"{first(table, 'B')}")  # fmt: skip
-    return proved(tuple(seen) == t.claimed, "; ".join(lines) + ".")
+    whole = all(sum(map(int, text.split())) == 10 for text in t.tables)
+    return proved(whole and tuple(seen) == t.claimed, "; ".join(lines) + ".")
 
 
 @BOOK.claim(

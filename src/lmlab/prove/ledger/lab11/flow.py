@@ -50,8 +50,7 @@ def _vanish(t: SimpleNamespace) -> Outcome:
         with_condition=small <= bound < 1e-6,
         without_condition=kept < 1e-6,
         evidence=f"tanh, |U| = {t.norm}: the norm after {steps} steps is {small:.1e}, within the bound {bound:.1e}. "
-        f"Linear units with orthogonal U: {kept:.6f}, nothing is lost; with "
-        f"|U| = 1.2 it would be {1.2**steps:.0f}.",
+        f"Linear units with orthogonal U: {kept:.6f}, nothing is lost; with |U| = 1.2 it would be {1.2**steps:.0f}.",
         corrected="They vanish when |U| max|φ'| < 1; with |U| max|φ'| ≥ 1 they may persist or explode.",
     )
 
@@ -72,14 +71,21 @@ def train_memory(start: float, clip: float | None, steps: int = 600) -> list[flo
     return losses
 
 
+def _steps(count: int) -> str:
+    return "one step" if count == 1 else f"{count} steps"
+
+
+def _size(loss: float) -> str:
+    return f"{loss:.1e}" if math.isfinite(loss) else "more than a float64 can hold"
+
+
 @BOOK.claim(
     "1b",
     where="Problem 1, line 66",
     says="Exploding gradients make training unstable.",
     latex=r"\left\|\nabla\right\|\gg1\ \Rightarrow\ \text{divergence}",
-    how="A linear RNN of one unit trained by plain gradient descent to keep a number for 30 steps, started where the "
-    "gradient is large and where it is not; and from the "
-    "first start with the gradient clipped.",
+    how="A linear RNN of one unit trained by plain gradient descent to keep a number for 30 steps, started where "
+    "the gradient is large and where it is not; and from the first start with the gradient clipped.",
     start="1.3",
 )
 def _unstable(t: SimpleNamespace) -> Outcome:
@@ -88,10 +94,9 @@ def _unstable(t: SimpleNamespace) -> Outcome:
     first = 2 * (start**30 - 0.5) * 30 * start**29
     return supported(
         wild[-1] > 1e3 * wild[0] and calm[-1] < calm[0] and clipped[-1] < 1e-2,
-        f"Started at w = {t.start} the gradient is {first:.1e}; after {len(wild) - 1} steps the loss has gone from "
-        f"{wild[0]:.1e} to {wild[-1]:.1e}. Started at w = 0.95: "
-        f"{calm[0]:.1e} to {calm[-1]:.1e}. From {t.start} with the gradient clipped to 1: {clipped[0]:.1e} to "
-        f"{clipped[-1]:.1e}.",
+        f"Started at w = {t.start} the gradient is {first:.1e}; after {_steps(len(wild) - 1)} the loss has gone "
+        f"from {wild[0]:.1e} to {_size(wild[-1])}. Started at w = 0.95: {calm[0]:.1e} to {calm[-1]:.1e}. From "
+        f"{t.start} with the gradient clipped to 1: {clipped[0]:.1e} to {clipped[-1]:.1e}.",
     )
 
 
@@ -134,13 +139,17 @@ def _slopes(t: SimpleNamespace) -> Outcome:
     where="Problem 1, line 75",
     says="Gradient clipping limits gradients to a threshold.",
     latex=r"\left\|g\min\left(1,\tfrac{c}{\|g\|}\right)\right\|=\min(\|g\|,c)\le c",
-    how="In the derivation language; and torch's own clipping of 200 random gradients (it divides by |g| + 10⁻⁶).",
-    derivation="given g: n\ngiven c: positive\nlet clipped = g * minimum(1, c / norm(g))\nclaim norm(clipped) == "
-    "minimum(norm(g), c)\nclaim norm(clipped) <= c",
+    how="In the derivation language; in both cases, |g| at most c and above it, symbolically; and torch's own clipping "
+    "of 200 random gradients (it divides by |g| + 10⁻⁶).",
+    derivation="given g: n\ngiven a, c: positive\nclaim sum((a * g)**2) == a**2 * sum(g**2)\n"
+    "let clipped = g * minimum(1, c / norm(g))\n"
+    "claim norm(clipped) == minimum(norm(g), c)\nclaim norm(clipped) <= c",
     threshold="1",
 )
 def _clipping(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
+    c, size = sympy.symbols("c size", positive=True)
+    cut = sympy.simplify(size * (c / size))  # a gradient above the threshold
     limit, largest = float(value(t.threshold)), 0.0
     for seed in range(200):
         weight = nn.Parameter(torch.zeros(10, dtype=torch.float64))
@@ -148,9 +157,11 @@ def _clipping(t: SimpleNamespace) -> Outcome:
         nn.utils.clip_grad_norm_([weight], 1.0)
         largest = max(largest, float(weight.grad.norm()))
     return proved(
-        sheet.holds and largest <= limit and largest > 0.99 * limit,
-        f"{sheet}. torch, threshold 1: largest norm afterwards {largest:.6f}. Clipping the norm keeps the direction; "
-        "clipping each value, as the document's words also allow, does not.",
+        sheet.holds and cut == c and largest <= limit and largest > 0.99 * limit,
+        f"{sheet}. A factor a > 0 multiplies the norm by a (the first line); a gradient with |g| ≤ c gets a = 1 and "
+        f"keeps its norm, one with |g| > c gets a = c/|g| and the norm {cut}. torch, threshold 1: largest norm "
+        f"afterwards {largest:.6f}. Clipping the norm keeps the direction; clipping each value, as the document's "
+        "words also allow, does not.",
     )
 
 
@@ -161,8 +172,7 @@ def _clipping(t: SimpleNamespace) -> Outcome:
     latex=r"\frac{\partial c_T}{\partial c_0}=\prod_tf_t,\qquad\frac{\partial h_T}{\partial "
     r"h_0}=\prod_t(1-z_t)\quad\text{(direct paths)}",
     how="The lab's cells with 8 units, gates set by their biases and no recurrent weights, 50 steps: the gradient "
-    "measured by automatic differentiation against gate^50, for gates "
-    "0.5, 0.9, 0.99.",
+    "measured by automatic differentiation against gate^50, for gates 0.5, 0.9, 0.99.",
     law="g**T",
 )
 def _gated(t: SimpleNamespace) -> Outcome:
@@ -223,8 +233,8 @@ def growth(scale: float, activation: str, steps: int = 30, units: int = 256) -> 
     says="Xavier or He initialisation stabilises training.",
     latex=r"n\operatorname{Var}(W)\,\mathbb E[\varphi'^2]=1",
     how="Squared growth of a gradient through 30 steps of an RNN with 256 units at initialisation, median of five "
-    "draws: Xavier (variance 1/n) with linear and tanh units and He (2/n) with "
-    "ReLU, then each with the other's units. Stable means within a factor 1,000.",
+    "draws: Xavier (variance 1/n) with linear and tanh units and He (2/n) with ReLU, then each with the other's "
+    "units. Stable means within a factor 1,000.",
     xavier="1",
     he="2",
 )
@@ -257,8 +267,7 @@ def _initialisation(t: SimpleNamespace) -> Outcome:
     says="Batch normalisation prevents extreme gradients.",
     latex=r"\left\|\frac{\partial\hat x}{\partial x}\right\|=\frac{1}{\sqrt{v+\epsilon}}",
     how="Norm of the Jacobian of batch normalisation (ε = 10⁻⁵) by automatic differentiation for batches of 32 "
-    "numbers with standard deviation 100, 1, 0.01, 10⁻⁴, against the formula; extreme "
-    "means above 10.",
+    "numbers with standard deviation 100, 1, 0.01, 10⁻⁴, against the formula; extreme means above 10.",
     factor="1/sqrt(v+eps)",
 )
 def _batch_norm(t: SimpleNamespace) -> Outcome:

@@ -8,7 +8,7 @@ import sympy
 import torch
 
 from lmlab.prove.ledger.claim import Outcome, proved, refuted
-from lmlab.prove.ledger.kit import formula, gap, normals, value
+from lmlab.prove.ledger.kit import formula, gap, normals, value, yes
 from lmlab.prove.ledger.lab11.book import BOOK
 from lmlab.prove.ledger.lab11.cells import GRU_GATES, LSTM_GATES, draw, gru, lstm, spectral_norm
 from lmlab.prove.ledger.sheet import put
@@ -55,9 +55,9 @@ def _update_gate(t: SimpleNamespace) -> Outcome:
     (z, moved), (z_open, moved_open) = change(float(t.gate_bias)), change(20.0)
     return proved(
         sheet.holds and moved <= 2 * z and z < 1e-6,
-        f"{sheet}. The candidate lies in (-1, 1), so with |h| ≤ 1 no entry moves by more than 2z. Largest z {z:.1e}: "
-        f"largest change {moved:.1e}; z = {z_open:.6f}: {moved_open:.2f}. (Some "
-        "libraries swap the roles of z and 1 - z.)",
+        f"{sheet}. The candidate lies in (-1, 1), so with |h| ≤ 1 no entry moves by more than 2z. Largest z "
+        f"{z:.1e}: largest change {moved:.1e}; z = {z_open:.6f}: {moved_open:.2f}. (Some libraries swap the roles "
+        "of z and 1 - z.)",
     )
 
 
@@ -104,8 +104,8 @@ def _zero_input(t: SimpleNamespace) -> Outcome:
     return proved(
         gap(new, h) > 1e-3,
         f"Six units, x = 0: h moves by up to {gap(new, h):.3f}. One unit without recurrent weights, c = {scale:g}, "
-        f"any h: all gates are 1/2, so h_t = ½ tanh(½·{scale:g}) = {float(by_hand):.4f} whatever "
-        "h_(t-1) was. (From h = c = 0 without biases it does stay at 0.)",
+        f"any h: all gates are 1/2, so h_t = ½ tanh(½·{scale:g}) = {float(by_hand):.4f} whatever h_(t-1) was. (From "
+        "h = c = 0 without biases it does stay at 0.)",
     )
 
 
@@ -134,8 +134,8 @@ def _still_flows(t: SimpleNamespace) -> Outcome:
     flowing, cut = gradient(float(value(t.recurrent))), gradient(0.0)
     return proved(
         flowing > 1e-6 and cut == 0.0,
-        f"Forget gate 0 at every step: |∂h_5/∂x_1| = {flowing:.2e} through i, o and the candidate; without recurrent "
-        f"weights it is {cut:g}. (The document's summary gives another reason, 'small f_t leads to "
+        f"Forget gate 0 at every step: |∂h_5/∂x_1| = {flowing:.2e} through i, o and the candidate; without "
+        f"recurrent weights it is {cut:g}. (The document's summary gives another reason, 'small f_t leads to "
         "vanishing gradients', which would speak for True; the reason in its text is the right one.)",
     )
 
@@ -154,15 +154,17 @@ def _between(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
     x = sympy.Symbol("x", real=True)
     gate = formula(t.gate).subs(sympy.Symbol("x"), x)
-    exact = gate.is_positive and sympy.simplify(1 / gate - 1).is_positive
+    ends = sympy.limit(gate, x, -sympy.oo), sympy.limit(gate, x, sympy.oo)  # approached, never reached
+    exact = gate.is_positive and sympy.simplify(1 / gate - 1).is_positive and ends == (0, 1)
     rounded = (
         float(torch.sigmoid(torch.tensor(-800.0, dtype=torch.float64))),
         float(torch.sigmoid(torch.tensor(40.0, dtype=torch.float64))),
     )
     return proved(
         sheet.holds and bool(exact),
-        f"{sheet}. Positive: {gate.is_positive}; 1/σ - 1 = {sympy.simplify(1 / gate - 1)} is positive. (In float64 "
-        f"σ(-800) rounds to {rounded[0]:g} and σ(40) to {rounded[1]:g}.)",
+        f"{sheet}. Positive for every real x: {yes(gate.is_positive)}; 1/σ - 1 = {sympy.simplify(1 / gate - 1)} is "
+        f"positive; the limits are {ends[0]} and {ends[1]}. (In float64 σ(-800) rounds to {rounded[0]:g} and σ(40) "
+        f"to {rounded[1]:g}.)",
     )
 
 
@@ -186,8 +188,8 @@ def _negative_cell(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=bool((cell >= 0).any()),
         evidence=f"Cell after one step: {', '.join(f'{float(v):.2f}' for v in cell)}: every entry negative, with "
-        f"forget gates {float(forget.min()):.2f} to {float(forget.max()):.2f}. The cell's sign "
-        "comes from the candidates, which lie in (-1, 1).",
+        f"forget gates {float(forget.min()):.2f} to {float(forget.max()):.2f}. The cell's sign comes from the "
+        "candidates, which lie in (-1, 1).",
         corrected="A forget gate in (0, 1) shrinks the old cell and never flips its sign; the cell itself may be "
         "negative.",
         corrected_holds=kept_sign,

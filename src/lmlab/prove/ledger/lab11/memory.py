@@ -23,8 +23,7 @@ UNITS, INPUTS, STEPS = 3, 2, 4
     says="LSTM cells address the problem of vanishing and of exploding gradients.",
     latex=r"\left\|\frac{\partial c_T}{\partial c_0}\right\|\ \text{neither vanishes nor explodes}",
     how="At the state h = c = 0 without input, where all gates are 1/2, the cell's Jacobian is ½I + ¼U_g: its norm "
-    "over 40 steps by automatic differentiation for a large recurrent matrix, "
-    "and the cell path with f near 1.",
+    "over 40 steps by automatic differentiation for a large recurrent matrix, and the cell path with f near 1.",
     recurrent="8",
 )
 def _both(t: SimpleNamespace) -> Outcome:
@@ -177,9 +176,8 @@ class Tape:
     r"h_t}\left[o_t(1-\tanh^2C_t)\left(i_t\frac{\partial\tilde C_t}{\partial W_g}+f_t\frac{\partial "
     r"C_{t-1}}{\partial W_g}\right)"
     r"+\frac{\partial h_t}{\partial h_{t-1}}\frac{\partial h_{t-1}}{\partial W_g}\right]",
-    how="An LSTM of 3 units over 4 steps with a cost in every h_t, float64: the formula assembled from automatically "
-    "differentiated parts under different readings of its symbols, against the true "
-    "gradient.",
+    how="An LSTM of 3 units over 4 steps with a cost in every h_t, float64: the formula assembled from "
+    "automatically differentiated parts under different readings of its symbols, against the true gradient.",
     derivation=TWO_STEPS,
     cost_gradient="explicit",
     state_gradient="fixed",
@@ -245,7 +243,8 @@ def _cell_by_cell(t: SimpleNamespace) -> Outcome:
     return conditional(
         with_condition=direct.holds,
         without_condition=following.holds,
-        evidence=f"h_(t-1) held fixed: {direct}. h_(t-1) following C_(t-1): {following}.",
+        evidence=f"h_(t-1) held fixed: {direct}. h_(t-1) following C_(t-1): {following}. The document does not say which "
+        "is meant; its sum (claim 4a) comes out right only with the first.",
         corrected="∂C_t/∂C_{t-1} = diag(f_t) along the direct path, h_{t-1} held fixed; in the run as a whole "
         "C_{t-1} also acts through h_{t-1} and the gates.",
     )
@@ -306,9 +305,8 @@ def _highway(t: SimpleNamespace) -> Outcome:
         with_condition=min(short, long) >= 0.9,
         without_condition=worn >= 0.9,
         evidence=f"f = {t.forget}: {short:.3f} of the gradient is left after 20 steps, {long:.3f} after 50. f = "
-        f"0.95, which is also close to 1: {worn:.1e} after 200. A plain RNN with sigmoid units and |U| = 1 keeps "
-        "at most "
-        f"{plain:.0e} over 20 steps.",
+        f"0.95, which is also close to 1: {worn:.1e} after 200. A plain RNN with sigmoid units and |U| = 1 keeps at "
+        f"most {plain:.0e} over 20 steps.",
         corrected="What counts is T(1 - f): gradients pass along the cell when it is small against 1; f close to 1 "
         "alone does not suffice over long times.",
     )

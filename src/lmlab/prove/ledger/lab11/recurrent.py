@@ -139,9 +139,9 @@ def _all_others(t: SimpleNamespace) -> Outcome:
     where="Problem 5 (a), line 351",
     says="Self-attention in the RNN enables parallel computation, unlike sequential RNN updates.",
     latex=r"h_t=\mathrm{RNN}(x_t,h_{t-1})+a_t\ \text{needs}\ h_{t-1}",
-    how="The longest chain of operations behind the last state (depth of the automatic-differentiation graph) for 5, "
-    "10 and 20 steps: parallel means that it does not grow with the length. Beside it self-attention "
-    "without recurrence.",
+    how="The longest chain of operations behind the last state (depth of the automatic-differentiation graph) for "
+    "5, 10 and 20 steps: parallel means that it does not grow with the length. Beside it self-attention without "
+    "recurrence.",
     model="recurrent",
 )
 def _parallel(t: SimpleNamespace) -> Outcome:
@@ -183,10 +183,13 @@ def _scores(t: SimpleNamespace) -> Outcome:
     says="For several queries attention is softmax(QKᵀ)V with the softmax along rows: each row is that query's "
     "weighted sum of values.",
     latex=r"\operatorname{Attention}(Q,K,V)=\operatorname{softmax}_{\rm row}(QK^\top)V",
-    how="In the derivation language: the first and the second row of the matrix form against the sum for one query.",
-    derivation="given Q: n, d\ngiven K: m, d\ngiven V: m, k\nlet Y = softmax(Q @ K.T) @ V\n"
-    "claim Y[0] == sum(reshape(softmax(K @ Q[0]), m, 1) * V, axis=0)\nclaim Y[1] == sum(reshape(exp(K @ Q[1]) / "
-    "sum(exp(K @ Q[1])), m, 1) * V, axis=0)",
+    how="In the derivation language, for any number of queries, keys and values: row i of the matrix form is "
+    "Σ_j exp(q_i·k_j) v_j divided by Σ_j exp(q_i·k_j); and for one query it is the sum the document starts from.",
+    derivation="given Q: n, d\ngiven K: m, d\ngiven V: m, k\ngiven q: d\n"
+    "let S = exp(Q @ K.T)          # S[i, j] = exp(q_i·k_j)\n"
+    "claim softmax(Q @ K.T) @ V == (S @ V) / reshape(sum(S, axis=1), n, 1)\n"
+    "let alpha = exp(K @ q) / sum(exp(K @ q))\n"
+    "claim softmax(reshape(q, 1, d) @ K.T) @ V == reshape(sum(reshape(alpha, m, 1) * V, axis=0), 1, k)",
 )
 def _matrix_form(t: SimpleNamespace) -> Outcome:
     return read(t.derivation)

@@ -79,8 +79,7 @@ def _dimension_index(t: SimpleNamespace) -> Outcome:
         holds=said == list(range(d)),
         evidence=f"With i = 0..d-1 the formulas fill entries up to {max(said)} of a vector that ends at {d - 1}; "
         f"with i = 0..d/2-1 they fill {right[0]}..{right[-1]}, each once. The formulas themselves are right: the "
-        "table differs from the "
-        f"lab's by {same:.0e}.",
+        f"table differs from the lab's by {same:.0e}.",
         corrected="i = 0, ..., d/2 - 1 counts pairs of dimensions (2i, 2i+1); the dimension is 2i or 2i + 1.",
         corrected_holds=right == list(range(d)) and same < 1e-6,
     )
@@ -101,8 +100,8 @@ def middle_weight(head_width: int, draws: int = 20_000) -> float:
     says="Several heads attend to several patterns at once, which gives a better representation.",
     latex=r"Y=\sum_hA_hXW_h",
     how="Two targets at equal total width. (1) Every token needs the sum of the first token and of the one before "
-    "it, each through its own map: the least error of one head against two exact heads. (2) Attending to the "
-    "middle of three keys on a line: the largest weight a head of width 1 can give it, against a head of width 2.",
+    "it, each through its own map: the least error of one head against two exact heads. (2) Attending to the middle "
+    "of three keys on a line: the largest weight a head of width 1 can give it, against a head of width 2.",
     heads=2,
 )
 def _several_heads(t: SimpleNamespace) -> Outcome:
@@ -113,9 +112,8 @@ def _several_heads(t: SimpleNamespace) -> Outcome:
         without_condition=several < 1e-9 < one and narrow > 0.9,
         evidence=f"Two patterns at once: relative error {several:.1e} with {t.heads} heads, {one:.2f} with the best "
         "single mixture (one map would have to be proportional to both). One pattern that needs width: heads of "
-        f"width 1 give the middle key at most {narrow:.3f} (convexity of "
-        f"exp keeps it below one half), a single head of width 2 gives {wide:.3f}. More heads at the same total "
-        "width are narrower heads.",
+        f"width 1 give the middle key at most {narrow:.3f} (convexity of exp keeps it below one half), a single "
+        f"head of width 2 gives {wide:.3f}. More heads at the same total width are narrower heads.",
         corrected="Several heads help where several patterns are needed at once; at a fixed total width each becomes "
         "narrower, and a pattern that needs a wide head is then out of reach.",
     )

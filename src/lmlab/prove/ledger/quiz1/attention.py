@@ -22,8 +22,8 @@ from lmlab.prove.ledger.sheet import put
     says="X = [x_1, ..., x_n] with x_i in R^d, and Q = X W_Q with W_Q of size d × d.",
     latex=r"\mathbf X=[\mathbf x_1,\dots,\mathbf x_n],\quad\mathbf Q=\mathbf X\mathbf W_Q",
     how="Shapes in the derivation language: the vectors side by side as columns make X d × n; as rows it is n × d.",
-    derivation="given X: d, n\ngiven WQ: d, d\nlet Q = X @ WQ\nclaim shape(Q) == [n, d]",
-    repaired="given X: n, d\ngiven WQ: d, d\nlet Q = X @ WQ\nclaim shape(Q) == [n, d]",
+    derivation="given X: d, n\ngiven WQ: d, d\nclaim shape(X @ WQ) == [n, d]",
+    repaired="given X: n, d\ngiven WQ: d, d\nclaim shape(X @ WQ) == [n, d]",
 )
 def _columns(t: SimpleNamespace) -> Outcome:
     said, right = put(t.derivation), put(t.repaired)
@@ -41,12 +41,16 @@ def _columns(t: SimpleNamespace) -> Outcome:
     where="Question 4, line 145",
     says="W_Q and W_K are symmetric and diagonalizable.",
     latex=r"W=W^\top\ \Rightarrow\ W=P\Lambda P^\top,\ P^\top P=I",
-    how="Whether real symmetric matrices can be otherwise: 2 × 2 symbolically (the discriminant), 200 random ones of "
-    "size 5 with simple and repeated eigenvalues "
-    "numerically; beside them a complex symmetric matrix.",
+    how="Whether real symmetric matrices can be otherwise. One eigenvector exists (the largest value of x·Wx on the "
+    "unit sphere); what is orthogonal to it stays so, by (Wu)·v = u·(Wv) in the derivation language; so the "
+    "dimension falls by one and all eigenvectors are found. The 2 × 2 case symbolically (the discriminant), 200 "
+    "random matrices of size 5 numerically, and beside them a complex symmetric matrix.",
+    derivation="given S: n, n\ngiven u, v: n\nlet W = S + S.T          # every symmetric matrix is of this form\n"
+    "claim (W @ u) @ v == u @ (W @ v)",
     matrix=(("a", "b"), ("b", "c")),
 )
 def _spectral(t: SimpleNamespace) -> Outcome:
+    sheet = put(t.derivation)
     a, b, c = sympy.symbols("a b c", real=True)
     names = {sympy.Symbol(str(s)): s for s in (a, b, c)}
     m = sympy.Matrix([[formula(e).subs(names) for e in row] for row in t.matrix])
@@ -65,12 +69,12 @@ def _spectral(t: SimpleNamespace) -> Outcome:
         worst = max(worst, gap(vectors @ np.diag(values) @ vectors.T, s), gap(vectors.T @ vectors, np.eye(5)))
     nilpotent = sympy.Matrix([[1, sympy.I], [sympy.I, -1]])
     return proved(
-        real and worst < 1e-10,
-        f"Discriminant {discriminant}, never negative and 0 only for multiples of the identity. 200 random matrices "
-        f"rebuilt from orthonormal eigenvectors: error {worst:.0e}. "
-        "So for real matrices the second word adds nothing to the first. (Over the complex numbers it would: [[1, "
-        "i], [i, -1]] is symmetric and diagonalizable: "
-        f"{nilpotent.is_diagonalizable()}.)",
+        sheet.holds and real and worst < 1e-10 and not nilpotent.is_diagonalizable(),
+        f"{sheet}. With Wv = λv and u·v = 0 this gives (Wu)·v = λ u·v = 0, so W maps the vectors orthogonal to v to "
+        "such vectors, and the next eigenvector is found among them. For 2 × 2 the discriminant is (a - c)² + "
+        "(2b)², never negative and 0 only for multiples of the identity. 200 random matrices rebuilt from "
+        f"orthonormal eigenvectors: error {worst:.0e}. So for real matrices the second word adds nothing to the "
+        "first. (Over the complex numbers it would: [[1, i], [i, -1]] is symmetric, and not diagonalizable.)",
     )
 
 
@@ -86,8 +90,8 @@ def direction_weights(products: Tensor) -> Tensor:
     latex=r"\mathbf x_i^\top W_QW_K^\top\mathbf x_j=\sum_r\lambda^Q_r\lambda^K_r(\mathbf p_r^\top\mathbf "
     r"x_i)(\mathbf p_r^\top\mathbf x_j)",
     how="The decomposition of the scores in the derivation language. Then queries and keys along the common "
-    "eigenvectors: whether each query's largest weight is on its own "
-    "direction, for positive eigenvalue products and for products of either sign.",
+    "eigenvectors: whether each query's largest weight is on its own direction, for positive eigenvalue products "
+    "and for products of either sign.",
     derivation="given P: d, d orthogonal\ngiven lq, lk: d\ngiven X: n, d\n"
     "let WQ = P @ diag(lq) @ P.T\nlet WK = P @ diag(lk) @ P.T\n"
     "claim (X @ WQ) @ (X @ WK).T == (X @ P) @ diag(lq * lk) @ (X @ P).T",
@@ -110,8 +114,7 @@ def _aligned(t: SimpleNamespace) -> Outcome:
         f"{_row(direction_weights(mixed).diag())}, where the other directions get more. A product of 0 makes the "
         "direction invisible.",
         corrected="The scores are sums over common eigenvectors weighted by λ_Q λ_K; a direction is favoured where "
-        "this product is positive (and large), disfavoured where it "
-        "is negative, ignored where it is 0.",
+        "this product is positive (and large), disfavoured where it is negative, ignored where it is 0.",
     )
 
 
@@ -124,9 +127,9 @@ def _row(numbers: Tensor) -> str:
     where="Question 4.2, lines 149-153",
     says="If every eigenvector of W_Q is orthogonal to every eigenvector of W_K, attention tends to be uniform.",
     latex=r"P_Q[:i]\perp P_K[:j]\ \forall i,j\ \Rightarrow\ \text{uniform attention}",
-    how="Whether the premise can hold: the largest inner product between eigenvectors of W_Q and W_K, smallest value "
-    "over 2,000 random pairs, against the bound 1/√d that "
-    "two bases force. The repair (orthogonal ranges, W_Q W_K = 0) in the derivation language and with the softmax.",
+    how="Whether the premise can hold: the largest inner product between eigenvectors of W_Q and W_K, smallest "
+    "value over 2,000 random pairs, against the bound 1/√d that two bases force. The repair (orthogonal ranges, W_Q "
+    "W_K = 0) in the derivation language and with the softmax.",
     bound="1/sqrt(d)",
     repaired="given R: a+b, a+b orthogonal\ngiven l1: a\ngiven l2: b\ngiven X: n, a+b\n"
     "let WQ = R[0:a].T @ diag(l1) @ R[0:a]\nlet WK = R[a:a+b].T @ diag(l2) @ R[a:a+b]\n"
@@ -144,13 +147,11 @@ def _orthogonal(t: SimpleNamespace) -> Outcome:
     return ill_posed(
         flawed=smallest >= bound > 0 and math.isclose(best, bound),
         evidence="The eigenvectors of a symmetric matrix span the whole space; a vector orthogonal to all of them "
-        f"is 0. For d = {d} the largest inner product between two "
-        f"eigenbases was never below {smallest:.3f}, and cannot be below 1/√d = {bound:.3f} (reached by the Hadamard "
-        f"basis, {best:.3f}). The premise never holds. "
+        f"is 0. For d = {d} the largest inner product between two eigenbases was never below {smallest:.3f}, and "
+        f"cannot be below 1/√d = {bound:.3f} (reached by the Hadamard basis, {best:.3f}). The premise never holds. "
         f"Repaired: {right}.",
         repaired="If the eigenvectors with non-zero eigenvalue are orthogonal to each other (W_Q W_K = 0, so both "
-        "are singular), all scores are 0 and attention is exactly "
-        "uniform.",
+        "are singular), all scores are 0 and attention is exactly uniform.",
         repaired_holds=right.holds,
     )
 
@@ -184,10 +185,10 @@ def _rank(t: SimpleNamespace) -> Outcome:
     return answered(
         within and bool(exceeds) and vandermonde.rank() == 4 and uniform == 1,
         f"In all {len(found)} cases the rank is at most q; in {len(exceeds)} it exceeds min(p, q): with p = 1 and q "
-        f"= 6 it is {found[(1, 6)][3]}. Exactly: scores i·j·log 2 for i, j = 0..3 have "
-        f"rank 1, their exponentials 2^(ij) rank {vandermonde.rank()}, and dividing rows by their sums keeps it. "
-        f"With p = 0 the weights are uniform and the rank is {uniform}.",
+        f"= 6 it is {found[(1, 6)][3]}. Exactly: scores i·j·log 2 for i, j = 0..3 have rank 1, their exponentials "
+        f"2^(ij) rank {vandermonde.rank()}, and dividing rows by their sums keeps it. With p = 0 the weights are "
+        f"uniform and the rank is {uniform}.",
         "The rank is at most q, since rows of the output are combinations of rows of V. p gives no upper bound: the "
-        "exponential is taken entry by entry and can raise the rank of the "
-        "scores from 1 to n (only p = 0 forces rank at most 1).",
+        "exponential is taken entry by entry and can raise the rank of the scores from 1 to n (only p = 0 forces "
+        "rank at most 1).",
     )

@@ -21,12 +21,11 @@ let post = like * prior / evidence
 """
 
 AUTOENCODER = """
-given x1, x2: Dx, 1
+given x: 2*Dx, 1               # x_1 above x_2
 given W1: Dp, 2*Dx
 given b1: Dp, 1
 given W2: 2*Dx, Dp
 given b2: 2*Dx, 1
-let x = concat(x1, x2)
 let h = W1 @ x + b1
 let p = relu(h)
 let xr = W2 @ p + b2           # the reconstruction x'
@@ -43,8 +42,7 @@ let delta2 = delta1 * (h > 0)
     "the divergence of Q from the prior.",
     latex=r"D_{\rm KL}(Q\,\|\,P(o|c))=\log P(c)-\mathbb E_Q[\log P(c|o)]+D_{\rm KL}(Q\,\|\,P(o))",
     how="In the derivation language over n outputs; and term by term symbolically: log of q/posterior, with the "
-    "posterior by Bayes' rule, weighted by Q, "
-    "which sums to 1.",
+    "posterior by Bayes' rule, weighted by Q, which sums to 1.",
     derivation=BAYES + "claim sum(q * log(q / post)) == log(evidence) - sum(q * log(like)) + sum(q * log(q / prior))",
     term="log(c) - log(l) + log(q/p)",
 )
@@ -67,8 +65,7 @@ def _divergence(t: SimpleNamespace) -> Outcome:
     "equality exactly when Q is the posterior.",
     latex=r"\log P(c)\ge\mathbb E_Q[\log P(c|o)]-D_{\rm KL}(Q\,\|\,P(o)),\quad\text{equality}\iff Q=P(o|c)",
     how="In the derivation language: the inequality, and equality at Q = posterior. Only there: the gap is Σ p "
-    "φ(q/p) with φ(t) = t log t - t + 1, which is 0 "
-    "at t = 1 and convex, symbolically.",
+    "φ(q/p) with φ(t) = t log t - t + 1, which is 0 at t = 1 and convex, symbolically.",
     derivation=BAYES
     + "claim log(evidence) >= sum(q * log(like)) - sum(q * log(q / prior))\n"
     + "claim log(evidence) == sum(post * log(like)) - sum(post * log(post / prior))",
@@ -84,8 +81,7 @@ def _bound(t: SimpleNamespace) -> Outcome:
     return proved(
         sheet.holds and flat and bool(convex),
         f"{sheet}. φ({at}) = {phi.subs(s, at)}, φ' = {sympy.diff(phi, s)}, φ'' = {sympy.diff(phi, s, 2)} > 0: the "
-        "gap vanishes only where q/posterior is 1 "
-        "for every output.",
+        "gap vanishes only where q/posterior is 1 for every output.",
     )
 
 
@@ -169,17 +165,20 @@ def _shape_second(t: SimpleNamespace) -> Outcome:
     where="Question 3, lines 79-89",
     says="With W_1 cut into [W_11 W_12], W_1 x = W_11 x_1 + W_12 x_2.",
     latex=r"W_1\mathbf x=W_{11}\mathbf x_1+W_{12}\mathbf x_2",
-    how="In the derivation language, and symbolically at sizes 2 × (2 + 2) with a symbol for every entry.",
+    how="In the derivation language; and with blocks of any size as symbols, multiplied by the rule for blocks.",
     derivation="given W11, W12: Dp, Dx\ngiven x1, x2: Dx\nclaim concat(W11, W12, axis=1) @ concat(x1, x2) == W11 @ "
     "x1 + W12 @ x2",
     signs=(1, 1),
 )
 def _cut(t: SimpleNamespace) -> Outcome:
     sheet = put(t.derivation)
-    w = sympy.Matrix(2, 4, sympy.symbols("w:8"))
-    x = sympy.Matrix(4, 1, sympy.symbols("x:4"))
-    rest = (w * x - t.signs[0] * w[:, :2] * x[:2, :] - t.signs[1] * w[:, 2:] * x[2:, :]).expand()
-    return proved(sheet.holds and rest == sympy.zeros(2, 1), f"{sheet}. With symbols: the difference is {list(rest)}.")
+    p, d = sympy.symbols("Dp Dx", integer=True, positive=True)
+    w11, w12 = sympy.MatrixSymbol("W11", p, d), sympy.MatrixSymbol("W12", p, d)
+    x1, x2 = sympy.MatrixSymbol("x1", d, 1), sympy.MatrixSymbol("x2", d, 1)
+    product = sympy.block_collapse(sympy.BlockMatrix([[w11, w12]]) * sympy.BlockMatrix([[x1], [x2]]))
+    said = t.signs[0] * w11 * x1 + t.signs[1] * w12 * x2
+    exact = product in (said, sympy.BlockMatrix([[said]]))
+    return proved(sheet.holds and exact, f"{sheet}. With blocks of any size as symbols: [W11 W12][x1; x2] = {product}.")
 
 
 @BOOK.claim(
@@ -198,8 +197,8 @@ def _distance(t: SimpleNamespace) -> Outcome:
     return refuted(
         holds=same,
         evidence=f"For a difference of (3, 4) the distance is 5 and J_1 = {loss.subs(d, 5)}. They agree only at "
-        f"distance {' and '.join(map(str, agree))}; J_1 is not "
-        "a distance either (twice the difference gives four times the value).",
+        f"distance {' and '.join(map(str, agree))}; J_1 is not a distance either (twice the difference gives four "
+        "times the value).",
         corrected="J_1 is half the squared Euclidean distance.",
         corrected_holds=sympy.simplify(sympy.Rational(1, 2) * (3**2 + 4**2) - loss.subs(d, 5)) == 0
         and sympy.simplify(loss - d**2 / 2) == 0,
@@ -212,8 +211,7 @@ def _distance(t: SimpleNamespace) -> Outcome:
     says="J_2 is the cross entropy between the label and the prediction ŷ = W_3 p + b_3.",
     latex=r"J_2=\mathrm{CE}(y,\hat y),\quad\hat y=W_3\mathbf p+\mathbf b_3",
     how="The cross entropy of 1,000 random affine predictions of five classes: how many are distributions, and how "
-    "many have a logarithm for the true class. The "
-    "repair, softmax of the same numbers, likewise.",
+    "many have a logarithm for the true class. The repair, softmax of the same numbers, likewise.",
     prediction="affine",
     repair="softmax",
 )
@@ -229,9 +227,9 @@ def _no_distribution(t: SimpleNamespace) -> Outcome:
     said, mended = share(t.prediction), share(t.repair)
     return ill_posed(
         flawed=said[0] < 1,
-        evidence=f"Of 1,000 affine predictions {100 * said[0]:.0f} % are distributions, and only {100 * said[1]:.0f} "
-        "% have a positive entry for the true class: elsewhere the "
-        f"logarithm does not exist. After a softmax: {100 * mended[0]:.0f} % and {100 * mended[1]:.0f} %.",
+        evidence=f"Of 1,000 affine predictions {100 * said[0]:.0f} % are distributions, and only "
+        f"{100 * said[1]:.0f} % have a positive entry for the true class: elsewhere the logarithm does not exist. "
+        f"After a softmax: {100 * mended[0]:.0f} % and {100 * mended[1]:.0f} %.",
         repaired="ŷ = softmax(W_3 p + b_3); then the cross entropy exists and is not negative.",
         repaired_holds=mended == (1.0, 1.0),
     )

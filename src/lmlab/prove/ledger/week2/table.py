@@ -62,14 +62,15 @@ def numbers(table: dict[tuple[int, int], str]) -> dict[tuple[int, int], Fraction
     where="I1 and table 1, lines 81, 87-88",
     says="In the table perplexity decreases with the number of layers at both context sizes.",
     latex=r"8.32\to8.15,\quad10.63\to6.65",
-    how="The four numbers compared exactly.",
+    how="The four numbers compared exactly, and with those of the table.",
     table=TABLE,
+    quoted={3: ("8.32", "8.15"), 5: ("10.63", "6.65")},  # N: with 2 and with 4 layers
 )
 def _with_layers(t: SimpleNamespace) -> Outcome:
     p = numbers(t.table)
     change = {n: p[(n, 4)] - p[(n, 2)] for n in (3, 5)}
     return proved(
-        all(c < 0 for c in change.values()),
+        all(c < 0 for c in change.values()) and t.quoted == {n: (t.table[n, 2], t.table[n, 4]) for n in (3, 5)},
         "; ".join(f"N = {n}: {float(p[(n, 2)])} to {float(p[(n, 4)])}, {float(c):+.2f}" for n, c in change.items())
         + ". (Four single runs; no repetition tells how much is chance.)",
     )
@@ -80,14 +81,15 @@ def _with_layers(t: SimpleNamespace) -> Outcome:
     where="I1 and table 1, lines 81, 87-88",
     says="Perplexity decreases with N only for 4 layers (8.15 to 6.65) and increases for 2 layers (8.32 to 10.63).",
     latex=r"L=4:\ 8.15\to6.65,\qquad L=2:\ 8.32\to10.63",
-    how="The four numbers compared exactly.",
+    how="The four numbers compared exactly, and with those of the table.",
     table=TABLE,
+    quoted={4: ("8.15", "6.65"), 2: ("8.32", "10.63")},  # layers: with N = 3 and with N = 5
 )
 def _with_context(t: SimpleNamespace) -> Outcome:
     p = numbers(t.table)
     two, four = p[(5, 2)] - p[(3, 2)], p[(5, 4)] - p[(3, 4)]
     return proved(
-        two > 0 > four,
+        two > 0 > four and t.quoted == {layers: (t.table[3, layers], t.table[5, layers]) for layers in (4, 2)},
         f"From N = 3 to N = 5: {float(two):+.2f} with 2 layers, {float(four):+.2f} with 4. (The document's sentence "
         "says 'from N = 2 to N = 5'; the table has no N = 2.)",
     )
@@ -167,9 +169,8 @@ def blind_to_the_rest() -> float:
     says="With 2 layers N = 5 is worse because the model has too few trainable parameters to use the longer context.",
     latex=r"\#\ \text{too small}\ \Rightarrow\ \mathrm{PPL}(N{=}5)>\mathrm{PPL}(N{=}3)",
     how="(1) Whether a longer context can force a worse optimum: a model of N = 5 with the weights of one of N = 3, "
-    "set to ignore the two extra words, against it. (2) Whether two layers need many parameters to gain: "
-    "two-layer Transformers a thousand "
-    "times smaller, trained with N = 3 and N = 5 on the same text, two seeds each.",
+    "set to ignore the two extra words, against it. (2) Whether two layers need many parameters to gain: two-layer "
+    "Transformers a thousand times smaller, trained with N = 3 and N = 5 on the same text, two seeds each.",
     steps=150,
 )
 def _too_few(t: SimpleNamespace) -> Outcome:
@@ -181,11 +182,10 @@ def _too_few(t: SimpleNamespace) -> Outcome:
         holds=not gains,
         evidence="A model of N = 5 set to ignore the earliest two words predicts what that of N = 3 predicts "
         f"(difference {same:.0e}): its best fit is never worse, so too few parameters could explain no gain, but "
-        "not a loss. Two-layer "
-        f"Transformers with {count:,} parameters: perplexity {', '.join(f'{found[(3, s)][0]:.2f}' for s in (0, 1))} "
-        f"with N = 3, {', '.join(f'{found[(5, s)][0]:.2f}' for s in (0, 1))} with N = 5: they use the longer context "
-        "with a thousandth of the "
-        "parameters.",
+        f"not a loss. Two-layer Transformers with {count:,} parameters: perplexity "
+        f"{', '.join(f'{found[(3, s)][0]:.2f}' for s in (0, 1))} with N = 3, "
+        f"{', '.join(f'{found[(5, s)][0]:.2f}' for s in (0, 1))} with N = 5: they use the longer context with a "
+        "thousandth of the parameters.",
         corrected="A rise from N = 3 to N = 5 at equal parameters must come from training or from chance (one run "
         "each); a lack of parameters cannot make the longer context harmful.",
         corrected_holds=same < 1e-5,
@@ -257,7 +257,7 @@ def _more_layers(t: SimpleNamespace) -> Outcome:
 
 def exhibit(layers: int, width: int, hidden: int, words: int, places: int) -> nn.ModuleList:
     """A Transformer decoder: attention to itself and to a second sequence, learned places, a norm, an output with bias."""
-    block = [nn.TransformerDecoderLayer(width, 8, hidden, device="meta") for _ in range(layers)]
+    block = [nn.TransformerDecoderLayer(width, 1, hidden, device="meta") for _ in range(layers)]
     return nn.ModuleList(
         [
             nn.Embedding(words, width, device="meta"),
@@ -275,8 +275,7 @@ def exhibit(layers: int, width: int, hidden: int, words: int, places: int) -> nn
     says="Some Transformer has exactly 9,721,596 parameters with 2 layers and 14,980,860 with 4.",
     latex=r"\exists:\ \#(2)=9{,}721{,}596,\ \#(4)=14{,}980{,}860",
     how="By exhibiting one: the difference fixes the block (2,629,632 a layer, a decoder block of width 512 with an "
-    "MLP of 512: 10·512² + 16·512), the rest fixes vocabulary and places. Built on torch's meta device and "
-    "counted.",
+    "MLP of 512: 10·512² + 16·512), the rest fixes vocabulary and places. Built on torch's meta device and counted.",
     sizes={"width": 512, "hidden": 512, "words": 4348, "places": 9},
     counts={2: TWO_LAYERS, 4: FOUR_LAYERS},
 )
