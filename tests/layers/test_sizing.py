@@ -5,23 +5,21 @@ from __future__ import annotations
 import pytest
 
 from lmlab.config import Budget, TextFacts
-from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest, tokens_in_budget
+from lmlab.layers.sizing import Appetite, a_share, at_least_one, tokens_in_budget
 
 SIZES = [10, 100, 1000]
 FACTS = TextFacts(train_tokens=100_000, train_bytes=100_000, vocab_size=10, flops_per_second=6e6)
 
 
-def choose(facts: TextFacts, budget: Budget) -> int:
-    return largest(
-        SIZES,
-        body=lambda width: width * width,
-        head=lambda width: facts.vocab_size * width,
-        facts=facts,
-        budget=budget,
-        batch_tokens=100,
-        tokens_per_weight=1.0,
-        weights_per_token=1.0,
+def decide(facts: TextFacts, budget: Budget) -> tuple[int, float]:
+    appetite = Appetite(batch_tokens=100, tokens_per_weight=1.0, weights_per_token=1.0)
+    return appetite.size_and_dropout(
+        SIZES, lambda width: width * width, lambda width: facts.vocab_size * width, facts, budget
     )
+
+
+def choose(facts: TextFacts, budget: Budget) -> int:
+    return decide(facts, budget)[0]
 
 
 def test_tokens_are_counted_or_follow_from_time_and_weights() -> None:
@@ -44,7 +42,7 @@ def test_a_large_vocabulary_leaves_less_for_the_width() -> None:
 
 
 def test_dropout_grows_with_the_passes_over_the_text() -> None:
-    dropouts = [dropout_for(Budget(tokens=n * 100_000), FACTS, 1.0, 100) for n in (1, 4, 8, 40)]
+    dropouts = [decide(FACTS, Budget(tokens=n * 100_000))[1] for n in (1, 4, 8, 40)]
     assert dropouts[0] == dropouts[1] == 0
     assert dropouts == sorted(dropouts)
     assert dropouts[-1] > dropouts[1]

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from lmlab.interface import NeuralModel, State
 from lmlab.layers.cells import Cell, CellWeights
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
+from lmlab.layers.sizing import Appetite, a_share, at_least_one
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -31,7 +31,7 @@ BATCH = (32, 64)  # rows, and tokens through which gradients flow back
 SIZES = [(1, 32), (1, 64), (1, 96), (1, 128), (1, 192), (1, 256), (1, 384), (1, 512), (2, 512), (2, 768), (2, 1024)]
 """(layers, width), small to large."""
 
-TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 8.0, 2.0  # what the budget must show each weight; what the text can fill
+APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=8.0, weights_per_token=2.0)
 
 TIE_FROM = 2048
 """Vocabulary from which one matrix serves as embedding and output: two would hold most of the weights."""
@@ -232,18 +232,7 @@ class RecurrentModel(CarriedModel):
             return facts.vocab_size * size[1]
 
         sizes = [(config.layers or layers, config.width or width) for layers, width in SIZES]
-        batch_tokens = BATCH[0] * BATCH[1]
-        size = largest(
-            sizes,
-            body,
-            head,
-            facts,
-            budget,
-            batch_tokens=batch_tokens,
-            tokens_per_weight=TOKENS_PER_WEIGHT,
-            weights_per_token=WEIGHTS_PER_TOKEN,
-        )
-        dropout = dropout_for(budget, facts, body(size) + head(size), batch_tokens)
+        size, dropout = APPETITE.size_and_dropout(sizes, body, head, facts, budget)
         return replace(
             config,
             layers=size[0],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from lmlab.config import Budget, TextFacts
@@ -20,34 +21,34 @@ def tokens_in_budget(budget: Budget, facts: TextFacts, weights: float, batch_tok
     return budget.seconds * facts.flops_per_second / (6 * weights)
 
 
-def largest(
-    sizes: Sequence[S],
-    body: Callable[[S], int],
-    head: Callable[[S], int],
-    facts: TextFacts,
-    budget: Budget,
-    *,
-    batch_tokens: int,
-    tokens_per_weight: float,
-    weights_per_token: float,
-) -> S:
-    """The last of `sizes` (small to large) that the budget can feed and the text can fill; the first if none can.
+@dataclass(frozen=True)
+class Appetite:
+    """What a kind of model wants before it grows. Found on grids over character, BPE and word texts."""
 
-    body and head: weights used per token inside the model and in its output layer. The budget must show each of them
-    `tokens_per_weight` tokens; the text must have a token for every `weights_per_token` of the body's.
-    """
-    best = sizes[0]
-    for size in sizes:
-        weights = body(size) + head(size)
-        fed = tokens_in_budget(budget, facts, weights, batch_tokens) >= tokens_per_weight * weights
-        if fed and body(size) <= weights_per_token * facts.train_tokens:
-            best = size
-    return best
+    batch_tokens: int  # per step
+    tokens_per_weight: float  # that the budget must show each weight
+    weights_per_token: float  # of its body that the text can fill
+
+    def size_and_dropout(
+        self, sizes: Sequence[S], body: Callable[[S], int], head: Callable[[S], int], facts: TextFacts, budget: Budget
+    ) -> tuple[S, float]:
+        """The last of `sizes` (small to large) that the budget can feed and the text can fill; the first if none can.
+
+        body and head: weights used per token inside the model and in its output layer. Dropout: none while most of the
+        text is new, more the oftener the budget reads it again.
+        """
+        best = sizes[0]
+        for size in sizes:
+            weights = body(size) + head(size)
+            fed = tokens_in_budget(budget, facts, weights, self.batch_tokens) >= self.tokens_per_weight * weights
+            if fed and body(size) <= self.weights_per_token * facts.train_tokens:
+                best = size
+        tokens = tokens_in_budget(budget, facts, body(best) + head(best), self.batch_tokens)
+        return best, dropout_after(tokens / max(1, facts.train_tokens))
 
 
-def dropout_for(budget: Budget, facts: TextFacts, weights: float, batch_tokens: int) -> float:
-    """None while most of the text is new, more the oftener the budget reads it again."""
-    passes = tokens_in_budget(budget, facts, weights, batch_tokens) / max(1, facts.train_tokens)
+def dropout_after(passes: float) -> float:
+    """By how often the text is read."""
     return 0.0 if passes < 5 else 0.1 if passes < 15 else 0.2
 
 

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.layers.positions import sinusoidal_table
-from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
+from lmlab.layers.sizing import Appetite, a_share, at_least_one
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 BATCH = (32, 64)  # rows, tokens
 BLOCK = 64  # places whose windows are looked at together
 WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
-TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 10.0, 2.0  # what the budget must show each weight; what the text can fill
+APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=10.0, weights_per_token=2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,19 +165,10 @@ class Attention(WindowedModel):
         def head(width: int) -> int:
             return facts.vocab_size * width
 
-        batch_tokens = BATCH[0] * BATCH[1]
-        width = config.width or largest(
-            WIDTHS,
-            body,
-            head,
-            facts,
-            budget,
-            batch_tokens=batch_tokens,
-            tokens_per_weight=TOKENS_PER_WEIGHT,
-            weights_per_token=WEIGHTS_PER_TOKEN,
+        width, dropout = APPETITE.size_and_dropout(
+            [config.width] if config.width else WIDTHS, body, head, facts, budget
         )
         d, d_k, d_v = parts(width)
-        dropout = dropout_for(budget, facts, body(width) + head(width), batch_tokens)
         return replace(
             config,
             context=context,

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
+from lmlab.layers.sizing import Appetite, a_share, at_least_one
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BATCH = (32, 64)  # rows, tokens
 WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
-TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 10.0, 2.0  # what the budget must show each weight; what the text can fill
+APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=10.0, weights_per_token=2.0)
 WORDS_FROM = 2048  # vocabulary from which a token is more like a word than a character, and tells more
 
 
@@ -98,18 +98,9 @@ class FeedForward(WindowedModel):
         def head(width: int) -> int:
             return facts.vocab_size * width
 
-        batch_tokens = BATCH[0] * BATCH[1]
-        width = config.width or largest(
-            WIDTHS,
-            body,
-            head,
-            facts,
-            budget,
-            batch_tokens=batch_tokens,
-            tokens_per_weight=TOKENS_PER_WEIGHT,
-            weights_per_token=WEIGHTS_PER_TOKEN,
+        width, dropout = APPETITE.size_and_dropout(
+            [config.width] if config.width else WIDTHS, body, head, facts, budget
         )
-        dropout = dropout_for(budget, facts, body(width) + head(width), batch_tokens)
         return replace(
             config,
             context=context,

@@ -22,6 +22,7 @@ from lmlab.layers.attention import Rotation
 from lmlab.layers.blocks import Activation, Block, Turn, product, turns
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
+from lmlab.layers.sizing import Appetite, dropout_after, tokens_in_budget
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -35,8 +36,9 @@ HEAD_WIDTH = 64  # narrower heads predict a little better per step, and cost it 
 
 # (layers, width), each about twice the one before it. Found on a grid over character and BPE text.
 SIZES = [(2, 64), (3, 96), (4, 128), (4, 192), (6, 192), (6, 256), (8, 320), (8, 448), (10, 576), (12, 768)]
-TOKENS_PER_PARAMETER = 1.2  # what was best for a fixed amount of computing; the optimum is broad
-PARAMETERS_PER_TOKEN = 5.0  # of training text: larger models only learn it by heart
+# 1.2 tokens per weight were best for a fixed amount of computing (the optimum is broad); with more than 5 weights per token
+# of text a model only learns it by heart.
+APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=1.2, weights_per_token=5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,11 +113,12 @@ class GPT(NeuralModel):
     def resolve(cls, config: GPTConfig, facts: TextFacts, budget: Budget) -> GPTConfig:
         """Size the model to what the budget can train and the text can feed; explicit settings are kept."""
         context = config.context or max(2, min(256, facts.train_tokens // 8))
-        layers, width = _size(facts, budget)
+        # A setting does not change what the others come out as, so that the cells of a sweep differ in that one alone.
+        (layers, width), _ = APPETITE.size_and_dropout(SIZES, _weights, lambda _: 0, facts, budget)
         layers, width = config.layers or layers, config.width or width
         heads = config.heads or max(1, width // HEAD_WIDTH)
-        tokens = _tokens_in_budget(budget, facts, 12 * layers * width**2)
-        epochs = tokens / max(1, facts.train_tokens)
+        tokens = tokens_in_budget(budget, facts, _weights((layers, width)), BATCH_TOKENS)
+        dropout = dropout_after(tokens / max(1, facts.train_tokens))
         return replace(
             config,
             layers=layers,
@@ -125,7 +128,7 @@ class GPT(NeuralModel):
             stride=config.stride or max(1, context // 2),
             # A small vocabulary has parameters to spare; a large one would spend most of them on the second matrix.
             tie=config.tie if config.tie is not None else facts.vocab_size > 2048,
-            dropout=config.dropout if config.dropout is not None else _dropout(epochs),
+            dropout=config.dropout if config.dropout is not None else dropout,
         )
 
     @property
@@ -264,28 +267,6 @@ class GPT(NeuralModel):
         return self.embedding[: self.vocab_size] if self.config.tie else self.output
 
 
-def _size(facts: TextFacts, budget: Budget) -> tuple[int, int]:
-    """The largest (layers, width) that the budget can feed with enough tokens, and that the text can fill."""
-    limit = PARAMETERS_PER_TOKEN * facts.train_tokens
-    best = SIZES[0]
-    for layers, width in SIZES:
-        parameters = 12 * layers * width**2
-        enough = _tokens_in_budget(budget, facts, parameters) >= TOKENS_PER_PARAMETER * parameters
-        if enough and parameters <= limit:
-            best = (layers, width)
-    return best
-
-
-def _tokens_in_budget(budget: Budget, facts: TextFacts, parameters: int) -> float:
-    """How many tokens the budget trains on; forward and backward cost about six operations per parameter and token."""
-    if budget.tokens is not None:
-        return budget.tokens
-    if budget.steps is not None:
-        return budget.steps * BATCH_TOKENS
-    assert budget.seconds is not None
-    return budget.seconds * facts.flops_per_second / (6 * parameters)
-
-
-def _dropout(epochs: float) -> float:
-    """None while most of the text is new, more the oftener it is read again."""
-    return 0.0 if epochs < 5 else 0.1 if epochs < 15 else 0.2
+def _weights(size: tuple[int, int]) -> int:
+    """In the matrices of all blocks, for (layers, width)."""
+    return 12 * size[0] * size[1] ** 2

@@ -35,7 +35,7 @@ from torch.nn import functional as F
 
 from lmlab.layers.attentive import Additive, Rule, attentive_scan
 from lmlab.layers.recurrent import CarriedModel, Memory, tie_by_default
-from lmlab.layers.sizing import a_share, at_least_one, dropout_for, largest
+from lmlab.layers.sizing import Appetite, a_share, at_least_one
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 BATCH = (32, 64)  # rows, and tokens through which gradients flow back
 WIDTHS = [32, 64, 96, 128, 192, 256, 384, 512, 768]
-TOKENS_PER_WEIGHT, WEIGHTS_PER_TOKEN = 30.0, 2.0  # what the budget must show each weight; what the text can fill
+APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=30.0, weights_per_token=2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,18 +137,9 @@ class RNNAttention(CarriedModel):
         def head(width: int) -> int:
             return facts.vocab_size * width
 
-        batch_tokens = BATCH[0] * BATCH[1]
-        width = config.width or largest(
-            WIDTHS,
-            body,
-            head,
-            facts,
-            budget,
-            batch_tokens=batch_tokens,
-            tokens_per_weight=TOKENS_PER_WEIGHT,
-            weights_per_token=WEIGHTS_PER_TOKEN,
+        width, dropout = APPETITE.size_and_dropout(
+            [config.width] if config.width else WIDTHS, body, head, facts, budget
         )
-        dropout = dropout_for(budget, facts, body(width) + head(width), batch_tokens)
         return replace(
             config,
             width=width,
