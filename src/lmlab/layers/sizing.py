@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,6 +10,8 @@ from typing import TypeVar
 from lmlab.config import Budget, TextFacts
 
 S = TypeVar("S")
+
+DROPOUTS = [(5.0, 0.0), (15.0, 0.1), (30.0, 0.2), (math.inf, 0.3)]  # (fewer passes over the text than this, dropout)
 
 
 def tokens_in_budget(budget: Budget, facts: TextFacts, weights: float, batch_tokens: int) -> float:
@@ -49,7 +52,7 @@ class Appetite:
 
 def dropout_after(passes: float) -> float:
     """By how often the text is read."""
-    return 0.0 if passes < 5 else 0.1 if passes < 15 else 0.2
+    return next(dropout for most, dropout in DROPOUTS if passes < most)
 
 
 def at_least_one(model: str, **settings: int | None) -> None:
