@@ -11,7 +11,7 @@ from lmlab.learn.run import Run
 from lmlab.learn.run import load_run as load
 from lmlab.learn.train import resume, train
 from lmlab.prove import check
-from lmlab.text.corpus import read
+from lmlab.text.corpus import PARTS, read
 
 if TYPE_CHECKING:
     from lmlab.decode import Generated
@@ -31,6 +31,8 @@ def evaluate(
     from lmlab.text.parts import Part
 
     run = run if isinstance(run, Run) else load(run)
+    if part not in PARTS:
+        raise ValueError(f"part is train, valid or test; got {part!r}")
     if text is None:
         name, chosen = run.corpus.name, run.corpus.parts[part]
         if not chosen.bytes:

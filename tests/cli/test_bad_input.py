@@ -5,11 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
+from lmlab import cli
 from lmlab.cli.app import app, main
 from lmlab.text import files
 
@@ -107,7 +111,18 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["train", "gpt", "small.txt", "--set", "layers=two"], ["whole number"]),
         (["train", "gpt", "small.txt", "--set", "positions=rotatory"], ["rotary"]),
         (["train", "gpt", "small.txt", "--set", "layers"], ["key=value"]),
+        (["train", "gpt", "small.txt", "--set", "layers=0"], ["1 or more"]),
+        (["train", "gpt", "small.txt", "--set", "width=-64"], ["1 or more"]),
+        (["train", "gpt", "small.txt", "--set", "dropout=1.5"], ["below 1"]),
+        (["train", "gpt", "small.txt", "--set", "width=96", "--set", "heads=5"], ["divide"]),
         (["train", "gpt", "small.txt", "--learn", "rate=1"], ["no setting"]),
+        (["train", "gpt", "small.txt", "--learn", "rows=-2"], ["1 or more"]),
+        (["train", "gpt", "small.txt", "--learn", "patience=0"], ["1 or more"]),
+        (["train", "gpt", "small.txt", "--learn", "learning_rate=0"], ["above 0"]),
+        (["train", "gpt", "small.txt", "--learn", "weight_decay=nan"], ["from 0 up"]),
+        (["train", "gpt", "small.txt", "--learn", "budget=3m"], ["--budget"]),
+        (["train", "gpt", "small.txt", "--seed", "-1"], ["--seed"]),
+        (["train", "gpt", "small.txt", "--seed", str(2**40)], ["--seed"]),
         (["train", "gpt", "small.txt", "--budget", "soon"], ["3m"]),
         (["train", "gpt", "small.txt", "--tokenizer", "word"], ["words"]),
         (["train", "gpt", "small.txt", "--split", "1,2"], ["80,10,10"]),
@@ -118,6 +133,7 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["trian"], ["trian"]),
         (["eval"], ["--help"]),
         (["eval", "small.txt"], ["small.txt"]),
+        (["eval", "run", "small.txt", "--part", "train"], ["scored whole"]),
         (["generate", "nowhere"], ["nowhere"]),
         (["compare", "small.txt", "--models", "gpt,ngrm"], ["'ngram'"]),
         (["compare", "small.txt", "--budget", "100steps"], ["5m"]),
@@ -141,8 +157,26 @@ def test_a_run_is_never_overwritten(lmlab: Lmlab, run_folder: Path, small_text: 
     assert {path: path.read_bytes() for path in run_folder.iterdir() if path.is_file()} == before
 
 
+def edit_json(path: Path, change: Callable[[dict], object]) -> None:
+    """Change what a file of JSON holds."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
 @pytest.mark.parametrize(
-    "damage", ["truncated weights", "no weights", "other weights", "torn config", "no config", "no tokenizer"]
+    "damage",
+    [
+        "truncated weights",
+        "no weights",
+        "other weights",
+        "torn config",
+        "no config",
+        "poor config",
+        "no hash",
+        "no tokenizer",
+        "poor tokenizer",
+    ],
 )
 def test_a_damaged_run_is_recognised(lmlab: Lmlab, run_folder: Path, damage: str) -> None:
     weights, config = run_folder / "model.safetensors", run_folder / "config.json"
@@ -158,8 +192,14 @@ def test_a_damaged_run_is_recognised(lmlab: Lmlab, run_folder: Path, damage: str
         config.write_text(config.read_text()[:100])
     elif damage == "no config":
         config.unlink()
-    else:
+    elif damage == "poor config":
+        edit_json(config, lambda saved: saved["model"].pop("name"))
+    elif damage == "no hash":
+        edit_json(config, lambda saved: saved["model"].pop("sha256"))
+    elif damage == "no tokenizer":
         (run_folder / "tokenizer.json").unlink()
+    else:
+        edit_json(run_folder / "tokenizer.json", lambda saved: saved["model"].pop("byte_fallback"))
     refused(lmlab("eval", run_folder))
     refused(lmlab("generate", run_folder))
 
@@ -172,22 +212,23 @@ def test_a_text_that_changed_since_training_is_not_measured_silently(
 
 
 def test_a_full_disk_leaves_what_was_there(lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, _, err = lmlab("train", "gpt", small_text, "--out", "run", *TINY)
-    assert code == 0, err
+    assert lmlab("train", "gpt", small_text, "--out", "run", *TINY)[0] == 0
+    before = {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()}
 
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files.os, "fsync", full)
-    refused(lmlab("train", "gpt", small_text, "--out", "other", *TINY), "No space left")
-    monkeypatch.undo()
-    assert not list(Path("other").glob("*.safetensors")) if Path("other").exists() else True
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "fsync", full)
+        refused(lmlab("train", "gpt", small_text, "--out", "other", *TINY), "No space left")
+        refused(lmlab("compress", small_text, "--model", "run", "-o", "small.lm"), "No space left")
+    assert not list(Path("other").rglob("*"))
+    assert not list(Path().glob("*small.lm*"))
+    assert {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()} == before
 
 
 def test_an_unfinished_run_says_how_to_finish_it(lmlab: Lmlab, run_folder: Path) -> None:
-    config = json.loads((run_folder / "config.json").read_text())
-    config["status"] = "unfinished"
-    (run_folder / "config.json").write_text(json.dumps(config))
+    edit_json(run_folder / "config.json", lambda saved: saved.update(status="unfinished"))
     refused(lmlab("eval", run_folder), "--resume")
 
 
@@ -201,8 +242,86 @@ def test_json_is_one_document_and_nothing_else(lmlab: Lmlab, run_folder: Path) -
     assert all(isinstance(held, bool) for held in found["certificate"].values())
 
 
-def test_help_names_every_verb_without_importing_torch(lmlab: Lmlab) -> None:
+VERBS = ("compare", "train", "eval", "generate", "sweep", "compress", "decompress", "check", "prove", "data")
+
+
+def test_help_names_every_verb(lmlab: Lmlab) -> None:
     code, out, _ = lmlab("--help")
     assert code == 0
-    for verb in ("compare", "train", "eval", "generate", "sweep", "compress", "decompress", "data"):
-        assert verb in out
+    assert [verb for verb in VERBS if verb not in out] == []
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; from lmlab.cli.app import main; sys.argv = ['lmlab', '--help']\n"
+        "try: main()\n"
+        "except SystemExit: print([m for m in ('torch', 'numpy', 'matplotlib', 'sympy') if m in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--tokens", "0"], ["--tokens is a whole number from 1 up"]),
+        (["--best", "3"], ["--best is for --method beam", "--samples 3"]),
+        (["--method", "beam", "--best", "5"], ["--beam 5 or more"]),
+        (["--method", "greedy", "--top-p", "0.5"], ["--top-p is for --method sample"]),
+        (["--method", "beam", "--temperature", "0.5"], ["--temperature 0.5 is for --method sample"]),
+        (["--method", "beem"], ["did you mean 'beam'?"]),
+        (["--stop", ""], ["at least one character"]),
+    ],
+)
+def test_a_slip_in_generating_is_answered_in_the_words_of_the_command(
+    lmlab: Lmlab, run_folder: Path, arguments: list[str], words: list[str]
+) -> None:
+    refused(lmlab("generate", run_folder, "--prompt", "the cat", *arguments), *words)
+
+
+def test_settings_that_do_not_go_together_leave_no_folder_behind(lmlab: Lmlab, small_text: Path) -> None:
+    wrong = ("--set", "width=30", "--set", "heads=4")
+    refused(lmlab("train", "gpt", small_text, "--out", "run", *wrong), "heads")
+    assert not Path("run").exists()
+
+
+def test_a_training_window_longer_than_the_context(lmlab: Lmlab, small_text: Path) -> None:
+    refused(lmlab("train", "gpt", small_text, "--out", "run", "--learn", "length=17", *TINY), "17", "context")
+
+
+def test_torch_running_out_of_memory_is_no_bug(lmlab: Lmlab, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def enormous(*_: object, **__: object) -> None:
+        torch.empty(1 << 50)
+
+    monkeypatch.setattr("lmlab.decode.stream", enormous)
+    refused(lmlab("generate", run_folder), "not enough memory")
+
+
+def test_what_is_wrong_with_a_run_is_not_said_of_the_compressed_file(lmlab: Lmlab, run_folder: Path) -> None:
+    text = Path("note.txt")
+    text.write_text("the cat")
+    assert lmlab("compress", text, "--model", run_folder, "-o", "note.lm")[0] == 0
+    (run_folder / "model.safetensors").unlink()
+    code, _, err = lmlab("decompress", "note.lm", "--model", run_folder, "-o", "again.txt")
+    assert code == 2
+    assert err.startswith(f"lmlab: {run_folder}")
+
+
+def test_compressing_a_file_that_is_not_there_names_no_corpus(lmlab: Lmlab, run_folder: Path) -> None:
+    code, _, err = lmlab("compress", "sotu", "--model", run_folder, "-o", "small")
+    assert code == 2
+    assert err == "lmlab: there is no file sotu; name the text to compress, or - for standard input\n"
+
+
+def test_a_name_in_brackets_is_shown_as_it_is(lmlab: Lmlab, run_folder: Path, small_text: Path) -> None:
+    small_text.with_name("draft[bold].txt").write_text("the cat sat on the mat")
+    code, out, err = lmlab("eval", run_folder, "draft[bold].txt")
+    assert code == 0, err
+    assert "draft[bold]:" in out
+    assert "note: the text is too short for a confidence interval" in out
+
+
+def test_help_says_where_a_run_is_saved(lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "runs/MODEL-TEXT" in lmlab("train", "--help")[1]

@@ -131,6 +131,12 @@ def test_it_stops_early_when_validation_gets_worse(tmp_path: Path) -> None:
     assert run.config["training"]["best_step"] < run.config["training"]["steps"] < 600
 
 
+def test_a_part_that_does_not_exist_is_refused_by_name(small_text: Path, tmp_path: Path) -> None:
+    run = lmlab.train("bag", small_text, out=tmp_path / "run")
+    with pytest.raises(ValueError, match="train, valid or test; got 'validation'"):
+        lmlab.evaluate(run, part="validation")
+
+
 def test_a_text_without_validation_keeps_the_last_weights(small_text: Path, tmp_path: Path) -> None:
     run = run_gpt(small_text, tmp_path / "run", split=(100, 0, 0))
     assert run.status == "finished"

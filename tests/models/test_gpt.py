@@ -39,6 +39,14 @@ def test_scoring_equals_stepping_across_many_windows(positions: str, tie: bool) 
     torch.testing.assert_close(torch.cat(stepped, 1), model.score(tokens_BT), atol=2e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "settings", [{"positions": "rotatory"}, {"activation": "relu"}, {"heads": 0}, {"dropout": 1.0}]
+)
+def test_a_setting_that_cannot_be_is_refused_in_python_too(settings: dict) -> None:
+    with pytest.raises(ValueError, match=f"gpt: {next(iter(settings))}"):
+        GPTConfig(**settings)
+
+
 def test_each_window_after_the_first_sees_at_least_context_minus_stride_tokens() -> None:
     """With stride 3 of 8, token 8 is predicted from tokens 3..7, so token 2 cannot matter to it and token 3 does."""
     model = tiny()

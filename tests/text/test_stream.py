@@ -88,12 +88,19 @@ def test_a_stop_while_writing_leaves_nothing_that_would_be_believed(corpus, tmp_
     assert tokenize(corpus.train, tokenizer, tmp_path / "tokens").bytes == corpus.train.bytes
 
 
-def test_damaged_token_files_are_noticed(corpus, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("name", "kept"), [("ids.bin", -2), ("ids.bin", -1), ("ids.bin", None), ("stream.json", -2), ("stream.json", 0)]
+)
+def test_damaged_token_files_are_noticed(corpus, tmp_path, name: str, kept: int | None) -> None:
+    """Cut to a whole number of ids, inside one, or gone."""
     tokenizer = train_tokenizer("char", corpus.train.pieces())
     tokenize(corpus.test, tokenizer, tmp_path / "tokens")
-    (file,) = (tmp_path / "tokens").rglob("ids.bin")
-    file.write_bytes(file.read_bytes()[:-2])
-    with pytest.raises(ValueError, match="damaged"):
+    (file,) = (tmp_path / "tokens").rglob(name)
+    content = file.read_bytes()
+    file.unlink()
+    if kept is not None:
+        file.write_bytes(content[:kept])
+    with pytest.raises(ValueError, match="damaged; delete that folder"):
         tokenize(corpus.test, tokenizer, tmp_path / "tokens")
 
 

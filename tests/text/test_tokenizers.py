@@ -318,9 +318,10 @@ def test_a_damaged_tokenizer_is_reported_in_one_line(tmp_path) -> None:
     with pytest.raises(ValueError, match=r"tokenizer\.json is missing"):
         Tokenizer.load(tmp_path)
     tokenizer("words").save(tmp_path)
-    (tmp_path / "spelling.json").write_text("{")
-    with pytest.raises(ValueError, match="damaged"):
-        Tokenizer.load(tmp_path)
+    for damaged in ("{", "{}", "[]"):
+        (tmp_path / "spelling.json").write_text(damaged)
+        with pytest.raises(ValueError, match="damaged"):
+            Tokenizer.load(tmp_path)
 
 
 def test_a_text_without_spaces_trains_and_encodes_in_bounded_pieces() -> None:

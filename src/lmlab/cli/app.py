@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -19,7 +19,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# typer carries its own copy of click since 0.20-something, so its exceptions are reached through its public names.
+# Some versions of typer stand on click and others on a copy of their own: the base of all mistakes in a call is reached
+# through the one name that both export.
 ClickException: Any = typer.BadParameter.__bases__[0].__bases__[0]
 
 
@@ -46,12 +47,9 @@ def main() -> None:
     except KeyboardInterrupt:
         fail("stopped", 130)
     except BrokenPipeError:
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the reader left: nothing to say, nowhere to say it
+        # The reader left. What Python still wants to flush at its end must go somewhere, or it complains.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except MemoryError as error:
-        fail(_line(error) or "not enough memory for this text and these settings; take a smaller text or model", 2)
     except (ValueError, OSError) as error:
         if os.environ.get("LMLAB_DEBUG"):
             raise
@@ -59,16 +57,22 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("LMLAB_DEBUG"):
             raise
+        if _is_out_of_memory(error):
+            fail("not enough memory for this text and these settings; take a smaller text or model", 2)
         fail(f"this is a bug in lmlab: {type(error).__name__}: {_line(error)} (LMLAB_DEBUG=1 shows where)", 1)
-    except typer.Exit as end:  # raised through when a verb chooses its own exit code
-        code = end.exit_code
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code if isinstance(code, int) else 0)  # a verb's own exit code is what `app` returns
 
 
-def fail(line: str, code: int) -> None:
+def fail(line: str, code: int) -> NoReturn:
     """One line on stderr, and out."""
     print(f"lmlab: {line}", file=sys.stderr)
     sys.exit(code)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Python and NumPy raise MemoryError; torch a RuntimeError, of a class of its own only on a GPU."""
+    is_torch = isinstance(error, RuntimeError) and "allocate" in str(error) and "memory" in str(error)
+    return isinstance(error, MemoryError) or is_torch
 
 
 def _line(error: BaseException) -> str:

@@ -101,13 +101,14 @@ def _as_json(reports: dict[str, Report]) -> str:
 def _write_sheets(texts: dict[str, str], reports: dict[str, Report], target: Path) -> None:
     """One page for one sheet; a folder of pages for several."""
     from lmlab.prove.pages import sheet_page
+    from lmlab.text.files import write_atomically
 
     pages = {name: sheet_page(_title(name), texts[name], report) for name, report in reports.items()}
     if len(pages) == 1:
-        write_whole(target, next(iter(pages.values())))
+        write_atomically(target, next(iter(pages.values())).encode())
         return
     for name, page in zip(unique_names(pages), pages.values(), strict=True):
-        write_whole(target / f"{name}.html", page)
+        write_atomically(target / f"{name}.html", page.encode())
 
 
 def _title(name: str) -> str:
@@ -124,14 +125,6 @@ def unique_names(files: Sequence[str] | dict[str, str]) -> list[str]:
             name, count = f"{stem}-{count}", count + 1
         names.append(name)
     return names
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write to a temporary name and rename, so that a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 def _print_report(console: Console, name: str, report: Report) -> None:
@@ -169,6 +162,7 @@ def _print_claim(console: Console, claim: ClaimReport) -> None:
 def _grade(files: Sequence[str], json: bool, html: str | None, key: str | None, seed: int) -> int:
     from lmlab.prove.grade import class_page, grade, student_page
     from lmlab.prove.limits import Refusal
+    from lmlab.text.files import write_atomically
 
     if key is None:
         raise Refusal("grading needs a key; write lmlab check --grade ANSWERS... --key KEY")
@@ -178,9 +172,9 @@ def _grade(files: Sequence[str], json: bool, html: str | None, key: str | None, 
     folder = Path(html or "grades")
     links = {paper.student: f"{paper.student}.html" for paper in book.papers}
     for paper in book.papers:
-        write_whole(folder / links[paper.student], student_page(paper, len(book.questions)))
-    write_whole(folder / "index.html", class_page(book, links))
-    write_whole(folder / "grades.csv", book.to_csv())
+        write_atomically(folder / links[paper.student], student_page(paper, len(book.questions)).encode())
+    write_atomically(folder / "index.html", class_page(book, links).encode())
+    write_atomically(folder / "grades.csv", book.to_csv().encode())
     if json:
         print(json_module.dumps(book.to_dict(), ensure_ascii=False, indent=2))
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -48,7 +50,8 @@ def compress(
     seconds = time.perf_counter() - started
     if check:
         with _TokenLine("check") as line:
-            assert coding.decompress(loaded, data, progress=line.update) == text, "what was compressed comes back"
+            if coding.decompress(loaded, data, progress=line.update) != text:  # not an assert: -O must not skip it
+                raise RuntimeError("what was compressed does not come back; nothing was written")
     write_atomically(out, data)
     header, parts = unpack(data)
     facts = _facts(header.text_bytes, len(data), claimed)
@@ -75,14 +78,12 @@ def decompress(
     from lmlab.learn.run import load_run
     from lmlab.text.files import write_atomically
 
-    started = time.perf_counter()
-    try:
+    with _naming(file):
         header, _ = unpack(data)
-        loaded = load_run(model).model
-        with _TokenLine("decompress") as line:
-            text = coding.decompress(loaded, data, progress=line.update)
-    except ValueError as error:
-        raise ValueError(f"{file}: {error}") from None
+    loaded = load_run(model).model
+    started = time.perf_counter()
+    with _naming(file), _TokenLine("decompress") as line:
+        text = coding.decompress(loaded, data, progress=line.update)
     seconds = time.perf_counter() - started
     write_atomically(out, text.encode())
     facts = _facts(header.text_bytes, len(data), None) | {"tokens": header.tokens, "seconds": seconds}
@@ -92,14 +93,28 @@ def decompress(
         print(f"{out}: {header.text_bytes:,} bytes, as they were (their hash matches), from {len(data):,}")
 
 
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """What is wrong with the compressed file is said with its name."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+
+
 def _read_text(file: str) -> str:
     """The whole text, checked to be UTF-8. An empty file is a text here, though not one to learn from."""
     from lmlab.text import intake
 
     path = Path(file).expanduser()
-    if file != "-" and path.is_file() and path.stat().st_size == 0:
+    if file == "-":
+        document = intake.gather("-")[1][0]
+    elif not path.exists():
+        raise ValueError(f"there is no file {file}; name the text to compress, or - for standard input")
+    elif path.is_file() and path.stat().st_size == 0:
         return ""
-    document = intake.gather("-")[1][0] if file == "-" else intake.checked(path)
+    else:
+        document = intake.checked(path)
     return "".join(document.pieces())
 
 

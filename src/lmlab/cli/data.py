@@ -35,7 +35,10 @@ def command(
         if text is None:
             raise ValueError(f"name the corpus to fetch: {', '.join(sources.available())}")
         sources.get(text)
-        print(f"{text} is ready") if not json else options.print_json({"name": text, "ready": True})
+        if json:
+            options.print_json({"name": text, "ready": True})
+        else:
+            print(f"{text} is ready")
     elif action == "show":
         if text is None:
             raise ValueError("name the text to show, such as: lmlab data show mytext.txt")

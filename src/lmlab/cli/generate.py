@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,11 +12,14 @@ import typer
 
 from lmlab.cli import options
 
+# What messages about decoding call a setting, and what it is called here; the others have one name.
+OPTIONS = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
+
 
 def command(
     run: Annotated[Path, typer.Argument(help="The folder of a trained model.")],
     prompt: Annotated[str, typer.Option(help="What the text begins with.")] = "",
-    method: Annotated[str, typer.Option(help="sample, greedy or beam.")] = "sample",
+    method: Annotated[str, typer.Option(help="sample, greedy, beam or, for tiny vocabularies, exhaustive.")] = "sample",
     tokens: Annotated[int, typer.Option(help="At most so many tokens.")] = 200,
     temperature: Annotated[float, typer.Option(help="Below 1 bolder, above 1 wilder, 0 greedy.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens.")] = None,
@@ -34,17 +39,15 @@ def command(
 
     model = load_run(run).model
     choices = {"max_tokens": tokens, "method": method, "temperature": temperature, "top_k": top_k, "top_p": top_p}
-    choices |= {"min_p": min_p, "stop": stop, "seed": seed}
-    if method != "beam" and samples == 1 and not json:
-        sys.stdout.write(prompt)
-        for piece in stream(model, prompt, **choices):
-            sys.stdout.write(piece)
-            sys.stdout.flush()
-        print()
-        return
-    results = generate(
-        model, prompt, samples=samples, beam_width=beam, n_best=best, length_penalty=length_penalty, **choices
-    )
+    choices |= {"min_p": min_p, "stop": stop, "seed": seed, "samples": samples}
+    choices |= {"beam_width": beam, "n_best": best, "length_penalty": length_penalty}
+    try:
+        if samples == best == 1 and method != "beam" and not json:
+            _write(prompt, stream(model, prompt, **choices))
+            return
+        results = generate(model, prompt, **choices)
+    except ValueError as error:
+        raise ValueError(_in_options(str(error))) from None
     if json:
         options.print_json([result.to_json() for result in results])
         return
@@ -52,3 +55,23 @@ def command(
         if len(results) > 1:
             print(f"--- {number} · {result.nats:.2f} nats ---")
         print(prompt + result.text)
+
+
+def _write(prompt: str, pieces: Iterable[str]) -> None:
+    """The prompt and what follows it, as it comes."""
+    sys.stdout.write(prompt)
+    for piece in pieces:
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+    print()
+
+
+def _in_options(message: str) -> str:
+    """A message about settings of decoding, such as `n_best=3`, in the words of the command line: `--best 3`."""
+
+    def option(match: re.Match[str]) -> str:
+        name = match["name"]
+        return f"--{OPTIONS.get(name, name).replace('_', '-')}{' ' if match['equals'] else ''}"
+
+    named = r"max_tokens|beam_width|n_best|top_k|top_p|min_p|length_penalty"
+    return re.sub(rf"\b(?P<name>{named}|(?:method|samples|temperature)(?==))(?P<equals>=?)", option, message)

@@ -30,7 +30,7 @@ COLOURS = {
 def command(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Claims, such as lab11.6b, or all that begin so (lab11.6). [default: all]"),
+        typer.Argument(help="Claims, such as lab11.6b, or all that begin so (lab11.6).", show_default="all"),
     ] = None,
     source: Annotated[
         str | None, typer.Option(help="One document: week2, quiz1, assignment2, lab11 or bishop12.")

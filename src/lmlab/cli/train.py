@@ -14,7 +14,7 @@ from lmlab.models.registry import MODELS
 def command(
     model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(MODELS) + ".")] = None,
     text: options.Text = "sotu",
-    out: Annotated[Path | None, typer.Option(help="A new folder for the run. [default: runs/MODEL-TEXT]")] = None,
+    out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
     tokenizer: Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")] = "char",
     budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps or 2Mtokens.")] = "3m",
     split: options.Split = "80,10,10",

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from lmlab.config import Budget
 from lmlab.interface import NeuralModel
+from lmlab.layers.sizing import at_least_one
 from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
 from lmlab.learn.clock import Clock, learning_rate_factor
 from lmlab.learn.hardware import Hardware, keep_memory
@@ -29,12 +30,11 @@ from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.text.batches import draw_stretches, draw_windows, even_windows
 from lmlab.text.stream import TokenStream
 
-CARRIED_CHUNKS = (
-    16  # of truncated back-propagation, after which a carried state starts afresh (and may be checkpointed)
-)
-VALIDATION_TOKENS = 16_384
+CARRIED_CHUNKS = 16  # of truncated back-propagation; then a carried state starts afresh, and may be checkpointed
+VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to look at often
 CHECKPOINT_EVERY_S = 20.0
 SHOW_EVERY_S = 0.5
+MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 Status = Literal["finished", "stopped early", "interrupted", "diverged"]
@@ -53,6 +53,18 @@ class TrainConfig:
     length: int | None = None  # tokens per sequence
     validations: int = 20  # over the whole budget
     patience: int = 6  # validations without a new best before the run stops early
+
+    def __post_init__(self) -> None:
+        at_least_one("training", rows=self.rows, length=self.length)
+        at_least_one("training", validations=self.validations, patience=self.patience)
+        if not 0 <= self.seed <= MOST_SEED:
+            raise ValueError(f"training: seed is a whole number from 0 to {MOST_SEED}; got {self.seed}")
+        rates = {"learning_rate": self.learning_rate, "matrix_learning_rate": self.matrix_learning_rate}
+        for name, rate in rates.items():
+            if rate is not None and not 0 < rate < math.inf:
+                raise ValueError(f"training: {name} is a number above 0, such as 0.002; got {rate:g}")
+        if not 0 <= self.weight_decay < math.inf:
+            raise ValueError(f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}")
 
 
 class Watch(Protocol):

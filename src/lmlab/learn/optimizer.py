@@ -120,7 +120,7 @@ def orthogonalize(matrices_KMN: Tensor, iterations: int = 5) -> Tensor:
     """U Vᵀ of each M = U Σ Vᵀ, approximately, by an odd polynomial applied to the singular values.
 
     The quintic x(a + b x² + c x⁴) with these coefficients pushes every singular value in (0, 1] to about one within five
-    rounds. Where bf16 matrix units exist it runs in bf16: the result is a direction, not a quantity.
+    rounds. It runs in bf16 whatever the precision of training: the result is a direction, not a quantity.
     """
     a, b, c = 3.4445, -4.7750, 2.0315
     x = matrices_KMN.to(torch.bfloat16)

@@ -1,7 +1,10 @@
-"""A run on disk: RUN/ config.json, model.safetensors, tokenizer.json, metrics.jsonl, state/, README.md.
+"""A run on disk.
 
-Every file is written under another name, flushed and renamed, so that a kill at any moment leaves the last good one.
-config.json is written last and holds the hash of the weights: a run is either whole or recognisably not.
+    RUN/ config.json  model.safetensors  tokenizer.json  [spelling.json]  metrics.jsonl  loss.svg  state/  README.md
+
+Files are written under another name, flushed and renamed, so that a kill at any moment leaves the last good one. Only
+metrics.jsonl grows by lines: a resumed run cuts it back to its checkpoint. Of what a model is, config.json is written
+last and holds the hash of the weights: a run is either whole or recognisably not.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 FORMAT = 1
+NEEDED = {"model", "tokenizer", "corpus", "status", "training"}  # in every config.json
 
 
 class Run:
@@ -62,13 +66,13 @@ class Run:
             content = (self.folder / "model.safetensors").read_bytes()
         except FileNotFoundError:
             raise ValueError(f"{self.folder} has no model.safetensors; the run is damaged: train again") from None
-        if hashlib.sha256(content).hexdigest() != self.config["model"]["sha256"]:
+        if hashlib.sha256(content).hexdigest() != self.config["model"].get("sha256"):
             raise ValueError(f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again")
         cls = model_class(self.config["model"]["name"])
         settings: Any = make(cls.Config, self.config["model"]["config"], cls.name)
         try:
             return cls.from_tensors(settings, self.tokenizer, load(content))
-        except (SafetensorError, KeyError, RuntimeError) as error:
+        except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
             raise ValueError(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
 
     @cached_property
@@ -160,7 +164,7 @@ def load_run(folder: Path | str) -> Run:
         raise ValueError(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {folder}")
     try:
         config = json.loads(path.read_text())
-        known = config["format"] == FORMAT and {"model", "tokenizer", "corpus", "status"} <= set(config)
+        known = config["format"] == FORMAT and set(config) >= NEEDED and {"name", "config"} <= set(config["model"])
     except FileNotFoundError:
         raise ValueError(f"{folder} is not a run: it has no config.json") from None
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from lmlab.config import Budget, TextFacts, make
-from lmlab.interface import CountModel, NeuralModel
+from lmlab.interface import CountModel, LanguageModel, NeuralModel
 from lmlab.learn.clock import Clock
 from lmlab.learn.curve import loss_curve
 from lmlab.learn.hardware import Hardware, choose
@@ -55,13 +55,17 @@ def train(
 
     settings: of the model (its Config); learning: of the training loop (TrainConfig, budget and seed apart).
     The returned run's `model` is in memory. A run that was interrupted has status "unfinished": `resume` it.
+    Settings that do not go together are refused before anything is written.
     """
     watch = watch or Silent()
     out = Path(out)
     cls = model_class(model)
     config: Any = make(cls.Config, settings or {}, model)
     budget = Budget.parse(budget) if isinstance(budget, str) else budget
-    train_config = make(TrainConfig, {"budget": budget, "seed": seed, **(learning or {})}, "training")
+    learning = dict(learning or {})
+    if twice := {"budget", "seed"} & set(learning):
+        raise ValueError(f"{' and '.join(sorted(twice))} is an option of its own, such as --budget 3m or --seed 1")
+    train_config = make(TrainConfig, {"budget": budget, "seed": seed, **learning}, "training")
     hardware = choose(device, precision)
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
@@ -69,23 +73,14 @@ def train(
         raise ValueError(f"{corpus.name} has no training part; give it a share above 0 in --split")
     tokens = tokenizer if isinstance(tokenizer, Tokenizer) else train_tokenizer(tokenizer, corpus.train.pieces())
     stream = tokenize(corpus.train, tokens, stream_folder())
+    about = {"budget": str(budget), "seed": seed, "device": device, "precision": precision, "learning": learning}
     if issubclass(cls, NeuralModel):
         config = _resolved(cls, config, stream, tokens, budget, hardware)
-    training = {
-        "budget": str(budget),
-        "seed": seed,
-        "device": device,
-        "precision": precision,
-        "learning": dict(learning or {}),
-    }
-    run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=training)
-    if issubclass(cls, CountModel):
-        started = time.perf_counter()
-        fitted = cls.fit(config, tokens, stream)
-        run.config["model"]["config"] = dataclasses.asdict(fitted.config)
-        run.finish(fitted, "finished", {"seconds": time.perf_counter() - started, "tokens": stream.tokens})
-        return run
-    return _learn(run, corpus, tokens, stream, train_config, hardware, watch)
+        fresh = _fresh(cls, config, tokens, seed)
+        run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
+        return _learn(run, fresh, corpus, stream, train_config, hardware, watch)
+    run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
+    return _count(run, cls, config, tokens, stream)
 
 
 def resume(folder: str | Path, *, watch: Watch | None = None) -> Run:
@@ -98,12 +93,12 @@ def resume(folder: str | Path, *, watch: Watch | None = None) -> Run:
     train_config = make(TrainConfig, {"budget": budget, "seed": training["seed"], **training["learning"]}, "training")
     stream = tokenize(run.corpus.train, run.tokenizer, stream_folder())
     cls = model_class(run.config["model"]["name"])
-    if issubclass(cls, CountModel):
-        fitted = cls.fit(make(cls.Config, run.config["model"]["config"], cls.name), run.tokenizer, stream)
-        run.finish(fitted, "finished", {"tokens": stream.tokens})
-        return run
+    config: Any = make(cls.Config, run.config["model"]["config"], cls.name)
+    if not issubclass(cls, NeuralModel):
+        return _count(run, cls, config, run.tokenizer, stream)
     hardware = choose(training["device"], training["precision"])
-    return _learn(run, run.corpus, run.tokenizer, stream, train_config, hardware, watch or Silent())
+    fresh = _fresh(cls, config, run.tokenizer, train_config.seed)
+    return _learn(run, fresh, run.corpus, stream, train_config, hardware, watch or Silent())
 
 
 def stream_folder() -> Path:
@@ -128,21 +123,33 @@ def _resolved(
     return cls.resolve(config, facts, budget)
 
 
+def _fresh(cls: type[NeuralModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralModel:
+    """The model before training; its first weights depend on the seed alone."""
+    torch.manual_seed(seed)
+    return cls(config, tokenizer)
+
+
+def _count(run: Run, cls: type[LanguageModel], config: Any, tokenizer: Tokenizer, stream: TokenStream) -> Run:
+    """Fit a model that counts, and save it."""
+    assert issubclass(cls, CountModel)
+    started = time.perf_counter()
+    fitted = cls.fit(config, tokenizer, stream)
+    run.config["model"]["config"] = dataclasses.asdict(fitted.config)
+    run.finish(fitted, "finished", {"seconds": time.perf_counter() - started, "tokens": stream.tokens})
+    return run
+
+
 def _learn(
     run: Run,
+    model: NeuralModel,
     corpus: Corpus,
-    tokenizer: Tokenizer,
     stream: TokenStream,
     train_config: TrainConfig,
     hardware: Hardware,
     watch: Watch,
 ) -> Run:
     """Train a neural model from its start or its checkpoint, and save it if it came to an end."""
-    cls = model_class(run.config["model"]["name"])
-    assert issubclass(cls, NeuralModel)
-    valid = tokenize(corpus.valid, tokenizer, stream_folder()) if corpus.valid.bytes else None
-    torch.manual_seed(train_config.seed)
-    model = cls(make(cls.Config, run.config["model"]["config"], cls.name), tokenizer)
+    valid = tokenize(corpus.valid, model.tokenizer, stream_folder()) if corpus.valid.bytes else None
     trainer = Trainer(model, stream, valid, train_config, hardware, run.folder, watch)
     outcome: Outcome = trainer.run()
     watch.say(f"{run.config['model']['name']}: {outcome.message}")

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
     from lmlab.text.parts import Part
 
-Progress = Callable[
-    [str, int, int], None
-]  # ("tokenise", bytes done, bytes in all), then ("score", tokens done, in all)
+# ("tokenise", bytes done, bytes in all), then ("score", tokens done, tokens in all)
+Progress = Callable[[str, int, int], None]
 
 BATCH_TOKENS = 1 << 18  # tokens of short documents scored side by side, what fills them up included
 PIECE_TOKENS = 1 << 22  # tokens of a long document scored at once

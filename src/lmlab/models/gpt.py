@@ -11,7 +11,7 @@ history and costs more.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -22,15 +22,15 @@ from lmlab.layers.attention import Rotation
 from lmlab.layers.blocks import Activation, Block, Turn, product, turns
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
-from lmlab.layers.sizing import Appetite, dropout_after, tokens_in_budget
+from lmlab.layers.sizing import Appetite, a_share, at_least_one, dropout_after, tokens_in_budget
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
     from lmlab.text.tokenizers import Tokenizer
 
+Positions = Literal["rotary", "learned", "sinusoidal"]
+
 SCORE_CHUNK = 1 << 15  # inputs scored at once: bounds memory, large enough that matrix products run at full speed
-
-
 BATCH_TOKENS = 2048  # per step: fewer starve the matrix units, more make fewer steps of the same budget
 HEAD_WIDTH = 64  # narrower heads predict a little better per step, and cost it again in time
 
@@ -50,10 +50,19 @@ class GPTConfig:
     heads: int | None = None
     context: int | None = None  # inputs per window
     stride: int | None = None  # predictions per window after the first; None: half the context
-    positions: Literal["rotary", "learned", "sinusoidal"] = "rotary"
+    positions: Positions = "rotary"
     activation: Activation = "relu2"
     tie: bool | None = None  # one matrix for embedding and output
     dropout: float | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {"layers": self.layers, "width": self.width, "heads": self.heads}
+        at_least_one("gpt", **sizes, context=self.context, stride=self.stride)
+        a_share("gpt", dropout=self.dropout)
+        if self.positions not in get_args(Positions):
+            raise ValueError(f"gpt: positions is {', '.join(get_args(Positions))}; got {self.positions!r}")
+        if self.activation not in get_args(Activation):
+            raise ValueError(f"gpt: activation is {' or '.join(get_args(Activation))}; got {self.activation!r}")
 
 
 class GPTState(State):
@@ -133,7 +142,7 @@ class GPT(NeuralModel):
 
     @property
     def batch_shape(self) -> tuple[int, int]:
-        """About two thousand tokens a step: on two cores, smaller batches starve the matrix units, larger ones learn less."""
+        """Windows of the whole context, together BATCH_TOKENS tokens, or one of them if it is longer than that."""
         return max(1, BATCH_TOKENS // self.context), self.context
 
     @property
@@ -149,7 +158,11 @@ class GPT(NeuralModel):
 
     def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
         """(total nats, count) of windows that each start afresh; T is at most the context."""
-        assert tokens_BT.shape[1] <= self.context, "a training window is at most the context"
+        if tokens_BT.shape[1] > self.context:
+            raise ValueError(
+                f"gpt: a training window of {tokens_BT.shape[1]} tokens is longer than the context, {self.context};"
+                f" set length to {self.context} or less, or a longer context"
+            )
         dtype = self.compute_dtype
         hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype)
         hidden_ND, targets_N = hidden_BTD.flatten(0, 1), tokens_BT.reshape(-1)

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 
-CHUNK_CHARS = (
-    1 << 17
-)  # small enough that several fit both cores and the cache, large enough that Python's overhead vanishes
+CHUNK_CHARS = 1 << 17  # few enough that a chunk and its tokens fit a cache, so many that Python's overhead vanishes
 
 # Four control characters are whitespace for Python and symbols for the tokenizers library: no cut before them.
 _LAST_WORD_END = re.compile(r".*\S(?=[^\S\x1c-\x1f])", re.DOTALL)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
 from lmlab.text import intake
+from lmlab.text.files import file_sha256
 from lmlab.text.intake import Text
 from lmlab.text.markov import markov_entropy
 from lmlab.text.overlap import Overlap, find_overlap
@@ -59,7 +59,7 @@ class Corpus:
         return {
             "name": self.name,
             **self._origin,
-            "files": {str(path): _file_sha256(path) for path in sorted(paths)},
+            "files": {str(path): file_sha256(path) for path in sorted(paths)},
             "parts": {name: {"bytes": part.bytes, "sha256": part.sha256} for name, part in self.parts.items()},
         }
 
@@ -68,7 +68,7 @@ class Corpus:
         """Read a corpus again; ValueError if any of its files is not what it was."""
         for name, sha256 in spec["files"].items():
             path = Path(name)
-            if path.exists() and _file_sha256(path) != sha256:
+            if path.exists() and file_sha256(path) != sha256:
                 raise ValueError(
                     f"{path} has changed since this corpus was read; put the old file back, or train again"
                 )
@@ -111,8 +111,3 @@ def read(
                 _, held_out, origin[part] = intake.gather(given)
             divided.append(held_out)
     return Corpus(name, {part: Part(part, docs) for part, docs in zip(PARTS, divided, strict=True)}, origin)
-
-
-def _file_sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

