@@ -1,4 +1,4 @@
-"""The demo: the main job on a built-in corpus. Falls back to a text that every Python carries when there is no index."""
+"""The demo: the main job on a named corpus; where that cannot be fetched, on a text that every Python carries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def main() -> int:
         )
         corpus = "python-docs"
     command = ["compare", corpus, "--budget", "5m", "--out", f"runs/demo-{corpus}"]
-    return subprocess.call([sys.executable, "-c", "from lmlab.cli.app import main; main()", *command])
+    return subprocess.call([sys.executable, "-m", "lmlab", *command])
 
 
 if __name__ == "__main__":

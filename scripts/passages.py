@@ -1,7 +1,12 @@
 """The two passages of assignment2 section 3, measured honestly: the numbers behind docs/perplexity.md.
 
-python scripts/passages.py BIGRAM_RUN CHAR_RUN PASSAGES prints, for each passage and preprocessing, what a textbook would
-print and what the text really costs. BIGRAM_RUN: a `bigram` with `words:2000`; CHAR_RUN: any model over characters.
+    python scripts/passages.py BIGRAM_RUN CHAR_RUN PASSAGES
+
+prints, for each text file in the folder PASSAGES and each preprocessing, what a textbook would print and what the text
+really costs. The runs, from the training part of the Penn Treebank, GloVe vectors and tiny Shakespeare:
+
+    lmlab train bigram TREEBANK --valid DEVELOPMENT --tokenizer words:2000 --set vectors=GLOVE --budget 1m --out BIGRAM_RUN
+    lmlab train gpt SHAKESPEARE --split 90,10,0 --tokenizer char --budget 3m --out CHAR_RUN
 """
 
 from __future__ import annotations
@@ -44,10 +49,12 @@ def _choose(n: int, k: int) -> float:
 
 def main() -> None:
     """Print the table."""
+    if len(sys.argv) != 4:
+        sys.exit("usage: python scripts/passages.py BIGRAM_RUN CHAR_RUN PASSAGES")
     bigram, char, folder = lmlab.load(sys.argv[1]), lmlab.load(sys.argv[2]), Path(sys.argv[3])
     with tempfile.TemporaryDirectory() as scratch:
         for passage in sorted(folder.glob("*.txt")):
-            text = passage.read_text()
+            text = passage.read_text(encoding="utf-8")
             size = len(text.encode())
             print(f"\n{passage.stem}: {size} bytes, {len(text.split())} words")
             honest = lmlab.evaluate(char, passage)
@@ -55,7 +62,7 @@ def main() -> None:
                   f" perplexity per character {honest.perplexity['character']:.2f}")  # fmt: skip
             for name, change in STEPS.items():
                 changed = Path(scratch) / "passage.txt"
-                changed.write_text(change(text))
+                changed.write_text(change(text), encoding="utf-8")
                 result = lmlab.evaluate(bigram, changed)
                 scored, ppl = result.scored, result.perplexity
                 bits = scored.total_nats / math.log(2) / size

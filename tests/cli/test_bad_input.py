@@ -130,6 +130,7 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["train", "gpt", "small.txt", "--device", "tpu"], ["cpu"]),
         (["train"], ["name a model"]),
         (["train", "--resume"], ["--out"]),
+        (["train", "--resume", "--out", "nowhere"], ["nowhere holds no run", "ngram"]),
         (["trian"], ["trian"]),
         (["eval"], ["--help"]),
         (["eval", "small.txt"], ["small.txt"]),
@@ -153,8 +154,15 @@ def test_a_slip_of_the_pen_says_what_would_be_right(
 
 def test_a_run_is_never_overwritten(lmlab: Lmlab, run_folder: Path, small_text: Path) -> None:
     before = {path: path.read_bytes() for path in run_folder.iterdir() if path.is_file()}
-    refused(lmlab("train", "bag", small_text, "--out", "good"), "not empty")
+    refused(lmlab("train", "bag", small_text, "--out", "good"), "not empty", "--resume --out good")
+    refused(lmlab("train", "bag", "--out", "good", "--resume"), "a run of ngram, not of bag")
     assert {path: path.read_bytes() for path in run_folder.iterdir() if path.is_file()} == before
+
+
+def test_a_folder_of_other_things_is_left_alone(lmlab: Lmlab, small_text: Path, tmp_path: Path) -> None:
+    code, _, err = lmlab("train", "bag", small_text, "--out", tmp_path)
+    assert code == 2
+    assert err == f"lmlab: {tmp_path} is not empty; name a new folder for the run\n"
 
 
 def edit_json(path: Path, change: Callable[[dict], object]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +33,11 @@ def parse_split(text: str) -> tuple[float, ...]:
     if len(shares) != 3 or any(share < 0 for share in shares) or sum(shares) <= 0:
         raise ValueError(f"--split is three shares, such as 80,10,10; got {text!r}")
     return shares
+
+
+def text_stem(text: str) -> str:
+    """A short name of a text, for the folders that are named after it."""
+    return "stdin" if text == "-" else Path(text).resolve().stem.split(":")[0]
 
 
 def print_json(document: Any) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lmlab.cli import options
 from lmlab.models.registry import MODELS
+
+if TYPE_CHECKING:
+    from lmlab.learn.run import Run
 
 
 def command(
@@ -38,13 +41,15 @@ def command(
     if resume and out is None:
         raise ValueError("--resume needs --out RUN: the folder of the run to go on with")
     if not going_on and model is None:
-        raise ValueError(f"name a model to train: {', '.join(MODELS)}")
+        lacking = f"{out} holds no run to go on with; " if resume else ""
+        raise ValueError(f"{lacking}name a model to train: {', '.join(MODELS)}")
     if model is not None:
         check_model_name(model)
     shares = options.parse_split(split)
     from lmlab.cli.progress import TrainingLine
     from lmlab.config import parse_settings
     from lmlab.learn.loop import TrainConfig
+    from lmlab.learn.run import load_run
     from lmlab.learn.train import resume as resume_run
     from lmlab.learn.train import train
     from lmlab.models.registry import model_class
@@ -52,6 +57,9 @@ def command(
     with TrainingLine() as watch:
         if going_on:
             assert out is not None
+            begun = load_run(out).config["model"]["name"]
+            if model not in (None, begun):
+                raise ValueError(f"{out} is a run of {begun}, not of {model}; leave the model out to go on with it")
             watch.name = out.name
             run = resume_run(out, watch=watch)
         else:
@@ -93,14 +101,15 @@ def check_model_name(name: str) -> None:
 
 def free_folder(model: str, text: str) -> Path:
     """runs/MODEL-TEXT, or the first of runs/MODEL-TEXT-2, -3, … that is free."""
-    stem = Path(text).stem.split(":")[0] if text != "-" else "stdin"
-    folder, number = Path("runs") / f"{model}-{stem}", 2
+    name = f"{model}-{options.text_stem(text)}"
+    folder, number = Path("runs") / name, 2
     while folder.exists():
-        folder, number = Path("runs") / f"{model}-{stem}-{number}", number + 1
+        folder, number = Path("runs") / f"{name}-{number}", number + 1
     return folder
 
 
-def _summary(run: Any) -> str:
+def _summary(run: Run) -> str:
+    """What a user wants to know of a finished run, and what to do next."""
     model, training = run.config["model"], run.config["training"]
     lines = [f"{model['name']}: {run.status}, {model['parameters']:,} parameters, {training.get('seconds', 0):.1f} s"]
     lines += [f"  note: {note}" for note in run.model.notes]

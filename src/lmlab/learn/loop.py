@@ -1,8 +1,8 @@
 """The training loop: one for all models that learn by gradients.
 
-Every step is a function of the weights, the optimizer's state, the seed and the step's number: batches and dropout are
-drawn from (seed, step). So a checkpoint holds no generator state, and a run that is killed and resumed ends with the same
-bits as one that was not.
+Every step is a function of the weights, the optimizer's state, the seed, the step's number and the share of the budget that
+is used: batches and dropout are drawn from (seed, step). So a checkpoint holds no generator state, and with a budget of steps
+or tokens a run that is killed and resumed ends with the same bits as one that was not. (Seconds depend on the clock.)
 """
 
 from __future__ import annotations

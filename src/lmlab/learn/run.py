@@ -151,9 +151,9 @@ def refuse_if_taken(folder: Path) -> None:
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
     beginnings = {"tokenizer.json", "spelling.json"}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
-        raise ValueError(
-            f"{folder} is not empty; name a new folder for the run, or go on with: lmlab train --resume --out {folder}"
-        )
+        is_run = (folder / "config.json").exists()
+        instead = f", or go on with the one in it: lmlab train --resume --out {folder}" if is_run else ""
+        raise ValueError(f"{folder} is not empty; name a new folder for the run{instead}")
 
 
 def load_run(folder: Path | str) -> Run:

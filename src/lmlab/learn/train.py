@@ -84,7 +84,10 @@ def train(
 
 
 def resume(folder: str | Path, *, watch: Watch | None = None) -> Run:
-    """Go on with an interrupted or killed run, exactly as if it had never stopped; a finished run is returned as it is."""
+    """Go on with an interrupted or killed run; a finished one is returned as it is.
+
+    With a budget of steps or tokens the weights come out as if it had never stopped, to the last bit.
+    """
     run = load_run(folder)
     if run.status != "unfinished":
         return run

@@ -143,7 +143,7 @@ class Bigram(WindowedModel):
 
     @classmethod
     def resolve(cls, config: BigramConfig, facts: TextFacts, budget: Budget) -> BigramConfig:
-        """Widths enough for the vocabulary, within what the text can fill; explicit settings are kept."""
+        """Widths that one token of history can use, whatever the text and the budget; explicit settings are kept."""
         d_x = config.embedding_width
         if d_x is None and config.vectors is not None:
             from lmlab.text.vectors import read_vectors
