@@ -329,6 +329,22 @@ def test_impossible_settings_are_refused_in_one_line(cls: type[NeuralModel]) -> 
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("cls", "wrong"),
+    [
+        (FeedForward, {"activation": "swish"}),
+        (Attention, {"activation": "swish"}),
+        (Attention, {"positions": "rotary"}),
+        (RNNAttention, {"score_function": "cosine"}),
+        (RNNAttention, {"attend_to": "all"}),
+    ],
+    ids=str,
+)
+def test_a_choice_that_is_none_is_not_taken_for_another(cls: type[NeuralModel], wrong: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=f"{cls.name}: {next(iter(wrong))} is one of"):
+        cls.Config(**wrong)
+
+
 @pytest.mark.parametrize("cls", [LSTM, RNNAttention])
 def test_a_large_vocabulary_ties_unless_the_widths_were_chosen_to_differ(cls: type[NeuralModel]) -> None:
     few, many = (TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=v) for v in (300, 10_000))

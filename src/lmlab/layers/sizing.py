@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar, get_args
 
 from lmlab.config import Budget, TextFacts
 
@@ -67,3 +67,10 @@ def a_share(model: str, **settings: float | None) -> None:
     for name, value in settings.items():
         if value is not None and not 0 <= value < 1:
             raise ValueError(f"{model}: {name} is a share, from 0 to below 1; got {value:g}")
+
+
+def one_of(model: str, choices: Any, **settings: str) -> None:
+    """ValueError unless each setting is among `choices`, a Literal: Python does not hold anyone to a type hint."""
+    for name, value in settings.items():
+        if value not in get_args(choices):
+            raise ValueError(f"{model}: {name} is one of {', '.join(get_args(choices))}; got {value!r}")

@@ -29,12 +29,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.layers.positions import sinusoidal_table
-from lmlab.layers.sizing import Appetite, a_share, at_least_one
+from lmlab.layers.sizing import Appetite, a_share, at_least_one, one_of
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
     from lmlab.text.tokenizers import Tokenizer
+
+Positions = Literal["sinusoidal", "learned", "none"]
 
 BATCH = (32, 64)  # rows, tokens
 BLOCK = 64  # places whose windows are looked at together
@@ -52,13 +54,15 @@ class AttentionConfig:
     value_width: int | None = None  # d_v
     width: int | None = None  # d_h
     activation: Activation = "gelu"  # σ
-    positions: Literal["sinusoidal", "learned", "none"] = "sinusoidal"
+    positions: Positions = "sinusoidal"
     dropout: float | None = None  # of hidden units
 
     def __post_init__(self) -> None:
         sizes = {"context": self.context, "embedding_width": self.embedding_width, "width": self.width}
         at_least_one("attention", **sizes, key_width=self.key_width, value_width=self.value_width)
         a_share("attention", dropout=self.dropout)
+        one_of("attention", Activation, activation=self.activation)
+        one_of("attention", Positions, positions=self.positions)
 
 
 class Attention(WindowedModel):

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.layers.sizing import Appetite, a_share, at_least_one
+from lmlab.layers.sizing import Appetite, a_share, at_least_one, one_of
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class FeedForwardConfig:
         sizes = {"context": self.context, "embedding_width": self.embedding_width, "width": self.width}
         at_least_one("feedforward", **sizes)
         a_share("feedforward", dropout=self.dropout)
+        one_of("feedforward", Activation, activation=self.activation)
 
 
 class FeedForward(WindowedModel):

@@ -11,7 +11,7 @@ history and costs more.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from lmlab.layers.attention import Rotation
 from lmlab.layers.blocks import Activation, Block, Turn, product, turns
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
-from lmlab.layers.sizing import Appetite, a_share, at_least_one, dropout_after, tokens_in_budget
+from lmlab.layers.sizing import Appetite, a_share, at_least_one, dropout_after, one_of, tokens_in_budget
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -59,10 +59,8 @@ class GPTConfig:
         sizes = {"layers": self.layers, "width": self.width, "heads": self.heads}
         at_least_one("gpt", **sizes, context=self.context, stride=self.stride)
         a_share("gpt", dropout=self.dropout)
-        if self.positions not in get_args(Positions):
-            raise ValueError(f"gpt: positions is {', '.join(get_args(Positions))}; got {self.positions!r}")
-        if self.activation not in get_args(Activation):
-            raise ValueError(f"gpt: activation is {' or '.join(get_args(Activation))}; got {self.activation!r}")
+        one_of("gpt", Positions, positions=self.positions)
+        one_of("gpt", Activation, activation=self.activation)
 
 
 class GPTState(State):

@@ -35,11 +35,14 @@ from torch.nn import functional as F
 
 from lmlab.layers.attentive import Additive, Rule, attentive_scan
 from lmlab.layers.recurrent import CarriedModel, Memory, tie_by_default
-from lmlab.layers.sizing import Appetite, a_share, at_least_one
+from lmlab.layers.sizing import Appetite, a_share, at_least_one, one_of
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
     from lmlab.text.tokenizers import Tokenizer
+
+ScoreFunction = Literal["scaled", "dot", "additive"]
+AttendTo = Literal["rnn", "combined"]
 
 BATCH = (32, 64)  # rows, and tokens through which gradients flow back
 WIDTHS = [32, 64, 96, 128, 192, 256, 384, 512, 768]
@@ -52,9 +55,9 @@ class RNNAttentionConfig:
 
     width: int | None = None  # of the state
     embedding_width: int | None = None
-    score_function: Literal["scaled", "dot", "additive"] = "scaled"
+    score_function: ScoreFunction = "scaled"
     score_width: int | None = None  # rows of W₁ and W₂, for the additive score
-    attend_to: Literal["rnn", "combined"] = "rnn"
+    attend_to: AttendTo = "rnn"
     memory: int | None = None  # states attended over
     bias: bool = True  # in the RNN; the document prints none
     tie: bool | None = None  # one matrix for embedding and output
@@ -64,6 +67,8 @@ class RNNAttentionConfig:
         sizes = {"width": self.width, "embedding_width": self.embedding_width, "score_width": self.score_width}
         at_least_one("rnn-attention", **sizes, memory=self.memory)
         a_share("rnn-attention", dropout=self.dropout)
+        one_of("rnn-attention", ScoreFunction, score_function=self.score_function)
+        one_of("rnn-attention", AttendTo, attend_to=self.attend_to)
 
 
 class RNNAttention(CarriedModel):
