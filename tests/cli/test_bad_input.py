@@ -107,6 +107,7 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
     ("arguments", "words"),
     [
         (["train", "gtp", "x.txt"], ["'gpt'"]),
+        (["train", "gpt", ""], ["no text was given"]),
         (["train", "gpt", "small.txt", "--set", "layer=2"], ["'layers'"]),
         (["train", "gpt", "small.txt", "--set", "layers=two"], ["whole number"]),
         (["train", "gpt", "small.txt", "--set", "positions=rotatory"], ["rotary"]),

@@ -28,7 +28,11 @@ class Hardware:
 
 
 def choose(device: str = "auto", precision: str = "auto") -> Hardware:
-    """A GPU if there is one, else the CPU; bf16 where the processor has units for it (CUDA, or AMX on a CPU)."""
+    """The device and precision asked for, or by themselves the fastest that are sure to work.
+
+    auto: CUDA if there is any, else the CPU (mps only when asked for); bf16 where the processor has units for it (CUDA, or
+    AMX on a CPU).
+    """
     if device not in ("auto", "cpu", "cuda", "mps"):
         raise ValueError(f"device is auto, cpu, cuda or mps; got {device!r}")
     if precision not in ("auto", "bf16", "float32"):

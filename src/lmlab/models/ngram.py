@@ -195,7 +195,7 @@ def _with_restart(config: NGramConfig, tokenizer: Tokenizer) -> NGramConfig:
 
 def _require_memory(tokens: int) -> None:
     """Refuse at once what could only end in the machine running out of memory."""
-    if "SC_PHYS_PAGES" not in os.sysconf_names:
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", ()):  # Windows has no sysconf
         return
     needed, present = tokens * BYTES_PER_TOKEN, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > present:

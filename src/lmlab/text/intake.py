@@ -34,6 +34,8 @@ PACKED = {
 
 def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
     """(name, documents, the same text as it can be asked for again from any working directory)."""
+    if not isinstance(text, Path) and not text:
+        raise ValueError("no text was given; name a file, a folder, a corpus, or - for standard input")
     if isinstance(text, (str, Path)):
         if str(text) == "-":
             path = _spool(sys.stdin.buffer)
@@ -45,8 +47,6 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
             return path.resolve().name, [checked(file) for file in _in_folder(path)], str(path.resolve())
         return path.name.removesuffix(".gz").removesuffix(path.suffix), [checked(path)], str(path.resolve())
     paths = list(text)
-    if not paths:
-        raise ValueError("no text was given; name a file, a folder, a corpus, or - for standard input")
     gathered = [gather(path) for path in paths]
     name = gathered[0][0] if len(paths) == 1 else f"{gathered[0][0]}+{len(paths) - 1}"
     kept = [k for _, _, again in gathered for k in ([again] if isinstance(again, str) else again)]
