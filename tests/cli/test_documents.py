@@ -1,0 +1,68 @@
+"""What README and docs/ say is what the code has: verbs, options, models, packages and files."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from lmlab.cli import verbs
+from lmlab.models.registry import MODELS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = [
+    pytest.param(line, id=f"{path.name}: {line}")
+    for path in DOCUMENTS
+    for line in re.findall(r"(?:^ {4}|`)(lmlab [a-z][^`\n]*)", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+]
+
+
+def options_of_verbs() -> dict[str, set[str]]:
+    """Every verb of the command line with the options it takes."""
+    app = typer.Typer(add_completion=False)
+    verbs.register(app)
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    found = {name: {option for p in command.params for option in p.opts} for name, command in commands.items()}
+    return {name: options | {"--help", "-h"} for name, options in found.items()}
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_in_a_document_exists_with_its_options(line: str) -> None:
+    known = options_of_verbs()
+    _, verb, *words = shlex.split(re.sub(r"(#|  ).*", "", line).replace("…", ""))
+    assert verb in known
+    assert {word.partition("=")[0] for word in words if re.match("-[a-z-]", word)} <= known[verb]
+
+
+def test_every_verb_is_in_the_readme_and_has_what_it_promises_all() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for verb, options in options_of_verbs().items():
+        assert f"lmlab {verb}" in text
+        assert "--json" in options
+
+
+def test_the_table_of_models_is_the_registry() -> None:
+    table = re.findall(r"^\| (`[^|]*) \|", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert re.findall(r"`([^`]+)`", " ".join(table)) == list(MODELS)
+
+
+def test_the_table_of_packages_is_the_tree() -> None:
+    source = ROOT / "src" / "lmlab"
+    rows = re.findall(r"^\| `([a-z.]+)/?` \|", (ROOT / "docs/architecture.md").read_text(), flags=re.MULTILINE)
+    packages = {path.parent.name for path in source.glob("*/__init__.py")}
+    modules = {path.name for path in source.glob("*.py") if not path.name.startswith("__")}
+    assert set(rows) == packages | modules
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_files_and_pages_that_a_document_names_are_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|md|derive))`", text)
+    for name in named:
+        assert any((folder / name).exists() for folder in (ROOT, ROOT / "src" / "lmlab")), name
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (path.parent / link).exists(), link
