@@ -14,7 +14,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from lmlab.cli.app import app, main
 from lmlab.compare import runners
 from lmlab.compare.seeds import differences, mean_and_margin, student_t
 from lmlab.compare.sweep import Cell, Job, collect, grid, plan, sweep
@@ -23,23 +22,6 @@ from lmlab.text.corpus import read
 Lmlab = Callable[..., tuple[int, str, str]]
 TINY = ["--set", "width=16", "--budget", "3steps"]
 GRID = ["--over", "layers=1,2", "--over", "context=3,5"]
-
-
-@pytest.fixture
-def lmlab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Lmlab:
-    """Runs the command line as the script would, in an empty folder: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["lmlab", *map(str, arguments)])
-        app.registered_commands.clear()
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capsys.readouterr()
-        return int(end.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def _verdict(document: dict[str, Any]) -> str:
     first = f"<strong>{escape(best['name'])}</strong>, with {bits:.3f} bits per byte{spread}."
     tied = [e["name"] for e in ranked[1:] if e["rank"] == 1]
     if tied:
-        return f"{first} It cannot be told apart from {escape(' and '.join(tied))} on this much text."
+        return f"{first} It cannot be told apart from {escape(' and '.join(tied))} by this comparison."
     if not document["pairs"]:
         return first
     pair = document["pairs"][0]
@@ -145,7 +145,8 @@ def _ranking(document: dict[str, Any], series: dict[str, int]) -> str:
         " for other text of this kind; hollow dots are general compressors that were shown the training text.</p>\n"
         f"<figure tabindex='0'>{chart}</figure>\n{_table(document, series)}"
         "<p class='soft'>Models share a rank when the paired interval of their difference includes zero. Paired intervals are"
-        " much narrower than the ones drawn above, because what is hard for one model is hard for the other too.</p>"
+        " much narrower than the ones drawn above, because what is hard for one model is hard for the other too."
+        f" {escape(document['luck']['sentence'])}</p>"
     )
 
 
