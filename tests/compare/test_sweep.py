@@ -63,7 +63,9 @@ def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
     assert [c["settings"] for c in document["cells"]] == [
         {"layers": layers, "context": context} for layers in (1, 2) for context in (3, 5)
     ]
+    size = read(small_text).test.bytes
     for cell in document["cells"]:
+        assert cell["measured"] == {"part": "test", "bytes": size}
         assert cell["seeds"] == [0, 1, 2]
         assert len(set(cell["perplexity"])) == 3  # seeds differ
         assert cell["mean"] == pytest.approx(np.mean(cell["perplexity"]))
@@ -75,6 +77,7 @@ def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
         shown = f"{cell['mean']:.3f} ± {cell['margin']:.3f}"
         row = next(line for line in out.splitlines() if shown in line)
         assert f"{cell['parameters']:,}" in row
+    assert f"{size:,} test bytes" in out
     assert out.count("layers 1 → 2 at context=") == 2
     assert out.count("context 3 → 5 at layers=") == 2
 
@@ -226,7 +229,7 @@ def test_a_large_planted_difference_is_called_real(lmlab: Lmlab, ran: list[str],
 
 def cell(setting: int, values: list[float], seeds: list[int] | None = None) -> Cell:
     seeds = list(range(len(values))) if seeds is None else seeds
-    given: dict[str, Any] = {"parameters": 1, "bits_per_byte": values, "errors": []}
+    given: dict[str, Any] = {"parameters": 1, "bits_per_byte": values, "measured": {}, "errors": []}
     return Cell(settings={"layers": setting}, seeds=seeds, perplexity=values, **given)
 
 

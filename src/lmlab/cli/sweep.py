@@ -115,7 +115,8 @@ def _print(cells: list[Cell], differences: list[dict[str, Any]], seeds: int) -> 
     if not console.is_terminal:
         console = Console(width=120)
     many = f"mean and 95% interval over {seeds} seeds" if seeds > 1 else "one seed"
-    table = Table(title=f"perplexity per token, {many}", title_justify="left")
+    measured = next((f" of {c.measured['bytes']:,} {c.measured['part']} bytes" for c in cells if c.measured), "")
+    table = Table(title=f"perplexity per token{measured}, {many}", title_justify="left")
     keys = list(cells[0].settings)
     for key in keys:
         table.add_column(key)

@@ -10,9 +10,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from lmlab.compare.slices import first_bytes
 from lmlab.compare.sweep import Job
 
 Result = dict[str, Any]  # of a job: what was measured, or "error"
+TEST_BYTES = 120_000  # measured from the beginning of the test part: more would take longer than training does
 DIED = "its process died; it was killed, or there was not enough memory"
 
 
@@ -38,7 +40,8 @@ def run_job(job: Job) -> Result:
     )
     if run.status == "unfinished":
         raise KeyboardInterrupt
-    result = evaluate(run.model, corpus.test if corpus.test.bytes else corpus.valid, name=corpus.name, seed=job.seed)
+    part = first_bytes(corpus.test if corpus.test.bytes else corpus.valid, TEST_BYTES)
+    result = evaluate(run.model, part, name=corpus.name, seed=job.seed)
     if not result.certified:
         failed = ", ".join(check.name for check in result.certificate.checks if not check.passed)
         raise RuntimeError(f"the certificate of its result fails: {failed}")
@@ -47,6 +50,7 @@ def run_job(job: Job) -> Result:
         "perplexity": result.perplexity["token"],
         "bits_per_byte": result.bits_per_byte,
         "parameters": run.model.parameters_count,
+        "measured": {"part": part.name, "bytes": part.bytes},
     }
 
 

@@ -42,6 +42,7 @@ class Cell:
     seeds: list[int]
     perplexity: list[float]  # per token
     bits_per_byte: list[float]
+    measured: dict[str, Any]  # the part of the text and how many bytes of it
     errors: list[str]  # of the seeds that failed
 
     def mean_and_margin(self) -> tuple[float, float]:
@@ -131,6 +132,7 @@ def collect(
                 seeds=[r["job"]["seed"] for r in good],
                 perplexity=[r["perplexity"] for r in good],
                 bits_per_byte=[r["bits_per_byte"] for r in good],
+                measured=good[0]["measured"] if good else {},
                 errors=[r["error"] for r in mine if "error" in r],
             )
         )
