@@ -103,7 +103,8 @@ def _reading(document: dict[str, Any], series: dict[str, int]) -> str:
         size = sum(len(t["t"].encode()) for t in e["excerpt"])
         spans = "".join(f'<b class="s{heat(t["b"])}">{escape(t["t"])}</b>' for t in e["excerpt"])
         cards.append(
-            f'<article class="card"><h3>{coloured_name(e, series)}<span>{sum(known) / max(1, size):.2f} bits per byte here</span></h3>'
+            f'<article class="card"><h3>{coloured_name(e, series)}'
+            f"<span>{sum(known) / max(1, size):.2f} bits per byte here</span></h3>"
             f'<p class="tokens" data-of="{series[e["name"]]}" tabindex="0" role="group"'
             f' aria-label="The paragraph under {escape(e["name"])}; arrow keys walk over the tokens">{spans}</p></article>'
         )
