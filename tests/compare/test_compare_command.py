@@ -11,7 +11,7 @@ import pytest
 from lmlab.models.bag import Bag
 
 Lmlab = Callable[..., tuple[int, str, str]]
-COUNTED = ["--models", "uniform,bag,ngram", "--budget", "4s", "--out", "out"]
+COUNTED = ["--models", "uniform,bag,ngram", "--budget", "2s", "--out", "out"]
 SMALL = ["--set", "feedforward.context=2", "--set", "feedforward.width=8", "--set", "feedforward.embedding_width=4"]
 
 
@@ -63,7 +63,7 @@ def test_a_folder_with_a_model_of_other_settings_is_refused(lmlab: Lmlab, small_
 
 
 def test_several_seeds_are_averaged_and_their_spread_is_measured(lmlab: Lmlab, small_text: Path) -> None:
-    command = ["compare", small_text, "--models", "bag,feedforward", "--budget", "5s", "--out", "out", *SMALL]
+    command = ["compare", small_text, "--models", "bag,feedforward", "--budget", "2s", "--out", "out", *SMALL]
     code, out, err = lmlab(*command, "--seeds", 2, "--json")
     assert code == 0, err
     document = json.loads(out)
