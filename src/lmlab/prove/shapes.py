@@ -184,6 +184,11 @@ def _call(node: Call, shapes: Shapes) -> Shape:
         return _checked((size, size), name)
     if name == "reshape":
         return _reshape(node, shapes)
+    if name == "swapaxes":
+        first, second = swapped_axes(node, shapes)
+        axes = list(infer(node.args[0], shapes))
+        axes[first], axes[second] = axes[second], axes[first]
+        return tuple(axes)
     args = [infer(arg, shapes) for arg in node.args]
     if name in ELEMENTWISE:
         return args[0]
@@ -232,6 +237,33 @@ def _axis(node: Call, shape: Shape) -> int:
     if not -len(shape) <= axis < len(shape):
         raise Refusal(f"{to_text(node)}: axis {axis} is out of range for shape {shape_text(shape)}")
     return axis % len(shape)
+
+
+def swapped_axes(node: Call, shapes: Shapes) -> tuple[int, int]:
+    """The two axes that swapaxes exchanges, counted from the front."""
+    shape = infer(node.args[0], shapes)
+    found = []
+    for arg in node.args[1:]:
+        axis = constant_value(arg)
+        if axis is None or axis.denominator != 1 or not -len(shape) <= axis < len(shape):
+            raise Refusal(f"{to_text(node)}: {to_text(arg)} is not an axis of shape {shape_text(shape)}")
+        found.append(int(axis) % len(shape))
+    return found[0], found[1]
+
+
+def _expand_dims(node: Call, args: list[Shape]) -> Shape:
+    shape = args[0]
+    axis = -1 if node.axis is None else node.axis
+    if not -len(shape) - 1 <= axis <= len(shape):
+        raise Refusal(f"{to_text(node)}: axis {axis} is out of range for shape {shape_text(shape)}")
+    axis %= len(shape) + 1
+    return _checked((*shape[:axis], ONE, *shape[axis:]), "expand_dims")
+
+
+def _triangle(node: Call, args: list[Shape]) -> Shape:
+    if len(args[0]) < 2:
+        raise Refusal(f"{node.function} needs a matrix, and {to_text(node.args[0])} is {shape_text(args[0])}")
+    return args[0]
 
 
 def _reduce(node: Call, shape: Shape) -> Shape:
@@ -332,6 +364,9 @@ _MATRIX: dict[str, Callable[[Call, list[Shape]], Shape]] = {
     "dot": _dot,
     "vec": lambda node, args: (_count(args[0]),),
     "concat": _concat,
+    "expand_dims": _expand_dims,
+    "tril": _triangle,
+    "triu": _triangle,
     "shape": lambda node, args: (Size.of(max(1, len(args[0]))),),
 }
 
