@@ -20,6 +20,7 @@ DRAWS = 5  # size draws
 POINTS = 6  # points for each
 BROAD = 12  # points with larger values, for what fails only there
 DOUBTS = 3  # how many of those may need the referee
+CONFIRM_S = 0.25  # of processor time for the referee's last word
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
 
@@ -213,11 +214,12 @@ class Judge:
 
     def _confirm(self) -> Finding | None:
         """The referee looks at two points, so that a difference too small for doubles is seen as well."""
+        within = self.deadline.within(CONFIRM_S)
         for _ in range(2 if self.varies else 1):
             drawn = self.draw(self.sizes.distinct(self.rng, 3), strict=True)
             if drawn is None or not drawn[1].defined:
                 continue
-            ruling = referee(self.setting, self.left, self.right, drawn[0], self.deadline.within(0.5))
+            ruling = referee(self.setting, self.left, self.right, drawn[0], within)
             if not ruling.known:
                 return None
             if not (ruling.left_defined and ruling.right_defined):

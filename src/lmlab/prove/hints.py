@@ -12,7 +12,7 @@ import torch
 from lmlab.prove.array_ops import FloatOps
 from lmlab.prove.compare import KINK
 from lmlab.prove.draw import Point, SizeDrawer, draw_point, make_frame
-from lmlab.prove.edits import Edit, edit, number, shown, times
+from lmlab.prove.edits import Edit, edit, number, short, shown, times
 from lmlab.prove.evaluate import Frame, evaluate
 from lmlab.prove.limits import HINT_SECONDS, Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.prove.render import to_text
@@ -20,10 +20,12 @@ from lmlab.prove.setting import Setting
 from lmlab.prove.shapes import infer
 from lmlab.prove.sizes import Shape
 from lmlab.prove.supplies import Pool, everywhere, pieces, supplies
-from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Transpose, walk
+from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Number, Transpose, walk
 from lmlab.prove.torch_ops import TorchOps
 
 CLOSE = 1e-8
+COPIED = 1.6  # a repair this dear that gives the other side letter by letter was brought in from there
+NOTHING = 1e-13  # a value this small was left over by rounding
 PROBES = 4  # points at which a repair must agree: one to find it, the others to be sure
 RATIOS = [
     (Fraction(r), float(Fraction(r)))
@@ -123,10 +125,11 @@ class Repairer:
             self._fill(frame, exact, [name.name for name in names])
         if not np.isfinite(target).all() or ops.margin <= KINK:
             return None
-        if np.abs(target).max(initial=0.0):
+        if np.abs(target).max(initial=0.0) > NOTHING:
             return Probe(frame, target)
-        value = self.value(self.wrong, probe := Probe(frame, target))  # a target of zero has no size of its own
-        if value is None or not np.isfinite(value).all() or not np.abs(value).max(initial=0.0):
+        probe = Probe(frame, np.zeros_like(target))  # a target of zero has no size of its own
+        value = self.value(self.wrong, probe)
+        if value is None or not np.isfinite(value).all() or np.abs(value).max(initial=0.0) <= NOTHING:
             return None
         probe.scale = float(np.abs(value).max())
         return probe
@@ -175,7 +178,8 @@ class Repairer:
                 value = self.value(change.node, first)
                 if value is None or (self.vanishes and self._zero_anyway(change.node)):
                     continue
-                if first.fits(value) and self.verified(change.node):
+                copied = change.node == self.target and change.cost >= COPIED  # names no slip
+                if first.fits(value) and not copied and self.verified(change.node):
                     return change
                 if scaled is None and best is None:
                     scaled = self._scaled(change, value)
@@ -201,6 +205,9 @@ class Repairer:
             if abs(ratio - value) < 1e-6 * abs(ratio):
                 found.append((number(constant), _factor_words(constant), 1.0 if constant == -1 else 1.15))
         one = number(1)
+        for part in self._scalar_parts(ratio):
+            found.append((part, f"a factor {short(part, 20)} is missing", 1.4))
+            found.append((Binary("/", one, part), f"a factor 1/{short(part, 100)} is missing", 1.4))
         for name in [*self.pool.sizes, *(name for name, shape in self.pool.names.items() if shape == ())]:
             node, named = Name(name), shown(name)
             square, root = Binary("**", node, number(2)), Call("sqrt", (node,))
@@ -217,6 +224,20 @@ class Repairer:
                 (Binary("/", node, Binary("-", node, one)), f"a factor {named}/({named} - 1) is missing", 1.3),
             ]
         return found
+
+    def _scalar_parts(self, ratio: float) -> list[Node]:
+        """Scalar formulas in sight, like det(A) or alpha / r, that the ratio is the value or the inverse of."""
+        found = []
+        for part in dict.fromkeys(self.pool.parts):
+            if isinstance(part, (Name, Number, Derivative, Expectation)) or self._shape_of(part) != ():
+                continue
+            try:
+                value = float(evaluate(part, self.probes[0].frame))
+            except (NoExactValue, KeyError):
+                continue
+            if abs(value) > NOTHING and min(abs(ratio - value), abs(ratio - 1 / value)) < 1e-6 * abs(ratio):
+                found.append(part)
+        return found[:4]
 
     def _scaled(self, change: Edit, value: np.ndarray) -> Edit | None:
         """An edit that is right up to a constant: two slips at once."""
