@@ -70,9 +70,7 @@ def _describe(judge: Judge, point: Point, sides: Sides, digits: int) -> Countere
         np.where(np.abs(side) < ROUNDING * sides.scale, 0.0, side) if digits < 17 else side
         for side in (sides.left, sides.right)
     )
-    return Counterexample(
-        sizes=sizes, values=values, left=plain(left, digits), right=plain(right, digits), where=where
-    )
+    return Counterexample(sizes=sizes, values=values, left=plain(left, digits), right=plain(right, digits), where=where)
 
 
 def plain(array: np.ndarray, digits: int) -> Any:

@@ -40,7 +40,10 @@ class Edit:
     @property
     def words(self) -> str:
         """What was wrong."""
-        return "".join(part if isinstance(part, str) else short(part) for part in self.parts)
+        text = ""
+        for part in self.parts:
+            text += part if isinstance(part, str) else short(part, 21 if text.endswith("* ") else 0)
+        return text
 
 
 def edit(node: Node, cost: float, *parts: str | Node) -> Edit:

@@ -242,7 +242,9 @@ def _call(node: Call, frame: Frame) -> Array:
         numbers = [ops.number(Fraction(axis.value(frame.sizes))) for axis in shape]
         return ops.stack(numbers or [ops.number(Fraction(1))])
     if name == "expand_dims":
-        return ops.reshape(evaluate(node.args[0], frame), [axis.value(frame.sizes) for axis in frame.setting.shape(node)])
+        return ops.reshape(
+            evaluate(node.args[0], frame), [axis.value(frame.sizes) for axis in frame.setting.shape(node)]
+        )
     if name == "swapaxes":
         return ops.swap(evaluate(node.args[0], frame), *swapped_axes(node, frame.setting.shapes))
     args = [evaluate(arg, frame) for arg in node.args]

@@ -49,7 +49,7 @@ class ExpressionParser(TokenReader):
         super().__init__(tokens)
         self.known = known
         self.depth = 0
-        self.stops = ("where",)  # words that end an expression
+        self.stops: tuple[str, ...] = ("where",)  # words that end an expression
 
     def expression(self) -> Node:
         """A full expression; a comparison in it is an array of 0 and 1."""

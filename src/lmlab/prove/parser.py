@@ -136,6 +136,8 @@ def _no_statement(tokens: list[Token]) -> str:
         return f"{starts}; write {first.lower()}"
     if tokens[0].kind == "name" and len(tokens) > 1 and tokens[1].text == "=":
         return f"{starts}; did you mean let {first} = ...?"
+    if any(token.text in RELATIONS for token in tokens):
+        return f"{starts}; did you mean claim {first}...?"
     return starts
 
 

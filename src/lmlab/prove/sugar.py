@@ -16,7 +16,15 @@ OTHER_NAMES = {
     "amin": "min", "swish": "silu", "logsoftmax": "log_softmax", "tr": "trace", "ravel": "vec", "flatten": "vec",
     "inverse": "inv",
 }  # fmt: skip
-WRITTEN_OUT = {"log2": 1, "log10": 1, "clip": 3, "gelu": 1, "logdet": 1, "arange": 1, "matmul": 2}  # and their arguments
+WRITTEN_OUT = {
+    "log2": 1,
+    "log10": 1,
+    "clip": 3,
+    "gelu": 1,
+    "logdet": 1,
+    "arange": 1,
+    "matmul": 2,
+}  # and their arguments
 NOT_METHODS = frozenset(["ones", "zeros", "eye", "where", "jacobian", "grad", "hessian", "arange", "stack", "concat"])
 BY_PLACE = (REDUCTIONS | ALONG) - {"max", "min", "norm"}  # max(x, 0) and norm(x, 1) are read in two ways
 
