@@ -26,7 +26,7 @@ from lmlab.prove.torch_ops import TorchOps
 _STEPPED = ("floor", "ceil", "round", "sign")
 CLOSE = 1e-8
 COPIED = 1.6  # a repair this dear that holds the other side letter by letter was brought in from there
-NOTHING = 1e-13  # a value this small was left over by rounding
+NOTHING = 1e-11  # a value this small was left over by rounding
 PROBES = 4  # points at which a repair must agree: one to find it, the others to be sure
 _RATIO_WORDS = "2 1/2 -2 -1/2 3 1/3 4 1/4 -1 3/2 2/3 -3 -4 -1/4 8 1/8 6 1/6"
 RATIOS = [(ratio, float(ratio)) for ratio in map(Fraction, _RATIO_WORDS.split())]

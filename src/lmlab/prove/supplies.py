@@ -209,6 +209,8 @@ def _factors(node: Node, pool: Pool) -> Iterator[Edit]:
         if not shape:
             continue
         if len(shape) == 1:
+            total = times(Call("sum", (one,)), node)
+            yield edit(total, 1.9, f"a factor sum({named}) is missing: ", total)
             by_rows = Transpose(Binary("/", Transpose(node), one))
             yield edit(by_rows, 2.1, f"a factor 1/{named} for each row is missing: ", by_rows)
             by_rows = Transpose(times(Transpose(node), one))
