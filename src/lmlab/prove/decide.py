@@ -125,7 +125,8 @@ class Judge:
     def _search(self) -> Finding | None:
         top = 3 if self.averages else 5
         for round_ in range(DRAWS if self.sizes.names else 1):
-            sizes = self.sizes.distinct(self.rng, top if round_ < 3 else top + 2 - self.averages)
+            largest = 3 if round_ == 0 else top if round_ < 3 else top + 2 - self.averages  # most claims fail at once
+            sizes = self.sizes.distinct(self.rng, largest)
             self.tally.draws += 1
             for _ in range(self._points()):
                 finding = self._look(sizes, "plain", strict=False)
