@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from lmlab.compare import compare
-from lmlab.compare.job import first_bytes
 from lmlab.compare.report import render
-from lmlab.compare.shares import in_order, training_seconds
+from lmlab.compare.shares import in_order, share_seconds, training_seconds
+from lmlab.compare.slices import first_bytes
 from lmlab.compare.yardsticks import measure_yardsticks
 from lmlab.models.bag import Bag
 from lmlab.text.corpus import read
@@ -169,9 +169,16 @@ def test_a_model_made_worse_on_purpose_never_outranks_its_original(small_text: P
 def test_later_models_inherit_the_time_that_earlier_ones_left() -> None:
     order = in_order(["gpt", "ngram", "lstm", "uniform"])
     assert order == ["ngram", "uniform", "lstm", "gpt"]
-    assert training_seconds("gpt", ["gpt"], 50.0) > training_seconds("gpt", ["gpt", "lstm"], 50.0)
-    shares = [training_seconds(m, ["lstm", "gpt"], 100.0) for m in ("lstm", "gpt")]
-    assert sum(shares) < 100.0
+    assert share_seconds("gpt", ["gpt"], 50.0, 60.0) > share_seconds("gpt", ["gpt", "lstm"], 50.0, 60.0)
+    shares = [share_seconds(m, ["lstm", "gpt"], 100.0, 100.0) for m in ("lstm", "gpt")]
+    assert 97.0 < sum(shares) < 100.0
+
+
+def test_all_of_a_share_goes_to_training_but_what_measuring_takes() -> None:
+    assert training_seconds(30.0, 2.5, seeds=1) == 27.5
+    assert training_seconds(30.0, 2.5, seeds=3) == 7.5
+    assert training_seconds(30.0, 29.0, seeds=1) == 15.0
+    assert training_seconds(0.1, 0.0, seeds=1) == 1.0
 
 
 def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:

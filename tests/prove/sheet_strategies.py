@@ -50,6 +50,12 @@ UNARY = [
     "silu",
     "log1p",
     "expm1",
+    "floor",
+    "round",
+    "tril",
+    "log2",
+    "gelu",
+    "expand_dims",
 ]
 BINARY = [" + ", " - ", " * ", " / ", " @ ", "**"]
 PAIRS = ["outer", "kron", "concat", "maximum", "minimum", "dot", "jacobian", "grad", "hessian"]
@@ -60,7 +66,9 @@ ABSURD_NUMBERS = ["1e400", "9**9**9**9", "10**1000000", "9" * 60, "2**64**64", "
 def atoms() -> st.SearchStrategy[str]:
     derivative = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).map(lambda ab: f"d{ab[0]}/d{ab[1]}")
     second = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).map(lambda ab: f"d2{ab[0]}/d{ab[1]}2")
-    build = st.sampled_from(["ones(n)", "eye(n)", "zeros(n, m)", "eye(3)", "ones(64, 64)", "pi", "n", "m", "eye(n*m)"])
+    build = st.sampled_from(
+        ["ones(n)", "eye(n)", "zeros(n, m)", "eye(3)", "ones(64, 64)", "pi", "n", "m", "eye(n*m)", "arange(n)"]
+    )
     return st.one_of(st.sampled_from(NAMES), st.sampled_from(NUMBERS), derivative, second, build)
 
 
@@ -78,6 +86,11 @@ def expressions() -> st.SearchStrategy[str]:
             inner.map(lambda t: f"E[{t}]"),
             inner.map(lambda t: f"Var[{t}]"),
             inner.map(lambda t: f"({t})[0]"),
+            inner.map(lambda t: f"({t})[:, None]"),
+            inner.map(lambda t: f"({t}).sum(axis=0)"),
+            inner.map(lambda t: f"({t}).mT"),
+            inner.map(lambda t: f"swapaxes({t}, 0, 1)"),
+            inner.map(lambda t: f"clip({t}, -1, 1)"),
             inner.map(lambda t: f"({t})[0:n, 1:2]"),
             inner.map(lambda t: f"d({t})/dx"),
             st.tuples(inner, inner).map(lambda t: f"({t[0]} > {t[1]})"),

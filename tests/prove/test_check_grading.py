@@ -149,3 +149,21 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     monkeypatch.setattr("sys.stdin", io.StringIO("given x\nclaim x + x == 2*x"))
     assert run_check(["-"]) == 0
     assert "1 of 1 hold" in capsys.readouterr().out
+
+
+def test_an_answer_under_a_condition_of_its_own_does_not_count() -> None:
+    book = grade("given x: n\nlet J = sum(abs(x))\nclaim dJ/dx == sign(x)", {"a": "claim dJ/dx == ones(n) where x > 0"})
+    (answer,) = book.papers[0].answers
+    assert answer.mark == "wrong"
+    assert answer.report is not None
+    assert "the question has no such condition" in answer.report.reason
+
+
+def test_a_stray_byte_in_one_answer_spoils_its_own_line_alone(folder: Path) -> None:
+    (folder / "key.derive").write_text(KEY, encoding="utf-8")
+    (folder / "latin.derive").write_bytes(b"# r\xe9ponse\nclaim sum(p) == 1\n")
+    (folder / "junk.derive").write_bytes(b"\xff\xfe\x00junk")
+    files = [str(folder / "latin.derive"), str(folder / "junk.derive")]
+    assert run_check(files, grade=True, key=str(folder / "key.derive"), html=str(folder / "out")) == 0
+    rows = list(csv.reader(io.StringIO((folder / "out" / "grades.csv").read_text(encoding="utf-8"))))
+    assert [row[-2] for row in rows[1:]] == ["1", "0"]

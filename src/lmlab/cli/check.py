@@ -54,8 +54,8 @@ def run_check(
         return 2
 
 
-def read_text(name: str) -> str:
-    """The text of a file, or of standard input for `-`."""
+def read_text(name: str, lenient: bool = False) -> str:
+    """The text of a file, or of standard input for `-`. `lenient`: bytes that are no UTF-8 spoil their own line alone."""
     from lmlab.prove.limits import Refusal
 
     if name == "-":
@@ -67,7 +67,9 @@ def read_text(name: str) -> str:
     if len(data) > MAX_BYTES:
         raise Refusal(f"{name} has {len(data)} bytes; at most {MAX_BYTES} are read")
     try:
-        return data.decode("utf-8-sig")
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return data.decode("utf-16", errors="replace" if lenient else "strict")
+        return data.decode("utf-8-sig", errors="replace" if lenient else "strict")
     except UnicodeDecodeError:
         raise Refusal(f"{name} is not UTF-8 text") from None
 
@@ -167,7 +169,7 @@ def _grade(files: Sequence[str], json: bool, html: str | None, key: str | None, 
     if key is None:
         raise Refusal("grading needs a key; write lmlab check --grade ANSWERS... --key KEY")
     names = unique_names(list(files))
-    answers = {name: read_text(file) for name, file in zip(names, files, strict=True)}
+    answers = {name: read_text(file, lenient=True) for name, file in zip(names, files, strict=True)}
     book = grade(read_text(key), answers, seed)
     folder = Path(html or "grades")
     links = {paper.student: f"{paper.student}.html" for paper in book.papers}

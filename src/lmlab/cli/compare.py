@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +32,9 @@ def command(
         list[str], typer.Option("--set", help="A setting of one model, as model.key=value. May be repeated.")
     ] = [],  # noqa: B006 (typer copies it)
     seed: options.Seed = 0,
+    seeds: Annotated[
+        int, typer.Option(help="How often each learned model is trained; the budget is shared by all of these runs.")
+    ] = 1,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -40,6 +44,7 @@ def command(
     """
     from lmlab.cli.train import check_model_name
 
+    started = time.perf_counter()  # loading torch is part of the wait
     chosen = [name.strip() for name in models.split(",") if name.strip()] or None
     for name in chosen or ():
         check_model_name(name)
@@ -60,9 +65,11 @@ def command(
             valid=valid,
             test=test,
             seed=seed,
+            seeds=seeds,
             settings=_settings_by_model(settings),
             device=device,
             display=display,
+            started=started,
             command="lmlab " + shlex.join(sys.argv[1:]),
         )
     report = write_report(comparison.to_json(), folder / "report.html")
@@ -70,6 +77,8 @@ def command(
         options.print_json(comparison.to_json() | {"report": str(report)})
     else:
         print_table(comparison)
+        if sentence := comparison.to_json()["luck"]["sentence"]:
+            print(sentence)
         print(f"Report: {report.resolve()}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ from lmlab.cli import options
 from lmlab.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from lmlab.compare.sweep import Cell
+    from lmlab.compare.sweep import Cell, Job
 
 
 def command(
@@ -35,6 +36,8 @@ def command(
 ) -> None:
     """Train a grid of settings with several seeds, and say which differences are real.
 
+    The exit code is 1 if a run failed; the others are in the table all the same, and the same command tries it again.
+
     Example: lmlab sweep gpt mytext.txt --over layers=2,4 --over context=3,5 --seeds 4
     """
     from lmlab.cli.train import check_model_name
@@ -46,6 +49,7 @@ def command(
         raise ValueError("--seeds and --jobs are whole numbers from 1 up")
     shares = options.parse_split(split)
     from lmlab.compare import sweep as sweeping
+    from lmlab.compare.seeds import differences
     from lmlab.config import Budget, parse_settings
     from lmlab.models.registry import model_class
     from lmlab.text.corpus import read
@@ -55,86 +59,100 @@ def command(
         raise ValueError(
             "a sweep needs a budget of steps or tokens, such as 300steps: seconds would differ from run to run"
         )
-    corpus = read(text, valid=valid, test=test, split=shares)
-    folder = out or Path("runs") / f"sweep-{model}-{Path(text).stem.split(':')[0]}"
-    fixed = parse_settings(model_class(model).Config, settings, model)
     points = sweeping.grid(model, over)
-    spec = corpus.spec()
-    planned = [
-        sweeping.Job(
-            model=model,
-            corpus=spec,
-            settings=fixed | point,
-            tokenizer=tokenizer,
-            budget=budget,
-            seed=seed,
-            out=str(folder.resolve() / ("-".join(f"{k}={v}" for k, v in point.items()) + f"-seed{seed}")),
-        )
-        for point in points
-        for seed in range(seeds)
-    ]
-
-    def told(job: sweeping.Job, result: dict[str, Any]) -> None:
-        found = result.get("error") or f"perplexity {result['perplexity']:.3f}"
-        print(f"{Path(job.out).name}: {found}", file=sys.stderr, flush=True)
-
-    results = sweeping.sweep(planned, processes=jobs, ray=ray, told=told)
+    fixed = parse_settings(model_class(model).Config, settings, model)
+    corpus = read(text, valid=valid, test=test, split=shares)
+    folder = out or Path("runs") / f"sweep-{model}-{'stdin' if text == '-' else Path(text).stem.split(':')[0]}"
+    planned = sweeping.plan(
+        model, corpus.spec(), points, fixed=fixed, tokenizer=tokenizer, budget=budget, seeds=seeds, folder=folder
+    )
+    results = sweeping.sweep(planned, processes=jobs, ray=ray, told=_tell)
     cells = sweeping.collect(points, planned, results)
-    found = sweeping.differences(cells)
+    found = differences(cells)
     from lmlab.compare.sweep_figure import draw
 
     figure = folder / "sweep.svg"
     write_atomically(figure, draw(cells).encode())
     if json:
-        options.print_json(
-            {
-                "model": model,
-                "cells": [vars(cell) | dict(zip(("mean", "margin"), _finite(cell), strict=True)) for cell in cells],
-                "differences": [d | {"margin": d["margin"] if d["margin"] == d["margin"] else None} for d in found],
-                "figure": str(figure),
-            }
-        )
-        return
-    _print(cells, found, seeds)
-    print(f"Figure: {figure}")
+        options.print_json(_document(model, cells, found, figure))
+    else:
+        _print(cells, found, seeds)
+        print(f"Figure: {figure}")
+    failed = sum(len(cell.errors) for cell in cells)
+    if failed:
+        print(f"lmlab: {failed} of {len(planned)} runs failed; the same command tries them again", file=sys.stderr)
+        raise typer.Exit(1)
 
 
-def _finite(cell: Cell) -> list[float | None]:
-    return [value if value == value else None for value in cell.mean_and_margin()]
+def _tell(job: Job, result: dict[str, Any]) -> None:
+    """A line on stderr for every run that ends."""
+    found = f"failed: {result['error']}" if "error" in result else f"perplexity {result['perplexity']:.3f}"
+    print(f"{Path(job.out).name}: {found}", file=sys.stderr, flush=True)
+
+
+def _document(model: str, cells: list[Cell], differences: list[dict[str, Any]], figure: Path) -> dict[str, Any]:
+    """Everything as JSON can hold it; null stands for what is infinite or cannot be told from one seed."""
+    shown = []
+    for cell in cells:
+        mean, margin = cell.mean_and_margin()
+        one = vars(cell) | {"mean": _number(mean), "margin": _number(margin)}
+        shown.append(one | {key: [_number(value) for value in one[key]] for key in ("perplexity", "bits_per_byte")})
+    told = [d | {key: _number(d[key]) for key in ("difference", "margin")} for d in differences]
+    return {"model": model, "cells": shown, "differences": told, "figure": str(figure)}
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _print(cells: list[Cell], differences: list[dict[str, Any]], seeds: int) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from lmlab.compare.seeds import LEVEL
+
     console = Console()
-    table = Table(
-        title=f"perplexity per token, mean and 95% interval over {seeds} seeds (# parameters)", title_justify="left"
-    )
+    if not console.is_terminal:
+        console = Console(width=120)
+    many = f"mean and 95% interval over {seeds} seeds" if seeds > 1 else "one seed"
+    measured = next((f" of {c.measured['bytes']:,} {c.measured['part']} bytes" for c in cells if c.measured), "")
+    table = Table(title=f"perplexity per token{measured}, {many}", title_justify="left")
     keys = list(cells[0].settings)
     for key in keys:
         table.add_column(key)
     for name in ("perplexity", "bits per byte", "# parameters"):
         table.add_column(name, justify="right")
     for cell in cells:
-        mean, margin = cell.mean_and_margin()
-        bits = sum(cell.bits_per_byte) / len(cell.bits_per_byte) if cell.bits_per_byte else float("nan")
-        shown = f"{mean:.3f}" + (f" ± {margin:.3f}" if margin == margin else "")
-        row = [str(cell.settings[key]) for key in keys]
-        row += (
-            [shown, f"{bits:.4f}", f"{cell.parameters:,}"]
-            if cell.perplexity
-            else [cell.errors[0] if cell.errors else "", "", ""]
-        )
-        table.add_row(*row)
+        table.add_row(*(str(cell.settings[key]) for key in keys), *_numbers(cell))
     console.print(table)
     for d in differences:
-        changed = next(k for k in d["from"] if d["from"][k] != d["to"][k])
-        rest = ", ".join(f"{k}={v}" for k, v in d["from"].items() if k != changed)
-        verdict = "real" if d["real"] else "not told apart by these seeds"
-        spread = f" ± {d['margin']:.3f}" if d["margin"] == d["margin"] else ""
+        console.print(_in_words(d), highlight=False, markup=False)
+    if differences:
         console.print(
-            f"{changed} {d['from'][changed]} → {d['to'][changed]}{f' at {rest}' if rest else ''}:"
-            f" {d['difference']:+.3f}{spread}, {verdict}",
-            highlight=False,
+            f"Intervals of differences are over paired seeds and hold all together at {LEVEL:.0%}.", style="dim"
         )
+
+
+def _numbers(cell: Cell) -> list[str]:
+    """Perplexity, bits per byte and parameters of a cell; or why there are none."""
+    if not cell.perplexity:
+        return [f"failed: {cell.errors[0]}", "", ""]
+    mean, margin = cell.mean_and_margin()
+    bits = math.fsum(cell.bits_per_byte) / len(cell.bits_per_byte)
+    missing = f" ({len(cell.errors)} failed)" if cell.errors else ""
+    return [f"{mean:.3f}{_margin(margin)}{missing}", f"{bits:.4f}", f"{cell.parameters:,}"]
+
+
+def _in_words(difference: dict[str, Any]) -> str:
+    """One difference as a sentence."""
+    changed, before, after = difference["setting"], difference["from"], difference["to"]
+    rest = ", ".join(f"{k}={v}" for k, v in before.items() if k != changed)
+    verdict = "real" if difference["real"] else "not told apart by these seeds"
+    return (
+        f"{changed} {before[changed]} → {after[changed]}{f' at {rest}' if rest else ''}:"
+        f" {difference['difference']:+.3f}{_margin(difference['margin'])}, {verdict}"
+    )
+
+
+def _margin(margin: float) -> str:
+    return f" ± {margin:.3f}" if math.isfinite(margin) else ""

@@ -3,78 +3,33 @@
 from __future__ import annotations
 
 import json
-import math
+import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from lmlab.compare.about import versions
+from lmlab.compare.document import document, order
+from lmlab.compare.entry import Display, Entry, EntryWatch, Nobody
+from lmlab.compare.luck import Luck
+from lmlab.compare.measuring import look_closely, mean_result, rehearse
 from lmlab.compare.memory import PeakMemory
-from lmlab.compare.passages import differing_passages, excerpt_bounds, read_closely
-from lmlab.compare.shares import COUNTED, in_order, test_bytes, training_seconds
+from lmlab.compare.shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
+from lmlab.compare.slices import first_bytes, last_bytes
 from lmlab.compare.yardsticks import Yardstick, measure_yardsticks
-from lmlab.config import Budget
-from lmlab.interface import NeuralModel
-from lmlab.learn.clock import Clock
+from lmlab.config import Budget, TextFacts
+from lmlab.learn.hardware import choose
 from lmlab.learn.run import Run, load_run
-from lmlab.learn.train import train
-from lmlab.measure import Result, Scored, evaluate, paired_difference, rank
-from lmlab.models.registry import MODELS
+from lmlab.learn.train import stream_folder, train
+from lmlab.measure import evaluate, rank
+from lmlab.models.registry import MODELS, model_class
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
-from lmlab.text.parts import Document, Part
+from lmlab.text.parts import Part
+from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
-
-SAMPLE_CHARACTERS = 400
-PROOF_BYTES = 1_500
-
-
-@dataclass
-class Entry:
-    """One model under one tokenizer, and what became of it."""
-
-    model: str
-    tokenizer: str
-    status: str = "waiting"  # then "training", "measuring", and at last "ranked", "unranked" or "failed"
-    error: str = ""
-    run: Run | None = None
-    result: Result | None = None
-    rank: int | None = None
-    peak_bytes: int = 0
-    seconds: float = 0.0
-    reused: bool = False
-    fraction: float = 0.0  # of its training
-    details: dict[str, Any] = field(default_factory=dict)
-    name: str = ""  # on the page: the model, and the tokenizer where several are compared
-
-    @property
-    def folder(self) -> str:
-        """The name of its run's folder."""
-        return f"{self.model}-{self.tokenizer.replace(':', '')}"
-
-
-class Display(Protocol):
-    """Who looks on while the comparison runs."""
-
-    def show(self, entries: Sequence[Entry], left_s: float, doing: str) -> None:
-        """Called whenever something changed, at most a few times a second."""
-
-    def say(self, line: str) -> None:
-        """A line of its own."""
-
-
-class Nobody:
-    """A display that shows nothing."""
-
-    def show(self, entries: Sequence[Entry], left_s: float, doing: str) -> None:
-        """Nothing."""
-
-    def say(self, line: str) -> None:
-        """Nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,34 +58,48 @@ def compare(
     valid: str | Path | None = None,
     test: str | Path | None = None,
     seed: int = 0,
+    seeds: int = 1,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     device: str = "auto",
     display: Display | None = None,
     command: str = "",
+    started: float | None = None,
 ) -> Comparison:
     """Train every model on one text inside one wall-clock budget, measure them on the same test bytes, and rank them.
 
+    seeds: how often each learned model is trained, with `seed` and those after it; its number is then their mean, and
+        what training leaves to luck is measured instead of estimated. The budget stays what it is for all of them.
+    started: when the budget began to run, by time.perf_counter; None: now.
     The comparison is kept in the folder `out`. Run again with the same folder, it goes on from the models that finished.
     """
+    started = time.perf_counter() if started is None else started
     budget = Budget.parse(budget) if isinstance(budget, str) else budget
     if budget.seconds is None:
         raise ValueError(
             "a comparison needs a budget of time, such as 5m: steps of different models are no fair measure"
         )
-    unknown = set(models or ()) - set(MODELS)
-    if unknown:
-        from lmlab.models.registry import model_class
-
-        model_class(min(unknown))
+    if seeds < 1:
+        raise ValueError(f"seeds is a whole number from 1 up; got {seeds}")
+    for name in models or ():
+        model_class(name)  # an unknown name is an error that says which one was meant
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.test.bytes:
         raise ValueError(f"{corpus.name} has no test part to compare on; give it a share above 0 in --split")
-    job = _Job(corpus, Path(out), budget, seed, settings or {}, device, display or Nobody())
+    job = _Job(
+        corpus=corpus,
+        out=Path(out),
+        budget_s=budget.seconds,
+        seeds=list(range(seed, seed + seeds)),
+        settings=settings or {},
+        device=device,
+        display=display or Nobody(),
+        started=started,
+    )
     several = len(set(tokenizers)) > 1
     entries = [
         Entry(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
         for tokenizer in dict.fromkeys(tokenizers)
-        for model in in_order(list(models or MODELS))
+        for model in in_order(list(dict.fromkeys(models or MODELS)))
     ]
     return job.run(entries, command)
 
@@ -138,21 +107,20 @@ def compare(
 class _Job:
     def __init__(
         self,
+        *,
         corpus: Corpus,
         out: Path,
-        budget: Budget,
-        seed: int,
+        budget_s: float,
+        seeds: list[int],
         settings: Mapping[str, Mapping[str, Any]],
         device: str,
         display: Display,
+        started: float,
     ) -> None:
-        assert budget.seconds is not None
-        self.corpus, self.out, self.seed, self.settings, self.device = corpus, out, seed, settings, device
-        self.budget_s, self.display = budget.seconds, display
-        self.started = time.perf_counter()
+        self.corpus, self.out, self.budget_s, self.seeds, self.settings = corpus, out, budget_s, seeds, settings
+        self.device, self.hardware, self.display, self.started = device, choose(device), display, started
         self.measured = first_bytes(corpus.test, test_bytes(self.budget_s))
         self.tokenizers: dict[str, Tokenizer] = {}
-        self.excerpt = excerpt_bounds(self.measured)
 
     @property
     def left_s(self) -> float:
@@ -160,27 +128,29 @@ class _Job:
 
     def run(self, entries: list[Entry], command: str) -> Comparison:
         self._claim_folder()
+        before = {entry.name: self._from_before(entry) for entry in entries}
         yardsticks: list[Yardstick] = []
-        stopped = False
+        overlap: list[str] = []
         try:
             self.display.show(entries, self.left_s, "compressors")
-            yardsticks = measure_yardsticks(_tail_bytes(self.corpus.train), self.measured.text().encode())
+            overlap = [str(found) for found in self.corpus.overlap().values()]
+            yardsticks = measure_yardsticks(last_bytes(self.corpus.train), self.measured.text().encode())
             for entry in entries:
                 with self._shielded(entry, entries):
-                    self._one(entry, entries)
+                    rivals = [e for e in entries if e.status == "waiting" and len(before[e.name]) < len(self._seeds(e))]
+                    self._one(entry, entries, before[entry.name], rivals)
                 if entry.status == "interrupted":
-                    stopped = True
-                    break
+                    raise KeyboardInterrupt
         except KeyboardInterrupt:
-            stopped = True
-        if stopped:
             self.display.say("stopped; the models that finished are ranked")
-        self._rank(entries)
-        ordered = sorted(entries, key=_order)
-        document = self._document(ordered, yardsticks, command)
-        write_atomically(self.out / "comparison.json", json.dumps(document, allow_nan=False).encode())
+        luck = self._rank(entries)
+        ordered = sorted(entries, key=order)
+        facts = {"command": command, "budget_s": self.budget_s, "seed": self.seeds[0]}
+        found = document(self.corpus, self.measured, ordered, yardsticks, luck, overlap=overlap, **facts)
+        found["seconds"] = time.perf_counter() - self.started
+        write_atomically(self.out / "comparison.json", json.dumps(found, allow_nan=False).encode())
         return Comparison(
-            corpus=self.corpus, measured=self.measured, entries=ordered, yardsticks=yardsticks, document=document
+            corpus=self.corpus, measured=self.measured, entries=ordered, yardsticks=yardsticks, document=found
         )
 
     def _claim_folder(self) -> None:
@@ -209,207 +179,101 @@ class _Job:
         entry.seconds = time.perf_counter() - started
         self.display.show(entries, self.left_s, "")
 
-    def _one(self, entry: Entry, entries: Sequence[Entry]) -> None:
-        entry.run = self._trained(entry, entries)
-        if entry.run.status == "unfinished":
-            entry.status = "interrupted"
-            return
-        entry.status = "measuring"
-        self.display.show(entries, self.left_s, f"measuring {entry.name}")
-        model = entry.run.model
-        entry.result = evaluate(model, self.measured, name=self.corpus.name, seed=self.seed)
-        entry.details["excerpt"] = read_closely(model, entry.result.scored, self.excerpt)
-        entry.details["sample"] = self._sample(model)
-        entry.details["proof"] = self._proof(model)
-        entry.status = "ranked" if entry.result.certificate.passed else "unranked"
+    def _one(self, entry: Entry, entries: Sequence[Entry], before: Mapping[int, Run], rivals: Sequence[Entry]) -> None:
+        """Train and measure one entry with every seed that was not trained before, and measure those that were.
 
-    def _trained(self, entry: Entry, entries: Sequence[Entry]) -> Run:
-        """The run of a finished model from before, or a new one."""
-        folder = self.out / "models" / entry.folder
-        if (folder / "config.json").exists():
-            run = load_run(folder)
-            if run.status != "unfinished":
-                entry.reused = True
-                return run
-            _remove_run(folder)
-        entry.status = "training"
+        rivals: the entries, itself included, that the time left is for.
+        """
+        seconds = self._training_seconds(entry, rivals) if entry in rivals else 0.0
+        for seed in self._seeds(entry):
+            entry.reused = seed in before
+            run = before[seed] if seed in before else self._trained(entry, entries, seed, seconds)
+            if run.status == "unfinished":
+                entry.status = "interrupted"
+                return
+            entry.runs.append(run)
+            entry.status = "measuring"
+            self.display.show(entries, self.left_s, f"measuring {entry.name}")
+            entry.seed_results.append(evaluate(run.model, self.measured, name=self.corpus.name, seed=self.seeds[0]))
+        entry.result = mean_result(entry.seed_results, self.seeds[0])
+        entry.details |= look_closely(entry.runs[0].model, entry.seed_results[0], self.seeds[0])
+        entry.status = "ranked" if entry.result.certified else "unranked"
+
+    def _seeds(self, entry: Entry) -> list[int]:
+        """Those it is trained with; a count model comes out the same with every one."""
+        return self.seeds[:1] if entry.model in COUNTED else self.seeds
+
+    def _training_seconds(self, entry: Entry, rivals: Sequence[Entry]) -> float:
+        """Seconds of training for each of an entry's runs: its share of the time left, less what measuring will take."""
+        if entry.model in COUNTED:
+            return 1.0  # it takes what it needs
+        seeds = len(self._seeds(entry))
+        waiting = [e.model for e in rivals if e.model not in COUNTED]
+        share_s = share_seconds(entry.model, waiting, self.left_s, self.budget_s)
+        tokenizer = self._tokenizer(entry)
+        stream = tokenize(self.corpus.train, tokenizer, stream_folder())
+        facts = TextFacts(
+            train_tokens=stream.tokens,
+            train_bytes=stream.bytes,
+            vocab_size=tokenizer.vocab_size,
+            flops_per_second=self.hardware.training_flops,
+        )
+        budget = Budget(seconds=max(1.0, share_s / seeds))
+        rehearsal = rehearse(entry.model, self._settings(entry), tokenizer, facts, budget, self.hardware)
+        tokens_per_byte = stream.tokens / stream.bytes
+        measuring_s = rehearsal.seconds(self.measured.bytes * tokens_per_byte, tokens_per_byte)
+        return training_seconds(share_s, measuring_s, seeds)
+
+    def _folder(self, entry: Entry, seed: int) -> Path:
+        return self.out / "models" / entry.folder(seed)
+
+    def _tokenizer(self, entry: Entry) -> Tokenizer:
         if entry.tokenizer not in self.tokenizers:
             self.tokenizers[entry.tokenizer] = train_tokenizer(entry.tokenizer, self.corpus.train.pieces())
-        waiting = [e.model for e in entries if e.status in ("waiting", "training") and e.model not in COUNTED]
-        seconds = training_seconds(entry.model, waiting or [entry.model], self.left_s)
+        return self.tokenizers[entry.tokenizer]
+
+    def _settings(self, entry: Entry) -> dict[str, Any]:
+        return dict(self.settings.get(entry.model, {}))
+
+    def _from_before(self, entry: Entry) -> dict[int, Run]:
+        """Its finished runs in this folder, by seed; ValueError if they are not of the settings that are asked for."""
+        found = {}
+        for seed in self._seeds(entry):
+            folder = self._folder(entry, seed)
+            if not (folder / "config.json").exists():
+                continue
+            run = load_run(folder)
+            if run.status == "unfinished":
+                continue
+            for key, value in self._settings(entry).items():
+                had = run.config["model"]["config"].get(key)
+                if had != value:
+                    raise ValueError(f"{folder} was trained with {key}={had}; name a new folder with --out")
+            found[seed] = run
+        return found
+
+    def _trained(self, entry: Entry, entries: Sequence[Entry], seed: int, seconds: float) -> Run:
+        """A new run; one that this comparison began before and did not finish gives way."""
+        folder = self._folder(entry, seed)
+        if folder.exists():
+            shutil.rmtree(folder)
+        entry.status = "training"
         return train(
             entry.model,
             self.corpus,
             out=folder,
-            tokenizer=self.tokenizers[entry.tokenizer],
+            tokenizer=self._tokenizer(entry),
             budget=Budget(seconds=seconds),
-            seed=self.seed,
-            settings=self.settings.get(entry.model, {}),
+            seed=seed,
+            settings=self._settings(entry),
             device=self.device,
-            watch=_EntryWatch(entry, lambda doing: self.display.show(entries, self.left_s, doing)),
+            watch=EntryWatch(entry, lambda doing: self.display.show(entries, self.left_s, doing)),
         )
 
-    def _sample(self, model: Any) -> str:
-        from lmlab.decode import generate
-
-        pieces = max(20, SAMPLE_CHARACTERS // (1 if model.tokenizer.spec in ("byte", "char") else 4))
-        return str(generate(model, "", max_tokens=pieces, seed=self.seed)[0].text)
-
-    def _proof(self, model: Any) -> dict[str, Any] | None:
-        """The claim held against a compressed file, on the beginning of the test text."""
-        from lmlab.compress.proof import proof
-
-        text = self.measured.documents[0].pieces().__next__()[:PROOF_BYTES]
-        return proof(model, text).to_json()
-
-    def _rank(self, entries: Sequence[Entry]) -> None:
+    def _rank(self, entries: Sequence[Entry]) -> Luck:
         good = [e for e in entries if e.status == "ranked"]
-        for entry, place in zip(good, rank([_scored(e) for e in good], seed=self.seed), strict=True):
+        luck = Luck.of(good, len(self.seeds))
+        ranks = rank([e.scored for e in good], margin=lambda i, j: luck.margin(good[i], good[j]), seed=self.seeds[0])
+        for entry, place in zip(good, ranks, strict=True):
             entry.rank = place
-
-    def _document(self, entries: Sequence[Entry], yardsticks: Sequence[Yardstick], command: str) -> dict[str, Any]:
-        ranked = [e for e in entries if e.rank is not None]
-        entropy = self.corpus.entropy_bits_per_symbol
-        return {
-            "format": 1,
-            "command": command,
-            "versions": versions(),
-            "budget_s": self.budget_s,
-            "seconds": time.perf_counter() - self.started,
-            "seed": self.seed,
-            "corpus": {
-                "name": self.corpus.name,
-                "documents": self.corpus.documents,
-                "parts": {n: {"bytes": p.bytes, "sha256": p.sha256} for n, p in self.corpus.parts.items()},
-                "overlap": [str(overlap) for overlap in self.corpus.overlap().values()],
-                "entropy_bits_per_byte": entropy,
-            },
-            "measured": {"bytes": self.measured.bytes, "of": self.corpus.test.bytes, "sha256": self.measured.sha256},
-            "entries": [_entry_json(e) for e in entries],
-            "yardsticks": [vars(y) for y in yardsticks],
-            "pairs": [_pair(a, b, self.seed) for a, b in pairwise(ranked)],
-            "differences": _differences(ranked),
-        }
-
-
-@dataclass
-class _EntryWatch:
-    """Passes training progress on to the display."""
-
-    entry: Entry
-    show: Callable[[str], None]
-
-    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
-        self.entry.fraction = min(1.0, clock.fraction)
-        self.show(f"training {self.entry.name}")
-
-    def say(self, line: str) -> None:
-        self.entry.details["message"] = line
-
-
-def first_bytes(part: Part, limit: int) -> Part:
-    """The beginning of a part, at most about `limit` bytes, cut between characters."""
-    documents: list[Document] = []
-    left = limit
-    for document in part.documents:
-        if left <= 0:
-            break
-        if document.size > left:
-            share = left / document.size
-            document, _ = document.split_at(max(1, int(document.characters() * share)))
-        documents.append(document)
-        left -= document.size
-    return Part(part.name, documents)
-
-
-def _tail_bytes(part: Part, limit: int = 8 << 20) -> bytes:
-    """The last bytes of a part, about `limit` of them."""
-    blocks: list[bytes] = []
-    for document in reversed(part.documents):
-        blocks.append(b"".join(document.blocks())[-limit:])
-        limit -= len(blocks[-1])
-        if limit <= 0:
-            break
-    return b"".join(reversed(blocks))
-
-
-def _scored(entry: Entry) -> Scored:
-    assert entry.result is not None
-    return entry.result.scored
-
-
-def _order(entry: Entry) -> tuple[float, float]:
-    """Ranked ones by bits per byte, then those whose certificate fails, then those without a number."""
-    bits = entry.result.bits_per_byte if entry.result is not None else math.inf
-    return ({"ranked": 0.0, "unranked": 1.0}.get(entry.status, 2.0), bits)
-
-
-def _entry_json(entry: Entry) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": entry.name,
-        "model": entry.model,
-        "tokenizer": entry.tokenizer,
-        "status": entry.status,
-        "error": entry.error,
-        "rank": entry.rank,
-        "seconds": entry.seconds,
-        "peak_memory_bytes": entry.peak_bytes,
-        "reused": entry.reused,
-        **entry.details,
-    }
-    if entry.run is None or entry.result is None:
-        return found
-    training = entry.run.config["training"]
-    tokens, seconds = training.get("tokens", 0), training.get("seconds", 0.0)
-    model = entry.run.model
-    if entry.reused:  # what it took in all, not only to measure it again
-        found["seconds"] += seconds
-    flops = model.training_flops_per_token * tokens if isinstance(model, NeuralModel) else None
-    return found | {
-        "result": entry.result.to_json(),
-        "training": {"tokens": tokens, "seconds": seconds, "steps": training.get("steps")},
-        "training_flops": flops,
-        "tokens_per_second": tokens / seconds if seconds > 0.01 else None,
-        "curve": _curve(entry.run),
-    }
-
-
-def _curve(run: Run) -> list[dict[str, float]]:
-    """Validation bits per byte over seconds. Spelling costs of unknown words are not in it: they do not change."""
-    return [
-        {"seconds": line["seconds"], "bits_per_byte": line["valid_bits_per_byte"]}
-        for line in run.metrics
-        if line["valid_bits_per_byte"] is not None
-    ]
-
-
-def _pair(better: Entry, worse: Entry, seed: int) -> dict[str, Any]:
-    """How much better one entry is than the next, and how sure that is."""
-    found = paired_difference(_scored(worse), _scored(better), seed=seed)
-    finite = found.low is not None and math.isfinite(found.low)
-    return {
-        "better": better.name,
-        "worse": worse.name,
-        "difference": found.estimate if finite else None,
-        "interval": [found.low, found.high] if finite else None,
-        "real": not found.includes_zero,
-    }
-
-
-def _differences(ranked: Sequence[Entry]) -> dict[str, Any] | None:
-    """Passages where the best beats the second best by most, and the reverse."""
-    if len(ranked) < 2:
-        return None
-    best, second = ranked[0], ranked[1]
-    return {
-        "best": best.name,
-        "second": second.name,
-        "for_best": differing_passages(_scored(best), _scored(second)),
-        "for_second": differing_passages(_scored(second), _scored(best)),
-    }
-
-
-def _remove_run(folder: Path) -> None:
-    """Delete the files of an unfinished run that this comparison itself had begun."""
-    for path in sorted(folder.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
+        return luck

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
-from html import escape as escape_html
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from lmlab.compare import figures
+from lmlab.compare.markup import HEAT_BITS, asset, coloured_name, escape, good, heat, heat_label, series_of
+from lmlab.compare.ranking_section import learning, ranking, ranking_chart
 from lmlab.text.files import write_atomically
-
-CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
-CONTROL_PICTURES |= {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
-
-HEAT_BITS = (0.25, 0.75, 1.5, 2.5, 4.0, 6.0, 9.0)  # a token above the n-th has heat n
 
 
 def write_report(document: dict[str, Any], path: Path) -> Path:
     """Write the page for a comparison, and its ranking as a picture beside it; returns the page's path."""
-    series = _series(document)
-    picture = figures.standalone(_ranking_chart(document, series), _asset("page.css"))
+    series = series_of(document)
+    picture = figures.standalone(ranking_chart(document, series), asset("page.css"))
     write_atomically(path.with_name("ranking.svg"), picture.encode())
     write_atomically(path, render(document).encode())
     return path
@@ -29,11 +23,11 @@ def write_report(document: dict[str, Any], path: Path) -> Path:
 
 def render(document: dict[str, Any]) -> str:
     """The page as text."""
-    series = _series(document)
+    series = series_of(document)
     sections = [
         _opening(document),
-        _ranking(document, series),
-        _learning(document, series),
+        ranking(document, series),
+        learning(document, series),
         _reading(document, series),
         _differences(document),
         _samples(document, series),
@@ -50,27 +44,13 @@ def render(document: dict[str, Any]) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_asset('page.css')}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>{asset('page.css')}</style>\n</head>\n<body>\n"
         '<a class="skip" href="#ranking">Skip to the ranking</a>\n<main>\n'
         + "\n".join(section for section in sections if section)
         + '\n</main>\n<div id="tip" role="status" hidden></div>\n'
-        f'<script type="application/json" id="readings">{data}</script>\n<script>{_asset("page.js")}</script>\n'
+        f'<script type="application/json" id="readings">{data}</script>\n<script>{asset("page.js")}</script>\n'
         "</body>\n</html>\n"
     )
-
-
-def escape(text: str) -> str:
-    """Any text, safe inside HTML; control characters, which HTML cannot hold, as their pictures."""
-    return escape_html(text).translate(CONTROL_PICTURES)
-
-
-def _asset(name: str) -> str:
-    return resources.files("lmlab.compare").joinpath(name).read_text(encoding="utf-8")
-
-
-def _good(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Entries with a finite number, best first."""
-    return [e for e in document["entries"] if e.get("result") and figures.finite(e["result"]["bits_per_byte"])]
 
 
 def _opening(document: dict[str, Any]) -> str:
@@ -93,7 +73,7 @@ def _opening(document: dict[str, Any]) -> str:
 
 def _verdict(document: dict[str, Any]) -> str:
     """The answer in two sentences."""
-    ranked = [e for e in _good(document) if e["rank"] is not None]
+    ranked = [e for e in good(document) if e["rank"] is not None]
     if not ranked:
         return "No model finished with a certified result."
     best = ranked[0]
@@ -102,7 +82,7 @@ def _verdict(document: dict[str, Any]) -> str:
     first = f"<strong>{escape(best['name'])}</strong>, with {bits:.3f} bits per byte{spread}."
     tied = [e["name"] for e in ranked[1:] if e["rank"] == 1]
     if tied:
-        return f"{first} It cannot be told apart from {escape(' and '.join(tied))} on this much text."
+        return f"{first} It cannot be told apart from {escape(' and '.join(tied))} by this comparison."
     if not document["pairs"]:
         return first
     pair = document["pairs"][0]
@@ -113,132 +93,18 @@ def _verdict(document: dict[str, Any]) -> str:
     )
 
 
-def _series(document: dict[str, Any]) -> dict[str, int]:
-    """The colour of each entry that has a result."""
-    return {entry["name"]: i for i, entry in enumerate(e for e in document["entries"] if e.get("result"))}
-
-
-def _ranking_chart(document: dict[str, Any], series: dict[str, int]) -> str:
-    rows = [
-        {
-            "name": e["name"],
-            "bits_per_byte": e["result"]["bits_per_byte"],
-            "interval": e["result"]["interval"],
-            "series": series[e["name"]],
-        }
-        for e in _good(document)
-    ]
-    rows += [
-        {"name": y["name"], "bits_per_byte": y["bits_per_byte"], "interval": None, "series": None}
-        for y in document["yardsticks"]
-    ]
-    rows.sort(key=lambda row: row["bits_per_byte"])
-    return figures.ranking(rows, document["corpus"]["entropy_bits_per_byte"])
-
-
-def _ranking(document: dict[str, Any], series: dict[str, int]) -> str:
-    chart = _ranking_chart(document, series)
-    return (
-        '<h2 id="ranking">The ranking</h2>\n'
-        "<p>Bits per byte is what the text would weigh, per byte, if it were compressed with the model. It counts everything:"
-        " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95% intervals"
-        " for other text of this kind; hollow dots are general compressors that were shown the training text.</p>\n"
-        f"<figure tabindex='0'>{chart}</figure>\n{_table(document, series)}"
-        "<p class='soft'>Models share a rank when the paired interval of their difference includes zero. Paired intervals are"
-        " much narrower than the ones drawn above, because what is hard for one model is hard for the other too.</p>"
-    )
-
-
-COLUMNS = "rank,model,bits per byte,95% interval,perplexity/word,parameters,FLOPs,seconds,tokens/s,memory"
-
-
-def _table(document: dict[str, Any], series: dict[str, int]) -> str:
-    head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS.split(","))
-    lines: list[tuple[float, str]] = []
-    for e in document["entries"]:
-        if not e.get("result"):
-            reason = escape(e["error"] or e["status"])
-            lines.append(
-                (
-                    math.inf,
-                    f'<tr class="failed"><td></td><th scope="row">{escape(e["name"])}</th><td colspan="8">{reason}</td></tr>',
-                )
-            )
-            continue
-        r = e["result"]
-        bits = r["bits_per_byte"]
-        cells = [
-            str(e["rank"] or "–"),
-            None,
-            "infinite" if bits is None else f"{bits:.4f}",
-            f"{r['interval'][0]:.3f} – {r['interval'][1]:.3f}" if r["interval"] else "",
-            _number(r["perplexity"].get("word")),
-            f"{r['model']['parameters']:,}",
-            _number(e["training_flops"]),
-            f"{e['seconds']:.1f}",
-            _number(e["tokens_per_second"]),
-            f"{e['peak_memory_bytes'] / 1e6:,.0f} MB",
-        ]
-        name = f'<th scope="row">{_dot(series[e["name"]])}{escape(e["name"])}</th>'
-        row = "".join(name if c is None else f"<td>{c}</td>" for c in cells)
-        style = "" if r["certified"] else ' class="failed"'
-        lines.append((bits if bits is not None else 1e9, f"<tr{style}>{row}</tr>"))
-    for y in document["yardsticks"]:
-        row = f'<td></td><th scope="row">{escape(y["name"])}</th><td>{y["bits_per_byte"]:.4f}</td>'
-        row += f'<td colspan="7">{escape(y["detail"])}</td>'
-        lines.append((y["bits_per_byte"], f'<tr class="yardstick">{row}</tr>'))
-    body = "\n".join(line for _, line in sorted(lines, key=lambda found: found[0]))
-    return (
-        '<div class="scroll" tabindex="0" role="region" aria-label="Ranking table"><table>'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n"
-    )
-
-
-def _learning(document: dict[str, Any], series: dict[str, int]) -> str:
-    good = _good(document)
-    learned = [{"name": e["name"], "curve": e["curve"], "series": series[e["name"]]} for e in good if e.get("curve")]
-    counted = [
-        (e["name"], e["result"]["bits_per_byte"], series[e["name"]])
-        for e in good
-        if not e.get("curve") and e["model"] == "ngram"
-    ]
-    rows = [
-        {
-            "name": e["model"],
-            "bits_per_byte": e["result"]["bits_per_byte"],
-            "parameters": e["result"]["model"]["parameters"],
-            "flops": e["training_flops"],
-            "seconds": e["training"]["seconds"],
-            "series": series[e["name"]],
-        }
-        for e in good
-        if e["model"] != "uniform"
-    ]
-    parts = ["<h2>What it cost</h2>"]
-    if learned:
-        parts.append(
-            f"<figure tabindex='0'>{figures.curves(learned, counted)}<figcaption>Validation loss while training. The broken"
-            " line is the n-gram model on the test part: it is counted, not trained.</figcaption></figure>"
-        )
-    if rows:
-        parts.append(
-            f"<figure tabindex='0'>{figures.costs(rows)}<figcaption>Each model's result against its size and cost. FLOPs are"
-            " by formula: six per matrix entry and token, and attention.</figcaption></figure>"
-        )
-    return "\n".join(parts) if len(parts) > 1 else ""
-
-
 def _reading(document: dict[str, Any], series: dict[str, int]) -> str:
-    scale = "".join(f'<b class="s{i}">{_heat_label(i)}</b>' for i in range(len(HEAT_BITS) + 1))
+    scale = "".join(f'<b class="s{i}">{heat_label(i)}</b>' for i in range(len(HEAT_BITS) + 1))
     cards = []
     for e in document["entries"]:
         if not e.get("excerpt"):
             continue
         known = [t["b"] for t in e["excerpt"] if t["b"] is not None]
         size = sum(len(t["t"].encode()) for t in e["excerpt"])
-        spans = "".join(f'<b class="s{_heat(t["b"])}">{escape(t["t"])}</b>' for t in e["excerpt"])
+        spans = "".join(f'<b class="s{heat(t["b"])}">{escape(t["t"])}</b>' for t in e["excerpt"])
         cards.append(
-            f'<article class="card"><h3>{_title(e, series)}<span>{sum(known) / max(1, size):.2f} bits per byte here</span></h3>'
+            f'<article class="card"><h3>{coloured_name(e, series)}'
+            f"<span>{sum(known) / max(1, size):.2f} bits per byte here</span></h3>"
             f'<p class="tokens" data-of="{series[e["name"]]}" tabindex="0" role="group"'
             f' aria-label="The paragraph under {escape(e["name"])}; arrow keys walk over the tokens">{spans}</p></article>'
         )
@@ -278,7 +144,7 @@ def _differences(document: dict[str, Any]) -> str:
 
 def _samples(document: dict[str, Any], series: dict[str, int]) -> str:
     cards = "".join(
-        f'<article class="card"><h3>{_title(e, series)}</h3><p class="passage">{escape(e["sample"])}</p></article>'
+        f'<article class="card"><h3>{coloured_name(e, series)}</h3><p class="passage">{escape(e["sample"])}</p></article>'
         for e in document["entries"]
         if e.get("sample")
     )
@@ -305,7 +171,7 @@ def _certificates(document: dict[str, Any], series: dict[str, int]) -> str:
         items += f"<li>{escape(_proof(e.get('proof')))}</li>"
         failed = [name for name, held in r["certificate"].items() if not held]
         word = "every check holds" if not failed else f'<span class="bad">{len(failed)} checks fail; not ranked</span>'
-        blocks.append(f"<details><summary>{_title(e, series)} — {word}</summary><ul>{items}</ul></details>")
+        blocks.append(f"<details><summary>{coloured_name(e, series)} — {word}</summary><ul>{items}</ul></details>")
     return (
         "<h2>Certificates</h2>\n<p>Each number was checked while it was measured: that no byte was skipped or counted twice,"
         " that probabilities sum to one, that no model saw the future. And each claim was cashed in: the beginning of the"
@@ -338,33 +204,3 @@ def _reproduce(document: dict[str, Any]) -> str:
         f"<details><summary>Versions and machine</summary><ul>{versions}</ul></details>\n"
         f"<details><summary>Hashes of the text</summary><ul>{hashes}</ul></details>"
     )
-
-
-def _title(entry: dict[str, Any], series: dict[str, int]) -> str:
-    return f'<em class="name">{_dot(series[entry["name"]])}{escape(entry["name"])}</em>'
-
-
-def _dot(index: int) -> str:
-    return f'<i class="dot" style="background:var(--series-{index % len(figures.SERIES)})"></i>'
-
-
-def _heat(bits: float | None) -> int:
-    return len(HEAT_BITS) if bits is None else sum(bits > limit for limit in HEAT_BITS)
-
-
-def _heat_label(heat: int) -> str:
-    if heat == 0:
-        return f"below {HEAT_BITS[0]:g}"
-    return f"{HEAT_BITS[heat - 1]:g}" + ("+" if heat == len(HEAT_BITS) else "")
-
-
-def _number(value: float | None) -> str:
-    """A number short enough for a table."""
-    if value is None:
-        return ""
-    if value < 100:
-        return f"{value:.1f}"
-    if value < 1e6:
-        return f"{value:,.0f}"
-    power = int(math.log10(value))
-    return f"{value / 10**power:.1f}×10<sup>{power}</sup>"

@@ -10,7 +10,7 @@ COUNTED = ("uniform", "bag", "ngram")
 WEIGHTS = {"bigram": 0.5, "feedforward": 1.0, "attention": 0.7, "rnn": 0.8, "gru": 1.2, "lstm": 1.5}
 WEIGHTS |= {"rnn-attention": 1.0, "gpt": 3.0}
 
-MEASURING = 0.3  # part of a model's share that is kept for measuring and sampling
+FINISHING_S, FINISHING_SHARE = 2.0, 0.05  # kept for ranking and drawing: so long, but not more than this of the budget
 TEST_BYTES_PER_SECOND = 400  # of the budget: how much test text is measured
 LEAST_TEST_BYTES = 20_000
 
@@ -20,10 +20,18 @@ def in_order(models: Sequence[str]) -> list[str]:
     return sorted(models, key=lambda m: (m not in COUNTED, WEIGHTS.get(m, 0.0), m))
 
 
-def training_seconds(model: str, waiting: Sequence[str], left_s: float) -> float:
-    """Seconds of training for `model`, when the models `waiting` (itself included) share `left_s` seconds."""
+def share_seconds(model: str, waiting: Sequence[str], left_s: float, budget_s: float) -> float:
+    """Seconds for training and measuring `model`, when the models `waiting` (itself included) share `left_s` seconds."""
     share = WEIGHTS.get(model, 1.0) / sum(WEIGHTS.get(m, 1.0) for m in waiting)
-    return max(1.0, left_s * share * (1 - MEASURING))
+    return (left_s - min(FINISHING_S, FINISHING_SHARE * budget_s)) * share
+
+
+def training_seconds(share_s: float, measuring_s: float, seeds: int) -> float:
+    """Seconds of training for each of `seeds` runs that share `share_s` seconds, when measuring one takes `measuring_s`.
+
+    At least half the share goes to training, whatever measuring takes; and never less than a second.
+    """
+    return max(1.0, share_s / seeds - measuring_s, share_s / seeds / 2)
 
 
 def test_bytes(budget_s: float) -> int:

@@ -68,7 +68,7 @@ def _causal_mask(length: int, dtype: torch.dtype) -> Tensor:
     return torch.full((length, length), -torch.inf, dtype=dtype).triu(1)
 
 
-BLOCK = 128  # queries at a time: keys that come after all of them are not multiplied at all
+BLOCK = 256  # queries at a time: keys that come after all of them are not multiplied at all
 
 
 class _MatrixProductAttention(torch.autograd.Function):

@@ -13,8 +13,8 @@ Shapes: n cells, b cells a block, k blocks a draw, R draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -79,14 +79,27 @@ def paired_difference(a: Scored, b: Scored, *, level: float = 0.95, seed: int = 
     return bootstrap(_cell_nats(a, bounds) - _cell_nats(b, bounds), np.diff(bounds), level=level, seed=seed)
 
 
+def widened(found: Interval, margin: float) -> Interval:
+    """The interval with one more source of variation, independent of the text, of this half-width: squares add."""
+    if found.low is None or found.high is None or not math.isfinite(found.estimate):
+        return found
+    low, high = (math.hypot(edge - found.estimate, margin) for edge in (found.low, found.high))
+    return replace(found, low=found.estimate - low, high=found.estimate + high)
+
+
 def _infinite(estimate: float, level: float, cells: int) -> Interval:
     """No draw tells anything about an infinite number, or about the difference of two."""
     edge = None if math.isnan(estimate) else estimate
     return Interval(estimate=estimate, low=edge, high=edge, level=level, cells=cells, block_bytes=0, draws=0)
 
 
-def rank(scored: Sequence[Scored], *, level: float = 0.95, seed: int = 0) -> list[int]:
+def rank(
+    scored: Sequence[Scored], *, margin: Callable[[int, int], float] | None = None, level: float = 0.95, seed: int = 0
+) -> list[int]:
     """The rank of each model on one text, 1 for the best; models that cannot be told apart share a rank.
+
+    margin: what else than the text could change the difference of the i-th and the j-th, such as another seed in
+        training, as a half-width at `level` in bits per byte; None: nothing.
 
     From the best down: a model shares the rank of the best of the group before it if the interval of their paired
     difference includes zero. Otherwise it is the best of a new group, and its rank is one more than the number of
@@ -97,7 +110,8 @@ def rank(scored: Sequence[Scored], *, level: float = 0.95, seed: int = 0) -> lis
     ranks = [0] * len(scored)
     leader = -1
     for place, i in enumerate(order, start=1):
-        if leader >= 0 and _tied(scored[i], scored[leader], level, seed):
+        extra = margin(i, leader) if margin is not None and leader >= 0 else 0.0
+        if leader >= 0 and _tied(scored[i], scored[leader], extra, level, seed):
             ranks[i] = ranks[leader]
         else:
             leader, ranks[i] = i, place
@@ -108,11 +122,11 @@ def _sortable(bits: float) -> float:
     return math.inf if math.isnan(bits) else bits
 
 
-def _tied(worse: Scored, better: Scored, level: float, seed: int) -> bool:
+def _tied(worse: Scored, better: Scored, margin: float, level: float, seed: int) -> bool:
     infinite = [not math.isfinite(s.total_nats) for s in (worse, better)]
     if any(infinite):
         return all(infinite)
-    return paired_difference(worse, better, level=level, seed=seed).includes_zero
+    return widened(paired_difference(worse, better, level=level, seed=seed), margin).includes_zero
 
 
 def cell_bounds(scored: Scored) -> np.ndarray:

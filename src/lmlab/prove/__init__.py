@@ -15,8 +15,8 @@ is one line), hint (or None), first_wrong_step (of a derive, counted from 1, or 
 `check` never raises for what a text says: a line that is not understood is an entry with the verdict "invalid".
 The language is described in docs/derivations.md. The modules, in the order in which a text passes through them:
 
-    reading    lexer, reader, expressions, statements, scope, parser: text to `syntax`, the typed tree
-               functions, sizes, shapes (in symbols), render and mathml (back to text, LaTeX and MathML)
+    reading    lexer, reader, sugar, expressions, statements, scope, parser: text to `syntax`, the typed tree
+               functions, sizes, shapes, array_shapes (in symbols), render and mathml (back to text, LaTeX and MathML)
     numbers    setting, draw: sizes and points; evaluate: the meaning, with the arithmetic of torch_ops (float64 and
                autograd), array_ops, long_ops (60 digits) or exact (fractions); averages, expect, moments: expectations
     verdicts   compare, decide, extremes, counter: one relation; checker, sheets, report: a claim, a sheet, the answer

@@ -123,6 +123,9 @@ class ArrayOps(Ops):
                 out = self.full((value.shape[0],) * 2, 0).copy()
                 out[np.arange(value.shape[0]), np.arange(value.shape[0])] = value
                 return out
+            case "tril" | "triu":
+                below = np.tril(np.ones(value.shape[-2:], dtype=bool), 0 if name == "tril" else -1)
+                return np.where(below == (name == "tril"), value, self.full((), 0))
         return value.reshape(-1)
 
     def det(self, value: Array) -> Array:
@@ -175,6 +178,10 @@ class ArrayOps(Ops):
         """Positions and slices."""
         return self.wrap(value[items])
 
+    def swap(self, value: Array, first: int, second: int) -> Array:
+        """Two axes exchanged."""
+        return value.swapaxes(first, second)
+
     def expectation(self, node: Expectation, frame: Frame) -> Array:
         """Exact moments of polynomials, or enumeration; anything else has no exact value."""
         return exact_expectation(node, frame)
@@ -217,7 +224,7 @@ _FLOAT: dict[str, Callable[[Array], Array]] = {
     "cosh": np.cosh, "tanh": np.tanh, "abs": np.abs, "sign": np.sign, "log1p": np.log1p, "expm1": np.expm1,
     "square": np.square, "relu": lambda x: np.maximum(x, 0.0), "sigmoid": lambda x: 0.5 * (1 + np.tanh(0.5 * x)),
     "softplus": lambda x: np.logaddexp(x, 0.0), "silu": lambda x: x * 0.5 * (1 + np.tanh(0.5 * x)),
-    "erf": np.vectorize(math.erf, otypes=[float]),
+    "erf": np.vectorize(math.erf, otypes=[float]), "floor": np.floor, "ceil": np.ceil, "round": np.round,
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from lmlab.prove.syntax import (
 )
 
 FINITE = ("finite", "bernoulli", "categorical", "rademacher", "onehot")
-_LINEAR = frozenset(["sum", "mean", "trace", "diag", "vec", "transpose", "reshape", "concat", "cumsum"])
+_LINEAR = frozenset(["sum", "mean", "trace", "diag", "vec", "transpose", "reshape", "concat", "cumsum", "expand_dims"])
 _PRODUCTS = frozenset(("*", "@"))
 
 

@@ -12,7 +12,7 @@ from lmlab.prove.isserlis import Averages
 from lmlab.prove.limits import Deadline
 from lmlab.prove.reader import constant_value
 from lmlab.prove.setting import Setting
-from lmlab.prove.shapes import scalar_like, size_of
+from lmlab.prove.shapes import scalar_like, size_of, swapped_axes
 from lmlab.prove.sizes import ONE, Shape, Size
 from lmlab.prove.syntax import (
     Binary,
@@ -245,7 +245,11 @@ class Builder(Calculus):
                 return self._trace(value)
             case "inv":
                 return self._inverse(value)
-            case "reshape" | "vec":
+            case "swapaxes":
+                first, second = swapped_axes(node, self.setting.shapes)
+                moved = shifted(value.sum, {first: second, second: first})
+                return Tensor(shape, self.normal(moved.terms))
+            case "reshape" | "vec" | "expand_dims":
                 return self._reshaped(value, shape)
         raise NoProof
 

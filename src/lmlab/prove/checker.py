@@ -6,11 +6,20 @@ import zlib
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from lmlab.prove.counter import readable
 from lmlab.prove.decide import Finding, Judge
 from lmlab.prove.hints import find_hint
-from lmlab.prove.limits import CLAIM_CPU_S, CLAIM_WALL_S, Deadline, OutOfTime, Refusal
+from lmlab.prove.limits import (
+    CLAIM_CPU_S,
+    CLAIM_WALL_S,
+    MOST_CLAIMS,
+    STEPS_PER_CLAIM,
+    Deadline,
+    OutOfTime,
+    Refusal,
+)
 from lmlab.prove.parser import ScopedClaim
 from lmlab.prove.prover import prove
 from lmlab.prove.render import to_text
@@ -31,9 +40,19 @@ class Link:
 
 def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
     """Check one claim or derivation: each step against the one before it."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the arrays are tiny: several threads would mostly wait for each other
+    try:
+        return _check(scoped, seed, hints)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
     claim = scoped.claim
     rng = np.random.default_rng([seed, zlib.crc32(claim.text.encode()), claim.line])
-    deadline = Deadline(CLAIM_WALL_S, CLAIM_CPU_S)
+    share = min(max(1.0, (len(claim.steps) - 1) / STEPS_PER_CLAIM), MOST_CLAIMS)
+    deadline = Deadline(CLAIM_WALL_S * share, CLAIM_CPU_S * share)
     setting = build(scoped.scope)
     links: list[Link] = []
     for i in range(1, len(claim.steps)):

@@ -52,9 +52,14 @@ class Sides:
         return float(max(np.abs(self.left).max(), np.abs(self.right).max()))
 
     @property
+    def gap(self) -> np.ndarray:
+        """left - right."""
+        return np.asarray(self.left - self.right)
+
+    @property
     def difference(self) -> float:
         """The largest difference relative to the largest entry."""
-        gap = float(np.abs(self.left - self.right).max())
+        gap = float(np.abs(self.gap).max())
         return gap / self.scale if gap else 0.0
 
     def excess(self, relation: str) -> float:

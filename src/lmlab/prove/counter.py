@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TRIES = 24
 CLEAR = 1e-3  # relative difference a reader can see
+ROUNDING = 1e-12  # what is this small beside the rest is taken for the 0 it stands for
 
 
 def readable(judge: Judge, finding: Finding) -> Counterexample:
@@ -42,7 +43,8 @@ def _search(judge: Judge) -> Counterexample | None:
                 continue
             point, sides = drawn
             amount = sides.difference if judge.relation == "==" else sides.excess(judge.relation)
-            if amount > max(CLEAR, judge.tally.tolerance) and sides.scale < 1e4:
+            seen = abs(sides.gap[sides.worst(judge.relation)]) > 1e-9  # both sides may be rounding alone
+            if seen and amount > max(CLEAR, judge.tally.tolerance) and sides.scale < 1e4:
                 return _describe(judge, point, sides, digits=6)
     return None
 
@@ -64,9 +66,11 @@ def _describe(judge: Judge, point: Point, sides: Sides, digits: int) -> Countere
             values[name.split("#")[0]] = plain(frame.value(name).detach().numpy(), digits)
     sizes = {name: point.sizes[name] for name in judge.sizes.names}
     where = sides.worst(judge.relation)
-    return Counterexample(
-        sizes=sizes, values=values, left=plain(sides.left, digits), right=plain(sides.right, digits), where=where
+    left, right = (
+        np.where(np.abs(side) < ROUNDING * sides.scale, 0.0, side) if digits < 17 else side
+        for side in (sides.left, sides.right)
     )
+    return Counterexample(sizes=sizes, values=values, left=plain(left, digits), right=plain(right, digits), where=where)
 
 
 def plain(array: np.ndarray, digits: int) -> Any:

@@ -122,24 +122,29 @@ class SizeDrawer:
 
 
 def draw_point(
-    setting: Setting, givens: list[str], sizes: Sizes, rng: np.random.Generator, style: str = "plain"
+    setting: Setting,
+    givens: list[str],
+    sizes: Sizes,
+    rng: np.random.Generator,
+    style: str = "plain",
+    reach: float = 0.0,
 ) -> Point:
-    """Raw numbers for every given. Styles: plain, readable (small whole numbers), zero and equal
-    (all entries), broad, wild (all magnitudes)."""
+    """Raw numbers for every given. Styles: plain, readable (small whole numbers), zero and equal (all entries),
+    wild (all magnitudes), broad (up to `reach` in size), up and down (above half of it, and below minus that)."""
     raw = {}
     for name in givens:
         given = setting.givens[name]
         shape = tuple(axis.value(sizes) for axis in given.shape)
-        raw[name] = _raw(given, shape, rng, style)
+        raw[name] = _raw(given, shape, rng, style, reach)
     return Point(sizes, raw)
 
 
-def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: str) -> np.ndarray:
+def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: str, reach: float) -> np.ndarray:
     names = {kind.name for kind in given.kinds}
     random = distribution(given)
     if random is not None:
         if random.name in ("normal",):
-            return _reals(shape, rng, "readable" if style == "readable" else "plain")
+            return _reals(shape, rng, "readable" if style == "readable" else "plain", reach)
         return rng.uniform(0.02, 0.98, shape)
     if "onehot" in names:
         rows = rng.integers(0, shape[-1], shape[:-1])
@@ -155,7 +160,7 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
             if "nonzero" not in names:
                 values = np.where(rng.random(shape) < 0.2, 0.0, values)
         return values
-    values = _reals(shape, rng, style)
+    values = _reals(shape, rng, style, reach)
     if names & {"positive", "simplex"}:
         values = np.abs(values) + (0.1 if style == "plain" else 0.0)
         values = np.where(values == 0, 1.0, values)
@@ -166,7 +171,7 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
     return values
 
 
-def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> np.ndarray:
+def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str, reach: float) -> np.ndarray:
     if style == "readable":
         return rng.integers(-2, 4, shape).astype(float)
     if style == "zero":
@@ -174,7 +179,9 @@ def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> np.n
     if style == "equal":
         return np.full(shape, float(rng.choice([1.0, -1.0, 2.0])))
     if style == "broad":
-        return rng.uniform(-1, 1, shape) * rng.choice([3.0, 6.0, 12.0, 24.0])
+        return rng.uniform(-1, 1, shape) * reach
+    if style in ("up", "down"):
+        return rng.uniform(0.5, 1, shape) * (reach if style == "up" else -reach)
     if style == "wild":
         if rng.random() < 0.5:
             return rng.uniform(-1, 1, shape) * rng.choice([3.0, 10.0, 30.0, 100.0])

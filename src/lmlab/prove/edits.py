@@ -40,7 +40,10 @@ class Edit:
     @property
     def words(self) -> str:
         """What was wrong."""
-        return "".join(part if isinstance(part, str) else short(part) for part in self.parts)
+        text = ""
+        for part in self.parts:
+            text += part if isinstance(part, str) else short(part, 21 if text.endswith("* ") else 0)
+        return text
 
 
 def edit(node: Node, cost: float, *parts: str | Node) -> Edit:
@@ -267,6 +270,9 @@ def _calls(node: Call) -> Iterator[Edit]:
     if len(node.args) == 2 and name not in ("reshape", "ones", "zeros"):
         turned = replace(node, args=node.args[::-1])
         yield edit(turned, 1.3, "the operands are swapped: ", turned, ", not ", node)
+    if name == "ones" and len(node.args) == 2 and node.args[0] == node.args[1]:
+        identity = Call("eye", node.args[:1])
+        yield edit(identity, 1.3, "eye in place of ones: ", identity)
     if name == "outer":
         product, entries = Binary("@", *node.args), times(*node.args)
         yield edit(product, 1.5, "@ in place of outer: ", product)
@@ -338,6 +344,8 @@ def replaced(node: Node, old: Node, new: Node) -> Node:
     if node == old:
         return new
     children = tuple(replaced(child, old, new) for child in node.children())
+    if isinstance(node, Transpose):
+        return flip(children[0])
     return node.rebuild(children) if children else node
 
 

@@ -11,7 +11,7 @@ from lmlab.prove.functions import ALONG, ELEMENTWISE, PAIRWISE, REDUCTIONS
 from lmlab.prove.limits import Deadline
 from lmlab.prove.reader import constant_value
 from lmlab.prove.setting import Setting
-from lmlab.prove.shapes import size_of, slice_bounds
+from lmlab.prove.shapes import size_of, slice_bounds, swapped_axes
 from lmlab.prove.syntax import (
     Binary,
     Call,
@@ -81,7 +81,7 @@ class Ops(ABC):
 
     @abstractmethod
     def matrix(self, name: str, value: Array) -> Array:
-        """trace, det, inv, diag, transpose, vec of one array."""
+        """trace, det, inv, diag, transpose, tril, triu, vec of one array."""
 
     @abstractmethod
     def outer(self, left: Array, right: Array) -> Array:
@@ -114,6 +114,10 @@ class Ops(ABC):
     @abstractmethod
     def index(self, value: Array, items: tuple[int | slice, ...]) -> Array:
         """Positions and slices."""
+
+    @abstractmethod
+    def swap(self, value: Array, first: int, second: int) -> Array:
+        """Two axes exchanged."""
 
     @abstractmethod
     def from_numpy(self, raw: Any) -> Array:
@@ -237,6 +241,12 @@ def _call(node: Call, frame: Frame) -> Array:
         shape = frame.setting.shape(node.args[0])
         numbers = [ops.number(Fraction(axis.value(frame.sizes))) for axis in shape]
         return ops.stack(numbers or [ops.number(Fraction(1))])
+    if name == "expand_dims":
+        return ops.reshape(
+            evaluate(node.args[0], frame), [axis.value(frame.sizes) for axis in frame.setting.shape(node)]
+        )
+    if name == "swapaxes":
+        return ops.swap(evaluate(node.args[0], frame), *swapped_axes(node, frame.setting.shapes))
     args = [evaluate(arg, frame) for arg in node.args]
     if name in ELEMENTWISE:
         return ops.elementwise(name, args[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +32,9 @@ class FractionOps(ArrayOps):
         "abs": np.frompyfunc(abs, 1, 1),
         "relu": np.frompyfunc(lambda x: max(x, Fraction(0)), 1, 1),
         "square": np.frompyfunc(lambda x: x * x, 1, 1),
+        "floor": np.frompyfunc(lambda x: Fraction(math.floor(x)), 1, 1),
+        "ceil": np.frompyfunc(lambda x: Fraction(math.ceil(x)), 1, 1),
+        "round": np.frompyfunc(lambda x: Fraction(round(x)), 1, 1),
         "sign": np.frompyfunc(lambda x: Fraction((x > 0) - (x < 0)), 1, 1),
     }
 

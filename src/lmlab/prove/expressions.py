@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from lmlab.config import nearest
-from lmlab.prove.functions import ALONG, ARITY, BUILDERS, DERIVATIVES, FUNCTIONS, REDUCTIONS, TAKES_AXIS, TAKES_KEEPDIMS
+from lmlab.prove.functions import ARITY, BUILDERS, DERIVATIVES, FUNCTIONS, TAKES_AXIS, TAKES_KEEPDIMS
 from lmlab.prove.lexer import Token
 from lmlab.prove.limits import MAX_DEPTH, MAX_EXPONENT, Refusal
 from lmlab.prove.reader import TokenReader, constant_value, exponent_text, read_number
+from lmlab.prove.sugar import (
+    NOT_METHODS,
+    OTHER_NAMES,
+    WRITTEN_OUT,
+    Item,
+    Options,
+    last_two_swapped,
+    numpy_forms,
+    with_new_axes,
+    written_out,
+)
 from lmlab.prove.syntax import (
     Binary,
     Call,
@@ -26,7 +37,6 @@ from lmlab.prove.syntax import (
     Transpose,
 )
 
-Options = dict[str, int | bool | None]
 RELATIONS = ("=", "==", "<=", ">=", "<", ">")
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 _BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20}
@@ -39,6 +49,7 @@ class ExpressionParser(TokenReader):
         super().__init__(tokens)
         self.known = known
         self.depth = 0
+        self.stops: tuple[str, ...] = ("where",)  # words that end an expression
 
     def expression(self) -> Node:
         """A full expression; a comparison in it is an array of 0 and 1."""
@@ -101,20 +112,42 @@ class ExpressionParser(TokenReader):
             token = self.next
             if self.take(".T"):
                 node = Transpose(node, column=token.column)
+            elif self.take(".mT"):
+                node = last_two_swapped(node, token.column)
+            elif self.take("."):
+                node = self._method(node)
             elif token.text == "[" and token.kind == "symbol" and token.glued:
                 node = self._index(node)
             else:
                 break
-        if (token.kind in ("name", "number") and token.text != "where") or (
+        if (token.kind in ("name", "number") and token.text not in self.stops) or (
             token.kind == "symbol" and token.text in "({"
         ):
-            raise self.error("an operator is missing; write * between factors")
+            one_each = token.text in ("and", "or", "if", "for")
+            raise self.error(
+                f"{token.text} is not part of the language; write one claim a line, where(c, a, b), or sum(...)"
+                if one_each
+                else "an operator is missing; write * between factors"
+            )
         return node
+
+    def _method(self, node: Node) -> Node:
+        """x.sum(axis=0) and other calls written after their first argument."""
+        token = self.next
+        self.at += 1
+        if token.text in NOT_METHODS:
+            raise Refusal(f"column {token.column}: {token.text} is no method; write {token.text}(...)")
+        return self._call(token, node)
 
     def _index(self, operand: Node) -> Node:
         bracket = self.expect("[", "")
-        items: list[Node | Slice] = []
+        items: list[Item] = []
         while True:
+            if self.take("None", "newaxis"):
+                items.append(None)
+                if not self.take(","):
+                    break
+                continue
             start = None if self.next.text in (":", ",", "]") else self.sum_of_products()
             if self.take(":"):
                 items.append(Slice(start, None if self.next.text in (",", "]") else self.sum_of_products()))
@@ -125,7 +158,10 @@ class ExpressionParser(TokenReader):
             if not self.take(","):
                 break
         self.expect("]", "after a position")
-        return Index(operand, tuple(items), column=bracket.column)
+        places = tuple(item for item in items if item is not None)
+        if len(places) == len(items) or any(item != Slice(None, None) for item in places):
+            operand = Index(operand, places, column=bracket.column)
+        return with_new_axes(operand, items)
 
     def _primary(self) -> Node:
         token = self.next
@@ -145,12 +181,13 @@ class ExpressionParser(TokenReader):
             return Stack(items, column=token.column)
         if token.kind == "name":
             return self._named()
-        raise self.error("a name, a number or a bracket is expected here")
+        instead = "; write abs(...) or norm(...)" if token.text == "|" else ""
+        raise self.error(f"a name, a number or a bracket is expected here{instead}")
 
     def _named(self) -> Node:
         token = self.next
         following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
-        if token.text in ("E", "Var") and following == "[" and token.text not in self.known:
+        if token.text in ("E", "Var") and following in ("[", "(") and token.text not in self.known:
             return self._expectation()
         derivative = self._derivative()
         if derivative is not None:
@@ -167,7 +204,7 @@ class ExpressionParser(TokenReader):
         raise Refusal(f"column {token.column}: {token.text} is not defined; {nearest(token.text, self.known)}")
 
     def _expectation(self) -> Node:
-        token = self.next
+        token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
         self.at += 2
         operand = self.expression()
         fixed: list[str] = []
@@ -177,7 +214,7 @@ class ExpressionParser(TokenReader):
                 self.at += 1
                 if not self.take(","):
                     break
-        self.expect("]", f"to close {token.text}[")
+        self.expect(closing, f"to close the {token.text}")
         return Expectation(token.text, operand, tuple(fixed), column=token.column)
 
     def _derivative(self) -> Node | None:
@@ -235,9 +272,10 @@ class ExpressionParser(TokenReader):
             raise Refusal(f"column {token.column}: {name or token.text} is not defined; {nearest(name, self.known)}")
         return name
 
-    def _call(self, token: Token) -> Node:
-        name = token.text
-        if name not in FUNCTIONS:
+    def _call(self, token: Token, *first: Node) -> Node:
+        """A function and its arguments; `first` is the array that a method is called on."""
+        name = token.text if token.text in FUNCTIONS else OTHER_NAMES.get(token.text, token.text)
+        if name not in FUNCTIONS and name not in WRITTEN_OUT:
             if name in self.known:
                 raise Refusal(
                     f"column {token.column}: {name} is not a function; write {name} * (...) or {name} @ (...)"
@@ -247,28 +285,17 @@ class ExpressionParser(TokenReader):
         if name in DERIVATIVES:
             return self._derivative_call(token)
         args, options = self._arguments(")", f"{name}(...)", options=True)
-        args = self._numpy_forms(name, args, options)
-        self._check_call(token, args, options)
+        args = numpy_forms(name, (*first, *args), options)
+        self._check_call(token, name, args, options)
+        if name in WRITTEN_OUT:
+            return written_out(name, args, token.column)
+        if name == "stack":
+            return Stack(args, column=token.column)
         axis, keepdims = options.get("axis"), bool(options.get("keepdims", False))
         return Call(name, args, axis, keepdims, column=token.column)
 
-    def _numpy_forms(self, name: str, args: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
-        """Other ways NumPy has of writing a call: sum(x, 0), concat([a, b], 1), ones((n, m)), reshape(x, (n, m))."""
-        by_place = (REDUCTIONS | ALONG) - {"max", "min", "norm"}  # max(x, 0) and norm(x, 1) are read in two ways
-        if len(args) == 2 and "axis" not in options and (name in by_place or isinstance(args[0], Stack)):
-            value = constant_value(args[1])
-            if value is not None and value.denominator == 1 and abs(value) < 10:
-                options["axis"] = int(value)
-                args = args[:1]
-        if len(args) == 1 and isinstance(args[0], Stack) and name in ("concat", "ones", "zeros"):
-            return args[0].items
-        if name == "reshape" and len(args) == 2 and isinstance(args[1], Stack):
-            return (args[0], *args[1].items)
-        return args
-
-    def _check_call(self, token: Token, args: tuple[Node, ...], options: Options) -> None:
-        name = token.text
-        wanted = ARITY.get(name)
+    def _check_call(self, token: Token, name: str, args: tuple[Node, ...], options: Options) -> None:
+        wanted = ARITY.get(name, WRITTEN_OUT.get(name))
         if len(args) == 2 and name in ("max", "min", "norm"):
             other = "sum(abs(x)) or max(abs(x))" if name == "norm" else f"{name}imum(a, b)"
             raise Refusal(f"column {token.column}: {name} takes one array; write {name}(x, axis=0) or {other}")

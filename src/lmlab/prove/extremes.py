@@ -20,7 +20,7 @@ WILD = 40
 SPECIAL = ("zero", "equal", "equal")  # where bounds are often attained
 STARTS = 3
 STEPS = 40
-_FIXED_KINDS = {"integer", "onehot", "symmetric", "permutation"}
+_FIXED_KINDS = {"integer", "onehot", "symmetric", "permutation", "orthogonal"}
 
 
 def search_extremes(judge: Judge) -> Point | None:

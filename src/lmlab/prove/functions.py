@@ -23,6 +23,9 @@ ELEMENTWISE = frozenset(
         "log1p",
         "expm1",
         "square",
+        "floor",
+        "ceil",
+        "round",
     ]
 )
 REDUCTIONS = frozenset(
@@ -30,8 +33,8 @@ REDUCTIONS = frozenset(
 )  # over everything unless axis= is given
 ALONG = frozenset(["softmax", "log_softmax", "cumsum"])  # keep the shape; along the last axis unless axis= is given
 PAIRWISE = frozenset(["maximum", "minimum"])
-MATRIX = frozenset(["trace", "det", "inv", "diag", "outer", "kron", "transpose", "dot", "vec"])
-BUILDERS = frozenset(["ones", "zeros", "eye", "concat", "reshape", "shape"])
+MATRIX = frozenset(["trace", "det", "inv", "diag", "outer", "kron", "transpose", "dot", "vec", "tril", "triu"])
+BUILDERS = frozenset(["ones", "zeros", "eye", "concat", "stack", "reshape", "shape"])
 DERIVATIVES = frozenset(["jacobian", "grad", "hessian"])
 
 ARITY: dict[str, int] = (
@@ -39,9 +42,10 @@ ARITY: dict[str, int] = (
     | dict.fromkeys(PAIRWISE, 2)
     | {"trace": 1, "det": 1, "inv": 1, "diag": 1, "outer": 2, "kron": 2, "transpose": 1, "dot": 2, "vec": 1, "shape": 1}
     | {"where": 3, "eye": 1, "jacobian": 2, "grad": 2, "hessian": 2}
+    | {"tril": 1, "triu": 1, "swapaxes": 3, "expand_dims": 1}
 )
 FUNCTIONS = frozenset(ARITY) | BUILDERS
-TAKES_AXIS = REDUCTIONS | ALONG | {"concat"}
+TAKES_AXIS = REDUCTIONS | ALONG | {"concat", "expand_dims"}
 TAKES_KEEPDIMS = REDUCTIONS
 
 KINDS = frozenset(

@@ -155,10 +155,10 @@ def _answer(question: Question, sheet: Sheet, seed: int) -> Answer:
     for entry in sheet.entries:
         if isinstance(entry, Mistake) or not _about(entry.claim, asked):
             continue
-        echo = _echo(entry, question)
-        if echo:
+        refused = _narrower(entry, question) or _echo(entry, question)
+        if refused:
             claim = entry.claim
-            report = ClaimReport(line=claim.line, claim=claim.text, verdict=INVALID, reason=echo)
+            report = ClaimReport(line=claim.line, claim=claim.text, verdict=INVALID, reason=refused)
         else:
             report = check_claim(entry, seed)
         answer = Answer(question, RIGHT if report.holds else WRONG, report, entry.claim)
@@ -173,6 +173,15 @@ def _about(claim: Claim, asked: Claim) -> bool:
         return False
     target = asked.steps[0].value
     return claim.steps[0].value == target or (asked.steps[-1].relation == "==" and claim.steps[-1].value == target)
+
+
+def _narrower(entry: ScopedClaim, question: Question) -> str:
+    """Why an answer says less than was asked: it holds under a condition that the key does not have."""
+    extra = [c for c in entry.scope.conditions if c not in question.asked.scope.conditions]
+    if not extra:
+        return ""
+    condition = f"{to_text(extra[0].left)} {extra[0].relation} {to_text(extra[0].right)}"
+    return f"the answer is for {condition} alone; the question has no such condition"
 
 
 def _echo(entry: ScopedClaim, question: Question) -> str:

@@ -12,7 +12,7 @@ import torch
 from lmlab.prove.array_ops import FloatOps
 from lmlab.prove.compare import KINK
 from lmlab.prove.draw import Point, SizeDrawer, draw_point, make_frame
-from lmlab.prove.edits import Edit, edit, number, shown, times
+from lmlab.prove.edits import Edit, edit, number, short, shown, times
 from lmlab.prove.evaluate import Frame, evaluate
 from lmlab.prove.limits import HINT_SECONDS, Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.prove.render import to_text
@@ -20,34 +20,16 @@ from lmlab.prove.setting import Setting
 from lmlab.prove.shapes import infer
 from lmlab.prove.sizes import Shape
 from lmlab.prove.supplies import Pool, everywhere, pieces, supplies
-from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Transpose, walk
+from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Number, Transpose, walk
 from lmlab.prove.torch_ops import TorchOps
 
+_STEPPED = ("floor", "ceil", "round", "sign")
 CLOSE = 1e-8
+COPIED = 1.6  # a repair this dear that holds the other side letter by letter was brought in from there
+NOTHING = 1e-11  # a value this small was left over by rounding
 PROBES = 4  # points at which a repair must agree: one to find it, the others to be sure
-RATIOS = [
-    (Fraction(r), float(Fraction(r)))
-    for r in (
-        "2",
-        "1/2",
-        "-2",
-        "-1/2",
-        "3",
-        "1/3",
-        "4",
-        "1/4",
-        "-1",
-        "3/2",
-        "2/3",
-        "-3",
-        "-4",
-        "-1/4",
-        "8",
-        "1/8",
-        "6",
-        "1/6",
-    )
-]
+_RATIO_WORDS = "2 1/2 -2 -1/2 3 1/3 4 1/4 -1 3/2 2/3 -3 -4 -1/4 8 1/8 6 1/6"
+RATIOS = [(ratio, float(ratio)) for ratio in map(Fraction, _RATIO_WORDS.split())]
 
 
 @dataclass
@@ -88,13 +70,15 @@ class Repairer:
         self.rng, self.deadline = rng, deadline
         self.shape: Shape = setting.shape(target)
         self.pool = _pool(setting, target, wrong)
+        self.names = [Name(name) for name in self.pool.names]
+        self.drawer = SizeDrawer(setting, [target, *self.names])
+        self.fresh: list[Probe] = []
         self.probes = self._probes()
         self.vanishes = bool(self.probes) and not any(np.abs(probe.target).max() for probe in self.probes)
 
     def _probes(self) -> list[Probe]:
         """Points away from kinks; the first half are points where the wrong formula is seen to be wrong."""
-        names = [Name(name) for name in self.pool.names]
-        drawer = SizeDrawer(self.setting, [self.target, *names])
+        drawer, names = self.drawer, self.names
         averages = any(isinstance(node, Expectation) for node in walk(self.target))  # dear, and exact for small sizes
         telling: list[Probe] = []
         others: list[Probe] = []
@@ -123,10 +107,11 @@ class Repairer:
             self._fill(frame, exact, [name.name for name in names])
         if not np.isfinite(target).all() or ops.margin <= KINK:
             return None
-        if np.abs(target).max(initial=0.0):
+        if np.abs(target).max(initial=0.0) > NOTHING:
             return Probe(frame, target)
-        value = self.value(self.wrong, probe := Probe(frame, target))  # a target of zero has no size of its own
-        if value is None or not np.isfinite(value).all() or not np.abs(value).max(initial=0.0):
+        probe = Probe(frame, np.zeros_like(target))  # a target of zero has no size of its own
+        value = self.value(self.wrong, probe)
+        if value is None or not np.isfinite(value).all() or np.abs(value).max(initial=0.0) <= NOTHING:
             return None
         probe.scale = float(np.abs(value).max())
         return probe
@@ -175,7 +160,8 @@ class Repairer:
                 value = self.value(change.node, first)
                 if value is None or (self.vanishes and self._zero_anyway(change.node)):
                     continue
-                if first.fits(value) and self.verified(change.node):
+                copied = change.cost >= COPIED and self.target in walk(change.node)  # names no slip
+                if first.fits(value) and not copied and self.verified(change.node):
                     return change
                 if scaled is None and best is None:
                     scaled = self._scaled(change, value)
@@ -201,6 +187,9 @@ class Repairer:
             if abs(ratio - value) < 1e-6 * abs(ratio):
                 found.append((number(constant), _factor_words(constant), 1.0 if constant == -1 else 1.15))
         one = number(1)
+        for part in self._scalar_parts(ratio):
+            found.append((part, f"a factor {short(part, 20)} is missing", 1.4))
+            found.append((Binary("/", one, part), f"a factor 1/{short(part, 100)} is missing", 1.4))
         for name in [*self.pool.sizes, *(name for name, shape in self.pool.names.items() if shape == ())]:
             node, named = Name(name), shown(name)
             square, root = Binary("**", node, number(2)), Call("sqrt", (node,))
@@ -217,6 +206,21 @@ class Repairer:
                 (Binary("/", node, Binary("-", node, one)), f"a factor {named}/({named} - 1) is missing", 1.3),
             ]
         return found
+
+    def _scalar_parts(self, ratio: float) -> list[Node]:
+        """Scalar formulas in sight, like det(A) or alpha / r, that the ratio is the value or the inverse of."""
+        found = []
+        for part in dict.fromkeys(self.pool.parts):
+            whole = part == self.target or isinstance(part, (Name, Number, Derivative, Expectation))
+            if whole or self._shape_of(part) != ():
+                continue
+            try:
+                value = float(evaluate(part, self.probes[0].frame))
+            except (NoExactValue, KeyError):
+                continue
+            if abs(value) > NOTHING and min(abs(ratio - value), abs(ratio - 1 / value)) < 1e-6 * abs(ratio):
+                found.append(part)
+        return found[:4]
 
     def _scaled(self, change: Edit, value: np.ndarray) -> Edit | None:
         """An edit that is right up to a constant: two slips at once."""
@@ -277,11 +281,22 @@ class Repairer:
 
     def verified(self, node: Node) -> bool:
         """Whether a candidate has the target's value at every probe."""
-        for probe in self.probes:
-            value = self.value(node, probe)
-            if value is None or not probe.fits(value):
-                return False
-        return True
+        return all(self._agrees(node, probe) for probe in self.probes + self._fresh(node))
+
+    def _agrees(self, node: Node, probe: Probe) -> bool:
+        value = self.value(node, probe)
+        return value is not None and probe.fits(value)
+
+    def _fresh(self, node: Node) -> list[Probe]:
+        """More points where steps are in play: floor(2 * x) is 2 * floor(x) + 1 at every second one."""
+        stepped = any(isinstance(n, Call) and n.function in _STEPPED for n in [*walk(self.target), *walk(node)])
+        if not stepped or self.fresh:
+            return self.fresh
+        for _ in range(4 * PROBES):
+            sizes = self.drawer.distinct(self.rng, 3)
+            probe = self._probe(draw_point(self.setting, self.drawer.givens, sizes, self.rng), self.names)
+            self.fresh += [] if probe is None else [probe]
+        return self.fresh
 
 
 def _factor_words(constant: Fraction) -> str:
@@ -341,11 +356,26 @@ def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generato
     return None
 
 
+_PLAIN = ("ones", "zeros", "eye")
+
+
+def _values(node: Node) -> Iterator[Node]:
+    """The parts of a formula that are values; n in ones(n) is a size."""
+    yield node
+    if not (isinstance(node, Call) and node.function in _PLAIN):
+        for child in node.children():
+            yield from _values(child)
+
+
 def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]:
-    """Which side is to be repaired: the right one, the left if it is a plain formula, the right with its lets open."""
+    """Which side is to be repaired: the right one, the left if it is a plain formula, the right with its lets open.
+
+    The left comes first where the right says nothing of its own, as in sum(A, axis=0) == ones(n).
+    """
     roles = [(left, right)]
     if not any(isinstance(n, Derivative) for n in walk(left)):
-        roles.append((right, left))
+        plain = all(isinstance(n, Number) or (isinstance(n, Call) and n.function in _PLAIN) for n in _values(right))
+        roles.insert(0 if plain else 1, (right, left))
     expanded = opened(right, setting, setting.depends(left))
     if expanded is not right:
         roles.append((left, expanded))

@@ -8,17 +8,23 @@ from dataclasses import dataclass
 from lmlab.prove.limits import MAX_STATEMENTS, MAX_TEXT, MAX_TOKENS, Refusal
 
 _TOKEN = re.compile(
-    r"""\s+
+    r"""\s+ | (?:np|numpy|jnp|torch)\.(?:linalg\.|special\.)?(?=[a-z])
     | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>[^\W\d]\w*'*)
-    | (?P<symbol>\*\*|==|<=|>=|!=|\.T(?!\w)|[-+*/@()\[\]{},:=<>|])""",
+    | (?P<symbol>\*\*|==|<=|>=|!=|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@()\[\]{},:=<>|])""",
     re.VERBOSE,
 )
-_SAME = str.maketrans({"−": "-", "≤": "<=", "≥": ">=", "≠": "!=", "’": "'"})
-_WRITE_INSTEAD = {"^": "**", "×": "*", "·": "* or @", "⊙": "*", "∘": "*", "∂": "d", "Σ": "sum(...)", ";": "a new line"}
+_SAME = str.maketrans(
+    {"−": "-", "–": "-", "≤": "<=", "≥": ">=", "≠": "!=", "’": "'", "⊙": "*", "∘": "*", "∂": "d", "π": "pi"}
+    | {"²": "**2", "³": "**3", "ᵀ": ".T", "⊤": ".T"}
+)
+_WRITE_INSTEAD = {"×": "* between factors and a comma between sizes", "·": "* or @", "Σ": "sum(...)", "∑": "sum(...)"}
+_WRITE_INSTEAD |= {"^": "** for a power and .T for a transpose", ";": "a new line", "√": "sqrt(...)", "∇": "dJ/dx"}
+_WRITE_INSTEAD |= {"|": "abs(...) or norm(...)", "‖": "norm(...)"}
 KEYWORDS = ("given", "let", "claim", "derive")
 _STARTS = re.compile(r"\s*(given|let|claim|derive)(?!\w)")
-_GOES_ON = re.compile(r"\s*([-=<>+*/@)\]}]|where(?!\w)|\.T)")
+_GOES_ON = re.compile(r"\s*([-−=<>≤≥+*/@)\]}]|where(?!\w)|\.T)")
+_OPEN_END = re.compile(r"[-−=<>≤≥+*/@,\\]$")  # a row that ends so goes on in the next one
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class RawStatement:
 
 
 def split_statements(text: str) -> list[RawStatement]:
-    """Group lines into statements. One goes on while a bracket is open or the next line starts with an operator.
+    """Group lines into statements. One goes on while a bracket is open, or if a line ends or begins with an operator.
 
     A line that starts with a keyword always begins a new statement, so that one forgotten bracket spoils one statement.
     """
@@ -55,13 +61,13 @@ def split_statements(text: str) -> list[RawStatement]:
     groups: list[list[tuple[int, str]]] = []
     depth = 0
     continued = False
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         row = line.split("#", 1)[0].rstrip()
         if not row.strip():
             continue
         goes_on = (depth > 0 or continued or bool(_GOES_ON.match(row))) and not _STARTS.match(row)
-        continued = row.endswith("\\")
-        row = row[:-1] if continued else row
+        continued = bool(_OPEN_END.search(row))
+        row = row.removesuffix("\\")
         if goes_on and groups:
             groups[-1].append((number, row))
         else:

@@ -17,6 +17,8 @@ MAX_NUMBER = 10**15  # a number written in the sheet
 MAX_OUTCOMES = 20_000  # of a finite distribution, all names together
 CLAIM_WALL_S = 15.0  # for one claim, hint included; a claim that needs more is answered with what is known
 CLAIM_CPU_S = 4.0
+STEPS_PER_CLAIM = 3.0  # a derivation has the time of one claim for so many steps,
+MOST_CLAIMS = 5.0  # and at most that of so many claims
 HINT_SECONDS = 0.25  # of processor time, as are the following
 PROOF_SECONDS = 0.25
 

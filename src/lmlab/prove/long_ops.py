@@ -62,6 +62,7 @@ _LONG: dict[str, Callable[[Array], Array]] = {
     "sign": np.frompyfunc(_sign, 1, 1),
     "softplus": np.frompyfunc(_softplus, 1, 1), "silu": np.frompyfunc(lambda x: x * _sigmoid(x), 1, 1),
     "erf": _total(mpmath.erf, bound=1e6), "log1p": _total(lambda x: mpmath.log(1 + x), -1 + 1e-15),
+    "floor": _total(mpmath.floor), "ceil": _total(mpmath.ceil), "round": _total(mpmath.nint),
     "expm1": np.frompyfunc(lambda x: _exp(x) - 1, 1, 1), "square": np.frompyfunc(lambda x: x * x, 1, 1),
 }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +13,8 @@ from lmlab.prove.reader import sizes_in_builders, splits_claim
 from lmlab.prove.scope import Scope
 from lmlab.prove.statements import StatementParser, source
 from lmlab.prove.syntax import Claim, Condition, Given, Let, Mistake
+
+_DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
 
 @dataclass(frozen=True)
@@ -83,20 +86,22 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
     entries: list[ScopedClaim | Mistake] = []
     notes: list[str] = []
     broken: dict[str, int] = {}
-    for raw in split_statements(text):
-        name: str | None = None
+    statements = split_statements(text)
+    later = _defined_later(statements)
+    for raw in statements:
+        defines = _DEFINES.match(raw.text)
+        name = defines[1] if defines else None
         try:
             tokens = tokenize(raw)
             keyword = tokens[0].text
             if keyword not in KEYWORDS:
-                raise Refusal(f"a statement starts with {', '.join(KEYWORDS)}; {keyword!r} does not")
-            name = tokens[1].text if keyword in ("given", "let") else None
+                raise Refusal(_no_statement(tokens))
             if keyword in ("given", "let"):
                 scope = _define(keyword, tokens, raw, scope, notes)
             else:
                 entries.append(parse_claim(raw, tokens, scope))
         except Refusal as refusal:
-            reason = _blame(str(refusal), broken)
+            reason = _blame(str(refusal), broken, later.get(raw.line, {}))
             entries.append(Mistake(line=raw.line, text=raw.text, reason=reason, name=name))
             if name:
                 broken[name] = raw.line
@@ -123,9 +128,36 @@ def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, 
     return wider.define(let)
 
 
-def _blame(reason: str, broken: dict[str, int]) -> str:
-    """Point at the broken definition when a missing name comes from one."""
+def _no_statement(tokens: list[Token]) -> str:
+    """What a line without a keyword was probably meant to be."""
+    first = tokens[0].text
+    starts = f"a statement starts with {', '.join(KEYWORDS)}; {first!r} does not"
+    if first.lower() in KEYWORDS:
+        return f"{starts}; write {first.lower()}"
+    if tokens[0].kind == "name" and len(tokens) > 1 and tokens[1].text == "=":
+        return f"{starts}; did you mean let {first} = ...?"
+    if any(token.text in RELATIONS for token in tokens):
+        return f"{starts}; did you mean claim {first}...?"
+    return starts
+
+
+def _defined_later(statements: Sequence[RawStatement]) -> dict[int, dict[str, int]]:
+    """For every statement, by its line: the names that are defined below it, and on which line."""
+    below: dict[str, int] = {}
+    found = {}
+    for raw in reversed(statements):
+        found[raw.line] = dict(below)
+        if defines := _DEFINES.match(raw.text):
+            below[defines[1]] = raw.line
+    return found
+
+
+def _blame(reason: str, broken: dict[str, int], later: dict[str, int]) -> str:
+    """Point at the definition when a missing name comes from one that is broken, or that stands further down."""
     for name, line in broken.items():
         if f" {name} is not defined" in reason:
             return f"{name} is not defined, because line {line} is not understood"
+    for name, line in later.items():
+        if f" {name} is not defined" in reason:
+            return f"{name} is defined on line {line} only; move that line above this one"
     return reason

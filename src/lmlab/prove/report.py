@@ -36,7 +36,9 @@ class Counterexample:
         at = f" at entry {list(self.where)}" if self.where else ""
         prefix = f"{', '.join(parts)}: " if parts else ""
         left, right = (_entry(side, self.where) for side in (self.left, self.right))
-        return f"{prefix}left {compact(left)}, right {compact(right)}{at}"
+        alike = left != right and compact(left) == compact(right)
+        shown = (repr(left), repr(right)) if alike else (compact(left), compact(right))
+        return f"{prefix}left {shown[0]}, right {shown[1]}{at}"
 
 
 def _entry(side: Any, where: tuple[int, ...]) -> Any:

@@ -45,6 +45,7 @@ class Scope:
         if name in definitions:
             hidden = f"{name}#{definitions[name].line}"
             definitions = {hidden if k == name else k: _renamed(v, name, hidden) for k, v in definitions.items()}
+            definition = replace(_renamed(definition, name, hidden), name=name)  # let y = y + 1 means the old y
         definitions[name] = definition
         sizes = self.sizes
         if isinstance(definition, Given):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lmlab.prove.array_shapes import OF_ARRAYS, axis_of, checked, count, matmul_shape
 from lmlab.prove.functions import ALONG, ELEMENTWISE, PAIRWISE, REDUCTIONS
 from lmlab.prove.limits import MAX_RANK, Refusal
 from lmlab.prove.reader import constant_value
 from lmlab.prove.render import level, to_text
-from lmlab.prove.sizes import ONE, Misfit, Shape, Size, broadcast, shape_text
+from lmlab.prove.sizes import ONE, Shape, Size, broadcast, shape_text
 from lmlab.prove.syntax import (
     Binary,
     Call,
@@ -99,18 +100,6 @@ def _matmul(node: Binary, shapes: Shapes) -> Shape:
         raise Refusal(what + _suggest(node, left, right, matmul_shape)) from None
 
 
-def matmul_shape(left: Shape, right: Shape) -> Shape:
-    """NumPy's matmul: 1-d operands lose their axis, axes before the last two broadcast."""
-    if not left or not right:
-        raise Refusal("@ needs arrays; write * with a scalar")
-    inner_left = left[-1]
-    inner_right = right[-2] if len(right) > 1 else right[0]
-    if inner_left != inner_right:
-        raise Misfit("inner sizes", inner_left, inner_right)
-    batch = broadcast(left[:-2], right[:-2])
-    return batch + (left[-2:-1] if len(left) > 1 else ()) + (right[-1:] if len(right) > 1 else ())
-
-
 def _elementwise_pair(node: Binary | Compare, shapes: Shapes) -> Shape:
     left, right = infer(node.left, shapes), infer(node.right, shapes)
     try:
@@ -178,12 +167,17 @@ def size_of(node: Node, shapes: Shapes) -> Size:
 def _call(node: Call, shapes: Shapes) -> Shape:
     name = node.function
     if name in ("ones", "zeros"):
-        return _checked(tuple(size_of(arg, shapes) for arg in node.args), name)
+        return checked(tuple(size_of(arg, shapes) for arg in node.args), name)
     if name == "eye":
         size = size_of(node.args[0], shapes)
-        return _checked((size, size), name)
+        return checked((size, size), name)
     if name == "reshape":
         return _reshape(node, shapes)
+    if name == "swapaxes":
+        first, second = swapped_axes(node, shapes)
+        axes = list(infer(node.args[0], shapes))
+        axes[first], axes[second] = axes[second], axes[first]
+        return tuple(axes)
     args = [infer(arg, shapes) for arg in node.args]
     if name in ELEMENTWISE:
         return args[0]
@@ -192,52 +186,39 @@ def _call(node: Call, shapes: Shapes) -> Shape:
     if name in ALONG:
         if not args[0]:
             raise Refusal(f"{name} needs an array, and {to_text(node.args[0])} is a scalar")
-        _axis(node, args[0])
+        axis_of(node, args[0])
         return args[0]
     if name in PAIRWISE or name == "where":
         return _broadcast_all(node, args)
-    return _MATRIX[name](node, args)
-
-
-def _checked(shape: Shape, name: str) -> Shape:
-    for axis in shape:
-        if axis.number is not None and not 1 <= axis.number <= 64:
-            raise Refusal(f"{name}({', '.join(map(str, shape))}): a size written as a number is 1 to 64")
-    if len(shape) > MAX_RANK:
-        raise Refusal(f"an array has at most {MAX_RANK} axes")
-    return shape
+    return OF_ARRAYS[name](node, args)
 
 
 def _reshape(node: Call, shapes: Shapes) -> Shape:
     source = infer(node.args[0], shapes)
     target = tuple(size_of(arg, shapes) for arg in node.args[1:])
-    if _count(source) != _count(target):
+    if count(source) != count(target):
         raise Refusal(
-            f"reshape of {shape_text(source)} to {shape_text(target)}: "
-            f"{_count(source)} entries are not {_count(target)}"
+            f"reshape of {shape_text(source)} to {shape_text(target)}: {count(source)} entries are not {count(target)}"
         )
-    return _checked(target, "reshape")
+    return checked(target, "reshape")
 
 
-def _count(shape: Shape) -> Size:
-    total = ONE
-    for axis in shape:
-        total = total * axis
-    return total
-
-
-def _axis(node: Call, shape: Shape) -> int:
-    """The axis of a call, counted from the front."""
-    axis = -1 if node.axis is None else node.axis
-    if not -len(shape) <= axis < len(shape):
-        raise Refusal(f"{to_text(node)}: axis {axis} is out of range for shape {shape_text(shape)}")
-    return axis % len(shape)
+def swapped_axes(node: Call, shapes: Shapes) -> tuple[int, int]:
+    """The two axes that swapaxes exchanges, counted from the front."""
+    shape = infer(node.args[0], shapes)
+    found = []
+    for arg in node.args[1:]:
+        axis = constant_value(arg)
+        if axis is None or axis.denominator != 1 or not -len(shape) <= axis < len(shape):
+            raise Refusal(f"{to_text(node)}: {to_text(arg)} is not an axis of shape {shape_text(shape)}")
+        found.append(int(axis) % len(shape))
+    return found[0], found[1]
 
 
 def _reduce(node: Call, shape: Shape) -> Shape:
     if node.axis is None:
         return (ONE,) * len(shape) if node.keepdims else ()
-    axis = _axis(node, shape)
+    axis = axis_of(node, shape)
     return shape[:axis] + ((ONE,) if node.keepdims else ()) + shape[axis + 1 :]
 
 
@@ -249,91 +230,6 @@ def _broadcast_all(node: Call, args: list[Shape]) -> Shape:
     except Refusal as refusal:
         raise Refusal(f"{node.function} of {' and '.join(map(shape_text, args))}: {refusal}") from None
     return out
-
-
-def _square(node: Call, args: list[Shape]) -> Shape:
-    shape = args[0]
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise Refusal(f"{node.function} needs a square matrix, and {to_text(node.args[0])} is {shape_text(shape)}")
-    return shape
-
-
-def _diag(node: Call, args: list[Shape]) -> Shape:
-    shape = args[0]
-    if len(shape) == 1:
-        return shape * 2
-    if len(shape) == 2 and ONE in shape and shape[0] != shape[1]:
-        hint = "sum(..., axis=0)" if shape[0] == ONE else "sum(..., axis=1)"
-        raise Refusal(
-            f"diag of {shape_text(shape)}: one row or column has no diagonal to spread; "
-            f"make it a vector, as with {hint} or vec(...)"
-        )
-    return _square(node, args)[:1]
-
-
-def _outer(node: Call, args: list[Shape]) -> Shape:
-    return (_count(args[0]), _count(args[1]))
-
-
-def _kron(node: Call, args: list[Shape]) -> Shape:
-    left, right = args
-    rank = max(len(left), len(right))
-    left = (ONE,) * (rank - len(left)) + left
-    right = (ONE,) * (rank - len(right)) + right
-    return tuple(a * b for a, b in zip(left, right, strict=True))
-
-
-def _dot(node: Call, args: list[Shape]) -> Shape:
-    left, right = args
-    if not left or not right:
-        return left or right
-    if len(left) > 2 or len(right) > 2:
-        raise Refusal("dot takes vectors and matrices; use @ for more axes")
-    return _matmul_args(node, left, right)
-
-
-def _matmul_args(node: Call, left: Shape, right: Shape) -> Shape:
-    try:
-        return matmul_shape(left, right)
-    except Refusal as refusal:
-        raise Refusal(f"dot of {shape_text(left)} and {shape_text(right)}: {refusal}") from None
-
-
-def _concat(node: Call, args: list[Shape]) -> Shape:
-    first = args[0]
-    if not first:
-        raise Refusal("concat joins arrays; write [a, b] for a vector of scalars")
-    probe = Call("concat", node.args, 0 if node.axis is None else node.axis)
-    axis = _axis(probe, first)
-    total = first[axis]
-    for other in args[1:]:
-        if len(other) != len(first) or any(
-            a != b for i, (a, b) in enumerate(zip(first, other, strict=True)) if i != axis
-        ):
-            advice = (
-                "; did you mean axis=1?" if len(first) == len(other) == 2 and axis == 0 and first[0] == other[0] else ""
-            )
-            raise Refusal(
-                f"concat of {shape_text(first)} and {shape_text(other)} along axis {axis}: "
-                f"the other axes differ{advice}"
-            )
-        total = total + other[axis]
-    return (*first[:axis], total, *first[axis + 1 :])
-
-
-_MATRIX: dict[str, Callable[[Call, list[Shape]], Shape]] = {
-    "trace": lambda node, args: _square(node, args)[:0],
-    "det": lambda node, args: _square(node, args)[:0],
-    "inv": _square,
-    "diag": _diag,
-    "outer": _outer,
-    "kron": _kron,
-    "transpose": lambda node, args: args[0][::-1],
-    "dot": _dot,
-    "vec": lambda node, args: (_count(args[0]),),
-    "concat": _concat,
-    "shape": lambda node, args: (Size.of(max(1, len(args[0]))),),
-}
 
 
 def _stack(node: Stack, shapes: Shapes) -> Shape:

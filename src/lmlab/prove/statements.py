@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -53,6 +54,10 @@ class StatementParser(ExpressionParser):
         kinds: tuple[Kind, ...] = ()
         if self.take(":"):
             shape = self.shape()
+            self._check_words(shape)
+            axes = {size for axis in shape for size in axis.names}
+            self.scope = replace(self.scope, sizes=self.scope.sizes | axes)  # normal(0, 1/sqrt(n)) may use them
+            self.known = self.scope.known
             kinds = self.kinds()
         group = []
         for name in names:
@@ -66,6 +71,13 @@ class StatementParser(ExpressionParser):
             group.append(given)
         return group
 
+    def _check_words(self, shape: Shape) -> None:
+        """Refuse a misspelt kind that would pass for a size: `given x: postive`."""
+        for size in {size for axis in shape for size in axis.names} - self.scope.known:
+            close = difflib.get_close_matches(size, KIND_WORDS, n=1, cutoff=0.8)
+            if close and len(size) > 4:
+                raise self.error(f"there is no kind {size!r}; did you mean {close[0]!r}?")
+
     def new_name(self) -> str:
         """A name to define."""
         token = self.next
@@ -78,9 +90,9 @@ class StatementParser(ExpressionParser):
 
     def shape(self) -> Shape:
         """Sizes separated by commas, possibly in brackets; none for a scalar."""
-        bracket = self.take("(")
+        bracket = self.take("(", "[")
         axes: list[Size] = []
-        while self.next.kind in ("name", "number", "symbol") and self.next.text not in KIND_WORDS | {",", ")"}:
+        while self.next.kind in ("name", "number", "symbol") and self.next.text not in KIND_WORDS | {",", ")", "]"}:
             start = self.at
             if axes and not bracket and self._starts_item():
                 self.at = start - 1
@@ -94,7 +106,7 @@ class StatementParser(ExpressionParser):
             if not self.take(","):
                 break
         if bracket:
-            self.expect(")", "to close the shape")
+            self.expect(")" if bracket.text == "(" else "]", "to close the shape")
         if len(axes) > MAX_RANK:
             raise Refusal(f"a shape has at most {MAX_RANK} axes, not {len(axes)}")
         return tuple(axes)
@@ -166,7 +178,7 @@ class StatementParser(ExpressionParser):
     def kinds(self) -> tuple[Kind, ...]:
         """Kind words, separated by spaces."""
         found: list[Kind] = []
-        while self.next.kind == "name" and self.next.text not in ("where",):
+        while self.next.kind == "name" and self.next.text not in self.stops:
             token = self.next
             if token.text not in KIND_WORDS:
                 raise Refusal(
@@ -215,6 +227,8 @@ class StatementParser(ExpressionParser):
     def let(self) -> Let:
         """name = value."""
         line, name = self.next.line, self.new_name()
+        if self.next.text == "(":
+            raise self.error(f"a let names a value, not a function; write let {name} = ...")
         self.expect("=", f"after let {name}")
         value = shallow(self.expression())
         self.end()
@@ -228,6 +242,7 @@ class StatementParser(ExpressionParser):
     def where(self) -> tuple[Given | Let | Condition, ...]:
         """The items of a where clause: givens, lets and conditions."""
         items: list[Given | Let | Condition] = []
+        self.stops = ("where", "and")
         while True:
             if self._is_given_item():
                 items += self.given_group()
@@ -238,8 +253,8 @@ class StatementParser(ExpressionParser):
                 self.learn(let)
                 items.append(let)
             else:
-                items.append(self._condition())
-            if not self.take(","):
+                items += self._conditions()
+            if not self.take(",", "and"):
                 break
         self.end()
         return tuple(items)
@@ -250,8 +265,14 @@ class StatementParser(ExpressionParser):
             ahead += 2
         return self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ":"
 
-    def _condition(self) -> Condition:
-        left = self.sum_of_products()
+    def _conditions(self) -> list[Condition]:
+        """x > 0, or a chain such as 0 <= x <= 1."""
+        found = [self._condition(self.sum_of_products())]
+        while self.next.text in ("<", ">", "<=", ">="):
+            found.append(self._condition(found[-1].right))
+        return found
+
+    def _condition(self, left: Node) -> Condition:
         token = self.next
         if token.text in ("=", "=="):
             raise self.error(

@@ -35,6 +35,7 @@ class Pool:
     slopes: dict[Node, tuple[str, Node]] = field(default_factory=dict)  # f'(u) -> (name of f, how f(u) is written)
     softmaxes: list[Node] = field(default_factory=list)
     values: dict[Node, list[Node]] = field(default_factory=dict)  # u -> every f(u) in sight
+    parts: list[Node] = field(default_factory=list)  # every part of every formula
 
 
 _SLOPES: dict[str, Callable[[Node, Node], Node]] = {  # from the value v = f(u) and u itself
@@ -59,6 +60,7 @@ def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Nod
     pool = Pool(names, sizes)
     for formula, written in formulas:
         for inner in walk(formula):
+            pool.parts.append(inner)
             if not isinstance(inner, Call):
                 continue
             value = written if inner is formula else inner
@@ -84,9 +86,13 @@ def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iter
         cost = 0.02 * len(path)
         for change in slips(node, bool(path)):
             yield Edit(put(root, path, change.node), change.cost + cost, change.parts)
-        if isinstance(node, Name) and shape == ():
+        if shape is not None and len(shape) > 2:
+            turned = Call("swapaxes", (node, number(-1), number(-2)))
+            yield Edit(put(root, path, turned), 1.2 + cost, ("a transpose is missing: ", turned, ", not ", node))
+        if (isinstance(node, Name) and shape == ()) or node == ONE:
             for size in pool.sizes:
-                diagonal = times(node, Call("eye", (Name(size),)))
+                identity = Call("eye", (Name(size),))
+                diagonal = identity if node == ONE else times(node, identity)
                 words = ("the identity matrix is missing: ", diagonal)
                 yield Edit(put(root, path, diagonal), 1.6 + cost, words)
         for change in _brought(node, pool):
@@ -203,6 +209,8 @@ def _factors(node: Node, pool: Pool) -> Iterator[Edit]:
         if not shape:
             continue
         if len(shape) == 1:
+            total = times(Call("sum", (one,)), node)
+            yield edit(total, 1.9, f"a factor sum({named}) is missing: ", total)
             by_rows = Transpose(Binary("/", Transpose(node), one))
             yield edit(by_rows, 2.1, f"a factor 1/{named} for each row is missing: ", by_rows)
             by_rows = Transpose(times(Transpose(node), one))
@@ -229,6 +237,11 @@ def _terms(node: Node, pool: Pool) -> Iterator[Edit]:
                 yield edit(
                     minus(node, along), 1.95, f"a term is missing, the part along {shown(name)}: ", minus(node, along)
                 )
+    for name, shape in pool.names.items():
+        if shape:
+            inner, square = (Call("sum", (times(one, Name(name)),), -1, True) for one in (node, Name(name)))
+            along = minus(node, Binary("/", times(Name(name), inner), square))
+            yield edit(along, 1.95, f"a term is missing, the part along {shown(name)}: ", along)
     for name, shape in pool.names.items():
         if len(shape) == 1:
             outer = minus(node, Call("outer", (Name(name), Name(name))))

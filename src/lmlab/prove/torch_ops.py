@@ -23,7 +23,7 @@ _UNARY: dict[str, Any] = {
     "sinh": torch.sinh, "cosh": torch.cosh, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "relu": torch.relu,
     "abs": torch.abs, "sign": torch.sign, "erf": torch.erf, "log1p": torch.log1p, "expm1": torch.expm1,
     "square": torch.square, "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
-    "silu": lambda x: x * torch.sigmoid(x),
+    "silu": lambda x: x * torch.sigmoid(x), "floor": torch.floor, "ceil": torch.ceil, "round": torch.round,
 }  # fmt: skip
 _KINKED = ("relu", "abs", "sign", "sqrt")
 _COMPARE = {">": torch.gt, "<": torch.lt, ">=": torch.ge, "<=": torch.le, "==": torch.eq, "!=": torch.ne}
@@ -85,6 +85,10 @@ class TorchOps(Ops):
         """One function of every entry."""
         if name in _KINKED:
             self._near(value)
+        elif name in ("floor", "ceil"):
+            self._near(value - torch.round(value))
+        elif name == "round":
+            self._near(value - torch.floor(value) - 0.5)
         return _UNARY[name](value)
 
     def reduce(self, name: str, value: Tensor, axis: int | None, keepdims: bool) -> Tensor:
@@ -155,6 +159,8 @@ class TorchOps(Ops):
                 return torch.linalg.inv_ex(value).inverse
             case "diag":
                 return torch.diag_embed(value) if value.ndim == 1 else torch.diagonal(value)
+            case "tril" | "triu":
+                return (torch.tril if name == "tril" else torch.triu)(value)
         return value.reshape(-1)
 
     def outer(self, left: Tensor, right: Tensor) -> Tensor:
@@ -194,6 +200,10 @@ class TorchOps(Ops):
     def index(self, value: Tensor, items: tuple[int | slice, ...]) -> Tensor:
         """Positions and slices."""
         return value[items]
+
+    def swap(self, value: Tensor, first: int, second: int) -> Tensor:
+        """Two axes exchanged."""
+        return value.transpose(first, second)
 
     def from_numpy(self, raw: Any) -> Tensor:
         """A copy, so that points stay what they are; a tensor passes, so that one can differentiate by it."""

@@ -1,0 +1,128 @@
+"""Where the jobs of a sweep run: in processes here, or on a Ray cluster. Either way each job gives (job, result)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from lmlab.compare.slices import first_bytes
+from lmlab.compare.sweep import Job
+
+Result = dict[str, Any]  # of a job: what was measured, or "error"
+TEST_BYTES = 120_000  # measured from the beginning of the test part: more would take longer than training does
+DIED = "its process died; it was killed, or there was not enough memory"
+
+
+def run_job(job: Job) -> Result:
+    """Train and measure one job in this process."""
+    import torch
+
+    from lmlab.learn.train import train
+    from lmlab.measure import evaluate
+    from lmlab.text.corpus import Corpus
+
+    torch.set_num_threads(1)  # sums in the same order everywhere
+    corpus = Corpus.from_spec(job.corpus)
+    run = train(
+        job.model,
+        corpus,
+        out=Path(job.out) / "run",
+        tokenizer=job.tokenizer,
+        budget=job.budget,
+        seed=job.seed,
+        settings=job.settings,
+        device="cpu",
+    )
+    if run.status == "unfinished":
+        raise KeyboardInterrupt
+    part = first_bytes(corpus.test if corpus.test.bytes else corpus.valid, TEST_BYTES)
+    result = evaluate(run.model, part, name=corpus.name, seed=job.seed)
+    if not result.certified:
+        failed = ", ".join(check.name for check in result.certificate.checks if not check.passed)
+        raise RuntimeError(f"the certificate of its result fails: {failed}")
+    return {
+        "job": asdict(job),
+        "perplexity": result.perplexity["token"],
+        "bits_per_byte": result.bits_per_byte,
+        "parameters": run.model.parameters_count,
+        "measured": {"part": part.name, "bytes": part.bytes},
+    }
+
+
+def attempt(job: Job) -> Result:
+    """`run_job`, with a failure turned into a result that says so."""
+    try:
+        return run_job(job)
+    except Exception as error:  # one job must not end the sweep
+        kind = (
+            "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        )  # a mistake in the settings is plain
+        return _failed(job, kind + " ".join(str(error).split()))
+
+
+def _failed(job: Job, why: str) -> Result:
+    return {"job": asdict(job), "error": why}
+
+
+def in_processes(
+    jobs: Sequence[Job], processes: int, work: Callable[[Job], Result] = attempt
+) -> Iterator[tuple[Job, Result]]:
+    """Here, one by one or side by side. In processes of their own, because a thread count cannot be taken back.
+
+    When a process dies, its pool does not say which job it had. So those without a result get a process each, and the
+    one that dies again is the one that failed.
+    """
+    if not jobs:
+        return
+    left = {job.out: job for job in jobs}
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        try:
+            waiting = {pool.submit(work, job): job for job in jobs}
+            for future in as_completed(waiting):
+                result = future.result()
+                yield left.pop(waiting[future].out), result
+            return
+        except BrokenProcessPool:
+            pass
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # or every job would still have its turn before Ctrl-C is heard
+            raise
+    with ThreadPoolExecutor(processes) as threads:
+        alone = {threads.submit(_in_own_process, job, work): job for job in left.values()}
+        for done in as_completed(alone):
+            yield alone[done], done.result()
+
+
+def _in_own_process(job: Job, work: Callable[[Job], Result]) -> Result:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(work, job).result()
+        except BrokenProcessPool:
+            return _failed(job, DIED)
+
+
+def on_ray(jobs: Sequence[Job], address: str) -> Iterator[tuple[Job, Result]]:
+    """On a Ray cluster ("local": one started here for the purpose); its machines must see the text's files."""
+    try:
+        import ray
+    except ImportError:
+        raise ValueError("--ray needs the ray package; install it with: pip install 'lmlab[ray]'") from None
+    ray.init(address=None if address == "local" else address, log_to_driver=False)
+    try:
+        remote = ray.remote(num_cpus=1)(attempt)
+        waiting = {remote.remote(job): job for job in jobs}
+        while waiting:
+            (done,), _ = ray.wait(list(waiting))
+            job = waiting.pop(done)
+            try:
+                result = ray.get(done)
+            except ray.exceptions.RayError:
+                result = _failed(job, DIED)
+            yield job, result
+    finally:
+        ray.shutdown()

@@ -1,0 +1,87 @@
+"""`lmlab compare` as a user meets it: the table, the page, --json, several seeds, and the same folder again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lmlab.models.bag import Bag
+
+Lmlab = Callable[..., tuple[int, str, str]]
+COUNTED = ["--models", "uniform,bag,ngram", "--budget", "2s", "--out", "out"]
+SMALL = ["--set", "feedforward.context=2", "--set", "feedforward.width=8", "--set", "feedforward.embedding_width=4"]
+
+
+def test_the_table_is_plain_text_and_the_page_and_its_picture_are_written(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, err = lmlab("compare", small_text, *COUNTED)
+    assert code == 0, err
+    assert "\x1b" not in out
+    assert out.index(" ngram ") < out.index(" bag ") < out.index(" uniform ")
+    assert "Report: " in out
+    assert "bits per byte" in err  # progress, a line a model
+    page = Path("out/report.html").read_text()
+    assert "Which model predicts small best?" in page
+    assert Path("out/ranking.svg").read_text().startswith("<svg")
+
+
+def test_json_is_one_document_and_nothing_else(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, err = lmlab("compare", small_text, *COUNTED, "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert [e["rank"] for e in document["entries"]] == [1, 2, 3]
+    assert Path(document["report"]).exists()
+    assert document["luck"]["sentence"] == ""  # nothing here was learned
+    saved = json.loads(Path("out/comparison.json").read_text())
+    assert saved == {key: value for key, value in document.items() if key != "report"}
+
+
+def test_the_same_folder_again_measures_again_and_trains_only_what_is_new(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = json.loads(lmlab("compare", small_text, *COUNTED, "--json")[1])
+    monkeypatch.setattr(Bag, "fit", lambda *_: pytest.fail("trained again"))
+    more = ["--models", "uniform,bag,ngram,feedforward", *COUNTED[2:], *SMALL]
+    second = json.loads(lmlab("compare", small_text, *more, "--json")[1])
+    reused = {e["model"]: e["reused"] for e in second["entries"]}
+    assert reused == {"uniform": True, "bag": True, "ngram": True, "feedforward": False}
+    before = {e["model"]: e["result"]["bits_per_byte"] for e in first["entries"]}
+    after = {e["model"]: e["result"]["bits_per_byte"] for e in second["entries"]}
+    assert before.items() <= after.items()
+
+
+def test_a_folder_with_a_model_of_other_settings_is_refused(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("compare", small_text, *COUNTED, "--set", "ngram.order=3")[0] == 0
+    assert lmlab("compare", small_text, *COUNTED, "--set", "ngram.order=3")[0] == 0
+    code, out, err = lmlab("compare", small_text, *COUNTED, "--set", "ngram.order=4")
+    assert (code, out) == (2, "")
+    assert "order=3" in err
+    assert "--out" in err
+    assert err.count("\n") == 1
+
+
+def test_several_seeds_are_averaged_and_their_spread_is_measured(lmlab: Lmlab, small_text: Path) -> None:
+    command = ["compare", small_text, "--models", "bag,feedforward", "--budget", "2s", "--out", "out", *SMALL]
+    code, out, err = lmlab(*command, "--seeds", 2, "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    entries = {e["model"]: e for e in document["entries"]}
+    assert [s["seed"] for s in entries["bag"]["seeds"]] == [0]  # counted: the same with every seed
+    bits = [s["bits_per_byte"] for s in entries["feedforward"]["seeds"]]
+    assert len(set(bits)) == 2
+    assert entries["feedforward"]["result"]["bits_per_byte"] == pytest.approx(sum(bits) / 2)
+    assert document["luck"]["measured"]
+    assert document["luck"]["deviations"]["feedforward"] == pytest.approx(abs(bits[0] - bits[1]) / 2**0.5)
+    assert "measured here" in Path("out/report.html").read_text()
+    code, out, _ = lmlab(*command)  # one of the two seeds is enough now
+    assert code == 0
+    assert "--seeds 3 measures it" in " ".join(out.split())
+    assert "estimated" in Path("out/report.html").read_text()
+
+
+def test_no_seeds_at_all_is_a_mistake(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, err = lmlab("compare", small_text, *COUNTED, "--seeds", 0)
+    assert (code, out) == (2, "")
+    assert "from 1 up" in err

@@ -1,0 +1,279 @@
+"""The sweep: one row a cell, intervals over seeds, the same numbers wherever it runs, and no failure that spreads."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from lmlab.compare import runners
+from lmlab.compare.seeds import differences, mean_and_margin, student_t
+from lmlab.compare.sweep import Cell, Job, collect, grid, plan, sweep
+from lmlab.text.corpus import read
+
+Lmlab = Callable[..., tuple[int, str, str]]
+TINY = ["--set", "width=16", "--budget", "3steps"]
+GRID = ["--over", "layers=1,2", "--over", "context=3,5"]
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Jobs run in this process, which is faster than starting others; the list says which ran."""
+    names: list[str] = []
+
+    def here(jobs: list[Job], processes: int) -> Any:
+        for job in jobs:
+            names.append(Path(job.out).name)
+            yield job, runners.attempt(job)
+
+    monkeypatch.setattr(runners, "in_processes", here)
+    return names
+
+
+def jobs_of(text: Path, out: Path, model: str = "gpt", over: tuple[str, ...] = ("context=3,5",), **changes: Any) -> Any:
+    """(points, jobs) of a tiny sweep."""
+    points = grid(model, over)
+    given: dict[str, Any] = {"fixed": {"layers": 1, "width": 16}, "tokenizer": "char", "budget": "3steps", "seeds": 2}
+    return points, plan(model, read(text).spec(), points, folder=out, **given | changes)
+
+
+def numbers(found: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float, int]]:
+    return {Path(out).name: (r["perplexity"], r["bits_per_byte"], r["parameters"]) for out, r in found.items()}
+
+
+def nobody(job: Job, result: dict[str, Any]) -> None:
+    pass
+
+
+def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
+    lmlab: Lmlab, ran: list[str], small_text: Path
+) -> None:
+    command = ["sweep", "gpt", small_text, *GRID, "--seeds", 3, *TINY, "--out", "s"]
+    code, out, err = lmlab(*command, "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert [c["settings"] for c in document["cells"]] == [
+        {"layers": layers, "context": context} for layers in (1, 2) for context in (3, 5)
+    ]
+    size = read(small_text).test.bytes
+    for cell in document["cells"]:
+        assert cell["measured"] == {"part": "test", "bytes": size}
+        assert cell["seeds"] == [0, 1, 2]
+        assert len(set(cell["perplexity"])) == 3  # seeds differ
+        assert cell["mean"] == pytest.approx(np.mean(cell["perplexity"]))
+        spread = np.std(cell["perplexity"], ddof=1) / math.sqrt(3)
+        assert cell["margin"] == pytest.approx(4.3027 * spread, rel=1e-4)
+    code, out, _ = lmlab(*command)
+    assert code == 0
+    for cell in document["cells"]:
+        shown = f"{cell['mean']:.3f} ± {cell['margin']:.3f}"
+        row = next(line for line in out.splitlines() if shown in line)
+        assert f"{cell['parameters']:,}" in row
+    assert f"{size:,} test bytes" in out
+    assert out.count("layers 1 → 2 at context=") == 2
+    assert out.count("context 3 → 5 at layers=") == 2
+
+
+@pytest.mark.parametrize(("positions", "depends"), [("sinusoidal", False), ("learned", True)])
+def test_parameters_depend_on_the_context_for_learned_positions_only(
+    lmlab: Lmlab, ran: list[str], small_text: Path, positions: str, depends: bool
+) -> None:
+    fixed = ["--set", f"positions={positions}", "--seeds", 1, *TINY, "--json"]
+    code, out, err = lmlab("sweep", "gpt", small_text, *GRID, *fixed)
+    assert code == 0, err
+    found = {(c["settings"]["layers"], c["settings"]["context"]): c["parameters"] for c in json.loads(out)["cells"]}
+    for layers in (1, 2):
+        assert found[layers, 5] - found[layers, 3] == (2 * 16 if depends else 0)
+    assert found[2, 3] > found[1, 3]
+
+
+def test_two_processes_give_the_same_numbers_as_one(small_text: Path, tmp_path: Path) -> None:
+    _, jobs = jobs_of(small_text, tmp_path / "side by side", seeds=1)
+    _, same = jobs_of(small_text, tmp_path / "one by one", seeds=1)
+    one_by_one = {job.out: runners.run_job(job) for job in same}
+    assert numbers(sweep(jobs, processes=2, told=nobody)) == numbers(one_by_one)
+
+
+@pytest.mark.slow
+def test_a_local_ray_gives_the_same_numbers(ran: list[str], small_text: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs ray: pip install 'lmlab[ray]'")
+    _, here = jobs_of(small_text, tmp_path / "here")
+    points, there = jobs_of(small_text, tmp_path / "there")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ray's own
+        found = sweep(there, ray="local", told=nobody)
+    assert ran == []
+    assert numbers(found) == numbers(sweep(here, told=nobody))
+    assert [len(cell.seeds) for cell in collect(points, there, found)] == [2, 2]
+
+
+def test_a_failed_cell_is_reported_and_the_rest_goes_on(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
+    command = [
+        "sweep",
+        "gpt",
+        small_text,
+        "--over",
+        "heads=1,3",
+        "--set",
+        "layers=1",
+        "--seeds",
+        2,
+        *TINY,
+        "--out",
+        "s",
+    ]
+    code, out, err = lmlab(*command)
+    assert code == 1
+    assert "2 of 4 runs failed" in err
+    assert "heads=3-seed0: failed: width 16 is not a multiple of heads 3" in err
+    assert "failed: width 16 is not a multiple of heads 3" in out
+    assert " ± " in next(line for line in out.splitlines() if line.startswith("│ 1 "))
+    assert Path("s/sweep.svg").exists()
+    ran.clear()
+    code, out, _ = lmlab(*command, "--json")
+    assert code == 1
+    assert ran == ["heads=3-seed0", "heads=3-seed1"]  # failures are tried again, what finished is not
+    good, bad = json.loads(out)["cells"]
+    assert (len(good["perplexity"]), good["errors"]) == (2, [])
+    assert (bad["perplexity"], bad["mean"], len(bad["errors"])) == ([], None, 2)
+
+
+def test_a_sweep_where_every_cell_fails_still_says_why(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
+    code, out, err = lmlab("sweep", "gpt", small_text, "--over", "heads=3,5", "--seeds", 1, *TINY)
+    assert code == 1
+    assert "2 of 2 runs failed" in err
+    assert out.count("not a multiple of heads") == 2
+
+
+def dies_at_seed_one(job: Job) -> dict[str, Any]:
+    if job.seed == 1:
+        os._exit(9)
+    return {"job": {"seed": job.seed}, "perplexity": float(job.seed)}
+
+
+def test_a_process_that_is_killed_costs_its_own_cell_only(small_text: Path, tmp_path: Path) -> None:
+    _, jobs = jobs_of(small_text, tmp_path, over=("context=3",), seeds=3)
+    found = {job.seed: result for job, result in runners.in_processes(jobs, 2, work=dies_at_seed_one)}
+    assert "process died" in found.pop(1)["error"]
+    assert {seed: result["perplexity"] for seed, result in found.items()} == {0: 0.0, 2: 2.0}
+
+
+def test_finished_cells_are_not_run_again_and_an_unfinished_one_is(
+    ran: list[str], small_text: Path, tmp_path: Path
+) -> None:
+    points, jobs = jobs_of(small_text, tmp_path / "s")
+    first = numbers(sweep(jobs, told=nobody))
+    assert len(ran) == 4
+    ran.clear()
+    assert numbers(sweep(jobs, told=nobody)) == first
+    assert ran == []
+    (Path(jobs[2].out) / "result.json").unlink()  # as if it had been killed before its end
+    assert numbers(sweep(jobs, told=nobody)) == first
+    assert ran == [Path(jobs[2].out).name]
+    ran.clear()
+    more = jobs_of(small_text, tmp_path / "s", seeds=3)[1]
+    assert [cell.seeds for cell in collect(points, more, sweep(more, told=nobody))] == [[0, 1, 2]] * 2
+    assert ran == ["context=3-seed2", "context=5-seed2"]
+
+
+def test_a_folder_with_results_of_other_settings_is_refused(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
+    command = ["sweep", "gpt", small_text, "--over", "context=3", "--seeds", 1, "--out", "s", *TINY]
+    assert lmlab(*command)[0] == 0
+    code, out, err = lmlab(*command, "--set", "layers=2")
+    assert (code, out) == (2, "")
+    assert "--out" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--over", "layer=2,4"], ["'layers'"]),
+        (["--over", "layers"], ["layers=2,4"]),
+        (["--over", "layers="], ["layers=2,4"]),
+        (["--over", "layers=2,,4"], ["layers=2,4"]),
+        (["--over", "layers=2,four"], ["whole number"]),
+        (["--over", "layers=2,2"], ["once"]),
+        (["--over", "layers=2", "--over", "layers=4"], ["once"]),
+        (["--over", "layers=2,4", "--budget", "30s"], ["300steps"]),
+        (["--over", "layers=2,4", "--seeds", "0"], ["--seeds"]),
+        (["--over", "layers=2,4", "--set", "widht=2"], ["'width'"]),
+    ],
+)
+def test_a_bad_axis_is_one_line_that_says_what_would_be_right(
+    lmlab: Lmlab, small_text: Path, arguments: list[str], words: list[str]
+) -> None:
+    code, out, err = lmlab("sweep", "gpt", small_text, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("lmlab: ")
+    assert err.count("\n") == 1
+    assert all(word in err for word in words)
+    assert not Path("runs").exists()
+
+
+def test_a_large_planted_difference_is_called_real(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
+    """One word of history cannot know what three know; sixty steps show it with every seed."""
+    settings = ["--set", "width=32", "--set", "embedding_width=16", "--budget", "60steps"]
+    code, out, err = lmlab("sweep", "feedforward", small_text, "--over", "context=1,3", "--seeds", 3, *settings)
+    assert code == 0, err
+    line = next(line for line in out.splitlines() if line.startswith("context 1 → 3: -"))
+    assert line.endswith(", real")
+
+
+def cell(setting: int, values: list[float], seeds: list[int] | None = None) -> Cell:
+    seeds = list(range(len(values))) if seeds is None else seeds
+    given: dict[str, Any] = {"parameters": 1, "bits_per_byte": values, "measured": {}, "errors": []}
+    return Cell(settings={"layers": setting}, seeds=seeds, perplexity=values, **given)
+
+
+def test_noise_of_seeds_is_called_real_in_about_one_sweep_of_twenty() -> None:
+    draws = np.random.Generator(np.random.PCG64(0)).normal(8.0, 0.1, size=(1000, 4, 4))
+    wrong = sum(any(d["real"] for d in differences([cell(i, list(c)) for i, c in enumerate(s)])) for s in draws)
+    assert 10 <= wrong <= 70  # at most 50 are expected, fewer as the six differences of four cells are not independent
+
+
+def test_seeds_are_paired_by_their_number_even_where_some_failed() -> None:
+    base = {0: 5.0, 1: 9.0, 2: 7.0, 3: 6.0}
+    a = cell(2, [base[s] for s in (0, 1, 3)], [0, 1, 3])
+    b = cell(4, [base[s] - 1.0 - 0.001 * s for s in (0, 2, 3)], [0, 2, 3])
+    (found,) = differences([a, b])
+    assert found["seeds"] == [0, 3]
+    assert found["difference"] == pytest.approx(-1.0015)
+    assert found["real"]
+
+
+def test_one_seed_tells_no_difference_apart() -> None:
+    (found,) = differences([cell(2, [5.0]), cell(4, [1.0])])
+    assert math.isnan(found["margin"])
+    assert not found["real"]
+
+
+def test_an_infinite_perplexity_is_no_difference_and_no_crash() -> None:
+    (found,) = differences([cell(2, [5.0, math.inf]), cell(4, [1.0, 2.0])])
+    assert not found["real"]
+    assert mean_and_margin([5.0, math.inf])[0] == math.inf
+
+
+@pytest.mark.parametrize(
+    ("freedom", "level", "published"),
+    [(1, 0.95, 12.706), (2, 0.95, 4.303), (3, 0.95, 3.182), (10, 0.95, 2.228), (30, 0.95, 2.042), (3, 0.99, 5.841),
+     (1, 0.999, 636.62), (7, 0.998, 4.785)],
+)  # fmt: skip
+def test_student_t_agrees_with_the_printed_tables(freedom: int, level: float, published: float) -> None:
+    assert student_t(freedom, level) == pytest.approx(published, rel=3e-4)
+
+
+def test_the_picture_shows_every_cell_and_seed(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
+    assert lmlab("sweep", "gpt", small_text, *GRID, "--seeds", 2, *TINY, "--out", "s")[0] == 0
+    picture = Path("s/sweep.svg").read_text()
+    ElementTree.fromstring(picture)
+    for layers in (1, 2):
+        for context in (3, 5):
+            assert f">layers={layers}, context={context}</text>" in picture
