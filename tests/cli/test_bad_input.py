@@ -123,7 +123,7 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["train", "gpt", "small.txt", "--learn", "weight_decay=nan"], ["from 0 up"]),
         (["train", "gpt", "small.txt", "--learn", "budget=3m"], ["--budget"]),
         (["train", "gpt", "small.txt", "--seed", "-1"], ["--seed"]),
-        (["train", "gpt", "small.txt", "--seed", str(2**40)], ["--seed"]),
+        (["train", "gpt", "small.txt", "--seed", str(2**40)], ["seed is a whole number"]),
         (["train", "gpt", "small.txt", "--budget", "soon"], ["3m"]),
         (["train", "gpt", "small.txt", "--tokenizer", "word"], ["words"]),
         (["train", "gpt", "small.txt", "--split", "1,2"], ["80,10,10"]),

@@ -9,13 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-MOST_SEED = 2**32 - 1  # what every generator of random numbers takes
-
 Text = Annotated[
     str, typer.Argument(help="A named corpus (`lmlab data` lists them), a file, a folder, or - for standard input.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, help="Makes everything random repeatable.")]
+Seed = Annotated[int, typer.Option(min=0, help="Makes everything random repeatable.")]
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
