@@ -31,7 +31,7 @@ CONTEXTS = (64, 256, 1000)
 
 @dataclass(frozen=True)
 class Size:
-    """A model size and the tokenizer that goes with it; the first is what a budget of three minutes makes of `gpt`."""
+    """A model size and the tokenizer that goes with it; the first has the size that three minutes make of `gpt`."""
 
     layers: int
     width: int

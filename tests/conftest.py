@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+from lmlab.cli.app import app, main
 
 TEXT = (
     "the cat sat on the mat and the dog sat on the log\n"
@@ -38,3 +41,22 @@ def bench_data() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs real data: set LMLAB_BENCH_DATA to the folder that holds it")
     return Path(folder)
+
+
+@pytest.fixture
+def lmlab(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs the command line as the script would, in an empty folder: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["lmlab", *map(str, arguments)])
+        app.registered_commands.clear()
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main()
+        captured = capsys.readouterr()
+        return int(end.value.code or 0), captured.out, captured.err
+
+    return run

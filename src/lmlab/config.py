@@ -42,14 +42,14 @@ class Budget:
     @classmethod
     def parse(cls, text: str) -> Budget:
         """Read "90s", "3m", "1h", "500steps" or "2Mtokens" (k and M are thousand and million)."""
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kM]?)\s*(s|m|h|steps?|tokens?)\s*", text)
+        match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*(?:(s|m|h)|([kM]?)\s*(steps?|tokens?))\s*", text)
         if not match:
             raise ValueError(f"budget {text!r} is not understood; write it like 90s, 3m, 1h, 500steps or 2Mtokens")
-        number = float(match[1]) * {"": 1, "k": 1_000, "M": 1_000_000}[match[2]]
-        unit = match[3]
-        if unit in ("s", "m", "h"):
-            return cls(seconds=number * {"s": 1, "m": 60, "h": 3600}[unit])
-        return cls(steps=round(number)) if unit.startswith("step") else cls(tokens=round(number))
+        number = float(match[1])
+        if match[2]:
+            return cls(seconds=number * {"s": 1, "m": 60, "h": 3600}[match[2]])
+        number = round(number * {"": 1, "k": 1_000, "M": 1_000_000}[match[3]])
+        return cls(steps=number) if match[4].startswith("step") else cls(tokens=number)
 
     def __str__(self) -> str:
         if self.seconds is not None:

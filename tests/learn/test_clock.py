@@ -24,7 +24,7 @@ def test_a_budget_reads_as_it_is_written(text: str, budget: Budget) -> None:
     assert Budget.parse(str(budget)) == budget
 
 
-@pytest.mark.parametrize("text", ["", "3", "m", "-3m", "0s", "3 parsecs", "0steps"])
+@pytest.mark.parametrize("text", ["", "3", "m", "-3m", "0s", "3 parsecs", "0steps", "1kh", "9" * 400 + "steps"])
 def test_a_budget_that_makes_no_sense_says_what_would(text: str) -> None:
     with pytest.raises(ValueError, match="3m"):
         Budget.parse(text)

@@ -19,9 +19,9 @@ def command(
     budget: Annotated[str, typer.Option(help="Wall-clock time for everything: 90s, 5m, 1h.")] = "5m",
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the comparison; the same folder again goes on. [default: runs/compare-TEXT]"),
+        typer.Option(help="Folder of the comparison; the same folder again goes on.", show_default="runs/compare-TEXT"),
     ] = None,
-    models: Annotated[str, typer.Option(help="Which models, separated by commas. [default: all]")] = "",
+    models: Annotated[str, typer.Option(help="Which models, separated by commas.", show_default="all")] = "",
     tokenizers: Annotated[
         str, typer.Option(help="Which tokenizers, separated by commas; models are crossed with them.")
     ] = ("char"),
@@ -53,7 +53,7 @@ def command(
     from lmlab.compare import compare
     from lmlab.compare.report import write_report
 
-    folder = out or Path("runs") / f"compare-{'stdin' if text == '-' else Path(text).stem.split(':')[0]}"
+    folder = out or Path("runs") / f"compare-{options.text_stem(text)}"
     with LiveTable() as display:
         comparison = compare(
             text,

@@ -17,7 +17,6 @@ from lmlab.cli import options
 PLAIN_EVERY_S = 15.0
 
 Model = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 
 
 def compress(
@@ -28,14 +27,14 @@ def compress(
         int, typer.Option(help="Code so many pieces side by side: faster for neural models, and a little larger.")
     ] = 1,
     check: Annotated[bool, typer.Option("--check", help="Decompress again and compare before writing.")] = False,
-    force: Force = False,
+    force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Compress a text with a trained model, by arithmetic coding, to the bits that `lmlab eval` claims.
 
     Opening it again takes the same run, lmlab, torch and kind of processor; anything else is noticed and refused.
     """
-    _refuse_if_taken(out, force)
+    options.refuse_if_taken(out, force)
     text = _read_text(file)
     from lmlab import compress as coding
     from lmlab.compress.container import unpack
@@ -67,11 +66,11 @@ def decompress(
     file: Annotated[Path, typer.Argument(help="A file that `lmlab compress` wrote.")],
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="The text file to write.")],
-    force: Force = False,
+    force: options.Force = False,
     json: options.Json = False,
 ) -> None:
     """Bring back a text that `lmlab compress` made small, byte for byte, with the run it was compressed with."""
-    _refuse_if_taken(out, force)
+    options.refuse_if_taken(out, force)
     data = file.read_bytes()
     from lmlab import compress as coding
     from lmlab.compress.container import unpack
@@ -116,14 +115,6 @@ def _read_text(file: str) -> str:
     else:
         document = intake.checked(path)
     return "".join(document.pieces())
-
-
-def _refuse_if_taken(out: Path, force: bool) -> None:
-    """Before any work is done: ValueError if writing `out` would lose something."""
-    if out.is_dir():
-        raise ValueError(f"{out} is a folder; name a file to write")
-    if out.exists() and not force:
-        raise ValueError(f"{out} exists; name another file, or replace it with --force")
 
 
 def _facts(original: int, compressed: int, claimed_bits: float | None) -> dict[str, Any]:

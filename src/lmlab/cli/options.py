@@ -18,6 +18,7 @@ Split = Annotated[str, typer.Option(help="Shares of training, validation and tes
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
 Settings = Annotated[list[str], typer.Option("--set", help="A setting of the model, as key=value. May be repeated.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Precision = Annotated[str, typer.Option(help="Of training: auto, bf16 or float32. Scores are always float32.")]
 
@@ -36,6 +37,14 @@ def parse_split(text: str) -> tuple[float, ...]:
 def text_stem(text: str) -> str:
     """A short name of a text, for the folders that are named after it."""
     return "stdin" if text == "-" else Path(text).resolve().stem.split(":")[0]
+
+
+def refuse_if_taken(out: Path, force: bool) -> None:
+    """Before any work is done: ValueError if writing `out` would lose something."""
+    if out.is_dir():
+        raise ValueError(f"{out} is a folder; name a file to write")
+    if out.exists() and not force:
+        raise ValueError(f"{out} exists; name another file, or replace it with --force")
 
 
 def print_json(document: Any) -> None:

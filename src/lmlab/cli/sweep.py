@@ -23,7 +23,10 @@ def command(
     seeds: Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …")] = 3,
     budget: Annotated[str, typer.Option(help="Of each run: steps or tokens, such as 300steps.")] = "300steps",
     tokenizer: Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")] = "char",
-    out: Annotated[Path | None, typer.Option(help="Folder of the sweep; the same folder again goes on.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the sweep; the same folder again goes on.", show_default="runs/sweep-MODEL-TEXT"),
+    ] = None,
     split: options.Split = "80,10,10",
     valid: options.Valid = None,
     test: options.Test = None,
@@ -62,7 +65,7 @@ def command(
     points = sweeping.grid(model, over)
     fixed = parse_settings(model_class(model).Config, settings, model)
     corpus = read(text, valid=valid, test=test, split=shares)
-    folder = out or Path("runs") / f"sweep-{model}-{'stdin' if text == '-' else Path(text).stem.split(':')[0]}"
+    folder = out or Path("runs") / f"sweep-{model}-{options.text_stem(text)}"
     planned = sweeping.plan(
         model, corpus.spec(), points, fixed=fixed, tokenizer=tokenizer, budget=budget, seeds=seeds, folder=folder
     )

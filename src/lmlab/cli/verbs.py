@@ -7,7 +7,7 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the command line."""
-    from lmlab.cli import check, compare, compress, data, evaluate, generate, prove, sweep, train
+    from lmlab.cli import check, compare, compress, data, evaluate, export, generate, prove, sweep, train
 
     app.command("compare")(compare.command)
     app.command("train")(train.command)
@@ -16,6 +16,7 @@ def register(app: typer.Typer) -> None:
     app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)
+    app.command("export")(export.command)
     app.command("check")(check.command)
     app.command("prove")(prove.command)
     app.command("data")(data.command)

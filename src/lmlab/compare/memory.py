@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import threading
 from pathlib import Path
@@ -16,7 +15,8 @@ class PeakMemory:
     """The largest resident size of this process while the block ran, in bytes.
 
     The operating system's own maximum covers the whole life of the process, not one model of a comparison; so the current
-    size is read many times a second. Where it cannot be read, the whole-life maximum stands in.
+    size is read many times a second. Where it cannot be read, the whole-life maximum stands in
+    (on Windows, which has neither, 0).
     """
 
     def __init__(self) -> None:
@@ -43,5 +43,9 @@ def resident_bytes() -> int:
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if sys.platform == "win32":
+        return 0
+    import resource
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

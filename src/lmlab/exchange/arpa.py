@@ -10,15 +10,17 @@ says how each token is written.
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lmlab.models._ngram_count import key_bits
+from lmlab.text.files import atomic_file
 
 if TYPE_CHECKING:
     from lmlab.models.ngram import NGram
@@ -62,7 +64,8 @@ def write_arpa(model: NGram, path: str | Path) -> None:
     words = [*arpa_words(model), BEGIN]
     unsaid = [symbol for symbol in (UNKNOWN, END) if symbol not in words]  # readers insist on having them
     levels = model.tables.levels
-    with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_file(Path(path)) as binary:
+        file = codecs.getwriter("utf-8")(binary)
         file.write("\\data\\\n")
         for k, level in enumerate(levels, start=1):
             extra = 1 + len(unsaid) if k == 1 else 0  # 1: the begin symbol
@@ -75,7 +78,7 @@ def write_arpa(model: NGram, path: str | Path) -> None:
         file.write("\n\\end\\\n")
 
 
-def _write_order(file: TextIO, model: NGram, k: int, words: NDArray[np.object_]) -> None:
+def _write_order(file: codecs.StreamWriter, model: NGram, k: int, words: NDArray[np.object_]) -> None:
     """The lines of one order: log10 p, the words, and below the highest order log10 of the weight."""
     level = model.tables.levels[k - 1]
     logp = np.append(level.logp, -np.inf) if k == 1 else level.logp  # the begin symbol is never predicted

@@ -1,0 +1,48 @@
+"""`lmlab export`, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import kenlm
+import pytest
+import torch
+
+import lmlab as lab
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def test_kenlm_reads_what_is_exported_and_scores_a_line_as_the_run_does(
+    small_text: Path, tmp_path: Path, lmlab: Command
+) -> None:
+    settings = {"order": 3, "restart": "line"}
+    run = lab.train("ngram", small_text, out=tmp_path / "run", tokenizer="words", settings=settings)
+    code, out, _ = lmlab("export", tmp_path / "run", "-o", "model.arpa", "--json")
+    assert code == 0
+    assert json.loads(out)["ngrams"] == [len(level.logp) for level in run.model.tables.levels]
+    line = "the cat sat on the log"
+    ids = run.tokenizer.encode(line + "\n").ids.astype("int64")
+    nats = float(run.model.score(torch.tensor(ids)[None]).sum())
+    assert kenlm.Model("model.arpa").score(line, bos=True, eos=True) == pytest.approx(-nats / 2.302585093, abs=1e-4)
+
+
+def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
+    small_text: Path, tmp_path: Path, lmlab: Command
+) -> None:
+    lab.train("bag", small_text, out=tmp_path / "run")
+    code, _, err = lmlab("export", tmp_path / "run", "-o", "model.arpa")
+    assert code == 2
+    assert "only ngram models" in err
+    assert not Path("model.arpa").exists()
+
+
+def test_a_file_that_exists_is_kept_unless_forced(small_text: Path, tmp_path: Path, lmlab: Command) -> None:
+    lab.train("ngram", small_text, out=tmp_path / "run", settings={"order": 2})
+    Path("model.arpa").write_text("mine")
+    assert lmlab("export", tmp_path / "run", "-o", "model.arpa")[0] == 2
+    assert Path("model.arpa").read_text() == "mine"
+    assert lmlab("export", tmp_path / "run", "-o", "model.arpa", "--force")[0] == 0
+    assert Path("model.arpa").read_text().startswith("\\data\\")
