@@ -14,7 +14,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
+NAME_SIZE = 8.5  # of names beside points, in points
 
 INK, SOFT, RULE = "#010203", "#040506", "#070809"
 SERIES = [
@@ -37,7 +41,7 @@ STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "lmlab",  # ids inside the file are the same for the same figure
     "font.family": "sans-serif",
-    "font.size": 11,
+    "font.size": 10,
     "text.color": INK,
     "axes.labelcolor": SOFT,
     "axes.edgecolor": RULE,
@@ -63,45 +67,53 @@ def series_colour(index: int) -> str:
 def ranking(rows: Sequence[dict[str, Any]], entropy: float | None) -> str:
     """Bits per byte as dots with intervals, best on top; yardsticks hollow; the exact entropy, if known, as a line.
 
-    rows: name, bits_per_byte, interval (or None), colour index (None for a yardstick), certified.
+    rows: name, bits_per_byte, interval (or None), colour index (None for a yardstick), certified. What is far worse than
+    the best stands at the edge with its number: drawn to scale, it would squeeze the differences that matter.
     """
+    far = FAR * min(row["bits_per_byte"] for row in rows)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 0.34 * len(rows) + 0.9), layout="constrained")
+        figure = Figure(figsize=(5.6, 0.3 * len(rows) + 0.8), layout="constrained")
         axes = figure.subplots()
+        near = [row for row in rows if row["bits_per_byte"] <= far]
+        ends = [x for row in near for x in (row["interval"] or [row["bits_per_byte"]])]
+        ends += [] if entropy is None else [entropy]
+        low, span = min(ends), max(max(ends) - min(ends), 0.1)
+        axes.set_xlim(low - 0.05 * span, low + 1.2 * span)
+        edge = axes.get_xlim()[1]
         for place, row in enumerate(rows):
             bits, interval = row["bits_per_byte"], row["interval"]
             colour = SOFT if row["series"] is None else series_colour(row["series"])
+            inside = "none" if row["series"] is None else colour
+            if bits > far:
+                axes.plot([edge], [place], ">", markersize=6, color=colour, markerfacecolor=inside, clip_on=False)
+                _note(axes, f"{bits:.3f}", (edge, place), (-8, 0), ha="right")
+                continue
             if interval:
                 axes.plot(interval, [place, place], color=colour, linewidth=2.2, solid_capstyle="round", alpha=0.55)
-            axes.plot(
-                [bits],
-                [place],
-                "o",
-                markersize=7,
-                color=colour,
-                markerfacecolor="none" if row["series"] is None else colour,
-            )
-            axes.annotate(
-                f"{bits:.3f}", ((interval or [0, bits])[1], place), xytext=(8, 0), textcoords="offset points", va="center",
-                fontsize=9.5, color=SOFT,
-            )  # fmt: skip
+            axes.plot([bits], [place], "o", markersize=6, color=colour, markerfacecolor=inside)
+            _note(axes, f"{bits:.3f}", ((interval or [0, bits])[1], place), (7, 0))
         if entropy is not None:
             axes.axvline(entropy, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-            axes.annotate("exact entropy", (entropy, -0.8), xytext=(4, 0), textcoords="offset points", fontsize=9.5)
+            _note(axes, "exact entropy", (entropy, -0.8), (4, 0), color=INK)
         axes.set_yticks(range(len(rows)), [row["name"] for row in rows])
         axes.set_ylim(len(rows) - 0.4, -1.0)
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x")
         axes.set_axisbelow(True)
         axes.set_xlabel("bits per byte (less is better)")
-        axes.margins(x=0.14)
         return _svg(figure, "Bits per byte of every model with its 95% interval")
+
+
+def _note(axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **style: Any) -> None:
+    """A small text beside a point; the offset is in points."""
+    style = dict[str, Any](fontsize=9, color=SOFT, va="center") | style
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", annotation_clip=False, **style)
 
 
 def curves(series: Sequence[dict[str, Any]], baselines: Sequence[tuple[str, float, int]]) -> str:
     """Validation bits per byte over training seconds; count models, which need no time to speak of, as level lines."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 3.9), layout="constrained")
+        figure = Figure(figsize=(5.6, 3.6), layout="constrained")
         axes = figure.subplots()
         lows = []
         for one in series:
@@ -117,31 +129,84 @@ def curves(series: Sequence[dict[str, Any]], baselines: Sequence[tuple[str, floa
         axes.set_ylabel("bits per byte, validation part")
         axes.grid(axis="y")
         axes.set_axisbelow(True)
-        axes.legend(ncols=2, fontsize=9, labelcolor=INK)
+        axes.legend(ncols=2, fontsize=8, labelcolor=INK)
         return _svg(figure, "Validation bits per byte over training time")
 
 
-def costs(rows: Sequence[dict[str, Any]]) -> str:
-    """Bits per byte against parameters, training operations and seconds, side by side; logarithmic costs."""
+def costs(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Bits per byte against parameters, training operations and seconds: a figure each; logarithmic costs."""
     panels = (("parameters", "parameters"), ("flops", "training FLOPs"), ("seconds", "seconds of training"))
+    shown = {key: [row for row in rows if row[key] and row[key] > 0] for key, _ in panels}
+    return [_cost(shown[key], key, label) for key, label in panels if shown[key]]
+
+
+def _cost(rows: Sequence[dict[str, Any]], key: str, label: str) -> str:
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 3.1), layout="constrained")
-        for axes, (key, label) in zip(figure.subplots(1, 3, sharey=True), panels, strict=True):
-            shown = [row for row in rows if row[key] and row[key] > 0]
-            for row in shown:
-                axes.plot([row[key]], [row["bits_per_byte"]], "o", markersize=6.5, color=series_colour(row["series"]))
-                axes.annotate(
-                    row["name"], (row[key], row["bits_per_byte"]), xytext=(0, 6), textcoords="offset points", ha="center",
-                    fontsize=7.5, color=SOFT,
-                )  # fmt: skip
-            axes.set_xscale("log")
-            axes.set_xlabel(label)
-            axes.grid(axis="both")
-            axes.set_axisbelow(True)
-            axes.margins(x=0.22, y=0.14)
-            axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
-        figure.axes[0].set_ylabel("bits per byte")
-        return _svg(figure, "Bits per byte against parameters, training operations and seconds")
+        figure = Figure(figsize=(3.9, 3.4), layout="constrained")
+        axes = figure.subplots()
+        axes.set_xscale("log")
+        for row in rows:
+            axes.plot([row[key]], [row["bits_per_byte"]], "o", markersize=6, color=series_colour(row["series"]))
+        axes.set_xlabel(label)
+        axes.set_ylabel("bits per byte")
+        axes.grid(axis="both")
+        axes.set_axisbelow(True)
+        axes.margins(x=0.2, y=0.1)
+        axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
+        name_points(figure, axes, [(row["name"], row[key], row["bits_per_byte"]) for row in rows])
+        return _svg(figure, f"Bits per byte against {label}")
+
+
+def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, float]]) -> None:
+    """Write each point's name beside it, or, where it is crowded, a little off with a line to it.
+
+    Names go where they cover no point and no other name: places around the point are tried from near to far.
+    """
+    figure.draw_without_rendering()  # the layout must stand before places can be compared
+    pixel = figure.dpi / 72
+    spots = [tuple(axes.transData.transform((x, y)) / pixel) for _, x, y in points]
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in spots]
+    frame = [edge / pixel for edge in axes.get_window_extent().extents]
+    for (name, x, y), spot in zip(points, spots, strict=True):
+        width, height = 0.55 * NAME_SIZE * len(name), 1.1 * NAME_SIZE
+        box, offset = _free_place(spot, width, height, taken, frame)
+        taken.append(box)
+        line = {"arrowstyle": "-", "color": RULE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+        far = math.hypot(*offset) > 16
+        axes.annotate(
+            name, (x, y), xytext=offset, textcoords="offset points", ha="center", va="center", fontsize=NAME_SIZE,
+            color=SOFT, arrowprops=line if far else None,
+        )  # fmt: skip
+
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
+
+
+def _free_place(
+    spot: tuple[float, float], width: float, height: float, taken: Sequence[Box], frame: Sequence[float]
+) -> tuple[Box, tuple[float, float]]:
+    """The box of a name near a point, and the offset of its centre; the nearest place that covers least."""
+    best: tuple[float, Box, tuple[float, float]] | None = None
+    for reach in (0, 8, 16, 26, 38, 52):
+        for turn in range(16):
+            angle = turn * math.pi / 8
+            dx = math.cos(angle) * (width / 2 + 6 + reach)
+            dy = math.sin(angle) * (height / 2 + 5 + reach)
+            left, bottom = spot[0] + dx - width / 2, spot[1] + dy - height / 2
+            box = (left, bottom, left + width, bottom + height)
+            outside = left < frame[0] or bottom < frame[1] or box[2] > frame[2] or box[3] > frame[3]
+            covered = sum(_overlap(box, other) for other in taken) + 1000.0 * outside
+            if best is None or covered < best[0]:
+                best = (covered, box, (dx, dy))
+        if best is not None and best[0] == 0:
+            break
+    assert best is not None
+    return best[1], best[2]
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """The area that two boxes share."""
+    return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
 
 def _svg(figure: Figure, title: str) -> str:

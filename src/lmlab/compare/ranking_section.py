@@ -37,7 +37,8 @@ def ranking(document: dict[str, Any], series: dict[str, int]) -> str:
         '<h2 id="ranking">The ranking</h2>\n'
         "<p>Bits per byte is what the text would weigh, per byte, if it were compressed with the model. It counts everything:"
         " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95% intervals"
-        " for other text of this kind; hollow dots are general compressors that were shown the training text.</p>\n"
+        " for other text of this kind; hollow dots are general compressors that were shown the training text; arrows point to"
+        " what is too far off to draw.</p>\n"
         f"<figure tabindex='0'>{chart}</figure>\n{_table(document, series)}"
         "<p class='soft'>Models share a rank when the paired interval of their difference includes zero. Paired intervals are"
         " much narrower than the ones drawn above, because what is hard for one model is hard for the other too."
@@ -118,7 +119,8 @@ def learning(document: dict[str, Any], series: dict[str, int]) -> str:
         )
     if rows:
         parts.append(
-            f"<figure tabindex='0'>{figures.costs(rows)}<figcaption>Each model's result against its size and cost. FLOPs are"
-            " by formula: six per matrix entry and token, and attention.</figcaption></figure>"
+            f"<figure tabindex='0'><div class='panels'>{''.join(figures.costs(rows))}</div>"
+            "<figcaption>Each model's result against its size and cost. FLOPs are by formula: six per matrix entry and token,"
+            " and attention.</figcaption></figure>"
         )
     return "\n".join(parts) if len(parts) > 1 else ""
