@@ -118,7 +118,8 @@ def test_python_docs_need_nothing(tmp_path, monkeypatch) -> None:
     corpus = read("python-docs")
     assert corpus.documents > 30
     assert corpus.train.bytes > 200_000
-    assert all(overlap.share < 0.2 for overlap in corpus.overlap().values())
+    # The borders of its tables recur: 3% to 10% with Python 3.11, up to 30% with 3.12, which has more tables.
+    assert all(overlap.share < 0.35 for overlap in corpus.overlap().values())
 
 
 def test_every_corpus_has_a_sentence_and_a_pinned_wheel() -> None:
