@@ -178,3 +178,8 @@ def test_a_mistake_is_answered_without_torch() -> None:
         "assert report.claims[0].verdict == 'invalid'; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_definition_whose_shapes_do_not_fit_is_blamed_in_every_claim_that_uses_it() -> None:
+    report = check("given X: n, d\ngiven W: m, m\nlet Q = X @ W\nclaim Q == X\nclaim X == Q\nclaim sum(Q) >= 0")
+    assert [claim.reason for claim in report.claims] == ["line 3, Q: (n, d) @ (m, m): inner sizes differ (d and m)"] * 3

@@ -26,7 +26,7 @@ from lmlab.prove.render import to_text
 from lmlab.prove.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample
 from lmlab.prove.setting import Setting, build
 from lmlab.prove.sizes import broadcast, shape_text
-from lmlab.prove.syntax import Claim, Derivative, Node, Step, walk
+from lmlab.prove.syntax import Claim, Derivative, Node, Step, names_in, walk
 
 
 @dataclass
@@ -121,7 +121,10 @@ def _misfit(
     hints: bool,
 ) -> Link:
     """Shapes that do not fit: inside a side, or between the sides."""
-    hint = find_hint(setting, before.value, step.value, rng, deadline) if hints and step.relation == "==" else None
+    broken = any(name in setting.broken for side in (before.value, step.value) for name in names_in(side))
+    hint = None
+    if hints and step.relation == "==" and not broken:  # a let that does not fit is not repaired in the claim
+        hint = find_hint(setting, before.value, step.value, rng, deadline)
     try:
         left, right = setting.shape(before.value), setting.shape(step.value)
     except Refusal as inner:
