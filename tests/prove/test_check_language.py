@@ -183,3 +183,10 @@ def test_a_mistake_is_answered_without_torch() -> None:
 def test_a_definition_whose_shapes_do_not_fit_is_blamed_in_every_claim_that_uses_it() -> None:
     report = check("given X: n, d\ngiven W: m, m\nlet Q = X @ W\nclaim Q == X\nclaim X == Q\nclaim sum(Q) >= 0")
     assert [claim.reason for claim in report.claims] == ["line 3, Q: (n, d) @ (m, m): inner sizes differ (d and m)"] * 3
+
+
+@pytest.mark.parametrize("slice", ["x[0:n+1]", "x[:, None][0:n, 1:2]", "ones(3)[1:4]", "ones(3)[-5:2]"])
+def test_a_slice_beyond_its_axis_is_refused_rather_than_cut_short(slice: str) -> None:
+    (claim,) = check(f"given x: n\nclaim {slice} == x").claims
+    assert claim.verdict == "invalid"
+    assert "goes beyond size" in claim.reason

@@ -261,6 +261,9 @@ def _index(node: Index, shapes: Shapes) -> Shape:
             length = stop + -start
             if length.number is not None and length.number < 1:
                 raise Refusal(f"{to_text(node)}: the slice holds nothing")
+            before, beyond = start.number, (stop + -axis).number
+            if (before is not None and before < 0) or (beyond is not None and beyond > 0):
+                raise Refusal(f"{to_text(node)}: the slice goes beyond size {axis}")
             out.append(length)
         else:
             position = size_of(item, shapes)
