@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from lmlab.prove.compare import referee, satisfies
-from lmlab.prove.draw import Point, make_frame
+from lmlab.prove.draw import Point, Sizes, make_frame
 from lmlab.prove.evaluate import evaluate
 from lmlab.prove.setting import distribution
 from lmlab.prove.torch_ops import TorchOps
@@ -16,8 +16,9 @@ from lmlab.prove.torch_ops import TorchOps
 if TYPE_CHECKING:
     from lmlab.prove.decide import Judge
 
-WILD = 40
-SPECIAL = ("zero", "equal", "equal")  # where bounds are often attained
+WILD = 36
+SPECIAL = ("zero", "equal")  # where bounds are often attained
+GROWN = 4  # entries more along every axis: bounds that forget a size fail only where it is large
 STARTS = 3
 STEPS = 40
 _FIXED_KINDS = {"integer", "onehot", "symmetric", "permutation", "orthogonal"}
@@ -26,10 +27,8 @@ _FIXED_KINDS = {"integer", "onehot", "symmetric", "permutation", "orthogonal"}
 def search_extremes(judge: Judge) -> Point | None:
     """A point where the inequality fails, confirmed, or None. Keeps the tally of points looked at."""
     best: list[tuple[float, Point]] = []
-    draws = [judge.sizes.distinct(judge.rng, top) for top in (3, 3, 5)] + judge.sizes.with_ones(judge.rng)[:1]
-    for i in range(WILD):
-        style = SPECIAL[i] if i < len(SPECIAL) else ("plain", "readable", "wild", "wild")[i % 4]
-        drawn = judge.draw(draws[i % len(draws)], style)
+    for style, sizes in _trials(judge):
+        drawn = judge.draw(sizes, style)
         if drawn is None or not drawn[1].defined:
             continue
         point, sides = drawn
@@ -38,14 +37,25 @@ def search_extremes(judge: Judge) -> Point | None:
         if _broken(judge, point, excess):
             return point
         best.append((excess, point))
-        if not judge.varies and i >= len(draws):
-            return None
     best.sort(key=lambda pair: -pair[0])
     for _, start in best[:STARTS]:
         found = _climb(judge, start)
         if found is not None:
             return found
     return None
+
+
+def _trials(judge: Judge) -> list[tuple[str, Sizes]]:
+    """Styles of points and sizes to try them at."""
+    small = [judge.sizes.distinct(judge.rng, top) for top in (3, 3, 5)]
+    grown = {name: size + GROWN for name, size in small[0].items()}
+    large = [grown] if judge.sizes.allowed(grown) else []
+    special = [(style, sizes) for sizes in [small[0], small[2], *large] for style in SPECIAL]
+    draws = small + judge.sizes.with_ones(judge.rng)[:1]
+    if not judge.varies:
+        return [("plain", sizes) for sizes in [*draws, *large]]
+    styles = ("plain", "readable", "wild", "wild")
+    return special + [(styles[i % 4], draws[i % len(draws)]) for i in range(WILD)]
 
 
 def _broken(judge: Judge, point: Point, excess: float) -> bool:
