@@ -76,3 +76,9 @@ def test_a_factor_that_is_a_size_is_not_taken_for_a_number() -> None:
 def test_a_slip_in_a_helper_of_ones_own_is_found() -> None:
     text = NETWORK + "let delta = Y - P\nclaim dJ/dV == A.T @ delta / N"
     assert "sign" in (check(text).claims[-1].hint or "")
+
+
+def test_a_size_that_occurs_only_inside_a_wrong_expectation_is_no_obstacle() -> None:
+    sheet = "given t: positive\ngiven b: m\ngiven u: uniform{1, 2, 3}\nclaim E[where(m, u, 0.5) * t] == 0.5"
+    (claim,) = check(sheet).claims
+    assert claim.verdict == "refuted"

@@ -20,7 +20,7 @@ from lmlab.prove.setting import Setting
 from lmlab.prove.shapes import infer
 from lmlab.prove.sizes import Shape
 from lmlab.prove.supplies import Pool, everywhere, pieces, supplies
-from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Number, Transpose, walk
+from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Number, Transpose, names_in, walk
 from lmlab.prove.torch_ops import TorchOps
 
 _STEPPED = ("floor", "ceil", "round", "sign")
@@ -71,7 +71,8 @@ class Repairer:
         self.shape: Shape = setting.shape(target)
         self.pool = _pool(setting, target, wrong)
         self.names = [Name(name) for name in self.pool.names]
-        self.drawer = SizeDrawer(setting, [target, *self.names])
+        sizes = [Name(name) for name in sorted(names_in(wrong)) if name in setting.shapes.sizes]
+        self.drawer = SizeDrawer(setting, [target, *self.names, *sizes])
         self.fresh: list[Probe] = []
         self.probes = self._probes()
         self.vanishes = bool(self.probes) and not any(np.abs(probe.target).max() for probe in self.probes)
