@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 C = TypeVar("C")
 
+LISTED = 40  # names that still make a readable line
+
 
 @dataclass(frozen=True, kw_only=True)
 class TextFacts:
@@ -61,7 +63,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """A sentence part that helps after a misspelling: `did you mean "x"?`, or the list of what there is."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names) or 'none'}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    if len(names) > LISTED:
+        return f"there are {len(names)}, from {names[0]} to {names[-1]}"
+    return f"there are: {', '.join(names) or 'none'}"
 
 
 def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:

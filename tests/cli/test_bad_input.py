@@ -14,27 +14,9 @@ import pytest
 import torch
 
 from lmlab import cli
-from lmlab.cli.app import app, main
 from lmlab.text import files
 
 Lmlab = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def lmlab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Lmlab:
-    """Runs the command line as the script would, in an empty folder: (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["lmlab", *map(str, arguments)])
-        app.registered_commands.clear()
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capsys.readouterr()
-        return int(end.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 def refused(result: tuple[int, str, str], *words: str) -> None:

@@ -101,7 +101,7 @@ def learning(document: dict[str, Any], series: dict[str, int]) -> str:
     ]
     rows = [
         {
-            "name": e["model"],
+            "name": e["name"],
             "bits_per_byte": e["result"]["bits_per_byte"],
             "parameters": e["result"]["model"]["parameters"],
             "flops": e["training_flops"],

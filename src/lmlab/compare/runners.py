@@ -59,9 +59,8 @@ def attempt(job: Job) -> Result:
     try:
         return run_job(job)
     except Exception as error:  # one job must not end the sweep
-        kind = (
-            "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        )  # a mistake in the settings is plain
+        # A mistake in the settings speaks for itself; of anything else the kind helps.
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
         return _failed(job, kind + " ".join(str(error).split()))
 
 
