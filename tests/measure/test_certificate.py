@@ -13,7 +13,7 @@ from lmlab.config import Budget, TextFacts
 from lmlab.interface import CountModel, LanguageModel, NeuralModel
 from lmlab.measure import certify, score_part
 from lmlab.measure import score as scoring
-from lmlab.measure.certificate import model_hash
+from lmlab.measure.identity import model_hash
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.models.ngram import NGram, NGramConfig
 from lmlab.models.registry import MODELS, model_class

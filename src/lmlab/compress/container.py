@@ -17,16 +17,14 @@ big-endian.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import torch
+from lmlab.measure.identity import model_hash
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -49,13 +47,7 @@ class Header:
 
 def fingerprint(model: LanguageModel) -> bytes:
     """Four bytes that differ between models: of kind, settings, tokenizer and every learned number."""
-    digest = hashlib.sha256()
-    about = [model.name, dataclasses.asdict(model.config), model.tokenizer.hash]
-    digest.update(json.dumps(about, sort_keys=True).encode())
-    for name, tensor in sorted(model.tensors().items()):
-        digest.update(f"\n{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.digest()[:4]
+    return bytes.fromhex(model_hash(model))[:4]
 
 
 def text_check(text: bytes) -> bytes:

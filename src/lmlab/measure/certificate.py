@@ -19,16 +19,14 @@ Shapes: B rows, T tokens, V vocabulary.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
+from lmlab.measure.identity import model_hash
 from lmlab.measure.probe import Probe, take_probe
 from lmlab.measure.roundtrip import RoundTrip, round_trip
 from lmlab.measure.score import evaluating, largest_difference, score_rows
@@ -229,15 +227,3 @@ def _hashes(scored: Scored, trip: RoundTrip, hashes: dict[str, str]) -> Check:
     same = trip.sha256 == hashes["data"] and scored.tokenizer_hash == hashes["tokenizer"]
     detail = ", ".join(f"{what} {digest[:12]}" for what, digest in hashes.items())
     return Check("hashes", same, detail if same else f"text or tokenizer changed since they were scored: {detail}")
-
-
-def model_hash(model: LanguageModel) -> str:
-    """SHA-256 of the kind of model, its settings and everything it has learned."""
-    digest = hashlib.sha256()
-    settings = json.dumps(asdict(model.config), sort_keys=True, default=str)
-    digest.update(f"{model.name}\n{settings}\n{model.vocab_size}\n".encode())
-    for name, tensor in sorted(model.tensors().items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
-        digest.update(flat.view(torch.uint8).numpy().data)
-    return digest.hexdigest()

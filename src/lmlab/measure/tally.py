@@ -50,7 +50,7 @@ def document_pieces(stream: TokenStream, document: int, unknown_id: int | None, 
     """A document in pieces; `cut(ids, start)` says where the piece that starts at a token ends."""
     ids = stream.document(document)
     offset = int(stream.starts[document])
-    spelled, spelled_end = _spelling_bounds(stream, document)
+    spelled, spelled_end = stream.spelling_bounds(document)
     start = 0
     while start < len(ids):
         stop = cut(ids, start)
@@ -72,13 +72,6 @@ def pieces(stream: TokenStream, unknown_id: int | None) -> Iterator[Piece]:
     """All documents, in pieces of bounded size."""
     for document in range(stream.documents):
         yield from document_pieces(stream, document, unknown_id)
-
-
-def _spelling_bounds(stream: TokenStream, document: int) -> tuple[int, int]:
-    if stream.spelling_starts is None:
-        assert stream.documents <= 1 or not stream.spellings, "spelling_starts say which document a spelling belongs to"
-        return 0, len(stream.spellings)
-    return int(stream.spelling_starts[document]), int(stream.spelling_starts[document + 1])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,24 @@
+"""Which model a number came from: a hash of everything that decides its probabilities."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+
+
+def model_hash(model: LanguageModel) -> str:
+    """SHA-256 of the kind of model, its settings, its tokenizer and everything it has learned, in hexadecimal."""
+    digest = hashlib.sha256()
+    settings = json.dumps(asdict(model.config), sort_keys=True, default=str)
+    digest.update(f"{model.name}\n{settings}\n{model.tokenizer.hash}\n".encode())
+    for name, tensor in sorted(model.tensors().items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
