@@ -47,12 +47,12 @@ class TokenStream:
         """The ids of one document."""
         return self.ids[self.starts[index] : self.starts[index + 1]]
 
-    def document_spellings(self, index: int) -> Sequence[str]:
-        """The spellings of one document's unknown words."""
+    def spelling_bounds(self, index: int) -> tuple[int, int]:
+        """Where among all spellings those of one document's unknown words begin and end."""
         if self.spelling_starts is None:
             assert self.documents <= 1 or not self.spellings, "spelling_starts say which document a spelling belongs to"
-            return self.spellings
-        return self.spellings[int(self.spelling_starts[index]) : int(self.spelling_starts[index + 1])]
+            return 0, len(self.spellings)
+        return int(self.spelling_starts[index]), int(self.spelling_starts[index + 1])
 
 
 class StoredStrings(Sequence[str]):

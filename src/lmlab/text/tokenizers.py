@@ -77,11 +77,6 @@ class Tokenizer:
         """Type of the ids on disk: uint16 where it suffices, else uint32."""
         return self._coding.dtype
 
-    @cached_property
-    def line_end_ids(self) -> np.ndarray:
-        """The ids of tokens that end a line (their string holds a line break), ascending."""
-        return np.array([i for i in range(self.vocab_size) if "\n" in self.piece(i)], dtype=np.int64)
-
     def encode(self, text: str) -> Encoded:
         """The ids of one document, and the spellings of its unknown words."""
         encoded = list(self.encode_pieces([text]))
