@@ -146,6 +146,11 @@ class NeuralModel(nn.Module, LanguageModel):
         return 32, 128
 
     @property
+    def longest_window(self) -> int | None:
+        """The most tokens a training window may have; None: any number."""
+        return None
+
+    @property
     def training_flops_per_token(self) -> float:
         """Floating-point operations of one training step per token, by formula.
 

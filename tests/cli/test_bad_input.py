@@ -279,6 +279,7 @@ def test_settings_that_do_not_go_together_leave_no_folder_behind(lmlab: Lmlab, s
 
 def test_a_training_window_longer_than_the_context(lmlab: Lmlab, small_text: Path) -> None:
     refused(lmlab("train", "gpt", small_text, "--out", "run", "--learn", "length=17", *TINY), "17", "context")
+    assert not Path("run").exists()
 
 
 def test_torch_running_out_of_memory_is_no_bug(lmlab: Lmlab, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,10 +47,10 @@ def run_check(
         texts = {name: read_text(name) for name in files}
         return _check(texts, json, html, seed)
     except Refusal as refusal:
-        print(f"lmlab check: {refusal}", file=sys.stderr)
+        print(f"lmlab: {refusal}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"lmlab check: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        print(f"lmlab: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
         return 2
 
 

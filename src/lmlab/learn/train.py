@@ -77,6 +77,7 @@ def train(
     if issubclass(cls, NeuralModel):
         config = _resolved(cls, config, stream, tokens, budget, hardware)
         fresh = _fresh(cls, config, tokens, seed)
+        _refuse_long_windows(fresh, train_config)
         run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
         return _learn(run, fresh, corpus, stream, train_config, hardware, watch)
     run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
@@ -130,6 +131,15 @@ def _fresh(cls: type[NeuralModel], config: Any, tokenizer: Tokenizer, seed: int)
     """The model before training; its first weights depend on the seed alone."""
     torch.manual_seed(seed)
     return cls(config, tokenizer)
+
+
+def _refuse_long_windows(model: NeuralModel, config: TrainConfig) -> None:
+    most = model.longest_window
+    if most is not None and config.length is not None and config.length > most:
+        raise ValueError(
+            f"{model.name}: a training window of {config.length} tokens is longer than the context, {most};"
+            f" set length to {most} or less, or a longer context"
+        )
 
 
 def _count(run: Run, cls: type[LanguageModel], config: Any, tokenizer: Tokenizer, stream: TokenStream) -> Run:
