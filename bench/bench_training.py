@@ -69,7 +69,7 @@ def serve(side: str, precision: str, line: Connection) -> None:
     if side == "lmlab":
         keep_memory()  # as every training run of the lab does; the other side runs as its users run it
     step = our_step(dtype) if side == "lmlab" else their_step(dtype)
-    for _ in range(3):
+    for _ in range(12):  # until the memory that a step takes has been touched once
         step()
     line.send(0.0)
     while line.recv():

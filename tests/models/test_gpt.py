@@ -9,6 +9,7 @@ import torch
 
 from lmlab.config import Budget, TextFacts
 from lmlab.layers import attention
+from lmlab.layers.blocks import squared_relu_network
 from lmlab.layers.positions import rotary_tables
 from lmlab.models.gpt import GPT, GPTConfig
 
@@ -66,12 +67,17 @@ def test_a_stride_of_one_gives_every_token_the_longest_history() -> None:
     torch.testing.assert_close(nats[19], model.score(window)[0, -1])
 
 
+@pytest.mark.parametrize("block", [3, 256])
 @pytest.mark.parametrize("rotary", [True, False])
-def test_written_out_attention_equals_the_fused_kernel_and_so_do_its_gradients(rotary: bool) -> None:
+def test_written_out_attention_equals_the_fused_kernel_and_so_do_its_gradients(
+    rotary: bool, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "BLOCK", block)
     torch.manual_seed(0)
     qkv = torch.randn(2, 7, 3, 2, 6, dtype=torch.float64, requires_grad=True)
-    rotation = rotary_tables(7, 6) if rotary else None
-    tables = [attention._for_queries_and_keys(r.double(), qkv) for r in rotation] if rotation else [None, None]
+    cos, sin = (table.double() for table in rotary_tables(7, 6))
+    rotation = (cos, sin) if rotary else None
+    tables = attention._for_queries_and_keys(rotation, qkv) if rotation else [None, None]
     mine = attention._MatrixProductAttention.apply(qkv, *tables)
     q, k, v = attention.split_heads(qkv, rotation)
     fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 7, -1)
@@ -82,11 +88,13 @@ def test_written_out_attention_equals_the_fused_kernel_and_so_do_its_gradients(r
     torch.testing.assert_close(by_hand, by_torch)
 
 
-def test_the_derivative_of_squared_relu_matches_finite_differences() -> None:
-    from lmlab.layers.blocks import squared_relu
-
-    x = torch.randn(20, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda z: squared_relu(z * 1.0), x)
+def test_the_squared_relu_network_and_its_derivatives() -> None:
+    x, up, down = (
+        torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in [(2, 3, 4), (6, 4), (5, 6)]
+    )
+    plain = torch.nn.functional.linear(torch.relu(torch.nn.functional.linear(x, up)) ** 2, down)
+    torch.testing.assert_close(squared_relu_network(x, up, down), plain)
+    assert torch.autograd.gradcheck(squared_relu_network, (x, up, down))
 
 
 def test_the_loss_is_the_sum_of_the_scores_and_the_mask_chooses_which() -> None:

@@ -25,7 +25,7 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
     rows, length = qkv_BT3HD.shape[:2]
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
     if learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16:
-        cos, sin = (None, None) if rotation is None else (_for_queries_and_keys(r, qkv_BT3HD) for r in rotation)
+        cos, sin = (None, None) if rotation is None else _for_queries_and_keys(rotation, qkv_BT3HD)
         out: Tensor = _MatrixProductAttention.apply(qkv_BT3HD, cos, sin)
         return out
     q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, rotation)
@@ -48,24 +48,27 @@ def _rotated(x_BHTD: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
     return torch.cat([first * cos_TR - second * sin_TR, second * cos_TR + first * sin_TR], dim=-1)
 
 
-def _for_queries_and_keys(table_TR: Tensor, qkv_BT3HD: Tensor) -> Tensor:
-    """The table for keys, and the same times 1/√D for queries, 2×1×1×T×R: scaling then costs nothing of its own."""
-    scale = qkv_BT3HD.shape[-1] ** -0.5
-    return torch.stack([table_TR * scale, table_TR])[:, None, None].to(qkv_BT3HD.dtype)
+def _for_queries_and_keys(rotation: Rotation, like_BT3HD: Tensor) -> Rotation:
+    """The tables at full width, 2×1×1×T×D, so that x ∘ cos + swapped halves of x ∘ sin is the rotation.
+
+    For queries both are multiplied by 1/√D: scaling the scores then costs nothing of its own.
+    """
+    scale_2 = torch.tensor([like_BT3HD.shape[-1] ** -0.5, 1.0]).view(2, 1, 1, 1, 1)
+    cos_TR, sin_TR = rotation
+    cos, sin = (torch.cat(halves, dim=-1) for halves in ([cos_TR, cos_TR], [-sin_TR, sin_TR]))
+    return (cos * scale_2).to(like_BT3HD.dtype), (sin * scale_2).to(like_BT3HD.dtype)
 
 
-def _rotate_into(out: Tensor, x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> None:
-    """`_rotated` (or the rotation back) without temporaries: memory traffic is what this costs on a CPU."""
-    pairs, sign = x.shape[-1] // 2, -1 if back else 1
-    first, second = x[..., :pairs], x[..., pairs:]
-    torch.mul(first, cos, out=out[..., :pairs]).addcmul_(second, sin, value=-sign)
-    torch.mul(second, cos, out=out[..., pairs:]).addcmul_(first, sin, value=sign)
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> None:
+    """`_rotated` (or the rotation back) in place. Whole rows at a time: on a CPU, work on half rows costs twice as much."""
+    swapped = x.roll(x.shape[-1] // 2, -1)
+    x.mul_(cos).addcmul_(swapped, sin, value=-1 if back else 1)
 
 
-@functools.lru_cache(maxsize=16)
-def _causal_mask(length: int, dtype: torch.dtype) -> Tensor:
-    """0 where a query may look, -inf where it may not, for queries and keys at the same positions."""
-    return torch.full((length, length), -torch.inf, dtype=dtype).triu(1)
+@functools.lru_cache(maxsize=64)
+def _causal_mask(start: int, end: int, dtype: torch.dtype) -> Tensor:
+    """0 where a query may look, -inf where it may not, for queries from `start` on and keys from 0 on."""
+    return torch.full((end - start, end), -torch.inf, dtype=dtype).triu(start + 1)
 
 
 BLOCK = 256  # queries at a time: keys that come after all of them are not multiplied at all
@@ -81,26 +84,25 @@ class _MatrixProductAttention(torch.autograd.Function):
     def forward(ctx: Any, qkv_BT3HD: Tensor, cos: Tensor | None, sin: Tensor | None) -> Tensor:
         rows, length, _, heads, width = qkv_BT3HD.shape
         qkv = qkv_BT3HD.new_empty(3, rows, heads, length, width)
-        source = qkv_BT3HD.permute(2, 0, 3, 1, 4)
+        qkv.copy_(qkv_BT3HD.permute(2, 0, 3, 1, 4))
         if cos is None or sin is None:
-            qkv.copy_(source)
             qkv[0] *= width**-0.5
         else:
-            _rotate_into(qkv[:2], source[:2], cos, sin)
-            qkv[2].copy_(source[2])
+            _rotate(qkv[:2], cos, sin)
         q, k, v = qkv.view(3, rows * heads, length, width)
-        out, weights = torch.empty_like(q), []
+        out_BTHD, weights = qkv_BT3HD.new_empty(rows, length, heads, width), []
         for start in range(0, length, BLOCK):
             end = min(start + BLOCK, length)
             # Contiguous copies: with strided operands the products leave the fast path.
             queries, keys, values = q[:, start:end].contiguous(), k[:, :end].contiguous(), v[:, :end].contiguous()
-            scores = torch.bmm(queries, keys.transpose(1, 2))
-            scores[:, :, start:] += _causal_mask(end - start, q.dtype)
-            weights.append(torch.softmax(scores, dim=-1))
-            out[:, start:end] = torch.bmm(weights[-1], values)
+            mask = _causal_mask(start, end, q.dtype).expand(len(q), -1, -1)
+            scores = torch.baddbmm(mask, queries, keys.transpose(1, 2))
+            weights.append(torch.softmax(scores, dim=-1, out=scores))
+            attended = torch.bmm(scores, values).view(rows, heads, end - start, width)
+            out_BTHD[:, start:end] = attended.transpose(1, 2)
         ctx.save_for_backward(q, k, v, cos, sin, *weights)
         ctx.rows = rows
-        return out.view(rows, heads, length, width).transpose(1, 2).reshape(rows, length, -1)
+        return out_BTHD.flatten(2)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None]:
@@ -114,22 +116,18 @@ class _MatrixProductAttention(torch.autograd.Function):
             end = min(start + BLOCK, length)
             here, queries = grad[:, start:end].contiguous(), q[:, start:end].contiguous()
             keys, values = k[:, :end].contiguous(), v[:, :end].contiguous()
-            grad_weight = torch.bmm(here, values.transpose(1, 2))
-            grad_scores = torch.ops.aten._softmax_backward_data(grad_weight, weight, -1, weight.dtype)
-            grad_qkv[0, :, start:end] = torch.bmm(grad_scores, keys)
-            grad_keys, grad_values = torch.bmm(grad_scores.mT, queries), torch.bmm(weight.mT, here)
+            grad_scores = torch.bmm(here, values.transpose(1, 2))
+            torch.ops.aten._softmax_backward_data.out(grad_scores, weight, -1, weight.dtype, grad_input=grad_scores)
+            torch.bmm(grad_scores, keys, out=grad_qkv[0, :, start:end])
             if end == length:  # the last block, which sees all keys, comes first
-                grad_qkv[1], grad_qkv[2] = grad_keys, grad_values
+                torch.bmm(grad_scores.mT, queries, out=grad_qkv[1])
+                torch.bmm(weight.mT, here, out=grad_qkv[2])
             else:
-                grad_qkv[1, :, :end] += grad_keys
-                grad_qkv[2, :, :end] += grad_values
+                grad_qkv[1, :, :end] += torch.bmm(grad_scores.mT, queries)
+                grad_qkv[2, :, :end] += torch.bmm(weight.mT, here)
         grad_qkv = grad_qkv.view(3, ctx.rows, heads, length, width)
-        out = q.new_empty(ctx.rows, length, 3, heads, width)
-        target = out.permute(2, 0, 3, 1, 4)
         if cos is None:
-            target.copy_(grad_qkv)
-            target[0] *= width**-0.5
+            grad_qkv[0] *= width**-0.5
         else:  # the derivative of a rotation is the rotation back
-            _rotate_into(target[:2], grad_qkv[:2], cos, sin, back=True)
-            target[2].copy_(grad_qkv[2])
-        return out, None, None
+            _rotate(grad_qkv[:2], cos, sin, back=True)
+        return grad_qkv.permute(1, 3, 0, 2, 4).contiguous(), None, None

@@ -39,7 +39,7 @@ class Block(nn.Module):
     def forward(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype) -> Tensor:
         """The whole sequence at once."""
         attended_BTD = causal_self_attention(self._project(x_BTD, dtype), rotation)
-        x_BTD = x_BTD + self._drop(F.linear(attended_BTD, self.out.to(dtype)))
+        x_BTD = x_BTD + self._drop(F.linear(attended_BTD, self.out.to(dtype))).to(x_BTD.dtype)
         return self._mlp(x_BTD, dtype)
 
     def step(self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int) -> Tensor:
@@ -91,8 +91,9 @@ class Block(nn.Module):
 
     def _mlp(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         normed_BTD = F.layer_norm(x_BTD, (x_BTD.shape[-1],), self.norm_mlp).to(dtype)
-        hidden = F.linear(normed_BTD, self.up.to(dtype))
-        hidden = squared_relu(hidden) if self.activation == "relu2" else F.gelu(hidden, approximate="tanh")
+        if self.activation == "relu2":
+            return x_BTD + self._drop(squared_relu_network(normed_BTD, self.up, self.down)).to(x_BTD.dtype)
+        hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
         return x_BTD + self._drop(F.linear(hidden, self.down.to(dtype)))
 
     def _activate(self, hidden: Tensor) -> Tensor:
@@ -125,27 +126,29 @@ def product(x_BI: Tensor, weight_OI: Tensor, add_BO: Tensor | None = None) -> Te
     return F.linear(x_BI, weight_OI) if add_BO is None else torch.addmm(add_BO, x_BI, weight_OI.t())
 
 
-def squared_relu(x: Tensor) -> Tensor:
-    """max(x, 0)², a tenth of the cost of GELU on a CPU. Overwrites x."""
-    out: Tensor = _SquaredReLU.apply(x)
-    return out
+def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
+    """max(x upᵀ, 0)² downᵀ in the precision of x. Its nonlinearity is a tenth of the cost of GELU on a CPU."""
+    out: Tensor = _SquaredReLUNetwork.apply(x_BTI.flatten(0, -2), up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype))
+    return out.view(*x_BTI.shape[:-1], -1)
 
 
-@functools.lru_cache(maxsize=8)
-def _zero(dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.zeros((), dtype=dtype, device=device)
+class _SquaredReLUNetwork(torch.autograd.Function):
+    """Written out because the elementwise part is memory traffic, and by hand most of it is saved.
 
-
-class _SquaredReLU(torch.autograd.Function):
-    """Keeps max(x, 0) in the memory of x: the derivative, 2 max(x, 0), needs nothing else."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        positive = x.relu_()
-        ctx.save_for_backward(positive)
-        return positive.square()
+    With p = max(x upᵀ, 0) and y = p² downᵀ:  d down = dyᵀ p²,  dh = p ∘ (dy 2 down),  d up = dhᵀ x,  dx = dh up.
+    Doubling `down` rather than dh is exact and touches far fewer numbers.
+    """
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Tensor:
-        (positive,) = ctx.saved_tensors
-        return torch.addcmul(_zero(positive.dtype, positive.device), grads[0], positive, value=2)
+    def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
+        positive_NH = torch.mm(x_NI, up_HI.t()).relu_()
+        squared_NH = positive_NH.square()
+        ctx.save_for_backward(x_NI, up_HI, down_OH, positive_NH, squared_NH)
+        return torch.mm(squared_NH, down_OH.t())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
+        x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
+        grad_NO = grads[0]
+        hidden_NH = torch.mm(grad_NO, down_OH * 2).mul_(positive_NH)
+        return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH)

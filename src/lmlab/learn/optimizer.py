@@ -55,14 +55,13 @@ class Optimizer:
         vectors = [n for n in grads if n not in self.matrices]
         norms = dict(zip(grads, torch._foreach_norm(list(grads.values())), strict=True))
         if vectors:
-            shrink = (self.config.clip / (_length(norms[n] for n in vectors) + 1e-12)).clamp(max=1.0)
-            torch._foreach_mul_([grads[n] for n in vectors], shrink)
-        self._adamw(vectors, grads, factor)
+            excess = (_length(norms[n] for n in vectors) / self.config.clip).clamp(min=1.0)
+            self._adamw(vectors, grads, factor, excess)
         self._muon([n for n in grads if n in self.matrices], grads, factor)
         return _length(norms.values())
 
-    def _adamw(self, names: list[str], grads: Mapping[str, Tensor], factor: float) -> None:
-        """Loshchilov and Hutter's AdamW, in one pass over memory; decay only for what has two dimensions."""
+    def _adamw(self, names: list[str], grads: Mapping[str, Tensor], factor: float, divisor: Tensor) -> None:
+        """Loshchilov and Hutter's AdamW of gradients / divisor, in one pass over memory; only matrices decay."""
         c, rate = self.config, self.config.learning_rate * factor
         for matrices in (True, False):
             chosen = [n for n in names if (self.parameters[n].ndim >= 2) == matrices]
@@ -83,6 +82,7 @@ class Optimizer:
                 eps=c.epsilon,
                 amsgrad=False,
                 maximize=False,
+                grad_scale=divisor,
             )
 
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float) -> None:

@@ -144,6 +144,11 @@ class GPT(NeuralModel):
         return max(1, BATCH_TOKENS // self.context), self.context
 
     @property
+    def longest_window(self) -> int:
+        """The context: training does not slide the window."""
+        return self.context
+
+    @property
     def training_flops_per_token(self) -> float:
         """Matrices as everywhere, and the products of attention: on average half the context for scores, and for values."""
         output = self.vocab_size * self.width if self.config.tie else 0
@@ -157,10 +162,7 @@ class GPT(NeuralModel):
     def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
         """(total nats, count) of windows that each start afresh; T is at most the context."""
         if tokens_BT.shape[1] > self.context:
-            raise ValueError(
-                f"gpt: a training window of {tokens_BT.shape[1]} tokens is longer than the context, {self.context};"
-                f" set length to {self.context} or less, or a longer context"
-            )
+            raise ValueError(f"gpt: a window of {tokens_BT.shape[1]} tokens is longer than the context, {self.context}")
         dtype = self.compute_dtype
         hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype)
         hidden_ND, targets_N = hidden_BTD.flatten(0, 1), tokens_BT.reshape(-1)
