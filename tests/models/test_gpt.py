@@ -67,6 +67,20 @@ def test_a_stride_of_one_gives_every_token_the_longest_history() -> None:
     torch.testing.assert_close(nats[19], model.score(window)[0, -1])
 
 
+@pytest.mark.parametrize("tie", [False, True])
+@pytest.mark.parametrize("activation", ["relu2", "gelu"])
+@pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
+def test_a_row_alone_advances_like_one_of_two(positions: str, activation: str, tie: bool) -> None:
+    model = tiny(positions=positions, activation=activation, tie=tie)
+    tokens_BT = torch.randint(11, (1, 30))
+    alone, state = model.begin(1)
+    pair, pair_state = model.begin(2)
+    for t in range(tokens_BT.shape[1]):  # over several windows
+        torch.testing.assert_close(alone, pair[1:], atol=2e-6, rtol=1e-5)
+        alone, state = model.advance(tokens_BT[:, t : t + 1], state)
+        pair, pair_state = model.advance(tokens_BT[:, t : t + 1].expand(2, 1), pair_state)
+
+
 @pytest.mark.parametrize("block", [3, 256])
 @pytest.mark.parametrize("rotary", [True, False])
 def test_written_out_attention_equals_the_fused_kernel_and_so_do_its_gradients(

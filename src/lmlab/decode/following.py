@@ -46,11 +46,11 @@ class Greedy:
 
     def __call__(self, logp_BV: Tensor, rows: Sequence[int]) -> Chosen:
         """Choose the likeliest."""
-        best_B, ids_B = self._reader.charged(logp_BV).max(dim=-1)
-        if self._reader.likeliest is None:
-            return Chosen(ids_B, [-best for best in best_B.tolist()], [None] * len(rows))
-        logp_B = logp_BV.gather(1, ids_B[:, None])[:, 0]
-        return Chosen(ids_B, [-logp for logp in logp_B.tolist()], [self._reader.spelled(id) for id in ids_B.tolist()])
+        charged_BV = logp_BV if self._reader.likeliest is None else self._reader.charged(logp_BV)
+        ids_B = charged_BV.cpu().numpy().argmax(axis=-1)
+        nats_B = -logp_BV.cpu().numpy()[np.arange(len(ids_B)), ids_B]
+        spelled = [self._reader.spelled(id) for id in ids_B.tolist()]
+        return Chosen(torch.from_numpy(ids_B).to(logp_BV.device), nats_B.tolist(), spelled)
 
 
 @final

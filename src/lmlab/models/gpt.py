@@ -23,6 +23,7 @@ from lmlab.layers.blocks import Activation, Block, Turn, product, turns
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
 from lmlab.layers.sizing import Appetite, a_share, at_least_one, dropout_after, one_of, tokens_in_budget
+from lmlab.models._gpt_one_row import OneRow
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -66,9 +67,9 @@ class GPTConfig:
 class GPTState(State):
     """Keys and values of every block, and the tokens of the current window (to start the next one)."""
 
-    def __init__(self, kv_L2BHCD: Tensor, window_BT: Tensor, filled: int) -> None:
+    def __init__(self, kv_L2BHCD: Tensor, window_BT: Tensor, filled: int, one_row: OneRow | None = None) -> None:
         super().__init__()
-        self.kv_L2BHCD, self.window_BT, self.filled = kv_L2BHCD, window_BT, filled
+        self.kv_L2BHCD, self.window_BT, self.filled, self.one_row = kv_L2BHCD, window_BT, filled, one_row
 
     def select(self, rows_B: Tensor) -> GPTState:
         """Copy, repeat or reorder rows: of keys and values only the positions that are filled."""
@@ -169,7 +170,7 @@ class GPT(NeuralModel):
         if mask_BT is not None:
             keep_N = mask_BT.reshape(-1)
             hidden_ND, targets_N = hidden_ND[keep_N], targets_N[keep_N]
-        nats_N = cross_entropy_nats(hidden_ND.to(dtype), self._output_weight(), None, targets_N)
+        nats_N = cross_entropy_nats(hidden_ND.to(dtype), self.output_weight(), None, targets_N)
         return nats_N.sum(), targets_N.numel()
 
     @torch.no_grad()
@@ -207,7 +208,7 @@ class GPT(NeuralModel):
         window_BT, filled = torch.cat([state.window_BT, tokens_BT], dim=1), state.filled
         while window_BT.shape[1] >= self.context:
             window_BT, filled = window_BT[:, self.stride :], 0
-        return self._read(GPTState(state.kv_L2BHCD, window_BT, filled))
+        return self._read(GPTState(state.kv_L2BHCD, window_BT, filled, state.one_row))
 
     @torch.no_grad()
     def _read(self, state: GPTState) -> tuple[Tensor, GPTState]:
@@ -216,7 +217,11 @@ class GPT(NeuralModel):
             inputs_BT = state.window_BT[:, state.filled - 1 :]
         else:
             inputs_BT = F.pad(state.window_BT, (1, 0), value=self.begin_id)
-        after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1])
+        after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.one_row)
+        if inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
+            after.one_row = state.one_row or OneRow(self)
+            logits_V = after.one_row.logits(int(inputs_BT), state.filled, state.kv_L2BHCD)
+            return torch.log_softmax(logits_V, dim=-1)[None], after
         if inputs_BT.shape[1] == 1:
             return self._read_one(inputs_BT[:, 0], state), after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
@@ -224,7 +229,7 @@ class GPT(NeuralModel):
             assert isinstance(block, Block)
             x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled)
         last_BD = F.layer_norm(x_BTD[:, -1], (self.width,), self.norm)
-        return log_probabilities(last_BD, self._output_weight(), None), after
+        return log_probabilities(last_BD, self.output_weight(), None), after
 
     def _read_one(self, inputs_B: Tensor, state: GPTState) -> Tensor:
         """Distribution after one more input: what decoding does all the time."""
@@ -235,13 +240,13 @@ class GPT(NeuralModel):
         for i, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             x_BD = block.step_one(x_BD, turn, slots[2 * i : 2 * i + 2], past[2 * i : 2 * i + 2])
-        logits_BV = product(torch.layer_norm(x_BD, (self.width,), self.norm), self._output_weight())
+        logits_BV = product(torch.layer_norm(x_BD, (self.width,), self.norm), self.output_weight())
         return torch.log_softmax(logits_BV, dim=-1).view(len(inputs_B), self.vocab_size)
 
     def _window_nats(self, tokens_BT: Tensor) -> Tensor:
         """Nats of every token of windows that start afresh, float32."""
         hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), torch.float32)
-        nats_N = cross_entropy_nats(hidden_BTD.flatten(0, 1), self._output_weight(), None, tokens_BT.reshape(-1))
+        nats_N = cross_entropy_nats(hidden_BTD.flatten(0, 1), self.output_weight(), None, tokens_BT.reshape(-1))
         return nats_N.view(tokens_BT.shape)
 
     def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype) -> Tensor:
@@ -275,7 +280,7 @@ class GPT(NeuralModel):
         cos, sin, swap = turns(self.context, heads, self.width // heads, x_BD.device)
         return x_BD, (cos[position], sin[position], swap)
 
-    def _output_weight(self) -> Tensor:
+    def output_weight(self) -> Tensor:
         """V×D: the embedding without the begin symbol when tied."""
         return self.embedding[: self.vocab_size] if self.config.tie else self.output
 

@@ -1,0 +1,117 @@
+"""One more token of one text on a CPU: what writing does all the time.
+
+A product of a small matrix with a vector takes a few microseconds, and so does asking torch for it; everything around the
+products is smaller still. NumPy is asked several times faster. So the norms, the rotation, the nonlinearity and the sums
+are NumPy here, the products and attention are torch's, and both work on the same buffers (bench/bench_decoding.py).
+
+Shapes: D width of the stream, H heads, C context, R half the width of a head, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lmlab.layers.blocks import Block
+from lmlab.layers.positions import rotary_tables
+
+if TYPE_CHECKING:
+    from lmlab.models.gpt import GPT
+
+EPSILON = 1e-5  # of the norms, as in F.layer_norm
+
+
+class OneRow:
+    """The weights of a `gpt` as they lie in memory, and the buffers of one step. Not for two threads at once."""
+
+    def __init__(self, model: GPT) -> None:
+        heads = model.config.heads
+        assert heads is not None
+        self.width, self.heads, self.gelu = model.width, heads, model.config.activation == "gelu"
+        self.scale = model.width**0.5 if model.config.tie else 1.0
+        self.embedding_VD = _array(model.embedding)
+        self.position_CD = None if model.rotation else _array(model.position)
+        self.turns = _turns(model.context, heads, model.width // heads) if model.rotation else None
+        self.blocks = [_Weights(block) for block in model.blocks]
+        self.norm_D, self.output_VD = _array(model.norm), model.output_weight().detach()
+        with torch.inference_mode(False):  # buffers that may be written to in any mode
+            self.normed_D, self.added_D = torch.empty(model.width), torch.empty(model.width)
+            self.qkv, self.hidden = torch.empty(3 * model.width), torch.empty(4 * model.width)
+            self.query_BH1D = self.qkv[: model.width].view(1, heads, 1, -1)
+        self.normed_np, self.added_np, self.hidden_np = map(_array, (self.normed_D, self.added_D, self.hidden))
+        self.qkv_3HD = _array(self.qkv).reshape(3, heads, -1)
+        self.halves = self.qkv_3HD[:2].reshape(2 * heads, 2, -1)  # of queries and keys
+        self.swapped, self.turned = self.halves[:, ::-1], np.empty_like(self.halves)
+
+    def logits(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
+        """What the model expects after this input at this position: V numbers before the softmax. Writes the caches."""
+        kv_L2HCD = kv_L2BHCD.numpy()[:, :, 0]
+        past = kv_L2BHCD.flatten(0, 1).narrow(3, 0, position + 1).unbind(0)
+        stream_D = self.embedding_VD[token] * np.float32(self.scale)
+        if self.position_CD is not None:
+            stream_D += self.position_CD[position]
+        for i, weights in enumerate(self.blocks):
+            self._norm(stream_D, weights.norm_attention)
+            torch.mv(weights.qkv, self.normed_D, out=self.qkv)
+            self._rotate(position)
+            kv_L2HCD[i, :, :, position] = self.qkv_3HD[1:]
+            attended = F.scaled_dot_product_attention(self.query_BH1D, past[2 * i], past[2 * i + 1])
+            torch.mv(weights.out, attended.view(self.width), out=self.added_D)
+            stream_D += self.added_np
+            self._norm(stream_D, weights.norm_mlp)
+            torch.mv(weights.up, self.normed_D, out=self.hidden)
+            torch.mv(weights.down, self._activated(), out=self.added_D)
+            stream_D += self.added_np
+        self._norm(stream_D, self.norm_D)
+        return torch.mv(self.output_VD, self.normed_D)
+
+    def _norm(self, x_D: np.ndarray, weight_D: np.ndarray) -> None:
+        """Layer norm without a bias, into `normed`."""
+        out = self.normed_np
+        np.subtract(x_D, np.add.reduce(x_D) / self.width, out=out)
+        np.multiply(out, 1.0 / math.sqrt(float(out.dot(out)) / self.width + EPSILON), out=out)
+        np.multiply(out, weight_D, out=out)
+
+    def _rotate(self, position: int) -> None:
+        """Turn queries and keys by their position."""
+        if self.turns is not None:
+            cos, sin = self.turns
+            np.multiply(self.swapped, sin[position], out=self.turned)
+            np.multiply(self.halves, cos[position], out=self.halves)
+            np.add(self.halves, self.turned, out=self.halves)
+
+    def _activated(self) -> Tensor:
+        if self.gelu:
+            return F.gelu(self.hidden, approximate="tanh")
+        np.maximum(self.hidden_np, 0.0, out=self.hidden_np)
+        np.multiply(self.hidden_np, self.hidden_np, out=self.hidden_np)
+        return self.hidden
+
+
+class _Weights:
+    """Of one block: matrices for torch, vectors for NumPy."""
+
+    def __init__(self, block: nn.Module) -> None:
+        assert isinstance(block, Block)
+        self.qkv, self.out, self.up, self.down = (w.detach() for w in (block.qkv, block.out, block.up, block.down))
+        self.norm_attention, self.norm_mlp = _array(block.norm_attention), _array(block.norm_mlp)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """The same memory as NumPy sees it."""
+    array: np.ndarray = tensor.detach().numpy()
+    return array
+
+
+@functools.lru_cache(maxsize=4)
+def _turns(context: int, heads: int, head_width: int) -> tuple[np.ndarray, np.ndarray]:
+    """cos and sin of every position, C×2H×2×R: halves ∘ cos + swapped halves ∘ sin turns all queries and keys at once."""
+    cos_CR, sin_CR = (table.numpy() for table in rotary_tables(context, head_width))
+    cos_C2R, sin_C2R = np.stack([cos_CR, cos_CR], axis=1), np.stack([-sin_CR, sin_CR], axis=1)
+    return np.repeat(cos_C2R[:, None], 2 * heads, axis=1), np.repeat(sin_C2R[:, None], 2 * heads, axis=1)
