@@ -80,6 +80,7 @@ def check_score_equals_steps(model: LanguageModel) -> None:
     tokens_BT = random_tokens(model, 3, length)
     nats_BT = model.score(tokens_BT)
     same(stepped(model, tokens_BT), nats_BT, "score differs from begin and advance, token by token")
+    same(stepped(model, tokens_BT[:1]), nats_BT[:1], "for a row alone score differs from begin and advance")
     for chunks in ([1, 2, 3, 5, 1, 7], [4] * 7, [11, 13]):
         chunks = [*chunks, length - sum(chunks)]
         by_chunk_BT = stepped(model, tokens_BT, chunks)

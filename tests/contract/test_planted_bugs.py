@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from cases import TINY, VARIANTS, Case, build
@@ -122,8 +123,19 @@ class CacheOffByOne(GPT):
 class PositionsOffByOne(GPT):
     """One position at a time is taken for the position before it; several at once are right."""
 
-    def _embed_one(self, inputs_B: Tensor, position: int) -> Any:
-        return super()._embed_one(inputs_B, max(position - 1, 0))
+    def _embed(self, inputs_BT: Tensor, first: int) -> Any:
+        return super()._embed(inputs_BT, first - 1 if first and inputs_BT.shape[1] == 1 else first)
+
+
+class ARowAloneIsOffByOne(GPT):
+    """The same mistake, where a single row has a way of its own."""
+
+    def begin(self, rows: int) -> tuple[Tensor, GPTState]:
+        logp_BV, state = super().begin(rows)
+        if state.one_row is not None:
+            cos, sin = state.one_row.turns
+            state.one_row.turns = np.roll(cos, 1, axis=0), np.roll(sin, 1, axis=0)
+        return logp_BV, state
 
 
 class HistoryOffByOne(FeedForward):
@@ -230,6 +242,7 @@ BUGS: list[tuple[type, Check]] = [
     (CacheOffByOne, check_score_equals_steps),
     (CacheOffByOne, check_a_full_beam_finds_the_best_of_all_strings),
     (PositionsOffByOne, check_score_equals_steps),
+    (ARowAloneIsOffByOne, check_score_equals_steps),
     (HistoryOffByOne, check_score_equals_steps),
     (HistoryOffByOne, check_beam_of_one_is_greedy),
     (ForgetsBetweenChunks, check_score_equals_steps),

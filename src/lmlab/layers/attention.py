@@ -4,8 +4,8 @@ Two ways to compute the same thing. PyTorch's fused kernel serves nearly everyth
 though, is several times slower than plain matrix products on units made for them, so for that one case, which is the one
 that trains on a laptop or a small server, the products and their derivatives are written out below.
 
-Shapes: B rows, T positions (S when they are keys), H heads, D width of a head, R = D/2 pairs of a rotation. Queries, keys
-and values come packed, as one matrix product makes them: qkv_BT3HD.
+Shapes: B rows, T positions (S when they are keys), H heads, D width of a head. Queries, keys and values come packed, as one
+matrix product makes them: qkv_BT3HD.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-Rotation = tuple[Tensor, Tensor]  # cos_TR, sin_TR
+Rotation = tuple[Tensor, Tensor]  # cos_TD, sin_TD of these positions: see `rotary_tables`
 
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
@@ -35,33 +35,29 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
 
 def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values, each B×H×T×D; queries and keys turned by their positions where `rotation` is given."""
-    q_BHTD, k_BHTD, v_BHTD = qkv_BT3HD.permute(2, 0, 3, 1, 4).unbind(0)
-    if rotation is None:
-        return q_BHTD, k_BHTD, v_BHTD
-    cos_TR, sin_TR = (r.to(qkv_BT3HD.dtype) for r in rotation)
-    return _rotated(q_BHTD, cos_TR, sin_TR), _rotated(k_BHTD, cos_TR, sin_TR), v_BHTD
+    qk_BT2HD, v_BTHD = qkv_BT3HD[:, :, :2], qkv_BT3HD[:, :, 2]
+    if rotation is not None:
+        cos, sin = (table_TD[:, None, None].to(qkv_BT3HD.dtype) for table_TD in rotation)
+        qk_BT2HD = torch.addcmul(qk_BT2HD * cos, _swapped(qk_BT2HD), sin)
+    q_BHTD, k_BHTD = qk_BT2HD.permute(2, 0, 3, 1, 4).unbind(0)
+    return q_BHTD, k_BHTD, v_BTHD.transpose(1, 2)
 
 
-def _rotated(x_BHTD: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
-    """Turn each pair (x_i, x_{i+R}) of position t by the angle of pair i at t."""
-    first, second = x_BHTD.chunk(2, dim=-1)
-    return torch.cat([first * cos_TR - second * sin_TR, second * cos_TR + first * sin_TR], dim=-1)
+def _swapped(x: Tensor) -> Tensor:
+    """The two halves of each head, exchanged."""
+    return x.roll(x.shape[-1] // 2, -1)
 
 
 def _for_queries_and_keys(rotation: Rotation, like_BT3HD: Tensor) -> Rotation:
-    """The tables at full width, 2×1×1×T×D, so that x ∘ cos + swapped halves of x ∘ sin is the rotation.
-
-    For queries both are multiplied by 1/√D: scaling the scores then costs nothing of its own.
-    """
+    """The tables, 2×1×1×T×D. For queries they are multiplied by 1/√D: scaling the scores then costs nothing of its own."""
     scale_2 = torch.tensor([like_BT3HD.shape[-1] ** -0.5, 1.0]).view(2, 1, 1, 1, 1)
-    cos_TR, sin_TR = rotation
-    cos, sin = (torch.cat(halves, dim=-1) for halves in ([cos_TR, cos_TR], [-sin_TR, sin_TR]))
-    return (cos * scale_2).to(like_BT3HD.dtype), (sin * scale_2).to(like_BT3HD.dtype)
+    cos, sin = ((table_TD * scale_2).to(like_BT3HD.dtype) for table_TD in rotation)
+    return cos, sin
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> None:
-    """`_rotated` (or the rotation back) in place. Whole rows at a time: on a CPU, work on half rows costs twice as much."""
-    swapped = x.roll(x.shape[-1] // 2, -1)
+    """Turn (or turn back) in place."""
+    swapped = _swapped(x)
     x.mul_(cos).addcmul_(swapped, sin, value=-1 if back else 1)
 
 

@@ -6,7 +6,6 @@ float32; `dtype` says in which precision the matrix products run. The residual s
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Literal
 
 import torch
@@ -14,11 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.layers.attention import Rotation, causal_self_attention, split_heads
-from lmlab.layers.positions import rotary_tables
 
 Activation = Literal["relu2", "gelu"]
-KeyValue = tuple[Tensor, ...]  # keys, values
-Turn = tuple[Tensor, Tensor, Tensor]  # cos, sin, swap: see `turns`
 
 
 class Block(nn.Module):
@@ -53,35 +49,14 @@ class Block(nn.Module):
         keys, values = kv_2BHCD[..., :end, :].unbind(0)
         keys[:, :, filled:] = k_BHTD
         values[:, :, filled:] = v_BHTD
-        if filled == 0:
-            attended = F.scaled_dot_product_attention(q_BHTD, keys, values, is_causal=True)
+        if filled == 0 or length == 1:  # no mask needed: the fast kernels
+            attended = F.scaled_dot_product_attention(q_BHTD, keys, values, is_causal=length > 1)
         else:
             seen_TS = torch.ones(length, end, dtype=torch.bool, device=x_BTD.device).tril(filled)
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
         x_BTD = x_BTD + F.linear(attended.transpose(1, 2).reshape(rows, length, width), self.out)
         normed_BTD = F.layer_norm(x_BTD, (width,), self.norm_mlp)
         return x_BTD + F.linear(self._activate(F.linear(normed_BTD, self.up)), self.down)
-
-    def step_one(self, x_BD: Tensor, turn: Turn | None, slots: KeyValue, kv: KeyValue) -> Tensor:
-        """As `step`, for one position: x is B×D, or just D for a single row.
-
-        slots: where this position's key and value go (B×H×1×D each); kv: all of them up to there. At one position a time
-        goes into calling kernels rather than into the kernels, so the fewest calls win (bench/bench_decoding.py).
-        """
-        weight: dict[str, Any] = self._parameters  # a dictionary answers faster than Module.__getattr__
-        width = x_BD.shape[-1]
-        qkv_BD = product(torch.layer_norm(x_BD, (width,), weight["norm_attention"]), weight["qkv"])
-        if turn is not None:
-            cos_D, sin_D, swap_D = turn
-            swapped_BD = qkv_BD.index_select(-1, swap_D)
-            qkv_BD.mul_(cos_D).addcmul_(swapped_BD, sin_D)
-        q_BH1D, k_BH1D, v_BH1D = qkv_BD.view(-1, 3, self.heads, 1, width // self.heads).unbind(1)
-        slots[0].copy_(k_BH1D)
-        slots[1].copy_(v_BH1D)
-        attended_BH1D = F.scaled_dot_product_attention(q_BH1D, kv[0], kv[1])
-        x_BD = product(attended_BH1D.view(x_BD.shape), weight["out"], x_BD)
-        hidden = product(torch.layer_norm(x_BD, (width,), weight["norm_mlp"]), weight["up"])
-        return product(self._activate(hidden), weight["down"], x_BD)
 
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         """Queries, keys and values of the normed stream, B×T×3×H×D."""
@@ -102,28 +77,6 @@ class Block(nn.Module):
 
     def _drop(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training) if self.dropout else x
-
-
-@functools.lru_cache(maxsize=4)
-def turns(context: int, heads: int, head_width: int, device: torch.device) -> Turn:
-    """The rotary positions 0, 1, … laid out for `step_one`: with x the queries, keys and values of all heads end to end,
-    x ∘ cos + x[swap] ∘ sin turns queries and keys and leaves values as they are.
-
-    cos and sin are context × (3·H·D); `swap` exchanges the two halves of each head, which hold the first and the second
-    members of its pairs.
-    """
-    cos_CR, sin_CR = (table.to(device) for table in rotary_tables(context, head_width))
-    cos, sin = (torch.cat(halves, 1).repeat(1, 2 * heads) for halves in ([cos_CR, cos_CR], [-sin_CR, sin_CR]))
-    swap = torch.arange(3 * heads * head_width, device=device).view(-1, 2, head_width // 2).flip(1).flatten()
-    values = heads * head_width
-    return F.pad(cos, (0, values), value=1.0), F.pad(sin, (0, values)), swap
-
-
-def product(x_BI: Tensor, weight_OI: Tensor, add_BO: Tensor | None = None) -> Tensor:
-    """x Wᵀ (+ add), for B×I or, with one row, just I: then matrix times vector, up to twice as fast on a CPU."""
-    if x_BI.dim() == 1:
-        return torch.mv(weight_OI, x_BI) if add_BO is None else torch.addmv(add_BO, weight_OI, x_BI)
-    return F.linear(x_BI, weight_OI) if add_BO is None else torch.addmm(add_BO, x_BI, weight_OI.t())
 
 
 def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:

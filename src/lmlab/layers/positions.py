@@ -20,11 +20,15 @@ def sinusoidal_table(length: int, width: int) -> Tensor:
 
 
 def rotary_tables(length: int, head_width: int) -> tuple[Tensor, Tensor]:
-    """(cos, sin), each length × head_width/2: rotating queries and keys by these makes scores depend on distance alone."""
+    """(cos, sin), each length × head_width: rotating queries and keys by these makes scores depend on distance alone.
+
+    The pairs that are turned are (x_i, x_{i + head_width/2}); the sign is part of sin: x ∘ cos + swapped halves of x ∘ sin.
+    """
     if head_width % 2:
         raise ValueError(f"rotary positions need an even width per head; got {head_width}: change width or heads")
     angles = _angles(length, head_width)
-    return angles.cos(), angles.sin()
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat([cos, cos], dim=1), torch.cat([-sin, sin], dim=1)
 
 
 def _angles(length: int, width: int) -> Tensor:

@@ -36,8 +36,9 @@ class OneRow:
         self.width, self.heads, self.gelu = model.width, heads, model.config.activation == "gelu"
         self.scale = model.width**0.5 if model.config.tie else 1.0
         self.embedding_VD = _array(model.embedding)
-        self.position_CD = None if model.rotation else _array(model.position)
-        self.turns = _turns(model.context, heads, model.width // heads) if model.rotation else None
+        rotary = model.config.positions == "rotary"
+        self.position_CD = None if rotary else _array(model.position)
+        self.turns = _turns(model.context, heads, model.width // heads) if rotary else None
         self.blocks = [_Weights(block) for block in model.blocks]
         self.norm_D, self.output_VD = _array(model.norm), model.output_weight().detach()
         with torch.inference_mode(False):  # buffers that may be written to in any mode
@@ -112,6 +113,5 @@ def _array(tensor: Tensor) -> np.ndarray:
 @functools.lru_cache(maxsize=4)
 def _turns(context: int, heads: int, head_width: int) -> tuple[np.ndarray, np.ndarray]:
     """cos and sin of every position, C×2H×2×R: halves ∘ cos + swapped halves ∘ sin turns all queries and keys at once."""
-    cos_CR, sin_CR = (table.numpy() for table in rotary_tables(context, head_width))
-    cos_C2R, sin_C2R = np.stack([cos_CR, cos_CR], axis=1), np.stack([-sin_CR, sin_CR], axis=1)
-    return np.repeat(cos_C2R[:, None], 2 * heads, axis=1), np.repeat(sin_C2R[:, None], 2 * heads, axis=1)
+    cos, sin = (table.numpy().reshape(context, 1, 2, -1) for table in rotary_tables(context, head_width))
+    return np.repeat(cos, 2 * heads, axis=1), np.repeat(sin, 2 * heads, axis=1)

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from lmlab.interface import NeuralModel, State
 from lmlab.layers.attention import Rotation
-from lmlab.layers.blocks import Activation, Block, Turn, product, turns
+from lmlab.layers.blocks import Activation, Block
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
 from lmlab.layers.sizing import Appetite, a_share, at_least_one, dropout_after, one_of, tokens_in_budget
@@ -85,6 +85,8 @@ class GPT(NeuralModel):
     name = "gpt"
     Config = GPTConfig
     context: int
+    cos_CD: Tensor  # of rotary positions
+    sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
 
     def __init__(self, config: GPTConfig, tokenizer: Tokenizer) -> None:
@@ -109,9 +111,10 @@ class GPT(NeuralModel):
         self.norm = nn.Parameter(torch.ones(width))
         if not config.tie:
             self.output = nn.Parameter(torch.zeros(self.vocab_size, width))
-        self.rotation: Rotation | None = None
         if config.positions == "rotary":
-            self.rotation = rotary_tables(context, width // heads)
+            cos_CD, sin_CD = rotary_tables(context, width // heads)
+            self.register_buffer("cos_CD", cos_CD, persistent=False)
+            self.register_buffer("sin_CD", sin_CD, persistent=False)
         elif config.positions == "learned":
             self.position = nn.Parameter(torch.randn(context, width) * 0.02)
         else:
@@ -222,26 +225,12 @@ class GPT(NeuralModel):
             after.one_row = state.one_row or OneRow(self)
             logits_V = after.one_row.logits(int(inputs_BT), state.filled, state.kv_L2BHCD)
             return torch.log_softmax(logits_V, dim=-1)[None], after
-        if inputs_BT.shape[1] == 1:
-            return self._read_one(inputs_BT[:, 0], state), after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
         for block, kv_2BHCD in zip(self.blocks, state.kv_L2BHCD, strict=True):
             assert isinstance(block, Block)
             x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled)
         last_BD = F.layer_norm(x_BTD[:, -1], (self.width,), self.norm)
         return log_probabilities(last_BD, self.output_weight(), None), after
-
-    def _read_one(self, inputs_B: Tensor, state: GPTState) -> Tensor:
-        """Distribution after one more input: what decoding does all the time."""
-        kv_KBHCD, filled = state.kv_L2BHCD.flatten(0, 1), state.filled
-        slots, past = kv_KBHCD.narrow(3, filled, 1).unbind(0), kv_KBHCD.narrow(3, 0, filled + 1).unbind(0)
-        x_BD, turn = self._embed_one(inputs_B, filled)
-        x_BD = x_BD.squeeze(0)  # a single row goes through as a vector
-        for i, block in enumerate(self.blocks):
-            assert isinstance(block, Block)
-            x_BD = block.step_one(x_BD, turn, slots[2 * i : 2 * i + 2], past[2 * i : 2 * i + 2])
-        logits_BV = product(torch.layer_norm(x_BD, (self.width,), self.norm), self.output_weight())
-        return torch.log_softmax(logits_BV, dim=-1).view(len(inputs_B), self.vocab_size)
 
     def _window_nats(self, tokens_BT: Tensor) -> Tensor:
         """Nats of every token of windows that start afresh, float32."""
@@ -262,23 +251,9 @@ class GPT(NeuralModel):
         x_BTD = F.embedding(inputs_BT, self.embedding)
         if self.config.tie:  # the output matrix wants small entries, the stream wants entries of size one
             x_BTD = x_BTD * self.width**0.5
-        if self.rotation is None:
+        if self.config.positions != "rotary":
             return x_BTD + self.position[first:end], None
-        cos_TR, sin_TR = self.rotation
-        device = x_BTD.device
-        return x_BTD, (cos_TR[first:end].to(device), sin_TR[first:end].to(device))
-
-    def _embed_one(self, inputs_B: Tensor, position: int) -> tuple[Tensor, Turn | None]:
-        """As `_embed`, for one position."""
-        x_BD = self.embedding.index_select(0, inputs_B)
-        if self.config.tie:
-            x_BD = x_BD * self.width**0.5
-        if self.rotation is None:
-            return x_BD + self.position[position], None
-        heads = self.config.heads
-        assert heads is not None
-        cos, sin, swap = turns(self.context, heads, self.width // heads, x_BD.device)
-        return x_BD, (cos[position], sin[position], swap)
+        return x_BTD, (self.cos_CD[first:end], self.sin_CD[first:end])
 
     def output_weight(self) -> Tensor:
         """V×D: the embedding without the begin symbol when tied."""
