@@ -35,13 +35,12 @@ class Block(nn.Module):
     def forward(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype) -> Tensor:
         """The whole sequence at once."""
         attended_BTD = causal_self_attention(self._project(x_BTD, dtype), rotation)
-        x_BTD = x_BTD + self._drop(F.linear(attended_BTD, self.out.to(dtype))).to(x_BTD.dtype)
-        return self._mlp(x_BTD, dtype)
+        return self._mlp(self._add(x_BTD, F.linear(attended_BTD, self.out.to(dtype))), dtype)
 
     def step(self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int) -> Tensor:
         """T more positions after the `filled` ones whose keys and values are in `kv`, which is written in place.
 
-        float32, without dropout and without gradients.
+        float32, without gradients.
         """
         rows, length, width = x_BTD.shape
         q_BHTD, k_BHTD, v_BHTD = split_heads(self._project(x_BTD, x_BTD.dtype), rotation)
@@ -54,9 +53,8 @@ class Block(nn.Module):
         else:
             seen_TS = torch.ones(length, end, dtype=torch.bool, device=x_BTD.device).tril(filled)
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
-        x_BTD = x_BTD + F.linear(attended.transpose(1, 2).reshape(rows, length, width), self.out)
-        normed_BTD = F.layer_norm(x_BTD, (width,), self.norm_mlp)
-        return x_BTD + F.linear(self._activate(F.linear(normed_BTD, self.up)), self.down)
+        attended_BTD = attended.transpose(1, 2).reshape(rows, length, width)
+        return self._mlp(self._add(x_BTD, F.linear(attended_BTD, self.out)), x_BTD.dtype)
 
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         """Queries, keys and values of the normed stream, B×T×3×H×D."""
@@ -67,21 +65,23 @@ class Block(nn.Module):
     def _mlp(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         normed_BTD = F.layer_norm(x_BTD, (x_BTD.shape[-1],), self.norm_mlp).to(dtype)
         if self.activation == "relu2":
-            return x_BTD + self._drop(squared_relu_network(normed_BTD, self.up, self.down)).to(x_BTD.dtype)
+            return self._add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down))
         hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
-        return x_BTD + self._drop(F.linear(hidden, self.down.to(dtype)))
+        return self._add(x_BTD, F.linear(hidden, self.down.to(dtype)))
 
-    def _activate(self, hidden: Tensor) -> Tensor:
-        """The nonlinearity where no gradient is wanted. May overwrite `hidden`."""
-        return hidden.relu_().mul_(hidden) if self.activation == "relu2" else F.gelu(hidden, approximate="tanh")
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training) if self.dropout else x
+    def _add(self, x_BTD: Tensor, change_BTD: Tensor) -> Tensor:
+        """The stream and what was read from it, after dropout."""
+        if self.dropout:
+            change_BTD = F.dropout(change_BTD, self.dropout, self.training)
+        return x_BTD + change_BTD.to(x_BTD.dtype)  # converted first: adding two precisions at once is slow on a CPU
 
 
 def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """max(x upᵀ, 0)² downᵀ in the precision of x. Its nonlinearity is a tenth of the cost of GELU on a CPU."""
-    out: Tensor = _SquaredReLUNetwork.apply(x_BTI.flatten(0, -2), up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype))
+    up_HI, down_OH = up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype)
+    if not torch.is_grad_enabled():
+        return F.linear(F.linear(x_BTI, up_HI).relu_().square_(), down_OH)
+    out: Tensor = _SquaredReLUNetwork.apply(x_BTI.flatten(0, -2), up_HI, down_OH)
     return out.view(*x_BTI.shape[:-1], -1)
 
 
