@@ -97,7 +97,7 @@ class Leaf:
             if outcomes > grid:
                 return self._sampled()
             return self._grid([self._rule(kind, (exact or 0) // 2 + 1) for _, kind in columns])[0]
-        if has_kink(self.node, self.setting) and (len(continuous) == 1 or not self.slow):
+        if has_kink(self.node, self.over, self.setting) and (len(continuous) == 1 or not self.slow):
             if len(continuous) > 1:
                 return self._sampled()  # product rules for smooth functions miss the bends
             return self._estimated(lambda n: [self._fine(kind, n) for _, kind in columns], min(room, 20_000))
