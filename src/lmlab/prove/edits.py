@@ -30,7 +30,6 @@ from lmlab.prove.syntax import (
     walk,
 )
 
-
 LONG = 70  # letters of a formula in a sentence
 
 

@@ -21,7 +21,7 @@ SPECIAL = ("zero", "equal")  # where bounds are often attained
 GROWN = 4  # entries more along every axis: bounds that forget a size fail only where it is large
 STARTS = 3
 STEPS = 40
-_FIXED_KINDS = {"integer", "onehot", "symmetric", "permutation", "orthogonal"}
+_FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orthogonal"}
 
 
 def search_extremes(judge: Judge) -> Point | None:

@@ -13,7 +13,7 @@ import torch
 from lmlab.prove.array_ops import FloatOps
 from lmlab.prove.compare import KINK, SAFETY
 from lmlab.prove.draw import Point, SizeDrawer, draw_point, make_frame
-from lmlab.prove.edits import Edit, edit, negated, number, short, shown, times
+from lmlab.prove.edits import ONE, Edit, edit, negated, number, short, shown, times
 from lmlab.prove.evaluate import Frame, evaluate
 from lmlab.prove.limits import HINT_SECONDS, Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.prove.render import to_text
@@ -300,7 +300,8 @@ class Repairer:
                 if len(self.shape) == 2:
                     yield Call("outer", (a, b))
                     yield Binary("@", Transpose(a), b)
-                yield Binary("*", a, b)
+                inverse = isinstance(b, Binary) and b.op == "/" and b.left == ONE
+                yield Binary("/", a, b.right) if inverse and isinstance(b, Binary) else Binary("*", a, b)
 
     def _zero_anyway(self, node: Node) -> bool:
         """Whether a formula is zero even when its lets are not what they are defined as, like 1 - h / h."""
