@@ -238,7 +238,7 @@ def test_other_spellings_and_kinds_are_read(claim: str) -> None:
 BEYOND = [  # true of many definite and binary matrices, not of all
     "log(det(S)) >= 0",
     "x @ S @ x >= x @ x / 100",
-    "x @ S @ x * n >= trace(S) * (x @ x) / 100",
+    "n**n * det(S) >= trace(S)**n / 100",
     "S >= 0",
     "M == 0",
     "M == 1",

@@ -285,9 +285,9 @@ class ExpressionParser(TokenReader):
         if bottom.kind != "name" or not bottom.text.startswith("d"):
             raise self.error("write what to differentiate by, as in d(...)/dx")
         if bottom.text == "d" and token.text == "d" and self.peek(1).text == "(" and self.peek(3).text == ")":
-            by = (self._known_name(self.peek(2).text, self.peek(2)),)  # d(...)/d(x)
+            inner = self._known_name(self.peek(2).text, self.peek(2))  # d(...)/d(x)
             self.at += 4
-            return Derivative(top, by, column=token.column)
+            return Derivative(top, (inner,), column=token.column)
         by = (
             self._second_by(bottom.text, bottom) if token.text == "d2" else (self._known_name(bottom.text[1:], bottom),)
         )
