@@ -11,20 +11,17 @@ from lmlab.prove.edits import (
     ONE,
     TWO,
     Edit,
-    axes_throughout,
     edit,
-    exchanges,
     minus,
     number,
     paths,
-    replaced,
     shown,
     slips,
     times,
-    turned_throughout,
 )
 from lmlab.prove.sizes import Shape
 from lmlab.prove.syntax import Binary, Call, Compare, Name, Negate, Node, Number, Transpose, walk
+from lmlab.prove.throughout import axes_throughout, exchanges, replaced, turned_throughout
 
 
 @dataclass
