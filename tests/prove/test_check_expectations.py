@@ -88,3 +88,27 @@ def test_the_expectation_of_a_derivative_is_taken() -> None:
     """
     report = check(text.replace("    ", ""))
     assert report.ok, report.to_json()
+
+
+BENT = [  # closed forms of averages with kinks in several dimensions, and values near them
+    ("E[max(x)] == 3 / (2 * sqrt(pi)) where x: 3 normal(0, 1)", True),
+    ("E[max(x)] == 0.85 where x: 3 normal(0, 1)", False),
+    ("E[max(x)] >= 0.9 where x: 3 normal(0, 1)", False),
+    ("E[norm(x)] == sqrt(pi / 2) where x: 2 normal(0, 1)", True),
+    ("E[norm(x)] == 1.26 where x: 2 normal(0, 1)", False),
+    ("E[abs(u[0] - u[1])] == 1/3 where u: 2 uniform(0, 1)", True),
+    ("E[relu(W @ x)] == sqrt(sum(W**2, axis=1) / (2 * pi)) where W: m, n, x: n normal(0, 1)", True),
+    ("E[relu(W @ x)] == sqrt(sum(W**2, axis=1) / 6.4) where W: m, n, x: n normal(0, 1)", False),
+    ("E[tanh(W @ x)] == 0 where W: m, n, x: n normal(0, 1)", True),
+]
+
+
+@pytest.mark.parametrize(("claim", "holds"), BENT)
+def test_averages_that_are_estimated_tell_a_value_from_one_a_percent_away(claim: str, holds: bool) -> None:
+    answer = check(f"claim {claim}").claims[0]
+    assert answer.verdict == ("supported" if holds else "refuted"), answer
+
+
+def test_a_mean_of_zero_at_one_size_does_not_loosen_the_tolerance_at_the_others() -> None:
+    answer = check("given x: n normal(0, 1)\nclaim E[logsumexp(x)] <= log(n) + 0.01").claims[0]
+    assert answer.verdict == "refuted"

@@ -82,3 +82,55 @@ def test_a_size_that_occurs_only_inside_a_wrong_expectation_is_no_obstacle() -> 
     sheet = "given t: positive\ngiven b: m\ngiven u: uniform{1, 2, 3}\nclaim E[where(m, u, 0.5) * t] == 0.5"
     (claim,) = check(sheet).claims
     assert claim.verdict == "refuted"
+
+
+REGRESSION = "given X: N, D\ngiven w: D\ngiven y: N\n"
+GATED = """given X: N, D
+given W, V: D, H
+given G: N, H
+let s = sigmoid(X @ V)
+let J = sum(G * (X @ W) * s)"""
+SIMPLE = [  # the setting, the wrong claim, and the formula that the simplest edit gives
+    ("given x: n\nlet J = sum(x)", "J == sum(x) / n", "sum(x)"),
+    ("given x: n", "mean(x) == -sum(x) / n", "sum(x) / n"),
+    (
+        "given X: N, D\ngiven y: N\ngiven w: D\nlet J = y @ X @ w",
+        "dJ/dX == outer(w, y)",
+        "outer(y, w)",
+    ),
+    (
+        f"{REGRESSION}let m = y * (X @ w)\nlet J = sum(log(1 + exp(-m)))",
+        "dJ/dw == -X.T @ (y * sigmoid(m))",
+        "-X.T @ (y * sigmoid(-m))",
+    ),
+    (f"{REGRESSION}let J = y @ (X @ w)**2 / 2", "dJ/dw == X.T @ (X @ w)", "X.T @ ((X @ w) * y)"),
+    (
+        "given x, v: N, D\nlet xh = (x - mean(x, axis=1, keepdims=True)) / std(x, axis=1, keepdims=True)",
+        "v - xh == v - (x - mean(x, axis=0)) / std(x, axis=0)",
+        "v - (x - mean(x, axis=1, keepdims=True)) / std(x, axis=1, keepdims=True)",
+    ),
+    ("given s: positive\ngiven W: H, D normal(0, s)\ngiven x: D", "Var[W @ x] == s**3 * sum(x**2)", "s**2 * sum(x**2)"),
+    (GATED, "dJ/dV == X.T @ (G * s * (1 - s))", "X.T @ (G * s * (1 - s) * (X @ W))"),
+]
+
+
+@pytest.mark.parametrize(("setting", "claim", "repaired"), SIMPLE)
+def test_the_simplest_repair_is_the_one_named(setting: str, claim: str, repaired: str) -> None:
+    hint = check(f"{setting}\nclaim {claim}").claims[0].hint
+    assert hint is not None
+    assert hint.endswith(f"the repaired formula is {repaired}"), hint
+
+
+def test_a_repair_must_hold_for_more_than_one_value_of_every_size() -> None:
+    text = "given x: D normal(0, 1)\ngiven W: H, D normal(0, 1)\nclaim E[sum((W @ x / sqrt(D))**2)] == D"
+    hint = check(text).claims[0].hint
+    assert hint is None or hint.endswith("the repaired formula is H"), hint
+
+
+def test_long_formulas_in_a_hint_are_cut_where_they_still_differ() -> None:
+    rotation = "[[cos((m - n) * w), -sin((m - n) * w)], [sin((m - n) * w), cos((m - n) * w)]]"
+    text = f"given q, k: 2\ngiven m, n, w\nlet R = {rotation}\nclaim q @ R @ k == q @ {rotation}.T @ k"
+    hint = check(text).claims[0].hint
+    assert hint is not None
+    after, _, before = hint.split(";")[0].split(": ", 1)[-1].partition(", not ")
+    assert after != before

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -190,3 +194,78 @@ def test_a_slice_beyond_its_axis_is_refused_rather_than_cut_short(slice: str) ->
     (claim,) = check(f"given x: n\nclaim {slice} == x").claims
     assert claim.verdict == "invalid"
     assert "goes beyond size" in claim.reason
+
+
+def test_the_first_example_of_the_language_page_holds_as_it_stands() -> None:
+    page = Path(__file__).parents[2] / "docs" / "derivations.md"
+    rows = itertools.takewhile(
+        lambda row: not row.startswith("**Statements"), page.read_text(encoding="utf-8").splitlines()
+    )
+    report = check("\n".join(row for row in rows if row.startswith("    ")))
+    assert len(report.claims) == 4
+    assert report.ok, report
+
+
+SPELLINGS = [  # other ways people write what the language has
+    "∂²J/∂x² == 2 * diag(y)",
+    "d²J/dx² == 2 * diag(y)",
+    "∂²J/∂x∂y == 2 * diag(x)",
+    "d(J)/d(x) == 2 * x * y",
+    "X.mean(dim=1, keepdim=True) == mean(X, axis=1, keepdims=True)",
+    "M**3 == M",
+    "tril(M)[0] <= 1",
+    "x @ S @ x >= 0",
+    "S.T == S",
+    "inv(S) @ S == eye(n)",
+    "Cov[x @ z, y @ z] == x @ y",
+    "Cov[z, 2 * z + 1] == 2 * Var[z]",
+]
+SCENE = """given x, y: n
+given M: n, n binary
+given S: n, n positive definite
+given X: N, D
+given z: n normal(0, 1)
+let J = sum(x**2 * y)
+"""
+
+
+@pytest.mark.parametrize("claim", SPELLINGS)
+def test_other_spellings_and_kinds_are_read(claim: str) -> None:
+    answer = check(f"{SCENE}claim {claim}").claims[0]
+    assert answer.holds, answer
+
+
+BEYOND = [  # true of many definite and binary matrices, not of all
+    "log(det(S)) >= 0",
+    "x @ S @ x >= x @ x / 100",
+    "n**n * det(S) >= trace(S)**n / 100",
+    "S >= 0",
+    "M == 0",
+    "M == 1",
+    "M.T == M",
+]
+
+
+@pytest.mark.parametrize("claim", BEYOND)
+def test_kinds_promise_no_more_than_they_say(claim: str) -> None:
+    assert check(f"{SCENE}claim {claim}").claims[0].verdict == "refuted"
+
+
+ADVICE = [
+    ("claim d/dx(J) == x", r"dJ/dx or d\(formula\)/dx"),
+    ("claim softmax(where(x > 0, x, -inf)) == x", "-1e9"),
+    ("claim e**2 == exp(2)", r"exp\(1\)"),
+    ("claim J > 0 and J < 1", "one claim a line"),
+    ("claim J == 2 if J > 0", "where"),
+    ("given w ~ normal(0, 1)", "colon"),
+    ("claim einsum('i,i->', x, y) == x @ y", "einsum"),
+    ("given a: onehot(x)\nclaim a == a", "given a: n onehot"),
+    ("given i: categorical(softmax(x))\nclaim E[x[i]] == x @ softmax(x)", "onehot"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), ADVICE)
+def test_what_is_not_read_is_answered_with_what_to_write(text: str, words: str) -> None:
+    answer = check(SCENE + text).claims[0]
+    assert answer.verdict == "invalid"
+    assert re.search(words, answer.reason), answer.reason

@@ -261,7 +261,7 @@ class Algebra:
                 ordered = factor._replace(idx=tuple(sorted(factor.idx)))
                 powers[ordered] = powers.get(ordered, Fraction(0)) + exponent
                 return [make_term(term.coefficient, powers, dict(term.dummies))]
-            if (kinds & {"onehot", "permutation"} or self._is_step(factor)) and exponent > 1:
+            if (kinds & {"onehot", "permutation", "binary"} or self._is_step(factor)) and exponent > 1:
                 return [make_term(term.coefficient, powers | {factor: Fraction(1)}, dict(term.dummies))]
             if kinds & {"onehot", "permutation"} and exponent == 1:
                 met = self._meeting(term, factor, kinds)

@@ -23,7 +23,6 @@ from lmlab.prove.syntax import (
     Number,
     Stack,
     Transpose,
-    walk,
 )
 
 FINITE = ("finite", "bernoulli", "categorical", "rademacher", "onehot")
@@ -206,12 +205,15 @@ def elementwise_in(node: Node, over: frozenset[str], setting: Setting) -> bool:
     return all(elementwise_in(child, over, setting) for child in node.children())
 
 
-def has_kink(node: Node, setting: Setting) -> bool:
-    """Whether the expression bends or jumps somewhere, so that quadrature of smooth functions is not to be trusted."""
-    kinked = ("relu", "abs", "sign", "max", "min", "maximum", "minimum", "where", "sqrt", "norm", "std")
-    for inner in walk(node):
-        if isinstance(inner, Compare) or (isinstance(inner, Call) and inner.function in kinked):
-            return True
-        if isinstance(inner, Name) and inner.name in setting.lets and has_kink(setting.lets[inner.name].value, setting):
-            return True
-    return False
+_KINKED = frozenset(["relu", "abs", "sign", "max", "min", "maximum", "minimum", "where", "sqrt", "norm", "std"])
+
+
+def has_kink(node: Node, over: frozenset[str], setting: Setting) -> bool:
+    """Whether the expression bends or jumps in the random names: quadrature of smooth functions is not to be trusted."""
+    if not random_names(node, setting) & over:
+        return False
+    if isinstance(node, Compare) or (isinstance(node, Call) and node.function in _KINKED):
+        return True
+    if isinstance(node, Name) and node.name in setting.lets:
+        return has_kink(setting.lets[node.name].value, over, setting)
+    return any(has_kink(child, over, setting) for child in node.children())

@@ -17,6 +17,9 @@ from lmlab.prove.setting import Setting
 from lmlab.prove.syntax import Condition, Node
 from lmlab.prove.torch_ops import TorchOps
 
+TOLERANCE = 1e-9  # relative, where nothing is estimated
+SAFETY = 20  # an estimate of an error is trusted up to this factor
+VAGUE = 0.03  # an expectation known no better than this is not counted as evidence
 KINK = 1e-4  # a point this near to a kink of relu, max, a comparison ... is drawn again
 DIGITS = 60
 ROUNDING = mpmath.mpf(10) ** -30  # relative difference below which long decimals count as equal
@@ -34,7 +37,18 @@ class Sides:
     margin: float  # distance to the nearest kink
     touched: bool  # something lies exactly on one
     error: float  # relative error of a quadrature inside; 0 when there is none
+    blur: float = 0.0  # the same, relative to the size of what is averaged
     sampled: bool = False  # an expectation was estimated by random samples
+
+    @property
+    def tolerance(self) -> float:
+        """The relative difference that numbers as exact as these may show though the sides are equal."""
+        return max(TOLERANCE, SAFETY * self.error)
+
+    @property
+    def vague(self) -> bool:
+        """Whether an expectation is known too coarsely for an agreement to say anything."""
+        return SAFETY * self.blur > VAGUE
 
     @property
     def defined(self) -> bool:
@@ -83,7 +97,7 @@ def sides_at(setting: Setting, left: Node, right: Node, point: Point, deadline: 
         frame = make_frame(setting, point, ops, deadline)
         a, b = evaluate(left, frame), evaluate(right, frame)
     x, y = np.broadcast_arrays(a.detach().numpy(), b.detach().numpy())
-    return Sides(x, y, ops.margin, ops.touched, ops.error, ops.sampled)
+    return Sides(x, y, ops.margin, ops.touched, ops.error, ops.blur, ops.sampled)
 
 
 def satisfies(setting: Setting, conditions: tuple[Condition, ...], point: Point, deadline: Deadline) -> bool:

@@ -42,9 +42,8 @@ def _search(judge: Judge) -> Counterexample | None:
             if drawn is None or not drawn[1].defined:
                 continue
             point, sides = drawn
-            amount = sides.difference if judge.relation == "==" else sides.excess(judge.relation)
             seen = abs(sides.gap[sides.worst(judge.relation)]) > 1e-9  # both sides may be rounding alone
-            if seen and amount > max(CLEAR, judge.tally.tolerance) and sides.scale < 1e4:
+            if seen and judge.amount(sides) > max(CLEAR, sides.tolerance) and sides.scale < 1e4:
                 return _describe(judge, point, sides, digits=6)
     return None
 

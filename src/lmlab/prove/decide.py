@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmlab.prove.averages import open_names
-from lmlab.prove.compare import DIGITS, KINK, Sides, referee, satisfies, sides_at
+from lmlab.prove.compare import DIGITS, KINK, TOLERANCE, Sides, referee, satisfies, sides_at
 from lmlab.prove.draw import Point, SizeDrawer, Sizes, draw_point
 from lmlab.prove.extremes import search_extremes
 from lmlab.prove.limits import Deadline, OutOfTime, Refusal
@@ -15,7 +15,6 @@ from lmlab.prove.report import INVALID, REFUTED, SUPPORTED
 from lmlab.prove.setting import Setting, distribution
 from lmlab.prove.syntax import Call, Compare, Expectation, Node, Number, walk
 
-TOLERANCE = 1e-9
 DRAWS = 5  # size draws
 POINTS = 6  # points for each
 BROAD = (3.0, 6.0, 12.0, 24.0)  # how far points with larger values reach, for what fails only there
@@ -44,6 +43,7 @@ class Tally:
     points: int = 0
     draws: int = 0
     undefined: int = 0
+    vague: int = 0  # points where an expectation is known too coarsely to agree with anything
     largest: float = 0.0
     tolerance: float = TOLERANCE
     sampled: bool = False
@@ -118,6 +118,8 @@ class Judge:
             finding = None
         if finding is not None:
             return finding
+        if self.tally.points == 0 and self.tally.vague:
+            return Finding(INVALID, "an expectation here is known too coarsely to decide; use smaller sizes")
         if self.tally.points == 0:
             return self._nowhere()
         return Finding(SUPPORTED, self._support())
@@ -174,30 +176,38 @@ class Judge:
         point, sides = drawn
         tally = self.tally
         tally.sampled |= sides.sampled
-        tally.tolerance = max(tally.tolerance, 20 * sides.error)
         if not sides.defined:
             tally.undefined += 1
             return self._half_defined(point, sides) if style == "plain" else None  # far out, 1 - sigmoid(x) is 0
-        tally.points += 1
-        amount = sides.difference if self.relation == "==" else max(0.0, sides.excess(self.relation))
+        amount = max(0.0, self.amount(sides))
         rounding = sides.scale < DUST and tally.acquitted >= ACQUITTALS
-        if amount > tally.tolerance and not rounding:
-            if self.confirmed(point, amount, trusting=style == "plain"):
+        broken = amount > sides.tolerance and not rounding
+        if sides.vague and not broken:
+            tally.vague += 1
+            return None
+        tally.points += 1
+        tally.tolerance = max(tally.tolerance, sides.tolerance)
+        if broken:
+            if self.confirmed(point, sides, trusting=style == "plain"):
                 return self._refute(point)
             tally.acquitted += sides.scale < DUST
-        tally.largest = max(tally.largest, amount if amount <= tally.tolerance else 0.0)
+        tally.largest = max(tally.largest, 0.0 if broken else amount)
         return None
 
-    def confirmed(self, point: Point, amount: float, trusting: bool = True) -> bool:
+    def amount(self, sides: Sides) -> float:
+        """By how much the relation fails at a point, relative to the sides; at most 0 where an inequality holds."""
+        return sides.difference if self.relation == "==" else sides.excess(self.relation)
+
+    def confirmed(self, point: Point, sides: Sides, trusting: bool = True) -> bool:
         """Whether long decimals also see the relation fail. Without their word, a clear failure in doubles counts.
 
         Not `trusting`: it does not, because the point lies where doubles lose their digits.
         """
-        if self.averages and self.tally.tolerance > TOLERANCE:
+        if self.averages and sides.tolerance > TOLERANCE:
             return True
         ruling = referee(self.setting, self.left, self.right, point, self.deadline.within(1.5))
         if not ruling.known:
-            return trusting and amount > 1e-6 and self._steady(point)
+            return trusting and self.amount(sides) > 1e-6 and self._steady(point)
         if not (ruling.left_defined and ruling.right_defined):
             return False
         self.tally.refereed += 1

@@ -151,6 +151,8 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
         return np.asarray(np.eye(shape[-1])[rows])
     if "permutation" in names:
         return np.asarray(np.eye(shape[0])[rng.permutation(shape[0])])
+    if "binary" in names:
+        return rng.integers(0, 2, shape).astype(float)
     if "fraction" in names:
         return _fractions(shape, rng, style)
     if "integer" in names:
@@ -166,6 +168,8 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
         values = np.where(values == 0, 1.0, values)
     if names & {"nonzero", "unit"}:
         values = np.where(np.abs(values) < 0.2, values + 0.5, values)
+    if "definite" in names and style == "wild":
+        values = np.outer(values[0], values[0])  # nearly singular, for bounds that forget the smallest eigenvalue
     if "symmetric" in names:
         values = np.triu(values) + np.triu(values, 1).T
     return values
@@ -223,9 +227,18 @@ def _realise(given: Given, raw: np.ndarray, frame: Frame) -> Array:
         return ops.binary("/", value, ops.reduce("norm", value, -1, True))
     if "simplex" in names:
         return ops.binary("/", value, ops.reduce("sum", value, -1, True))
+    if "definite" in names:
+        shift = ops.binary("*", ops.eye(len(raw)), ops.from_numpy(_lift(raw)))
+        return ops.binary("+", ops.binary("@", value, value), shift)
     if "orthogonal" in names:
         return _orthogonal(raw, ops, "symmetric" in names)
     return value
+
+
+def _lift(raw: np.ndarray) -> np.ndarray:
+    """What makes the square of a symmetric matrix definite: no fixed share of it, or a bound by that would hold."""
+    size = float(np.mean(raw * raw)) or 1.0
+    return np.asarray(size / 2.0 ** (int(1000 * size) % 12))
 
 
 def _orthogonal(raw: np.ndarray, ops: Ops, symmetric: bool) -> Array:

@@ -9,40 +9,48 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
 
 from lmlab.prove.functions import REDUCTIONS
+from lmlab.prove.reader import constant_value
 from lmlab.prove.render import level, to_text
+from lmlab.prove.sizes import Shape
 from lmlab.prove.syntax import (
     Binary,
     Call,
     Compare,
     Expectation,
-    Index,
     Name,
     Negate,
     Node,
     Number,
-    Stack,
     Transpose,
-    walk,
 )
+
+LONG = 70  # letters of a formula in a sentence
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A changed formula, how unlikely the slip is, and what was wrong in words (with formulas, rendered late)."""
+    """A changed part, how unlikely the slip is, and what was wrong in words (with formulas, rendered late)."""
 
     node: Node
     cost: float
     parts: tuple[str | Node, ...]
+    path: tuple[int, ...] = ()  # where in the whole formula the part stands
+    keeps: Shape | None = None  # the shape the part must have: what it had before
+
+    def within(self, root: Node) -> Edit:
+        """The same edit as a change of the whole formula."""
+        return replace(self, node=put(root, self.path, self.node), path=()) if self.path else self
 
     @property
     def words(self) -> str:
         """What was wrong."""
         text = ""
+        formulas = [to_text(part) for part in self.parts if not isinstance(part, str)]
+        start = _shared_start(formulas)
         for part in self.parts:
-            text += part if isinstance(part, str) else short(part, 21 if text.endswith("* ") else 0)
+            text += part if isinstance(part, str) else short(part, 21 if text.endswith("* ") else 0, start)
         return text
 
 
@@ -51,12 +59,24 @@ def edit(node: Node, cost: float, *parts: str | Node) -> Edit:
     return Edit(node, cost, parts)
 
 
-def short(node: Node, needed: int = 0) -> str:
-    """A formula in a sentence: in brackets when it binds looser than `needed`, cut when it is long."""
+def short(node: Node, needed: int = 0, start: int = 0) -> str:
+    """A formula in a sentence: in brackets when it binds looser than `needed`, cut when it is long, and from `start`."""
     text = to_text(node)
     if level(node) < needed and not text.startswith("("):
         text = f"({text})"
-    return text if len(text) <= 70 else text[:67] + "..."
+    if len(text) <= LONG:
+        return text
+    text = f"...{text[start:]}" if start else text
+    return text if len(text) <= LONG else text[: LONG - 3] + "..."
+
+
+def _shared_start(texts: list[str]) -> int:
+    """Where to start long formulas that would look alike if they were cut at their end."""
+    if len(texts) < 2 or len({text[: LONG - 3] for text in texts}) == len(texts):
+        return 0
+    pairs = enumerate(zip(*texts, strict=False))  # one may be the start of another
+    same = next((i for i, letters in pairs if len(set(letters)) > 1), min(map(len, texts)))
+    return max(0, same - LONG // 2)
 
 
 def shown(name: str) -> str:
@@ -87,6 +107,19 @@ def flip(node: Node) -> Node:
     return node.operand if isinstance(node, Transpose) else Transpose(node)
 
 
+def negated(node: Node) -> Node:
+    """The formula with the other sign: a minus in front of its first factor goes, or one is put there."""
+    if isinstance(node, Negate):
+        return node.operand
+    if isinstance(node, Binary) and node.op in ("*", "/", "@"):
+        first = node.left
+        while isinstance(first, Binary) and first.op in ("*", "/", "@"):
+            first = first.left
+        if isinstance(first, Negate):
+            return replace(node, left=negated(node.left))
+    return Negate(node)
+
+
 def paths(root: Node, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Node]]:
     """Every part of a formula with the way to it."""
     yield path, root
@@ -103,8 +136,8 @@ def put(root: Node, path: tuple[int, ...], node: Node) -> Node:
     return root.rebuild(tuple(children))
 
 
-def slips(node: Node, inside: bool) -> Iterator[Edit]:
-    """Repairs of one node that need nothing but the node itself."""
+def slips(node: Node, inside: bool, scalar: bool) -> Iterator[Edit]:
+    """Repairs of one node that need nothing but the node itself; one that is `scalar` has nothing to sum."""
     yield from _signs(node, inside)
     yield from _transposes(node)
     match node:
@@ -128,7 +161,12 @@ def slips(node: Node, inside: bool) -> Iterator[Edit]:
             yield edit(replace(node, kind=other), 1.6, f"{other} in place of {node.kind}")
         case Name():
             yield from _functions_of(node)
-    yield from _reductions(node)
+    if isinstance(node, Call) or (isinstance(node, Binary) and node.op != "**"):
+        root, square = Call("sqrt", (node,)), Binary("**", node, TWO)
+        yield edit(root, 1.65, "a square root is missing: ", root)
+        yield edit(square, 1.65, "a square is missing: ", square)
+    if not scalar:
+        yield from _reductions(node)
 
 
 def _signs(node: Node, inside: bool) -> Iterator[Edit]:
@@ -143,7 +181,10 @@ def _signs(node: Node, inside: bool) -> Iterator[Edit]:
 def _transposes(node: Node) -> Iterator[Edit]:
     if isinstance(node, Transpose):
         yield edit(node.operand, 1.2, "the transpose is wrong: ", node.operand, ", not ", node)
-    elif isinstance(node, (Name, Binary, Call)):
+    elif isinstance(node, Binary) and node.op == "@":
+        turned = Binary("@", flip(node.right), flip(node.left))
+        yield edit(turned, 1.2, "a transpose is missing, of the whole product: ", turned, ", not ", node)
+    elif isinstance(node, (Name, Binary, Call)) and not (isinstance(node, Call) and node.function == "outer"):
         yield edit(Transpose(node), 1.2, "a transpose is missing: ", Transpose(node), ", not ", node)
 
 
@@ -180,12 +221,12 @@ def _products(node: Binary) -> Iterator[Edit]:
     a, b, op = node.left, node.right, node.op
     other = replace(node, op="/" if op == "*" else "*")
     yield edit(other, 1.5, f"{other.op} in place of {op}: ", other)
-    yield edit(a, 1.25, f"a factor too many: {op} ", b)
+    yield edit(a, _too_many(b), f"a factor too many: {op} ", b)
     if op == "/":
         turned = replace(node, left=b, right=a)
         yield edit(turned, 1.4, "the operands are swapped: ", turned, ", not ", node)
         return
-    yield edit(b, 1.25, "a factor too many: ", a, " *")
+    yield edit(b, _too_many(a), "a factor too many: ", a, " *")
     for x, y, cost in [
         (a, b, 1.25),
         (flip(a), b, 1.5),
@@ -208,8 +249,13 @@ def _products(node: Binary) -> Iterator[Edit]:
         )
 
 
+def _too_many(factor: Node) -> float:
+    """The cost of leaving out a factor: a plain number or name is written by mistake more easily than a formula."""
+    return 1.13 if isinstance(factor, (Number, Name)) else 1.25
+
+
 def _powers(node: Binary) -> Iterator[Edit]:
-    base = node.left
+    base, power = node.left, constant_value(node.right)
     yield edit(base, 1.1, "a power too many: ", base, ", not ", node)
     for value in (
         Fraction(2),
@@ -222,7 +268,8 @@ def _powers(node: Binary) -> Iterator[Edit]:
         Fraction(3, 2),
     ):
         changed = Binary("**", base, number(value))
-        yield edit(changed, 1.45, "the power is wrong: ", changed, ", not ", node)
+        near = power is not None and abs(power - value) == 1 and power * value > 0
+        yield edit(changed, 1.15 if near else 1.45, "the power is wrong: ", changed, ", not ", node)
 
 
 def _numbers(node: Number) -> Iterator[Edit]:
@@ -260,13 +307,20 @@ _RELATED = {
 }
 
 
+_SIGN_MATTERS = frozenset(["exp", "sigmoid", "softplus", "softmax", "log_softmax", "relu", "logsumexp"])
+
+
 def _calls(node: Call) -> Iterator[Edit]:
     name = node.function
     for other in _RELATED.get(name, ()):
         changed = replace(node, function=other)
-        yield edit(changed, 1.25 if name in REDUCTIONS else 1.6, f"{other} in place of {name}: ", changed)
+        cost = 1.18 if {name, other} == {"sum", "mean"} else 1.25 if name in REDUCTIONS else 1.6
+        yield edit(changed, cost, f"{other} in place of {name}: ", changed)
     if len(node.args) == 1 and name not in ("ones", "zeros", "eye", "shape"):
         yield edit(node.args[0], 1.6, f"{name} too many: ", node.args[0], ", not ", node)
+    if name in _SIGN_MATTERS:
+        turned = replace(node, args=(negated(node.args[0]),))
+        yield edit(turned, 1.25, "the sign inside is wrong: ", turned, ", not ", node)
     if len(node.args) == 2 and name not in ("reshape", "ones", "zeros"):
         turned = replace(node, args=node.args[::-1])
         yield edit(turned, 1.3, "the operands are swapped: ", turned, ", not ", node)
@@ -314,45 +368,3 @@ def _reductions(node: Node) -> Iterator[Edit]:
             yield edit(wrapped, 1.3 + 0.1 * keepdims, f"a sum {over} is missing: ", wrapped)
             averaged = Call("mean", (node,), axis, keepdims)
             yield edit(averaged, 1.7 + 0.1 * keepdims, f"a mean {over} is missing: ", averaged)
-
-
-def exchanges(root: Node) -> Iterator[Edit]:
-    """Two names (or entries, like w[0] and w[1]) that stand in each other's place throughout."""
-    atoms = list(dict.fromkeys(n for n in walk(root) if isinstance(n, (Name, Index, Stack, Number))))[:10]
-    for a, b in combinations(atoms, 2):
-        if isinstance(a, Number) != isinstance(b, Number):
-            continue
-        yield edit(_exchanged(root, a, b), 1.65, a, " and ", b, " are exchanged")
-    for path, node in paths(root):
-        if isinstance(node, Stack) and len(node.items) <= 4:
-            for i, j in combinations(range(len(node.items)), 2):
-                items = list(node.items)
-                items[i], items[j] = items[j], items[i]
-                turned = replace(node, items=tuple(items))
-                yield edit(put(root, path, turned), 1.5, "the entries are swapped: ", turned)
-
-
-def turned_throughout(root: Node) -> Iterator[Edit]:
-    """A part that occurs more than once, transposed at every place."""
-    parts = [node for _, node in paths(root) if isinstance(node, (Name, Call, Transpose))]
-    for part in dict.fromkeys(node for node in parts if parts.count(node) > 1):
-        yield edit(replaced(root, part, flip(part)), 1.4, "the transpose is wrong: ", flip(part), ", not ", part)
-
-
-def replaced(node: Node, old: Node, new: Node) -> Node:
-    """The formula with a part replaced wherever it stands."""
-    if node == old:
-        return new
-    children = tuple(replaced(child, old, new) for child in node.children())
-    if isinstance(node, Transpose):
-        return flip(children[0])
-    return node.rebuild(children) if children else node
-
-
-def _exchanged(node: Node, a: Node, b: Node) -> Node:
-    if node == a:
-        return b
-    if node == b:
-        return a
-    children = tuple(_exchanged(child, a, b) for child in node.children())
-    return node.rebuild(children) if children else node

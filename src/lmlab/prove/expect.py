@@ -1,4 +1,4 @@
-"""Expectations in doubles: enumeration of finite outcomes, Gauss quadrature, and random samples as the last resort."""
+"""Expectations in doubles: enumeration of finite outcomes, Gauss quadrature, and quasi-random samples for the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from lmlab.prove.syntax import Derivative, Expectation, Kind, Node, walk
 
 GRID = 40_000  # nodes of a product rule at most
 SLOW_GRID = 400  # the same, where derivatives inside must be taken node by node
-SAMPLES = 100_000
+SAMPLES = 65_536  # a power of two, as Sobol sequences want
+REPLICATES = 16  # sequences scrambled independently: how they differ tells the error of their mean
+ROUNDED = 1e-13  # a mean this small against the mean size of what is averaged is what rounding leaves of 0
 ROOM = 4_000_000  # numbers in the largest array over all nodes: 32 MB
 MAX_RANDOM = 200
 _F64 = torch.float64
@@ -49,7 +51,7 @@ def fine_rule(family: str, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def expectation(node: Expectation, frame: Frame) -> Tensor:
-    """E[...] or Var[...] with torch; leaves its accuracy in `frame.ops.error` and `frame.ops.sampled`."""
+    """E[...] or Var[...] with torch; leaves its accuracy in `frame.ops`: `error`, `blur` and `sampled`."""
 
     def leaf(inner: Node, over: frozenset[str]) -> Tensor:
         return Leaf(inner, over, frame).mean()
@@ -94,8 +96,10 @@ class Leaf:
         if not continuous or (exact is not None and (exact // 2 + 1) ** len(continuous) <= roomy):
             if outcomes > grid:
                 return self._sampled()
-            return self._grid([self._rule(kind, (exact or 0) // 2 + 1) for _, kind in columns])
-        if len(continuous) == 1 and has_kink(self.node, self.setting):
+            return self._grid([self._rule(kind, (exact or 0) // 2 + 1) for _, kind in columns])[0]
+        if has_kink(self.node, self.over, self.setting) and (len(continuous) == 1 or not self.slow):
+            if len(continuous) > 1:
+                return self._sampled()  # product rules for smooth functions miss the bends
             return self._estimated(lambda n: [self._fine(kind, n) for _, kind in columns], min(room, 20_000))
         most = 14 if self.slow else 48
         count = min(most, int(max(room, 1) ** (1 / len(continuous)))) if outcomes <= grid else 0
@@ -143,23 +147,27 @@ class Leaf:
     def _estimated(self, rules: object, count: int) -> Tensor:
         """A rule and a coarser one; their difference tells the error."""
         assert callable(rules)
-        value, coarse = self._grid(rules(count)), self._grid(rules(max(4, count * 3 // 4)))
-        scale = float(value.detach().abs().max()) or 1.0
-        error = float((value - coarse).detach().abs().max()) / scale
-        self.frame.ops.error = max(self.frame.ops.error, error, 1e-12)  # type: ignore[attr-defined]
+        (value, size), (coarse, _) = self._grid(rules(count)), self._grid(rules(max(4, count * 3 // 4)))
+        value = torch.where(value.abs() <= ROUNDED * size, value - value.detach(), value)
+        coarse = torch.where(coarse.abs() <= ROUNDED * size, 0.0, coarse)
+        self._note(float((value - coarse).detach().abs().max()), value, float(size))
         return value
 
-    def _grid(self, rules: list[tuple[np.ndarray, np.ndarray]]) -> Tensor:
-        """The product rule: every combination of nodes."""
+    def _note(self, error: float, value: Tensor, size: float) -> None:
+        """Keep the largest error so far, relative to the value, and relative to the size of what was averaged."""
+        ops = self.frame.ops
+        scale = float(value.detach().abs().max()) or size or 1.0
+        ops.error = max(ops.error, error / scale, 1e-12)  # type: ignore[attr-defined]
+        ops.blur = max(ops.blur, error / (size or 1.0))  # type: ignore[attr-defined]
+
+    def _grid(self, rules: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Tensor, Tensor]:
+        """The product rule, every combination of nodes: the mean, and the mean size of the largest entry."""
         grids = np.meshgrid(*[nodes for nodes, _ in rules], indexing="ij")
         codes = np.stack([grid.reshape(-1) for grid in grids], axis=1)
         weights = functools.reduce(np.multiply.outer, [w for _, w in rules]).reshape(-1)
-        return self._weighted(torch.tensor(codes, dtype=_F64), torch.tensor(weights, dtype=_F64))
-
-    def _weighted(self, codes_PM: Tensor, weights_P: Tensor) -> Tensor:
-        values, chances = self._evaluated(codes_PM)
-        total = (weights_P * chances).reshape(-1, *[1] * (values.ndim - 1))
-        return (total * values).sum(0)
+        values, chances = self._evaluated(torch.tensor(codes, dtype=_F64))
+        total = (torch.tensor(weights, dtype=_F64) * chances).reshape(-1, *[1] * (values.ndim - 1))
+        return (total * values).sum(0), (total * values).detach().abs().sum(0).max()
 
     def _evaluated(self, codes_PM: Tensor) -> tuple[Tensor, Tensor]:
         """The expression and the chance at every row of codes; one by one where derivatives are inside."""
@@ -233,28 +241,31 @@ class Leaf:
         return table[codes.long()], torch.stack(weights)[codes.long()]
 
     def _sampled(self) -> Tensor:
-        """Random samples; the error kept is such that the tolerance becomes six standard errors."""
-        rng = np.random.default_rng(20_221)
+        """Scrambled Sobol points; the error kept is such that the tolerance becomes six standard errors."""
         count = min(SAMPLES, ROOM // self._widest(), SLOW_GRID * 4 if self.slow else SAMPLES)
         if count < 1_000 and not self.slow:
             raise Refusal("the expectation runs over too many numbers; use smaller sizes")
-        columns = [self._draws(self.kinds[name], count, rng) for name in self.names for _ in range(self._entries(name))]
-        codes = torch.tensor(np.stack(columns, axis=1), dtype=_F64)
+        each = 2 ** int(math.log2(max(2, count // REPLICATES)))
+        kinds = [self.kinds[name] for name in self.names for _ in range(self._entries(name))]
+        engines = [torch.quasirandom.SobolEngine(len(kinds), scramble=True, seed=i) for i in range(REPLICATES)]
+        points = torch.cat([engine.draw(each, dtype=_F64) for engine in engines])
+        codes = torch.stack([self._code(kind, points[:, i]) for i, kind in enumerate(kinds)], dim=1)
         values, _ = self._evaluated(codes)
-        mean = values.mean(0)
-        deviation = float((values.std(0) / math.sqrt(count)).detach().max())
-        scale = float(mean.detach().abs().max()) or 1.0
-        ops = self.frame.ops
-        ops.error = max(ops.error, 0.3 * deviation / scale)  # type: ignore[attr-defined]
-        ops.sampled = True  # type: ignore[attr-defined]
+        means = values.reshape(REPLICATES, each, *values.shape[1:]).mean(1)
+        mean = means.mean(0)
+        deviation = float((means.detach().std(0) / math.sqrt(REPLICATES)).max())
+        self._note(0.3 * deviation, mean, float(values.detach().abs().mean(0).max()))
+        self.frame.ops.sampled = True  # type: ignore[attr-defined]
         return mean
 
-    def _draws(self, kind: Kind, count: int, rng: np.random.Generator) -> np.ndarray:
+    def _code(self, kind: Kind, uniform_P: Tensor) -> Tensor:
+        """Codes of a distribution from numbers spread evenly over (0, 1)."""
+        inside = uniform_P.clamp(1e-12, 1 - 1e-12)
         if kind.name == "normal":
-            return rng.normal(size=count)
+            return math.sqrt(2) * torch.erfinv(2 * inside - 1)
         if not self._is_finite(kind):
-            return rng.random(count)
+            return inside
         with torch.no_grad():
             _, chances = self._value(kind, torch.arange(self._outcomes(kind), dtype=_F64), self.frame)
-        weights = chances.numpy()
-        return rng.choice(len(weights), size=count, p=weights / weights.sum()).astype(float)
+        steps = torch.cumsum(chances / chances.sum(), 0)
+        return torch.searchsorted(steps[:-1], inside, right=True).to(_F64)

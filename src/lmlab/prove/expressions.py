@@ -10,8 +10,10 @@ from lmlab.prove.lexer import Token
 from lmlab.prove.limits import MAX_DEPTH, MAX_EXPONENT, Refusal
 from lmlab.prove.reader import TokenReader, constant_value, exponent_text, read_number
 from lmlab.prove.sugar import (
+    NO_NUMBERS,
     NOT_METHODS,
     OTHER_NAMES,
+    OTHER_OPTIONS,
     WRITTEN_OUT,
     Item,
     Options,
@@ -38,6 +40,12 @@ from lmlab.prove.syntax import (
 )
 
 RELATIONS = ("=", "==", "<=", ">=", "<", ">")
+_INSTEAD_OF = {
+    "and": "write one claim a line, or a chain such as 0 <= x <= 1",
+    "or": "write one claim a line",
+    "if": "write where(c, a, b)",
+    "for": "write sum(...) or another reduction over an array",
+}
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 _BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20}
 
@@ -123,9 +131,9 @@ class ExpressionParser(TokenReader):
         if (token.kind in ("name", "number") and token.text not in self.stops) or (
             token.kind == "symbol" and token.text in "({"
         ):
-            one_each = token.text in ("and", "or", "if", "for")
+            one_each = token.text in _INSTEAD_OF
             raise self.error(
-                f"{token.text} is not part of the language; write one claim a line, where(c, a, b), or sum(...)"
+                f"{token.text} is not part of the language; {_INSTEAD_OF[token.text]}"
                 if one_each
                 else "an operator is missing; write * between factors"
             )
@@ -189,6 +197,8 @@ class ExpressionParser(TokenReader):
         following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
         if token.text in ("E", "Var") and following in ("[", "(") and token.text not in self.known:
             return self._expectation()
+        if token.text == "Cov" and following in ("[", "(") and token.text not in self.known:
+            return self._covariance()
         derivative = self._derivative()
         if derivative is not None:
             return derivative
@@ -201,12 +211,37 @@ class ExpressionParser(TokenReader):
             return Constant("pi", column=token.column)
         if token.text in FUNCTIONS:
             raise Refusal(f"column {token.column}: {token.text} is a function; write {token.text}(...)")
-        raise Refusal(f"column {token.column}: {token.text} is not defined; {nearest(token.text, self.known)}")
+        if token.text in ("d", "d2") and following == "/":
+            raise Refusal(f"column {token.column}: write what is differentiated above, as in dJ/dx or d(formula)/dx")
+        advice = NO_NUMBERS.get(token.text) or nearest(token.text, self.known)
+        raise Refusal(f"column {token.column}: {token.text} is not defined; {advice}")
+
+    def _covariance(self) -> Node:
+        """Cov[a, b] = E[a * b] - E[a] * E[b], entry by entry as Var is."""
+        token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
+        self.at += 2
+        left = self.expression()
+        self.expect(",", "between the two formulas of Cov")
+        right = self.expression()
+        fixed = self._fixed()
+        self.expect(closing, "to close the Cov")
+
+        def mean(node: Node) -> Node:
+            return Expectation("E", node, fixed, column=token.column)
+
+        both = mean(Binary("*", left, right, column=token.column))
+        return Binary("-", both, Binary("*", mean(left), mean(right), column=token.column), column=token.column)
 
     def _expectation(self) -> Node:
         token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
         self.at += 2
         operand = self.expression()
+        fixed = self._fixed()
+        self.expect(closing, f"to close the {token.text}")
+        return Expectation(token.text, operand, fixed, column=token.column)
+
+    def _fixed(self) -> tuple[str, ...]:
+        """The names after |, which are not averaged over."""
         fixed: list[str] = []
         if self.take("|"):
             while self.next.kind == "name":
@@ -214,8 +249,7 @@ class ExpressionParser(TokenReader):
                 self.at += 1
                 if not self.take(","):
                     break
-        self.expect(closing, f"to close the {token.text}")
-        return Expectation(token.text, operand, tuple(fixed), column=token.column)
+        return tuple(fixed)
 
     def _derivative(self) -> Node | None:
         """dJ/dx, d2J/dz2, d2J/dxdy or d(expression)/dx; None when the tokens are something else."""
@@ -250,6 +284,10 @@ class ExpressionParser(TokenReader):
         bottom = self.next
         if bottom.kind != "name" or not bottom.text.startswith("d"):
             raise self.error("write what to differentiate by, as in d(...)/dx")
+        if bottom.text == "d" and token.text == "d" and self.peek(1).text == "(" and self.peek(3).text == ")":
+            inner = self._known_name(self.peek(2).text, self.peek(2))  # d(...)/d(x)
+            self.at += 4
+            return Derivative(top, (inner,), column=token.column)
         by = (
             self._second_by(bottom.text, bottom) if token.text == "d2" else (self._known_name(bottom.text[1:], bottom),)
         )
@@ -331,7 +369,7 @@ class ExpressionParser(TokenReader):
         return tuple(args), found
 
     def _option(self, found: Options) -> None:
-        name, sign = self.next.text, 1
+        name, sign = OTHER_OPTIONS.get(self.next.text, self.next.text), 1
         self.at += 2
         if name not in ("axis", "keepdims"):
             raise self.error(f"there is no option {name}=; there are axis= and keepdims=")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from lmlab.prove.compare import referee, satisfies
+from lmlab.prove.compare import Sides, referee, satisfies
 from lmlab.prove.draw import Point, Sizes, make_frame
 from lmlab.prove.evaluate import evaluate
 from lmlab.prove.setting import distribution
@@ -21,7 +21,7 @@ SPECIAL = ("zero", "equal")  # where bounds are often attained
 GROWN = 4  # entries more along every axis: bounds that forget a size fail only where it is large
 STARTS = 3
 STEPS = 40
-_FIXED_KINDS = {"integer", "onehot", "symmetric", "permutation", "orthogonal"}
+_FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orthogonal"}
 
 
 def search_extremes(judge: Judge) -> Point | None:
@@ -32,9 +32,9 @@ def search_extremes(judge: Judge) -> Point | None:
         if drawn is None or not drawn[1].defined:
             continue
         point, sides = drawn
-        judge.tally.points += 1
         excess = sides.excess(judge.relation)
-        if _broken(judge, point, excess):
+        judge.tally.points += not sides.vague
+        if _broken(judge, point, sides):
             return point
         best.append((excess, point))
     best.sort(key=lambda pair: -pair[0])
@@ -58,10 +58,11 @@ def _trials(judge: Judge) -> list[tuple[str, Sizes]]:
     return special + [(styles[i % 4], draws[i % len(draws)]) for i in range(WILD)]
 
 
-def _broken(judge: Judge, point: Point, excess: float) -> bool:
+def _broken(judge: Judge, point: Point, sides: Sides) -> bool:
     strict = judge.relation in ("<", ">")
-    if excess > judge.tally.tolerance:
-        return judge.confirmed(point, excess)
+    excess = sides.excess(judge.relation)
+    if excess > sides.tolerance:
+        return judge.confirmed(point, sides)
     if (
         strict
         and excess == 0.0
@@ -88,7 +89,7 @@ def _climb(judge: Judge, start: Point) -> Point | None:
         )
         if sides.defined and legal and sides.excess(judge.relation) > value:
             point, value, step = moved, sides.excess(judge.relation), min(step * 1.5, 4.0)
-            if _broken(judge, point, value):
+            if _broken(judge, point, sides):
                 return point
         else:
             step *= 0.4

@@ -60,6 +60,8 @@ KINDS = frozenset(
         "orthogonal",
         "permutation",
         "integer",
+        "binary",
+        "definite",
     ]
 )
 DISTRIBUTIONS: dict[str, tuple[int, ...]] = {  # how many arguments each may take

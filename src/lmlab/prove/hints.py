@@ -5,27 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 
 import numpy as np
 import torch
 
 from lmlab.prove.array_ops import FloatOps
-from lmlab.prove.compare import KINK
+from lmlab.prove.compare import KINK, SAFETY
 from lmlab.prove.draw import Point, SizeDrawer, draw_point, make_frame
-from lmlab.prove.edits import Edit, edit, number, short, shown, times
+from lmlab.prove.edits import ONE, Edit, edit, negated, number, short, shown, times
 from lmlab.prove.evaluate import Frame, evaluate
 from lmlab.prove.limits import HINT_SECONDS, Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.prove.render import to_text
 from lmlab.prove.setting import Setting
 from lmlab.prove.shapes import infer
-from lmlab.prove.sizes import Shape
-from lmlab.prove.supplies import Pool, everywhere, pieces, supplies
+from lmlab.prove.sizes import Shape, broadcast
+from lmlab.prove.supplies import RARE, Pool, everywhere, pieces, rarer, supplies
 from lmlab.prove.syntax import Binary, Call, Derivative, Expectation, Name, Node, Number, Transpose, names_in, walk
 from lmlab.prove.torch_ops import TorchOps
 
 _STEPPED = ("floor", "ceil", "round", "sign")
 CLOSE = 1e-8
 COPIED = 1.6  # a repair this dear that holds the other side letter by letter was brought in from there
+TERM = 1.95  # the cost of a whole term that is missing
+FEW_TERMS = 1_500  # terms tried before repairs that cost more; the others come last
 NOTHING = 1e-11  # a value this small was left over by rounding
 PROBES = 4  # points at which a repair must agree: one to find it, the others to be sure
 _RATIO_WORDS = "2 1/2 -2 -1/2 3 1/3 4 1/4 -1 3/2 2/3 -3 -4 -1/4 8 1/8 6 1/6"
@@ -69,6 +72,7 @@ class Repairer:
         self.setting, self.target, self.wrong = setting, target, wrong
         self.rng, self.deadline = rng, deadline
         self.shape: Shape = setting.shape(target)
+        self.compared, self.allowed = self._comparison()
         self.pool = _pool(setting, target, wrong)
         self.names = [Name(name) for name in self.pool.names]
         sizes = [Name(name) for name in sorted(names_in(wrong)) if name in setting.shapes.sizes]
@@ -76,6 +80,15 @@ class Repairer:
         self.fresh: list[Probe] = []
         self.probes = self._probes()
         self.vanishes = bool(self.probes) and not any(np.abs(probe.target).max() for probe in self.probes)
+
+    def _comparison(self) -> tuple[Shape, set[Shape]]:
+        """The shape in which the sides are compared, after broadcasting, and the shapes a repair may have."""
+        own = self._shape_of(self.wrong)
+        try:
+            compared = self.shape if own is None else broadcast(own, self.shape)
+        except Refusal:
+            return self.shape, {self.shape}
+        return compared, {compared, self.shape, self.shape if own is None else own}
 
     def _probes(self) -> list[Probe]:
         """Points away from kinks; the first half are points where the wrong formula is seen to be wrong."""
@@ -95,9 +108,10 @@ class Repairer:
                 telling.append(probe)
             else:
                 others.append(probe)
-            if len(telling) >= PROBES // 2 and len(telling) + len(others) >= PROBES:
+            enough = len(telling) >= PROBES // 2 and len(telling) + len(others) >= PROBES
+            if enough and _sizes_vary(telling + others):
                 break
-        return (telling + others)[:PROBES] if telling else []
+        return telling + others if telling else []
 
     def _probe(self, point: Point, names: list[Name]) -> Probe | None:
         ops = TorchOps()
@@ -106,8 +120,9 @@ class Repairer:
             target = evaluate(self.target, exact).detach().numpy()
             frame = Frame(self.setting, FloatOps(), point.sizes, {}, self.deadline)
             self._fill(frame, exact, [name.name for name in names])
-        if not np.isfinite(target).all() or ops.margin <= KINK:
+        if not np.isfinite(target).all() or ops.margin <= KINK or ops.error > CLOSE / SAFETY:
             return None
+        target = np.broadcast_to(target, tuple(axis.value(point.sizes) for axis in self.compared))
         if np.abs(target).max(initial=0.0) > NOTHING:
             return Probe(frame, target)
         probe = Probe(frame, np.zeros_like(target))  # a target of zero has no size of its own
@@ -134,15 +149,17 @@ class Repairer:
         except Refusal:
             return None
 
-    def value(self, node: Node, probe: Probe) -> np.ndarray | None:
-        """A candidate at a probe; None when its shapes do not fit or it cannot be computed."""
+    def value(self, node: Node, probe: Probe, scalar: bool = False) -> np.ndarray | None:
+        """A candidate at a probe; None when its shapes do not fit (`scalar` ones may) or it cannot be computed."""
         try:
-            if infer(node, self.setting.shapes) != self.shape:
+            shape = infer(node, self.setting.shapes)
+            if shape not in self.allowed and (shape or not scalar):
                 return None
             value = evaluate(node, probe.frame)
         except (Refusal, NoExactValue, KeyError, ValueError, IndexError):
             return None
-        return value if isinstance(value, np.ndarray) else np.asarray(value)
+        value = value if isinstance(value, np.ndarray) else np.asarray(value)
+        return value if value.shape == probe.target.shape else np.broadcast_to(value, probe.target.shape)
 
     def search(self) -> Edit | None:
         """The cheapest verified repair within the time allowed."""
@@ -150,25 +167,42 @@ class Repairer:
             return None
         best = self._whole()
         first = self.probes[0]
-        reshape = self._shape_of(self.wrong) != self.shape
-        edits = sorted(everywhere(self.wrong, self.pool, self._shape_of, reshape), key=lambda change: change.cost)
         scaled: Edit | None = None
+        terms = None if self.vanishes or best is not None else FEW_TERMS
         try:
-            for change in edits:
+            for part in self._edits():
                 self.deadline.check()
-                if best is not None and change.cost >= best.cost:
+                if best is not None and part.cost >= best.cost:
                     return best
+                if terms and part.cost >= TERM and (found := self._missing_term(terms)) is not None:
+                    return found
+                terms = None if part.cost >= TERM else terms
+                shape = self._shape_of(part.node)
+                if shape is None or part.keeps not in (None, shape):
+                    continue
+                change = part.within(self.wrong)
                 value = self.value(change.node, first)
                 if value is None or (self.vanishes and self._zero_anyway(change.node)):
                     continue
-                copied = change.cost >= COPIED and self.target in walk(change.node)  # names no slip
-                if first.fits(value) and not copied and self.verified(change.node):
+                if first.fits(value) and not self._copied(change) and self.verified(change.node):
                     return change
                 if scaled is None and best is None:
                     scaled = self._scaled(change, value)
             return best or (None if self.vanishes else self._missing_term()) or scaled
         except OutOfTime:
             return best or scaled
+
+    def _edits(self) -> Iterator[Edit]:
+        """Every edit, the likely ones first. The rarer ones are many, and are made only when their turn comes."""
+        what = (self.wrong, self.pool, self._shape_of, self._shape_of(self.wrong) != self.shape)
+        common = sorted(everywhere(*what), key=lambda change: change.cost)
+        likely = [change for change in common if change.cost < RARE]
+        yield from likely
+        yield from sorted([*common[len(likely) :], *rarer(*what)], key=lambda change: change.cost)
+
+    def _copied(self, change: Edit) -> bool:
+        """Whether a repair brings in the other side itself: that names no slip."""
+        return change.cost >= COPIED and self.target in walk(change.node)
 
     def _whole(self) -> Edit | None:
         """A constant, a size or a scalar that the whole formula must be multiplied by."""
@@ -177,7 +211,7 @@ class Repairer:
         if ratio is None:
             return None
         for factor, what, cost in sorted(self._factors(ratio), key=lambda item: item[2]):
-            node = times(factor, self.wrong)
+            node = negated(self.wrong) if factor == number(-1) else times(factor, self.wrong)
             if self.verified(node):
                 return edit(node, cost, what)
         return None
@@ -235,16 +269,16 @@ class Repairer:
                     return edit(node, change.cost + 1.2, *change.parts, "; and ", _factor_words(constant))
         return None
 
-    def _missing_term(self) -> Edit | None:
+    def _missing_term(self, most: int | None = None) -> Edit | None:
         """A whole term is missing: what is left over is a product of two pieces in sight."""
         first = self.probes[0]
         value = self.value(self.wrong, first)
         if value is None or value.shape != first.target.shape:
             return None
         rest = Probe(first.frame, first.target - value)
-        for term in self._terms():
+        for term in islice(self._terms(), most):
             self.deadline.check()
-            guess = self.value(term, first)
+            guess = self.value(term, first, scalar=True)
             if guess is None:
                 continue
             ratio = rest.ratio(guess)
@@ -255,7 +289,7 @@ class Repairer:
                     size = term if abs(constant) == 1 else times(number(abs(constant)), term)
                     op = "+" if constant > 0 else "-"
                     if self.verified(node := Binary(op, self.wrong, size)):
-                        return edit(node, 2.0, f"a term is missing: {op} ", size)
+                        return edit(node, TERM, f"a term is missing: {op} ", size)
         return None
 
     def _terms(self) -> Iterator[Node]:
@@ -266,7 +300,8 @@ class Repairer:
                 if len(self.shape) == 2:
                     yield Call("outer", (a, b))
                     yield Binary("@", Transpose(a), b)
-                yield Binary("*", a, b)
+                inverse = isinstance(b, Binary) and b.op == "/" and b.left == ONE
+                yield Binary("/", a, b.right) if inverse and isinstance(b, Binary) else Binary("*", a, b)
 
     def _zero_anyway(self, node: Node) -> bool:
         """Whether a formula is zero even when its lets are not what they are defined as, like 1 - h / h."""
@@ -298,6 +333,11 @@ class Repairer:
             probe = self._probe(draw_point(self.setting, self.drawer.givens, sizes, self.rng), self.names)
             self.fresh += [] if probe is None else [probe]
         return self.fresh
+
+
+def _sizes_vary(probes: list[Probe]) -> bool:
+    """Whether every size has had two values: H / 2 * D must not pass for H because D was always 2."""
+    return all(len({probe.frame.sizes[name] for probe in probes}) > 1 for name in probes[0].frame.sizes)
 
 
 def _factor_words(constant: Fraction) -> str:

@@ -20,7 +20,10 @@ _SAME = str.maketrans(
 )
 _WRITE_INSTEAD = {"×": "* between factors and a comma between sizes", "·": "* or @", "Σ": "sum(...)", "∑": "sum(...)"}
 _WRITE_INSTEAD |= {"^": "** for a power and .T for a transpose", ";": "a new line", "√": "sqrt(...)", "∇": "dJ/dx"}
-_WRITE_INSTEAD |= {"|": "abs(...) or norm(...)", "‖": "norm(...)"}
+_WRITE_INSTEAD |= {"|": "abs(...) or norm(...)", "‖": "norm(...)", "~": "a colon, as in `given x: n normal(0, 1)`"}
+_WRITE_INSTEAD |= dict.fromkeys("'\"", "@, sum and .T in place of einsum")
+_SECOND = re.compile(r"[d∂]²(?=[^\W\d]|\()")  # d²J/dx² is d2J/dx2
+_SECOND_BY = re.compile(r"(/\s*[d∂][^\W\d]\w*)²")
 KEYWORDS = ("given", "let", "claim", "derive")
 _STARTS = re.compile(r"\s*(given|let|claim|derive)(?!\w)")
 _GOES_ON = re.compile(r"\s*([-−=<>≤≥+*/@)\]}]|where(?!\w)|\.T)")
@@ -83,7 +86,8 @@ def tokenize(statement: RawStatement) -> list[Token]:
     """The tokens of a statement, ended by one of kind "end"."""
     tokens: list[Token] = []
     for number, raw in statement.rows:
-        row = raw.translate(_SAME)
+        row = _SECOND_BY.sub(r"\g<1>2", _SECOND.sub("d2", raw)) if _SECOND.search(raw) else raw
+        row = row.translate(_SAME)
         position = 0
         spaced = True
         while position < len(row):

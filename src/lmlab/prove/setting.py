@@ -100,16 +100,19 @@ def _check_kinds(given: Given, setting: Setting) -> None:
     if distribution(given) and len(names) > 1:
         raise Refusal(f"{' '.join(sorted(names))}: a random given has one kind, its distribution")
     square = len(shape) == 2 and shape[0] == shape[1]
-    for name in ("symmetric", "permutation"):
+    for name in ("definite", "symmetric", "permutation"):
         if name in names and not square:
             raise Refusal(f"a {name} given is a square matrix, not {shape_text(shape)}")
     if "permutation" in names and len(names) > 1:
         raise Refusal("permutation is a kind by itself")
+    for name in ("binary", "definite"):
+        if name in names and len(names - {"symmetric"}) > 1:
+            raise Refusal(f"{name} is a kind by itself")
     if "orthogonal" in names and len(shape) != 2:
         raise Refusal(f"an orthogonal given is a matrix, not {shape_text(shape)}")
     for name in ("unit", "simplex", "onehot"):
         if name in names and not shape:
-            raise Refusal(f"a {name} given is a vector or has rows; a scalar is neither")
+            raise Refusal(f"a {name} given is a vector or has rows; write its size, as in `given a: n {name}`")
     clashing = [{"simplex", "onehot"}, {"orthogonal", "positive"}, {"orthogonal", "unit"}, {"fraction", "integer"}]
     for clash in [*clashing, {"simplex", "integer"}, {"unit", "integer"}, {"unit", "simplex"}, {"unit", "fraction"}]:
         if clash <= names:

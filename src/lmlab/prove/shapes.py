@@ -161,7 +161,10 @@ def size_of(node: Node, shapes: Shapes) -> Size:
             return size_of(node.left, shapes) * size_of(node.right, shapes)
         case Negate():
             return -size_of(node.operand, shapes)
-    raise Refusal(f"{to_text(node)} is not a size; sizes are whole numbers and the names used in shapes")
+    raise Refusal(
+        f"{to_text(node)} is not a size; sizes and positions are whole numbers and the names used in shapes "
+        "(for a random entry of f, write y @ f with y: n onehot(p))"
+    )
 
 
 def _call(node: Call, shapes: Shapes) -> Shape:

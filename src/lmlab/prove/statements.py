@@ -189,6 +189,9 @@ class StatementParser(ExpressionParser):
         names = [kind.name for kind in found]
         if len(set(names)) < len(names):
             raise Refusal("a kind is named twice")
+        if "definite" in names:  # `positive definite` says nothing of the entries
+            rest = [kind for kind in found if kind.name not in ("positive", "symmetric")]
+            return (*rest, Kind("symmetric", (), ()))
         return tuple(found)
 
     def _kind(self, token: Token) -> Kind:

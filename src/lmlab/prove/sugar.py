@@ -16,6 +16,11 @@ OTHER_NAMES = {
     "amin": "min", "swish": "silu", "logsoftmax": "log_softmax", "tr": "trace", "ravel": "vec", "flatten": "vec",
     "inverse": "inv",
 }  # fmt: skip
+OTHER_OPTIONS = {"dim": "axis", "keepdim": "keepdims"}  # as torch has them
+NO_NUMBERS = {
+    "inf": "infinity is no number here; a large one such as -1e9 does the same inside softmax",
+    "e": "write exp(1)",
+}
 WRITTEN_OUT = {
     "log2": 1,
     "log10": 1,

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import chain
 
 from lmlab.prove.edits import (
     ONE,
     TWO,
     Edit,
     edit,
-    exchanges,
     minus,
     number,
     paths,
-    put,
-    replaced,
     shown,
     slips,
     times,
-    turned_throughout,
 )
 from lmlab.prove.sizes import Shape
 from lmlab.prove.syntax import Binary, Call, Compare, Name, Negate, Node, Number, Transpose, walk
+from lmlab.prove.throughout import axes_throughout, exchanges, replaced, turned_throughout
 
 
 @dataclass
@@ -36,6 +34,7 @@ class Pool:
     softmaxes: list[Node] = field(default_factory=list)
     values: dict[Node, list[Node]] = field(default_factory=dict)  # u -> every f(u) in sight
     parts: list[Node] = field(default_factory=list)  # every part of every formula
+    products: list[Node] = field(default_factory=list)  # those that are matrix products, each once; the first few
 
 
 _SLOPES: dict[str, Callable[[Node, Node], Node]] = {  # from the value v = f(u) and u itself
@@ -46,6 +45,7 @@ _SLOPES: dict[str, Callable[[Node, Node], Node]] = {  # from the value v = f(u) 
     "log": lambda v, u: Binary("/", ONE, u),
     "sqrt": lambda v, u: Binary("/", ONE, times(TWO, v)),
     "softplus": lambda v, u: Call("sigmoid", (u,)),
+    "silu": lambda v, u: Binary("+", Call("sigmoid", (u,)), times(v, minus(ONE, Call("sigmoid", (u,))))),
     "sin": lambda v, u: Call("cos", (u,)),
     "cos": lambda v, u: Negate(Call("sin", (u,))),
     "abs": lambda v, u: Call("sign", (u,)),
@@ -61,6 +61,8 @@ def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Nod
     for formula, written in formulas:
         for inner in walk(formula):
             pool.parts.append(inner)
+            if isinstance(inner, Binary) and inner.op == "@" and inner not in pool.products and len(pool.products) < 8:
+                pool.products.append(inner)
             if not isinstance(inner, Call):
                 continue
             value = written if inner is formula else inner
@@ -73,34 +75,45 @@ def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Nod
     return pool
 
 
+RARE = 1.8  # what repairs by names that are missing cost at least
 ShapeOf = Callable[[Node], "Shape | None"]  # None: the parts do not fit together
 
 
 def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iterator[Edit]:
-    """Every edit of the whole formula and of each part of it.
+    """Every edit of the whole formula and of each part of it, with the way to that part.
 
     What is brought in must leave a part its shape, unless `reshape`: then the whole has the wrong shape as it is.
     """
     for path, node in paths(root):
         shape = shape_of(node)
         cost = 0.02 * len(path)
-        for change in slips(node, bool(path)):
-            yield Edit(put(root, path, change.node), change.cost + cost, change.parts)
+        for change in slips(node, bool(path), shape == ()):
+            yield Edit(change.node, change.cost + cost, change.parts, path)
         if shape is not None and len(shape) > 2:
             turned = Call("swapaxes", (node, number(-1), number(-2)))
-            yield Edit(put(root, path, turned), 1.2 + cost, ("a transpose is missing: ", turned, ", not ", node))
+            yield Edit(turned, 1.2 + cost, ("a transpose is missing: ", turned, ", not ", node), path)
         if (isinstance(node, Name) and shape == ()) or node == ONE:
             for size in pool.sizes:
                 identity = Call("eye", (Name(size),))
                 diagonal = identity if node == ONE else times(node, identity)
                 words = ("the identity matrix is missing: ", diagonal)
-                yield Edit(put(root, path, diagonal), 1.6 + cost, words)
-        for change in _brought(node, pool):
-            if reshape or shape is None or shape_of(change.node) == shape:
-                yield Edit(put(root, path, change.node), change.cost + cost, change.parts)
+                yield Edit(diagonal, 1.6 + cost, words, path)
+        for change in _brought(node, pool, shape, shape_of):
+            yield Edit(change.node, change.cost + cost, change.parts, path, None if reshape else shape)
     yield from exchanges(root)
     yield from turned_throughout(root)
+    yield from axes_throughout(root)
     yield from _renamed_throughout(root, pool)
+
+
+def rarer(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iterator[Edit]:
+    """Names that may be missing as a factor or a term of any part: many, so they are made when they are needed."""
+    for path, node in paths(root):
+        if isinstance(node, Number):
+            continue
+        shape = shape_of(node)
+        for change in chain(_named_factors(node, pool, shape, shape_of), _terms(node, pool)):
+            yield Edit(change.node, change.cost + 0.02 * len(path), change.parts, path, None if reshape else shape)
 
 
 def _renamed_throughout(root: Node, pool: Pool) -> Iterator[Edit]:
@@ -111,14 +124,18 @@ def _renamed_throughout(root: Node, pool: Pool) -> Iterator[Edit]:
             yield Edit(replaced(root, node, change.node), 1.75, change.parts)
 
 
-def _brought(node: Node, pool: Pool) -> Iterator[Edit]:
+def _brought(node: Node, pool: Pool, shape: Shape | None, shape_of: ShapeOf) -> Iterator[Edit]:
     if isinstance(node, Number):
         return
     if isinstance(node, Name):
         yield from _other_names(node, pool)
-    yield from _chain(node, pool)
+    yield from _chain(node, pool, shape, shape_of)
     yield from _factors(node, pool)
-    yield from _terms(node, pool)
+
+
+def _misplaced(factor: Shape | None, shape: Shape | None) -> float:
+    """What it costs to multiply an array by a factor of another shape, where a better place will be found."""
+    return 0.0 if factor in ((), shape) else 0.25
 
 
 def _other_names(node: Name, pool: Pool) -> Iterator[Edit]:
@@ -130,18 +147,20 @@ def _other_names(node: Name, pool: Pool) -> Iterator[Edit]:
         for size in pool.sizes:
             if size != node.name:
                 yield edit(Name(size), 1.6, f"{size} in place of {node.name}")
+        yield edit(minus(node, ONE), 1.24, f"{node.name} - 1 in place of {node.name}")
 
 
-def _chain(node: Node, pool: Pool) -> Iterator[Edit]:
+def _chain(node: Node, pool: Pool, shape: Shape | None, shape_of: ShapeOf) -> Iterator[Edit]:
     """Forgotten, wrong and needless derivatives of inner functions."""
     for factor, (function, value) in pool.slopes.items():
         slope = f"the derivative of {function}"
-        yield edit(times(node, factor), 1.3, f"a chain factor is forgotten, {slope}: * ", factor)
+        cost = 1.3 + _misplaced(shape_of(factor), shape)
+        yield edit(times(node, factor), cost, f"a chain factor is forgotten, {slope}: * ", factor)
         yield edit(factor, 1.5, f"the chain factor is wrong, {slope} is ", factor, ", not ", node)
         rest = _without(node, factor)
         if rest is not None:
             yield edit(rest, 1.2, f"a chain factor too many, {slope}: ", factor)
-        for wrong in _mistaken(value):
+        for wrong in _mistaken(value, function):
             rest = None if wrong == factor else _without(node, wrong)
             if rest is not None:
                 yield edit(
@@ -164,8 +183,11 @@ def _chain(node: Node, pool: Pool) -> Iterator[Edit]:
             yield edit(whole, 1.5, "a sum is missing, softmax is not elementwise: ", whole, ", not ", node)
 
 
-def _mistaken(value: Node) -> list[Node]:
+def _mistaken(value: Node, function: str) -> list[Node]:
     """What people take for the derivative of a function with this value."""
+    if function == "silu" and isinstance(value, Call):
+        gate = Call("sigmoid", value.args)
+        return [times(gate, minus(ONE, gate)), gate]
     rest, square = minus(ONE, value), Binary("**", value, TWO)
     return [times(value, rest), minus(ONE, square), value, rest, square, Compare(">", value, number(0))]
 
@@ -199,13 +221,20 @@ def _factors(node: Node, pool: Pool) -> Iterator[Edit]:
         yield edit(times(Name(size), node), 1.55, f"a factor {size} is missing: ", times(Name(size), node))
         root = Binary("/", node, Call("sqrt", (Name(size),)))
         yield edit(root, 1.5, f"a factor 1/sqrt({size}) is missing: ", root)
+
+
+def _named_factors(node: Node, pool: Pool, own: Shape | None, shape_of: ShapeOf) -> Iterator[Edit]:
+    for part in pool.products:
+        if own and shape_of(part) == own:
+            yield edit(times(node, part), RARE + 0.05, "a factor (", part, ") is missing: ", times(node, part))
     for name, shape in pool.names.items():
         one = Name(name)
         named = shown(name)
-        yield edit(times(node, one), 1.8, f"a factor {named} is missing: ", times(node, one))
-        yield edit(Binary("/", node, one), 1.85, f"a factor 1/{named} is missing: ", Binary("/", node, one))
+        misplaced = _misplaced(shape, own)
+        yield edit(times(node, one), 1.8 + misplaced, f"a factor {named} is missing: ", times(node, one))
+        yield edit(Binary("/", node, one), 1.85 + misplaced, f"a factor 1/{named} is missing: ", Binary("/", node, one))
         rest = times(node, minus(ONE, one))
-        yield edit(rest, 1.85, f"a factor (1 - {named}) is missing: ", rest)
+        yield edit(rest, 1.85 + misplaced, f"a factor (1 - {named}) is missing: ", rest)
         if not shape:
             continue
         if len(shape) == 1:
@@ -230,7 +259,7 @@ def _terms(node: Node, pool: Pool) -> Iterator[Edit]:
             yield edit(changed, 1.8, "a term is missing: ", changed)
     for axis in (None, -1, 0):
         mean = Call("mean", (node,), axis, axis is not None)
-        yield edit(minus(node, mean), 1.8, "a term is missing, the mean: ", minus(node, mean))
+        yield edit(minus(node, mean), 1.96, "a term is missing, the mean: ", minus(node, mean))
         for name, shape in pool.names.items():
             if shape:
                 along = times(Name(name), Call("mean", (times(node, Name(name)),), axis, axis is not None))

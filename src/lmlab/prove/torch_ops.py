@@ -35,6 +35,7 @@ class TorchOps(Ops):
     touched = False  # an argument lay exactly on a kink
     batched = False  # inside a quadrature, which evaluates many points at once
     error: float = 0.0  # the largest relative error of a quadrature so far
+    blur: float = 0.0  # the largest error of an expectation inside, relative to the size of what it averages
     sampled: bool = False  # whether an expectation was estimated by random samples
 
     def _near(self, distance: Tensor) -> None:
