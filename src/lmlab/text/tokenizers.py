@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoded", "Tokenizer", "train_tokenizer"]
 
+KINDS = ("byte", "char", "words", "bpe")
 SPECS = "byte, char, words, words:N (the N most frequent words) or bpe:N (N ids in all, 256 of them bytes)"
 
 # Byte-pair merges are learned from every chunk of this many characters, then from every second chunk of as many, every
@@ -161,8 +162,9 @@ def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]])
         return _train_words(spec, texts, None)
     if kind in ("words", "bpe") and re.fullmatch(r"[1-9]\d{0,6}", number):
         return _train_words(spec, texts, int(number)) if kind == "words" else _train_bpe(int(number), texts)
-    hint = nearest(kind, ["byte", "char", "words", "bpe"])
-    raise ValueError(f"there is no tokenizer {spec!r}: {hint} A tokenizer is {SPECS}")
+    hint = nearest(kind, KINDS)
+    meant = f": {hint}" if kind not in KINDS and hint.endswith("?") else "."
+    raise ValueError(f"there is no tokenizer {spec!r}{meant} A tokenizer is {SPECS}")
 
 
 def _byte() -> Tokenizer:
