@@ -373,3 +373,30 @@ def test_a_tokenizer_is_not_suggested_to_someone_who_named_it(lmlab: Lmlab, smal
 def test_commands_to_copy_survive_a_space_in_the_name(lmlab: Lmlab, small_text: Path) -> None:
     _, out, _ = lmlab("train", "bag", small_text, "--out", "my run")
     assert "lmlab eval 'my run'" in out
+
+
+def test_a_setting_that_is_swept_and_set_is_refused(lmlab: Lmlab, small_text: Path) -> None:
+    refused(lmlab("sweep", "ngram", small_text, "--over", "order=2,3", "--set", "order=4"), "--set", "--over", "order")
+
+
+@pytest.mark.parametrize("tokenizer", ["char", "byte", "words", "bpe:300"])
+def test_a_prompt_that_is_not_utf8(lmlab: Lmlab, small_text: Path, tokenizer: str) -> None:
+    assert lmlab("train", "bag", small_text, "--tokenizer", tokenizer, "--out", "run")[0] == 0
+    refused(lmlab("generate", "run", "--prompt", "a\udcffb"), "the prompt is not valid Unicode")
+
+
+@pytest.mark.parametrize("spec", ["foo", "char,foo", "bpe", "bpe:10", ","])
+def test_comparing_with_a_tokenizer_that_does_not_exist_writes_nothing(
+    lmlab: Lmlab, small_text: Path, spec: str
+) -> None:
+    refused(lmlab("compare", small_text, "--tokenizers", spec, "--out", "comparison"))
+    assert not Path("comparison").exists()
+
+
+def test_a_setting_of_a_model_that_is_not_compared(lmlab: Lmlab, small_text: Path) -> None:
+    refused(lmlab("compare", small_text, "--models", "bag", "--set", "gpt.layers=2"), "gpt", "--set")
+
+
+def test_comparing_without_a_test_part_says_how_to_give_one(lmlab: Lmlab, small_text: Path) -> None:
+    refused(lmlab("compare", small_text, "--valid", small_text), "--test")
+    refused(lmlab("compare", small_text, "--split", "90,10,0"), "--split")

@@ -64,6 +64,8 @@ def command(
         )
     points = sweeping.grid(model, over)
     fixed = parse_settings(model_class(model).Config, settings, model)
+    if twice := set(fixed) & set(points[0]):
+        raise ValueError(f"--set and --over both name {', '.join(sorted(twice))}; leave one of them out")
     corpus = read(text, valid=valid, test=test, split=shares)
     folder = out or Path("runs") / f"sweep-{model}-{options.text_stem(text)}"
     planned = sweeping.plan(
