@@ -24,3 +24,8 @@ def __getattr__(name: str) -> Any:
 
         return getattr(face, name)
     raise AttributeError(f"module 'lmlab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What `__getattr__` finds is shown too, so that an editor can complete it."""
+    return sorted({*globals(), *__all__})

@@ -317,3 +317,86 @@ def test_a_name_in_brackets_is_shown_as_it_is(lmlab: Lmlab, run_folder: Path, sm
 def test_help_says_where_a_run_is_saved(lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     assert "runs/MODEL-TEXT" in lmlab("train", "--help")[1]
+
+
+@pytest.mark.parametrize(
+    "option", [["--budget", "9steps"], ["--set", "layers=2"], ["--tokenizer", "byte"], ["--seed", "0"]]
+)
+def test_a_run_goes_on_as_it_began_or_not_at_all(lmlab: Lmlab, small_text: Path, option: list[str]) -> None:
+    assert lmlab("train", "gpt", small_text, "--out", "run", "--seed", 7, *TINY)[0] == 0
+    before = Path("run/config.json").read_bytes()
+    refused(lmlab("train", "--resume", "--out", "run", *option), option[0], "leave")
+    assert Path("run/config.json").read_bytes() == before
+    again = lmlab("train", "gpt", small_text.name, "--out", "run", "--resume", "--seed", 7, *TINY)
+    assert again[0] == 0, again
+
+
+def test_resuming_on_another_text_is_refused(lmlab: Lmlab, run_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text("something else\n" * 50)
+    refused(lmlab("train", "ngram", "other.txt", "--resume", "--out", run_folder), "leave the text out")
+
+
+@pytest.mark.parametrize(
+    "verb", [["train", "bag"], ["compare"], ["sweep", "ngram", "--over", "order=2"], ["data", "show"]]
+)
+def test_a_split_that_would_do_nothing_is_refused(lmlab: Lmlab, small_text: Path, verb: list[str]) -> None:
+    refused(lmlab(*verb, small_text, "--split", "90,10,0", "--test", small_text), "--split", "--test")
+
+
+@pytest.mark.parametrize("split", ["0,50,50", "nan,1,1", "inf,1,1", "80,20", "-1,1,1"])
+def test_a_split_without_training_or_sense_is_refused(lmlab: Lmlab, small_text: Path, split: str) -> None:
+    refused(lmlab("train", "bag", small_text, f"--split={split}"), "--split", "80,10,10")
+
+
+def test_a_folder_of_empty_files_is_said_to_be_empty(lmlab: Lmlab, tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("")
+    refused(lmlab("train", "bag", "texts"), "empty")
+
+
+def test_a_file_in_the_place_of_a_run(lmlab: Lmlab, small_text: Path) -> None:
+    refused(lmlab("eval", small_text), "is a file")
+
+
+def test_a_text_that_is_gone_is_said_to_be_the_runs(lmlab: Lmlab, run_folder: Path, small_text: Path) -> None:
+    small_text.unlink()
+    refused(lmlab("eval", run_folder), small_text.name, "put it back")
+
+
+@pytest.mark.parametrize("spec", ["bpe", "bpe:0", "words:x", "char:5"])
+def test_a_tokenizer_is_not_suggested_to_someone_who_named_it(lmlab: Lmlab, small_text: Path, spec: str) -> None:
+    result = lmlab("train", "bag", small_text, "--tokenizer", spec)
+    refused(result, "bpe:N")
+    assert "did you mean" not in result[2]
+
+
+def test_commands_to_copy_survive_a_space_in_the_name(lmlab: Lmlab, small_text: Path) -> None:
+    _, out, _ = lmlab("train", "bag", small_text, "--out", "my run")
+    assert "lmlab eval 'my run'" in out
+
+
+def test_a_setting_that_is_swept_and_set_is_refused(lmlab: Lmlab, small_text: Path) -> None:
+    refused(lmlab("sweep", "ngram", small_text, "--over", "order=2,3", "--set", "order=4"), "--set", "--over", "order")
+
+
+@pytest.mark.parametrize("tokenizer", ["char", "byte", "words", "bpe:300"])
+def test_a_prompt_that_is_not_utf8(lmlab: Lmlab, small_text: Path, tokenizer: str) -> None:
+    assert lmlab("train", "bag", small_text, "--tokenizer", tokenizer, "--out", "run")[0] == 0
+    refused(lmlab("generate", "run", "--prompt", "a\udcffb"), "the prompt is not valid Unicode")
+
+
+@pytest.mark.parametrize("spec", ["foo", "char,foo", "bpe", "bpe:10", ","])
+def test_comparing_with_a_tokenizer_that_does_not_exist_writes_nothing(
+    lmlab: Lmlab, small_text: Path, spec: str
+) -> None:
+    refused(lmlab("compare", small_text, "--tokenizers", spec, "--out", "comparison"))
+    assert not Path("comparison").exists()
+
+
+def test_a_setting_of_a_model_that_is_not_compared(lmlab: Lmlab, small_text: Path) -> None:
+    refused(lmlab("compare", small_text, "--models", "bag", "--set", "gpt.layers=2"), "gpt", "--set")
+
+
+def test_comparing_without_a_test_part_says_how_to_give_one(lmlab: Lmlab, small_text: Path) -> None:
+    refused(lmlab("compare", small_text, "--valid", small_text), "--test")
+    refused(lmlab("compare", small_text, "--split", "90,10,0"), "--split")

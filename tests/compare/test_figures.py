@@ -59,3 +59,21 @@ def test_a_cost_that_nobody_has_gets_no_panel() -> None:
     counted = {"name": "ngram", "bits_per_byte": 2.0, "parameters": 10, "flops": None, "seconds": 1.0, "series": 0}
     assert len(figures.costs([counted])) == 2
     assert len(figures.costs([counted, counted | {"name": "gpt", "flops": 1e12}])) == 3
+
+
+def curve(name: str, series: int, *bits: float) -> dict[str, Any]:
+    return {"name": name, "series": series, "curve": [{"seconds": i, "bits_per_byte": b} for i, b in enumerate(bits)]}
+
+
+def test_loss_curves_name_only_what_they_draw_and_a_single_validation_is_a_point() -> None:
+    svg = figures.curves(
+        [curve("near", 0, 3.0, 2.0), curve("far", 1, 9.0, 8.0), curve("once", 2, 2.5)], [("level", 2.2, 3)]
+    )
+    assert re.findall(r">(near|far|once|level)<", svg) == ["near", "once", "level"]
+    assert svg.count("<use ") > figures.curves([curve("near", 0, 3.0, 2.0)], []).count("<use ")
+
+
+def test_two_curves_of_one_colour_differ_in_their_dashes() -> None:
+    pair = [curve("a", 0, 3.0, 2.0), curve("b", len(figures.SERIES), 3.0, 2.1)]
+    assert "stroke-dasharray" in figures.curves(pair, [])
+    assert "stroke-dasharray" not in figures.curves(pair[:1], [])

@@ -39,6 +39,9 @@ from lmlab.decode import Options
         ({"method": "greedy", "top_p": 0.9}, "top_p is for method=sample"),
         ({"method": "greedy", "n_best": 2}, "set method=beam"),
         ({"n_best": 2}, "set samples=2"),
+        ({"beam_width": 8}, "beam_width is for method=beam"),
+        ({"method": "exhaustive", "beam_width": 8}, "beam_width is for method=beam"),
+        ({"method": "greedy", "length_penalty": 0.5}, "length_penalty is for method=beam"),
         ({"temperature": 0, "samples": 2}, "temperature 0 always finds the same text"),
     ],
 )

@@ -140,7 +140,7 @@ def test_a_spec_reads_the_same_corpus_again_and_notices_changes(tmp_path) -> Non
     with pytest.raises(ValueError, match=r"text\.txt has changed"):
         Corpus.from_spec(spec)
     path.unlink()
-    with pytest.raises(ValueError, match="there is no file"):
+    with pytest.raises(ValueError, match="is gone; put it back"):
         Corpus.from_spec(spec)
 
 

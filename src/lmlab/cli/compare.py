@@ -25,7 +25,7 @@ def command(
     tokenizers: Annotated[
         str, typer.Option(help="Which tokenizers, separated by commas; models are crossed with them.")
     ] = ("char"),
-    split: options.Split = "80,10,10",
+    split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,
     test: options.Test = None,
     settings: Annotated[
@@ -48,7 +48,7 @@ def command(
     chosen = [name.strip() for name in models.split(",") if name.strip()] or None
     for name in chosen or ():
         check_model_name(name)
-    shares = options.parse_split(split)
+    shares = options.parse_split(split, valid, test)
     from lmlab.cli.comparison import LiveTable, print_table
     from lmlab.compare import compare
     from lmlab.compare.report import write_report

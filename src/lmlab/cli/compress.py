@@ -135,7 +135,7 @@ def _summary(file: str, out: Path, facts: dict[str, Any]) -> str:
     sizes = f"{file}: {facts['original_bytes']:,} bytes -> {out}: {facts['compressed_bytes']:,} bytes"
     if not facts["original_bytes"]:
         return sizes
-    lines = [sizes, f"  {facts['bits_per_byte']:.4f} bits per byte, {facts['ratio']:.2f} times smaller"]
+    lines = [sizes, f"  {facts['bits_per_byte']:.4f} bits per byte, {_times(facts['ratio'])}"]
     if facts["claimed_bits"] is None:
         lines.append(
             f"  {facts['model']} holds some of it impossible (infinite bits); such a token was sent in 32 bits"
@@ -149,6 +149,11 @@ def _summary(file: str, out: Path, facts: dict[str, Any]) -> str:
     speed = facts["tokens"] / max(facts["seconds"], 1e-9)
     lines.append(f"  {facts['tokens']:,} tokens in {facts['seconds']:.1f} s, {speed:,.0f} a second")
     return "\n".join(lines)
+
+
+def _times(ratio: float) -> str:
+    """How much smaller (or, where the model does not suit the text, larger) the compressed file is."""
+    return f"{ratio:.2f} times smaller" if ratio >= 1 else f"{1 / ratio:.2f} times larger"
 
 
 class _TokenLine:

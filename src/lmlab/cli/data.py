@@ -12,7 +12,7 @@ from lmlab.cli import options
 def command(
     action: Annotated[str, typer.Argument(help="list, get or show.")] = "list",
     text: Annotated[str | None, typer.Argument(help="For get: a named corpus. For show: any text.")] = None,
-    split: options.Split = "80,10,10",
+    split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,
     test: options.Test = None,
     seed: options.Seed = 0,
@@ -50,7 +50,7 @@ def command(
 def _show(text: str, split: str, valid: str | None, test: str | None, seed: int, json: bool) -> None:
     from lmlab.text.corpus import read
 
-    corpus = read(text, valid=valid, test=test, split=options.parse_split(split), seed=seed)
+    corpus = read(text, valid=valid, test=test, split=options.parse_split(split, valid, test), seed=seed)
     parts: dict[str, Any] = {
         name: {
             "documents": len(part.documents),

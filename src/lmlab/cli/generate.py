@@ -21,7 +21,7 @@ def command(
     prompt: Annotated[str, typer.Option(help="What the text begins with.")] = "",
     method: Annotated[str, typer.Option(help="sample, greedy, beam or, for tiny vocabularies, exhaustive.")] = "sample",
     tokens: Annotated[int, typer.Option(help="At most so many tokens.")] = 200,
-    temperature: Annotated[float, typer.Option(help="Below 1 bolder, above 1 wilder, 0 greedy.")] = 1.0,
+    temperature: Annotated[float, typer.Option(help="Below 1 safer, above 1 wilder, 0 greedy.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Only the k likeliest tokens.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Only the likeliest tokens that together have this mass.")] = None,
     min_p: Annotated[float | None, typer.Option(help="Only tokens at least this likely relative to the best.")] = None,

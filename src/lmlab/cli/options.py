@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,14 +24,20 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Precision = Annotated[str, typer.Option(help="Of training: auto, bf16 or float32. Scores are always float32.")]
 
 
-def parse_split(text: str) -> tuple[float, ...]:
-    """Read "80,10,10"."""
+DEFAULT_SPLIT = "80,10,10"
+
+
+def parse_split(text: str, valid: str | None = None, test: str | None = None) -> tuple[float, ...]:
+    """Read "80,10,10"; ValueError if it would do nothing, since --valid or --test say what to hold out."""
     try:
         shares = tuple(float(share) for share in text.split(","))
     except ValueError:
         shares = ()
-    if len(shares) != 3 or any(share < 0 for share in shares) or sum(shares) <= 0:
-        raise ValueError(f"--split is three shares, such as 80,10,10; got {text!r}")
+    if len(shares) != 3 or not all(0 <= share < math.inf for share in shares) or shares[0] == 0:
+        raise ValueError(f"--split is three shares, such as 80,10,10, the first above 0; got {text!r}")
+    if text != DEFAULT_SPLIT and (valid is not None or test is not None):
+        given = "--test" if valid is None else "--valid"
+        raise ValueError(f"--split divides TEXT, which {given} leaves whole for training; leave one of them out")
     return shares
 
 

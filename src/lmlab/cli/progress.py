@@ -46,7 +46,7 @@ class TrainingLine:
 
     def say(self, line: str) -> None:
         """A line of its own."""
-        self.console.print(line, highlight=False, markup=False)
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)  # a log keeps it in one piece
 
     def _live(self, fraction: float, status: str) -> None:
         if self._bar is None:

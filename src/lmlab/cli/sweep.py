@@ -27,7 +27,7 @@ def command(
         Path | None,
         typer.Option(help="Folder of the sweep; the same folder again goes on.", show_default="runs/sweep-MODEL-TEXT"),
     ] = None,
-    split: options.Split = "80,10,10",
+    split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006
@@ -50,7 +50,7 @@ def command(
         raise ValueError("name at least one axis, such as --over layers=2,4")
     if seeds < 1 or jobs < 1:
         raise ValueError("--seeds and --jobs are whole numbers from 1 up")
-    shares = options.parse_split(split)
+    shares = options.parse_split(split, valid, test)
     from lmlab.compare import sweep as sweeping
     from lmlab.compare.seeds import differences
     from lmlab.config import Budget, parse_settings
@@ -64,6 +64,8 @@ def command(
         )
     points = sweeping.grid(model, over)
     fixed = parse_settings(model_class(model).Config, settings, model)
+    if twice := set(fixed) & set(points[0]):
+        raise ValueError(f"--set and --over both name {', '.join(sorted(twice))}; leave one of them out")
     corpus = read(text, valid=valid, test=test, split=shares)
     folder = out or Path("runs") / f"sweep-{model}-{options.text_stem(text)}"
     planned = sweeping.plan(

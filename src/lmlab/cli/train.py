@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,12 +17,13 @@ if TYPE_CHECKING:
 
 
 def command(
+    ctx: typer.Context,
     model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(MODELS) + ".")] = None,
     text: options.Text = "sotu",
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
     tokenizer: Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")] = "char",
     budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps or 2Mtokens.")] = "3m",
-    split: options.Split = "80,10,10",
+    split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
@@ -45,7 +48,7 @@ def command(
         raise ValueError(f"{lacking}name a model to train: {', '.join(MODELS)}")
     if model is not None:
         check_model_name(model)
-    shares = options.parse_split(split)
+    shares = options.parse_split(split, valid, test)
     from lmlab.cli.progress import TrainingLine
     from lmlab.config import parse_settings
     from lmlab.learn.loop import TrainConfig
@@ -57,9 +60,12 @@ def command(
     with TrainingLine() as watch:
         if going_on:
             assert out is not None
-            begun = load_run(out).config["model"]["name"]
-            if model not in (None, begun):
-                raise ValueError(f"{out} is a run of {begun}, not of {model}; leave the model out to go on with it")
+            begun = load_run(out)
+            name = begun.config["model"]["name"]
+            if model not in (None, name):
+                raise ValueError(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
+            given = {key: value for key, value in ctx.params.items() if _is_given(ctx, key)}
+            _refuse_changes(begun, given)
             watch.name = out.name
             run = resume_run(out, watch=watch)
         else:
@@ -84,11 +90,48 @@ def command(
     if json:
         options.print_json({"run": str(run.folder), **run.config})
     elif run.status == "unfinished":
-        print(f"Stopped, and saved. Go on with: lmlab train --resume --out {run.folder}")
+        print(f"Stopped, and saved. Go on with: lmlab train --resume --out {quote(str(run.folder))}")
     else:
         print(_summary(run))
     if run.status == "unfinished":
         raise typer.Exit(130)
+
+
+def _is_given(ctx: typer.Context, key: str) -> bool:
+    source = ctx.get_parameter_source(key)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
+    """A run goes on as it began: ValueError for an option that says otherwise, which would have no effect."""
+    from lmlab.config import Budget, parse_settings
+    from lmlab.learn.loop import TrainConfig
+    from lmlab.models.registry import model_class
+
+    model, corpus, training = (run.config[key] for key in ("model", "corpus", "training"))
+    began: dict[str, Any] = {"tokenizer": run.config["tokenizer"], "split": tuple(corpus["split"])}
+    began |= {key: training[key] for key in ("budget", "seed", "device", "precision")}
+    began |= {key: corpus[key] for key in ("text", "valid", "test")}
+    wanted = {key: value for key, value in given.items() if key in began}
+    for key in {"text", "valid", "test"} & set(wanted):
+        if wanted[key] != began[key]:  # files are kept under their whole path
+            wanted[key] = str(Path(wanted[key]).expanduser().resolve())
+    if "split" in wanted:
+        wanted["split"] = options.parse_split(wanted["split"])
+    if "budget" in wanted:
+        wanted["budget"] = str(Budget.parse(wanted["budget"]))
+    settings = parse_settings(model_class(model["name"]).Config, given.get("settings", ()), model["name"])
+    learning = parse_settings(TrainConfig, given.get("learning", ()), "training")
+    began |= {f"set {key}": model["config"].get(key) for key in settings}
+    began |= {f"learn {key}": training["learning"].get(key) for key in learning}
+    wanted |= {f"set {key}": value for key, value in settings.items()}
+    wanted |= {f"learn {key}": value for key, value in learning.items()}
+    for key, value in wanted.items():
+        if value != began[key]:
+            option = "the text" if key == "text" else f"--{key}"
+            raise ValueError(
+                f"{run.folder} began otherwise, and goes on as it began: leave {option} out, or train into a new folder"
+            )
 
 
 def check_model_name(name: str) -> None:
@@ -113,5 +156,5 @@ def _summary(run: Run) -> str:
     model, training = run.config["model"], run.config["training"]
     lines = [f"{model['name']}: {run.status}, {model['parameters']:,} parameters, {training.get('seconds', 0):.1f} s"]
     lines += [f"  note: {note}" for note in run.model.notes]
-    lines.append(f"Saved in {run.folder}. Next: lmlab eval {run.folder}")
+    lines.append(f"Saved in {run.folder}. Next: lmlab eval {quote(str(run.folder))}")
     return "\n".join(lines)

@@ -97,7 +97,7 @@ def _seed(run: Run, result: Result) -> dict[str, Any]:
 
 
 def _curve(run: Run) -> list[dict[str, float]]:
-    """Validation bits per byte over seconds. Spelling costs of unknown words are not in it: they do not change."""
+    """Validation bits per byte over seconds."""
     return [
         {"seconds": line["seconds"], "bits_per_byte": line["valid_bits_per_byte"]}
         for line in run.metrics

@@ -18,6 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
+CURVE_SPAN = 2.2  # bits per byte above the best that the loss curves show
+LEGEND_COLUMNS = 3
 NAME_SIZE = 8.5  # of names beside points, in points
 
 INK, SOFT, RULE = "#010203", "#040506", "#070809"
@@ -111,25 +113,33 @@ def _note(axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, f
 
 
 def curves(series: Sequence[dict[str, Any]], baselines: Sequence[tuple[str, float, int]]) -> str:
-    """Validation bits per byte over training seconds; count models, which need no time to speak of, as level lines."""
+    """Validation bits per byte over training seconds; count models, which need no time to speak of, as level lines.
+
+    A curve that never comes within CURVE_SPAN of the best is neither drawn nor named. Where there are more models than
+    colours, a colour's second curve is dotted.
+    """
+    lows = [min(p["bits_per_byte"] for p in one["curve"]) for one in series] + [bits for _, bits, _ in baselines]
+    bottom, top = min(lows) - 0.1, min(lows) + CURVE_SPAN
+    drawn = [one for one in series if min(p["bits_per_byte"] for p in one["curve"]) < top]
+    level = [line for line in baselines if line[1] < top]
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5.6, 3.6), layout="constrained")
+        names = math.ceil((len(drawn) + len(level)) / LEGEND_COLUMNS)
+        figure = Figure(figsize=(5.6, 3.2 + 0.2 * names), layout="constrained")
         axes = figure.subplots()
-        lows = []
-        for one in series:
+        for one in drawn:
             x, y = [p["seconds"] for p in one["curve"]], [p["bits_per_byte"] for p in one["curve"]]
-            axes.plot(x, y, color=series_colour(one["series"]), linewidth=1.8, label=one["name"])
-            lows.append(min(y))
-        for name, bits, index in baselines:
+            style: Any = "-" if one["series"] < len(SERIES) else (0, (1, 1.5))
+            alone = "o" if len(x) == 1 else ""
+            colour = series_colour(one["series"])
+            axes.plot(x, y, linestyle=style, marker=alone, markersize=4, color=colour, linewidth=1.8, label=one["name"])
+        for name, bits, index in level:
             axes.axhline(bits, color=series_colour(index), linewidth=1.2, linestyle=(0, (5, 3)), label=name)
-            lows.append(bits)
-        if lows:
-            axes.set_ylim(min(lows) - 0.1, min(lows) + 2.2)
+        axes.set_ylim(bottom, top)
         axes.set_xlabel("seconds of training")
         axes.set_ylabel("bits per byte, validation part")
         axes.grid(axis="y")
         axes.set_axisbelow(True)
-        axes.legend(ncols=2, fontsize=8, labelcolor=INK)
+        figure.legend(loc="outside lower left", ncols=LEGEND_COLUMNS, fontsize=8, labelcolor=INK)
         return _svg(figure, "Validation bits per byte over training time")
 
 

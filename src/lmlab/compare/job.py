@@ -29,7 +29,7 @@ from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
 from lmlab.text.parts import Part
 from lmlab.text.stream import tokenize
-from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +82,16 @@ def compare(
         raise ValueError(f"seeds is a whole number from 1 up; got {seeds}")
     for name in models or ():
         model_class(name)  # an unknown name is an error that says which one was meant
+    if not tokenizers:
+        raise ValueError("name at least one tokenizer, such as char")
+    for spec in tokenizers:
+        parse_spec(spec)
+    if unused := set(settings or {}) - set(models or MODELS):
+        raise ValueError(f"--set names {', '.join(sorted(unused))}, which is not among the models that are compared")
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.test.bytes:
-        raise ValueError(f"{corpus.name} has no test part to compare on; give it a share above 0 in --split")
+        instead = "give it a share above 0 in --split" if valid is None else "name one with --test"
+        raise ValueError(f"{corpus.name} has no test part to compare on; {instead}")
     job = _Job(
         corpus=corpus,
         out=Path(out),

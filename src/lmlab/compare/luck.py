@@ -88,19 +88,19 @@ class Luck:
 
 def _estimate(entry: Entry) -> float:
     assert entry.run is not None
-    return math.hypot(SHARE_OF_BITS * entry.scored.bits_per_byte, SHARE_OF_GAIN * second_half_gain(entry.run))
+    scored = entry.scored
+    gained_bits = second_half_gain(entry.run) * scored.tokens / scored.bytes / math.log(2)
+    return math.hypot(SHARE_OF_BITS * scored.bits_per_byte, SHARE_OF_GAIN * gained_bits)
 
 
 def second_half_gain(run: Run) -> float:
-    """Validation bits per byte after half of the steps minus the best since (at least 0).
+    """Validation nats per token after half of the steps minus the best since (at least 0).
 
     Between validations the curve is taken as straight, and before the first as coming from guessing uniformly.
     """
-    lines = [line for line in run.metrics if line["valid_bits_per_byte"] is not None]
+    lines = [line for line in run.metrics if line["valid_nats_per_token"] is not None]
     if not lines:
         return 0.0
-    first = lines[0]
-    per_nat = first["valid_bits_per_byte"] / first["valid_nats_per_token"] if first["valid_nats_per_token"] else 0.0
     steps = [0, *(line["step"] for line in lines)]
-    bits = [math.log(run.tokenizer.vocab_size) * per_nat, *(line["valid_bits_per_byte"] for line in lines)]
-    return max(0.0, float(np.interp(steps[-1] / 2, steps, bits)) - min(bits))
+    nats = [math.log(run.tokenizer.vocab_size), *(line["valid_nats_per_token"] for line in lines)]
+    return max(0.0, float(np.interp(steps[-1] / 2, steps, nats)) - min(nats))

@@ -115,7 +115,8 @@ def learning(document: dict[str, Any], series: dict[str, int]) -> str:
     if learned:
         parts.append(
             f"<figure tabindex='0'>{figures.curves(learned, counted)}<figcaption>Validation loss while training. The broken"
-            " line is the n-gram model on the test part: it is counted, not trained.</figcaption></figure>"
+            " line is the n-gram model on the test part: it is counted, not trained. Curves that stay far above are left"
+            " out.</figcaption></figure>"
         )
     if rows:
         parts.append(

@@ -70,6 +70,11 @@ class Options:
 
     def _check_method(self) -> None:
         """Settings that the method would leave unused are refused, not ignored."""
+        searches = self.method in ("beam", "exhaustive")
+        if self.beam_width != Options.beam_width and self.method != "beam":
+            raise ValueError(f"beam_width is for method=beam; leave it out with {self.method}")
+        if self.length_penalty != Options.length_penalty and not searches:
+            raise ValueError(f"length_penalty is for method=beam; leave it out with {self.method}")
         if self.method == "sample":
             if self.n_best > 1:
                 raise ValueError(f"n_best is for method=beam; to draw {self.n_best} texts set samples={self.n_best}")

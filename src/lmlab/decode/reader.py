@@ -27,6 +27,11 @@ class Reader:
         if isinstance(model, NeuralModel) and model.training:
             raise ValueError(f"this {model.name} is in training, where dropout disturbs it; call model.eval() first")
         self.model = model
+        try:
+            prompt.encode()
+        except UnicodeEncodeError as error:  # half a surrogate pair, or a byte of a command line that is not UTF-8
+            at = error.start
+            raise ValueError(f"the prompt is not valid Unicode at character {at}; give text in UTF-8") from None
         encoded = model.tokenizer.encode(prompt)
         self.prompt_ids, self.prompt_spellings = [int(id) for id in encoded.ids], encoded.spellings
         spelling = model.tokenizer.spelling

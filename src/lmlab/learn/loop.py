@@ -27,6 +27,7 @@ from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
 from lmlab.learn.clock import Clock, learning_rate_factor
 from lmlab.learn.hardware import Hardware, keep_memory
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.learn.unit import Unit
 from lmlab.text.batches import draw_stretches, draw_windows, even_windows
 from lmlab.text.stream import TokenStream
 
@@ -71,10 +72,7 @@ class Watch(Protocol):
     """Who looks on: a progress line, a live table, or nobody."""
 
     def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
-        """Called about twice a second with bits per byte: of training since the last validation, and the best so far.
-
-        What spelling unknown words costs is not in them: it does not change with training.
-        """
+        """Called about twice a second with bits per byte: of training since the last validation, and the best so far."""
 
     def say(self, line: str) -> None:
         """Something the user should read."""
@@ -119,11 +117,10 @@ class Trainer:
             ),
             model.hidden_matrices(),
         )
-        self.train_bits = train.tokens / max(1, train.bytes) / math.log(2)  # bits per byte for one nat per token
-        self.valid_bits = 0.0
+        self.train_unit = self.valid_unit = Unit.of(train, model.tokenizer)
         self.validation = None
         if valid is not None and valid.tokens:
-            self.valid_bits = valid.tokens / valid.bytes / math.log(2)
+            self.valid_unit = Unit.of(valid, model.tokenizer)
             length = min(self.length, valid.tokens)
             self.validation = even_windows(valid, VALIDATION_TOKENS // length, length)
         self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
@@ -163,9 +160,7 @@ class Trainer:
                 shown_at = now
                 if trouble := self._trouble():
                     return "diverged", trouble
-                self.watch.update(
-                    self.clock, self._train_nats() * self.train_bits, self._in_bits(self.progress.best_nats)
-                )
+                self.watch.update(self.clock, self._train_bits(), self._valid_bits(self.progress.best_nats))
             if self._validation_is_due(before):
                 if trouble := self._trouble():
                     return "diverged", trouble
@@ -269,9 +264,13 @@ class Trainer:
         """Nats per token since the last validation."""
         return float(self.nats) / max(1, self.count)
 
-    def _in_bits(self, valid_nats: float | None) -> float | None:
+    def _train_bits(self) -> float:
+        """Bits per byte since the last validation."""
+        return self.train_unit.bits_per_byte(self._train_nats())
+
+    def _valid_bits(self, valid_nats: float | None) -> float | None:
         """Nats per token of the validation part as bits per byte."""
-        return None if valid_nats is None else valid_nats * self.valid_bits
+        return None if valid_nats is None else self.valid_unit.bits_per_byte(valid_nats)
 
     def _write_metrics(self, valid_nats: float | None) -> None:
         line = {
@@ -280,8 +279,8 @@ class Trainer:
             "seconds": round(self.clock.seconds, 3),
             "train_nats_per_token": self._train_nats(),
             "valid_nats_per_token": valid_nats,
-            "train_bits_per_byte": self._train_nats() * self.train_bits,
-            "valid_bits_per_byte": self._in_bits(valid_nats),
+            "train_bits_per_byte": self._train_bits(),
+            "valid_bits_per_byte": self._valid_bits(valid_nats),
             "learning_rate_factor": learning_rate_factor(self.clock.fraction),
             "gradient_norm": float(self.norm),
         }

@@ -14,6 +14,7 @@ import hashlib
 import json
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from lmlab import __version__
@@ -60,7 +61,8 @@ class Run:
 
         if self.status == "unfinished":
             raise ValueError(
-                f"{self.folder} was not trained to the end; finish it with: lmlab train --resume --out {self.folder}"
+                f"{self.folder} was not trained to the end; finish it with: lmlab train --resume --out"
+                f" {quote(str(self.folder))}"
             )
         try:
             content = (self.folder / "model.safetensors").read_bytes()
@@ -111,12 +113,13 @@ class Run:
 
     def _readme(self) -> str:
         model, corpus = self.config["model"], self.config["corpus"]
+        folder = quote(self.folder.name)
         settings = "\n".join(f"- {key}: {value}" for key, value in model["config"].items())
         return (
             f"# {model['name']} on {corpus['name']}\n\n"
             f"Trained by lmlab {self.config['lmlab']} with the `{self.config['tokenizer']}` tokenizer;"
             f" {model['parameters']:,} parameters; {self.status}.\n\n"
-            f'    lmlab eval {self.folder.name}\n    lmlab generate {self.folder.name} --prompt "…"\n\n'
+            f'    lmlab eval {folder}\n    lmlab generate {folder} --prompt "…"\n\n'
             f"Settings\n\n{settings}\n"
         )
 
@@ -152,7 +155,7 @@ def refuse_if_taken(folder: Path) -> None:
     beginnings = {"tokenizer.json", "spelling.json"}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
         is_run = (folder / "config.json").exists()
-        instead = f", or go on with the one in it: lmlab train --resume --out {folder}" if is_run else ""
+        instead = f", or go on with the one in it: lmlab train --resume --out {quote(str(folder))}" if is_run else ""
         raise ValueError(f"{folder} is not empty; name a new folder for the run{instead}")
 
 
@@ -160,8 +163,10 @@ def load_run(folder: Path | str) -> Run:
     """Open a run; ValueError, in one line, when it is missing or damaged."""
     folder = Path(folder)
     path = folder / "config.json"
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file; a run is a folder that lmlab train made")
     if not folder.is_dir():
-        raise ValueError(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {folder}")
+        raise ValueError(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {quote(str(folder))}")
     try:
         config = json.loads(path.read_text())
         known = config["format"] == FORMAT and set(config) >= NEEDED and {"name", "config"} <= set(config["model"])

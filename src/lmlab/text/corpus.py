@@ -68,6 +68,8 @@ class Corpus:
         """Read a corpus again; ValueError if any of its files is not what it was."""
         for name, sha256 in spec["files"].items():
             path = Path(name)
+            if not path.exists() and path == Path(str(spec["text"])):
+                raise ValueError(f"{path}, from which this corpus was read, is gone; put it back, or name another text")
             if path.exists() and file_sha256(path) != sha256:
                 raise ValueError(
                     f"{path} has changed since this corpus was read; put the old file back, or train again"

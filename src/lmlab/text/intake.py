@@ -56,18 +56,20 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
 def _in_folder(folder: Path) -> list[Path]:
     """The text files under a folder, sorted; hidden files and folders and empty files are passed over."""
     endings = tuple(suffix + packed for suffix in SUFFIXES for packed in ("", ".gz"))
-    found = sorted(
+    files = sorted(
         path
         for path in folder.rglob("*")
         if path.name.lower().endswith(endings)
         and not any(part.startswith(".") for part in path.relative_to(folder).parts)
         and path.is_file()
-        and path.stat().st_size
     )
-    if not found:
+    if not files:
         raise ValueError(
             f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)} or one of these with .gz"
         )
+    found = [path for path in files if path.stat().st_size]
+    if not found:
+        raise ValueError(f"there is no text in {folder}: every file in it is empty")
     return found
 
 

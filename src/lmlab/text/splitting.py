@@ -29,7 +29,8 @@ def split_documents(
             size = sum(document.characters() for document in documents)
             wanted = ",".join(f"{s:g}" for s in split)
             raise ValueError(
-                f"{name} has {size} characters, too few to split {wanted}; give more text or another split"
+                f"{name} has {size} character{'s' if size != 1 else ''}, too few to split {wanted};"
+                " give more text or another split"
             )
     return parts
 
@@ -42,7 +43,7 @@ def _shares(split: Sequence[float]) -> list[Fraction]:
     if len(shares) != 3 or any(share < 0 for share in shares) or shares[0] == 0:
         given = ",".join(map(str, split))
         raise ValueError(
-            f"split {given!r} is not understood; write the shares of train, valid and test, such as 80,10,10"
+            f"split {given!r} is not understood; write the shares of train (above 0), valid and test, such as 80,10,10"
         )
     return [share / sum(shares) for share in shares]
 

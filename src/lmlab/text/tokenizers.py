@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Encoded", "Tokenizer", "train_tokenizer"]
 
+BYTES = 256
+KINDS = ("byte", "char", "words", "bpe")
 SPECS = "byte, char, words, words:N (the N most frequent words) or bpe:N (N ids in all, 256 of them bytes)"
 
 # Byte-pair merges are learned from every chunk of this many characters, then from every second chunk of as many, every
@@ -152,17 +154,32 @@ def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]])
 
     texts: whole documents, or the (document, piece) pairs of `Part.pieces()`. They are read once.
     """
-    kind, _, number = spec.partition(":")
-    if spec == "byte":
+    kind, size = parse_spec(spec)
+    if kind == "byte":
         return _byte()
-    if spec == "char":
+    if kind == "char":
         return _train_char(texts)
-    if spec == "words":
-        return _train_words(spec, texts, None)
+    if kind == "words":
+        return _train_words(spec, texts, size)
+    assert size is not None, "parse_spec asks for the size of bpe"
+    return _train_bpe(size, texts)
+
+
+def parse_spec(spec: str) -> tuple[str, int | None]:
+    """The kind of a tokenizer and its size in ids or words (None: as the text has it), without looking at a text."""
+    kind, _, number = spec.partition(":")
+    if spec in ("byte", "char", "words"):
+        return spec, None
     if kind in ("words", "bpe") and re.fullmatch(r"[1-9]\d{0,6}", number):
-        return _train_words(spec, texts, int(number)) if kind == "words" else _train_bpe(int(number), texts)
-    hint = nearest(kind, ["byte", "char", "words", "bpe"])
-    raise ValueError(f"there is no tokenizer {spec!r}: {hint} A tokenizer is {SPECS}")
+        size = int(number)
+        if kind == "bpe" and size <= BYTES:
+            raise ValueError(
+                f"bpe:{size} leaves no room for merges: the {BYTES} bytes come first; write bpe:512 or more, or byte"
+            )
+        return kind, size
+    hint = nearest(kind, KINDS)
+    meant = f": {hint}" if kind not in KINDS and hint.endswith("?") else "."
+    raise ValueError(f"there is no tokenizer {spec!r}{meant} A tokenizer is {SPECS}")
 
 
 def _byte() -> Tokenizer:
@@ -198,10 +215,6 @@ def _train_char(texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
 
 def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
     """Learn merges that occur at least twice, most frequent first, until there are `size` ids."""
-    if size <= 256:
-        raise ValueError(
-            f"bpe:{size} leaves no room for merges: the 256 bytes come first; write bpe:512 or more, or byte"
-        )
     learner = Backend(models.BPE())
     learner.pre_tokenizer = pre_tokenizers.Sequence(
         [
