@@ -134,3 +134,8 @@ def test_long_formulas_in_a_hint_are_cut_where_they_still_differ() -> None:
     assert hint is not None
     after, _, before = hint.split(";")[0].split(": ", 1)[-1].partition(", not ")
     assert after != before
+
+
+def test_a_wrong_slice_that_fits_only_small_sizes_is_no_obstacle() -> None:
+    claim = check("given W: n, m\nclaim -([W, W]) == eye(3)[0:n, 1:2]").claims[0]
+    assert claim.verdict == "refuted", claim.reason

@@ -155,11 +155,11 @@ class Repairer:
             shape = infer(node, self.setting.shapes)
             if shape not in self.allowed and (shape or not scalar):
                 return None
-            value = evaluate(node, probe.frame)
+            value = np.asarray(evaluate(node, probe.frame))
+            # A slice may end beyond its axis at sizes drawn without regard to it: no value there either.
+            return value if value.shape == probe.target.shape else np.broadcast_to(value, probe.target.shape)
         except (Refusal, NoExactValue, KeyError, ValueError, IndexError):
             return None
-        value = value if isinstance(value, np.ndarray) else np.asarray(value)
-        return value if value.shape == probe.target.shape else np.broadcast_to(value, probe.target.shape)
 
     def search(self) -> Edit | None:
         """The cheapest verified repair within the time allowed."""
