@@ -19,7 +19,7 @@ test-all: $(READY)
 test-page: $(READY)
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[page]"
-	$(BIN)/python -m pytest -q tests/compare/test_page.py
+	$(BIN)/python -m pytest -q tests/comparison/test_page.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmlab.compare import compare
+from lmlab.comparison import compare
 from lmlab.learn.run import Run
 from lmlab.learn.run import load_run as load
 from lmlab.learn.train import resume, train

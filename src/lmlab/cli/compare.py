@@ -40,6 +40,8 @@ def command(
 ) -> None:
     """Compare every kind of language model on one text: a ranked table and an HTML report.
 
+    A model that fails is shown with the reason beside the others; the exit code is 1 only if all of them do.
+
     Example: lmlab compare mytext.txt --budget 5m
     """
     from lmlab.cli.train import check_model_name
@@ -50,8 +52,8 @@ def command(
         check_model_name(name)
     shares = options.parse_split(split, valid, test)
     from lmlab.cli.comparison import LiveTable, print_table
-    from lmlab.compare import compare
-    from lmlab.compare.report import write_report
+    from lmlab.comparison import compare
+    from lmlab.comparison.report import write_report
 
     folder = out or Path("runs") / f"compare-{options.text_stem(text)}"
     with LiveTable() as display:
@@ -80,6 +82,9 @@ def command(
         if sentence := comparison.to_json()["luck"]["sentence"]:
             print(sentence)
         print(f"Report: {report.resolve()}")
+    if all(entry.status == "failed" for entry in comparison.entries):
+        print("lmlab: every model failed; the report says how", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lmlab.compare.job import Comparison, Entry
+from lmlab.comparison.job import Comparison, Entry
 
 BAR = 16
 REFRESH_S = 0.25

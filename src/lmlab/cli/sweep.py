@@ -13,7 +13,7 @@ from lmlab.cli import options
 from lmlab.models.registry import MODELS
 
 if TYPE_CHECKING:
-    from lmlab.compare.sweep import Cell, Job
+    from lmlab.comparison.sweep import Cell, Job
 
 
 def command(
@@ -51,12 +51,13 @@ def command(
     if seeds < 1 or jobs < 1:
         raise ValueError("--seeds and --jobs are whole numbers from 1 up")
     shares = options.parse_split(split, valid, test)
-    from lmlab.compare import sweep as sweeping
-    from lmlab.compare.seeds import differences
-    from lmlab.config import Budget, parse_settings
+    from lmlab.comparison import sweep as sweeping
+    from lmlab.comparison.seeds import differences
+    from lmlab.config import Budget, make, parse_settings
     from lmlab.models.registry import model_class
     from lmlab.text.corpus import read
     from lmlab.text.files import write_atomically
+    from lmlab.text.tokenizers import parse_spec
 
     if Budget.parse(budget).seconds is not None:
         raise ValueError(
@@ -66,6 +67,9 @@ def command(
     fixed = parse_settings(model_class(model).Config, settings, model)
     if twice := set(fixed) & set(points[0]):
         raise ValueError(f"--set and --over both name {', '.join(sorted(twice))}; leave one of them out")
+    for point in points:  # a value that cannot be is refused before anything runs
+        make(model_class(model).Config, fixed | point, model)
+    parse_spec(tokenizer)
     corpus = read(text, valid=valid, test=test, split=shares)
     folder = out or Path("runs") / f"sweep-{model}-{options.text_stem(text)}"
     planned = sweeping.plan(
@@ -74,7 +78,7 @@ def command(
     results = sweeping.sweep(planned, processes=jobs, ray=ray, told=_tell)
     cells = sweeping.collect(points, planned, results)
     found = differences(cells)
-    from lmlab.compare.sweep_figure import draw
+    from lmlab.comparison.sweep_figure import draw
 
     figure = folder / "sweep.svg"
     write_atomically(figure, draw(cells).encode())
@@ -114,7 +118,7 @@ def _print(cells: list[Cell], differences: list[dict[str, Any]], seeds: int) -> 
     from rich.console import Console
     from rich.table import Table
 
-    from lmlab.compare.seeds import LEVEL
+    from lmlab.comparison.seeds import LEVEL
 
     console = Console()
     if not console.is_terminal:

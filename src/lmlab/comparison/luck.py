@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from lmlab.compare.entry import Entry
-from lmlab.compare.seeds import LEVEL, student_t
+from lmlab.comparison.entry import Entry
+from lmlab.comparison.seeds import LEVEL, student_t
 from lmlab.learn.run import Run
 
 # Standard deviation between seeds of one model. Measured on a Markov source and on prose with feedforward, gru and gpt, 60 to
-# 960 steps: the estimate is near or above what seeds showed; `tests/compare/test_trials.py` holds it against fresh ones.
+# 960 steps: the estimate is near or above what seeds showed; `tests/comparison/test_trials.py` holds it against fresh ones.
 SHARE_OF_BITS = 0.004  # of its bits per byte: what remains when training has levelled off
 SHARE_OF_GAIN = 0.06  # of what the second half of training still gained: a run cut off on a slope depends on luck
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from lmlab.compare import figures
-from lmlab.compare.markup import dot, escape, good, number
+from lmlab.comparison import figures
+from lmlab.comparison.markup import dot, escape, good, number
 
 COLUMNS = "rank,model,bits per byte,95% interval,perplexity/word,parameters,FLOPs,seconds,tokens/s,memory"
 

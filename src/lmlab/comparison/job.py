@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.compare.document import document, order
-from lmlab.compare.entry import Display, Entry, EntryWatch, Nobody
-from lmlab.compare.luck import Luck
-from lmlab.compare.measuring import look_closely, mean_result, rehearse
-from lmlab.compare.memory import PeakMemory
-from lmlab.compare.shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
-from lmlab.compare.slices import first_bytes, last_bytes
-from lmlab.compare.yardsticks import Yardstick, measure_yardsticks
+from lmlab.comparison.document import document, order
+from lmlab.comparison.entry import Display, Entry, EntryWatch, Nobody
+from lmlab.comparison.luck import Luck
+from lmlab.comparison.measuring import look_closely, mean_result, rehearse
+from lmlab.comparison.memory import PeakMemory
+from lmlab.comparison.shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
+from lmlab.comparison.slices import first_bytes, last_bytes
+from lmlab.comparison.yardsticks import Yardstick, measure_yardsticks
 from lmlab.config import Budget, TextFacts
 from lmlab.learn.hardware import choose
 from lmlab.learn.run import Run, load_run

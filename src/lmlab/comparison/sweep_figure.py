@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from lmlab.compare.sweep import Cell
+from lmlab.comparison.sweep import Cell
 
 PALETTE = ("#1f5f8b", "#c2521b", "#2f7d4f", "#8b3f87", "#8a6d0b", "#3b4fb0")
 

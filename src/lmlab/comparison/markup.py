@@ -7,7 +7,7 @@ from html import escape as escape_html
 from importlib import resources
 from typing import Any
 
-from lmlab.compare import figures
+from lmlab.comparison import figures
 
 CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
 CONTROL_PICTURES |= {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
@@ -22,7 +22,7 @@ def escape(text: str) -> str:
 
 def asset(name: str) -> str:
     """A file that lies beside this one, as text."""
-    return resources.files("lmlab.compare").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("lmlab.comparison").joinpath(name).read_text(encoding="utf-8")
 
 
 def good(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.compare.seeds import mean_and_margin
+from lmlab.comparison.seeds import mean_and_margin
 from lmlab.config import parse_settings
 from lmlab.models.registry import model_class
 from lmlab.text.files import write_atomically
@@ -98,7 +98,7 @@ def sweep(
 
     A result is kept in the job's folder. A failure is not: the next sweep of the same folder tries again.
     """
-    from lmlab.compare import runners
+    from lmlab.comparison import runners
 
     found: dict[str, dict[str, Any]] = {}
     missing = []

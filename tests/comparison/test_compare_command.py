@@ -85,3 +85,17 @@ def test_no_seeds_at_all_is_a_mistake(lmlab: Lmlab, small_text: Path) -> None:
     code, out, err = lmlab("compare", small_text, *COUNTED, "--seeds", 0)
     assert (code, out) == (2, "")
     assert "from 1 up" in err
+
+
+def test_a_comparison_in_which_every_model_fails_says_so(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Bag, "fit", crash)
+    code, out, err = lmlab("compare", small_text, "--models", "bag", "--budget", "2s", "--out", "out")
+    assert code == 1
+    assert "every model failed" in err
+    assert "planted" in out
+    assert Path("out/report.html").exists()

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lmlab.compare.about import versions
-from lmlab.compare.entry import Entry
-from lmlab.compare.luck import Luck
-from lmlab.compare.passages import differing_passages
-from lmlab.compare.yardsticks import Yardstick
+from lmlab.comparison.about import versions
+from lmlab.comparison.entry import Entry
+from lmlab.comparison.luck import Luck
+from lmlab.comparison.passages import differing_passages
+from lmlab.comparison.yardsticks import Yardstick
 from lmlab.interface import NeuralModel
 from lmlab.learn.run import Run
 from lmlab.measure import Result, paired_difference

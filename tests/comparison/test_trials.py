@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmlab.compare.entry import Entry
-from lmlab.compare.luck import Luck
-from lmlab.compare.slices import first_bytes
+from lmlab.comparison.entry import Entry
+from lmlab.comparison.luck import Luck
+from lmlab.comparison.slices import first_bytes
 from lmlab.learn.train import train
 from lmlab.measure import evaluate, rank
 from lmlab.text.corpus import Corpus, read

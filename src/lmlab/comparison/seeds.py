@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lmlab.compare.sweep import Cell
+    from lmlab.comparison.sweep import Cell
 
 LEVEL = 0.95
 

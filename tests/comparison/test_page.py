@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lmlab.compare import compare
-from lmlab.compare.report import escape, render, write_report
+from lmlab.comparison import compare
+from lmlab.comparison.report import escape, render, write_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDTHS = (390, 768, 1280)

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from lmlab.compare import runners
-from lmlab.compare.seeds import differences, mean_and_margin, student_t
-from lmlab.compare.sweep import Cell, Job, collect, grid, plan, sweep
+from lmlab.comparison import runners
+from lmlab.comparison.seeds import differences, mean_and_margin, student_t
+from lmlab.comparison.sweep import Cell, Job, collect, grid, plan, sweep
 from lmlab.text.corpus import read
 
 Lmlab = Callable[..., tuple[int, str, str]]

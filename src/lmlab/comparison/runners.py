@@ -10,8 +10,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from lmlab.compare.slices import first_bytes
-from lmlab.compare.sweep import Job
+from lmlab.comparison.slices import first_bytes
+from lmlab.comparison.sweep import Job
 
 Result = dict[str, Any]  # of a job: what was measured, or "error"
 TEST_BYTES = 120_000  # measured from the beginning of the test part: more would take longer than training does

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from lmlab.compare import figures
-from lmlab.compare.markup import HEAT_BITS, asset, coloured_name, escape, good, heat, heat_label, series_of
-from lmlab.compare.ranking_section import learning, ranking, ranking_chart
+from lmlab.comparison import figures
+from lmlab.comparison.markup import HEAT_BITS, asset, coloured_name, escape, good, heat, heat_label, series_of
+from lmlab.comparison.ranking_section import learning, ranking, ranking_chart
 from lmlab.text.files import write_atomically
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from lmlab.compare.passages import EXCERPT_BYTES, excerpt_bounds, read_closely
+from lmlab.comparison.passages import EXCERPT_BYTES, excerpt_bounds, read_closely
 from lmlab.config import Budget, TextFacts, make
 from lmlab.interface import LanguageModel, NeuralModel
 from lmlab.learn.hardware import Hardware

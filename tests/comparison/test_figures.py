@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from lmlab.compare import figures
+from lmlab.comparison import figures
 
 
 def row(name: str, bits: float, series: int | None = 0, width: float = 0.1) -> dict[str, Any]:

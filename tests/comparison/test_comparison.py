@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import torch
 
-from lmlab.compare import compare
-from lmlab.compare.report import render
-from lmlab.compare.shares import in_order, share_seconds, training_seconds
-from lmlab.compare.slices import first_bytes
-from lmlab.compare.yardsticks import measure_yardsticks
+from lmlab.comparison import compare
+from lmlab.comparison.report import render
+from lmlab.comparison.shares import in_order, share_seconds, training_seconds
+from lmlab.comparison.slices import first_bytes
+from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.models.bag import Bag
 from lmlab.text.corpus import read
 
