@@ -21,7 +21,7 @@ The language is described in docs/derivations.md. The modules, in the order in w
                autograd), array_ops, long_ops (60 digits) or exact (fractions); averages, expect, moments: expectations
     verdicts   compare, decide, extremes, counter: one relation; checker, sheets, report: a claim, a sheet, the answer
     proofs     terms, algebra, calculus, derivatives, isserlis: index notation; build, bounds, prover
-    hints      edits, throughout, supplies, hints: the small change that repairs a claim
+    hints      edits, throughout, supplies, repairs, hints: the small change that repairs a claim
     classes    pages, grade: a graded sheet, a graded class
 """
 
