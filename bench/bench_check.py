@@ -1,6 +1,6 @@
 """How fast the derivation checker answers: `python bench/bench_check.py`.
 
-Prints, for the suite in tests/prove, the time per claim (median, 95th percentile, largest), and the time of a sheet of
+Prints, for the suite in tests/checker, the time per claim (median, 95th percentile, largest), and the time of a sheet of
 40 lines. Times depend on the machine; the first claim of a process, which imports torch, is given apart.
 """
 
@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "prove" / "derivations"
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "checker" / "derivations"
 
 
 def blocks() -> list[str]:
@@ -34,9 +34,9 @@ def sheet_of(lines: int) -> str:
 
 def main() -> int:
     start = time.perf_counter()
-    from lmlab.prove.checker import check_claim
-    from lmlab.prove.parser import ScopedClaim, parse
-    from lmlab.prove.sheets import check_text
+    from lmlab.checker.checker import check_claim
+    from lmlab.checker.parser import ScopedClaim, parse
+    from lmlab.checker.sheets import check_text
 
     check_text("given x: n\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim dJ/dx == x")
     print(f"first answer, with imports: {time.perf_counter() - start:.2f} s")

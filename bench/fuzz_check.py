@@ -14,12 +14,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "prove"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "checker"))
 
 from sheet_strategies import fitting_sheets, sheets
 
-from lmlab.prove import check
-from lmlab.prove.sheets import FAILED
+from lmlab.checker import check
+from lmlab.checker.sheets import FAILED
 
 TOUCHED: list[str] = []
 

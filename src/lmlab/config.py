@@ -7,13 +7,38 @@ import difflib
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 C = TypeVar("C")
 
 LISTED = 40  # names that still make a readable line
+
+
+class Mistake(ValueError):
+    """What the user can mend. Anything else that goes wrong is ours.
+
+    A setting that the message speaks of stands in it as {name} and is given by keyword, with the value that would be right
+    (None: only its name): `Mistake("this torch sees no GPU; say {device}", device="cpu")`. In Python the message then
+    reads `device='cpu'`; the command line, which alone knows about dashes, writes `--device cpu` (see `written`).
+    """
+
+    def __init__(self, message: str, /, **settings: object) -> None:
+        self.template, self.settings = message, settings
+        super().__init__(self.written(_as_in_python))
+
+    def written(self, style: Callable[[str, object], str]) -> str:
+        """The message with every setting written by `style(name, value)`."""
+        return re.sub(
+            r"\{(\w+)\}",
+            lambda found: style(found[1], self.settings[found[1]]) if found[1] in self.settings else found[0],
+            self.template,
+        )
+
+
+def _as_in_python(name: str, value: object) -> str:
+    return name if value is None else f"{name}={value!r}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmlab.checker import check
 from lmlab.comparison import compare
 from lmlab.learn.run import Run
 from lmlab.learn.run import load_run as load
 from lmlab.learn.train import resume, train
-from lmlab.prove import check
 from lmlab.text.corpus import PARTS, read
 
 if TYPE_CHECKING:

@@ -36,8 +36,8 @@ def compress(
     """
     options.refuse_if_taken(out, force)
     text = _read_text(file)
-    from lmlab import compress as coding
-    from lmlab.compress.container import unpack
+    from lmlab import compression as coding
+    from lmlab.compression.container import unpack
     from lmlab.learn.run import load_run
     from lmlab.text.files import write_atomically
 
@@ -72,8 +72,8 @@ def decompress(
     """Bring back a text that `lmlab compress` made small, byte for byte, with the run it was compressed with."""
     options.refuse_if_taken(out, force)
     data = file.read_bytes()
-    from lmlab import compress as coding
-    from lmlab.compress.container import unpack
+    from lmlab import compression as coding
+    from lmlab.compression.container import unpack
     from lmlab.learn.run import load_run
     from lmlab.text.files import write_atomically
 

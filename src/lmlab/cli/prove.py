@@ -13,7 +13,7 @@ from lmlab.cli import options
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lmlab.prove.ledger.running import Entry
+    from lmlab.ledger.running import Entry
 
 DETAILED = 8  # up to so many claims are shown with all their evidence; more as a table
 COLOURS = {
@@ -58,14 +58,14 @@ def run_prove(
     """Run claims and print what was found; 0 if every check ran to a verdict, 1 if one broke."""
     from rich.console import Console
 
-    from lmlab.prove.ledger import running as ledger
+    from lmlab.ledger import running as ledger
 
     chosen = ledger.claims(ids, source)
     if html is not None and html.exists() and not html.is_dir():
         raise ValueError(f"--html names a folder to write pages into; {html} is a file")
     entries = _run(chosen, Console(stderr=True))
     if html is not None:
-        from lmlab.prove.ledger.page import write
+        from lmlab.ledger.page import write
 
         pages = write(entries, html)
         Console(stderr=True).print(f"wrote {pages[0]} and {len(pages) - 1} pages beside it", highlight=False)
@@ -80,7 +80,7 @@ def _run(chosen: Sequence, console: Console) -> list[Entry]:
     """Run with a progress line on stderr, which goes away when done."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from lmlab.prove.ledger import running as ledger
+    from lmlab.ledger import running as ledger
 
     columns = (
         TextColumn("checking"),
@@ -98,7 +98,7 @@ def _show(entries: Sequence[Entry], console: Console, detailed: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from lmlab.prove.ledger.running import tally
+    from lmlab.ledger.running import tally
 
     if detailed:
         for entry in entries:

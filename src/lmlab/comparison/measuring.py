@@ -37,7 +37,7 @@ def sample(model: LanguageModel, seed: int) -> str:
 
 def look_closely(model: LanguageModel, result: Result, seed: int) -> dict[str, Any]:
     """What the page shows of a model beside its number: a paragraph token by token, a sample, a compressed file."""
-    from lmlab.compress.proof import proof
+    from lmlab.compression.proof import proof
 
     measured = result.scored.part
     beginning = measured.documents[0].pieces().__next__()[:PROOF_BYTES]

@@ -1,0 +1,107 @@
+"""Characters to tokens, and lines to statements."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lmlab.checker.limits import MAX_STATEMENTS, MAX_TEXT, MAX_TOKENS, Refusal
+
+_TOKEN = re.compile(
+    r"""\s+ | (?:np|numpy|jnp|torch)\.(?:linalg\.|special\.)?(?=[a-z])
+    | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<name>[^\W\d]\w*'*)
+    | (?P<symbol>\*\*|==|<=|>=|!=|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@()\[\]{},:=<>|])""",
+    re.VERBOSE,
+)
+_SAME = str.maketrans(
+    {"−": "-", "–": "-", "≤": "<=", "≥": ">=", "≠": "!=", "’": "'", "⊙": "*", "∘": "*", "∂": "d", "π": "pi"}
+    | {"²": "**2", "³": "**3", "ᵀ": ".T", "⊤": ".T"}
+)
+_WRITE_INSTEAD = {"×": "* between factors and a comma between sizes", "·": "* or @", "Σ": "sum(...)", "∑": "sum(...)"}
+_WRITE_INSTEAD |= {"^": "** for a power and .T for a transpose", ";": "a new line", "√": "sqrt(...)", "∇": "dJ/dx"}
+_WRITE_INSTEAD |= {"|": "abs(...) or norm(...)", "‖": "norm(...)", "~": "a colon, as in `given x: n normal(0, 1)`"}
+_WRITE_INSTEAD |= dict.fromkeys("'\"", "@, sum and .T in place of einsum")
+_SECOND = re.compile(r"[d∂]²(?=[^\W\d]|\()")  # d²J/dx² is d2J/dx2
+_SECOND_BY = re.compile(r"(/\s*[d∂][^\W\d]\w*)²")
+KEYWORDS = ("given", "let", "claim", "derive")
+_STARTS = re.compile(r"\s*(given|let|claim|derive)(?!\w)")
+_GOES_ON = re.compile(r"\s*([-−=<>≤≥+*/@)\]}]|where(?!\w)|\.T)")
+_OPEN_END = re.compile(r"[-−=<>≤≥+*/@,\\]$")  # a row that ends so goes on in the next one
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word of a statement; `kind` is number, name, symbol or end."""
+
+    kind: str
+    text: str
+    line: int
+    column: int  # of the first character, counted from 1
+    glued: bool = False  # no space before it
+
+
+@dataclass(frozen=True)
+class RawStatement:
+    """The physical lines of one statement, comments removed."""
+
+    line: int
+    rows: tuple[tuple[int, str], ...]
+
+    @property
+    def text(self) -> str:
+        """The statement on one line, for reports."""
+        return " ".join(row.strip() for _, row in self.rows if row.strip())
+
+
+def split_statements(text: str) -> list[RawStatement]:
+    """Group lines into statements. One goes on while a bracket is open, or if a line ends or begins with an operator.
+
+    A line that starts with a keyword always begins a new statement, so that one forgotten bracket spoils one statement.
+    """
+    if len(text) > MAX_TEXT:
+        raise Refusal(f"the sheet has {len(text)} characters; at most {MAX_TEXT} are read")
+    groups: list[list[tuple[int, str]]] = []
+    depth = 0
+    continued = False
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        row = line.split("#", 1)[0].rstrip()
+        if not row.strip():
+            continue
+        goes_on = (depth > 0 or continued or bool(_GOES_ON.match(row))) and not _STARTS.match(row)
+        continued = bool(_OPEN_END.search(row))
+        row = row.removesuffix("\\")
+        if goes_on and groups:
+            groups[-1].append((number, row))
+        else:
+            groups.append([(number, row)])
+            depth = 0
+        depth = max(0, depth + sum(map(row.count, "([{")) - sum(map(row.count, ")]}")))
+    if len(groups) > MAX_STATEMENTS:
+        raise Refusal(f"the sheet has {len(groups)} statements; at most {MAX_STATEMENTS} are read")
+    return [RawStatement(line=rows[0][0], rows=tuple(rows)) for rows in groups]
+
+
+def tokenize(statement: RawStatement) -> list[Token]:
+    """The tokens of a statement, ended by one of kind "end"."""
+    tokens: list[Token] = []
+    for number, raw in statement.rows:
+        row = _SECOND_BY.sub(r"\g<1>2", _SECOND.sub("d2", raw)) if _SECOND.search(raw) else raw
+        row = row.translate(_SAME)
+        position = 0
+        spaced = True
+        while position < len(row):
+            match = _TOKEN.match(row, position)
+            if not match:
+                char = row[position]
+                advice = f"; write {_WRITE_INSTEAD[char]}" if char in _WRITE_INSTEAD else ""
+                raise Refusal(f"column {position + 1}: {char!r} is not part of the language{advice}")
+            kind = match.lastgroup
+            if kind:
+                tokens.append(Token(kind, match.group(), number, position + 1, not spaced))
+            spaced = kind is None
+            position = match.end()
+            if len(tokens) > MAX_TOKENS:
+                raise Refusal(f"the statement is too long; at most {MAX_TOKENS} words and signs are read")
+    tokens.append(Token("end", "", statement.rows[-1][0], len(statement.rows[-1][1]) + 1))
+    return tokens

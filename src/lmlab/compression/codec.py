@@ -1,0 +1,256 @@
+"""A text to bytes and back, by arithmetic coding on `begin` and `advance` alone, so for every model there is.
+
+Both directions make the same calls: `begin`, then `advance` by one token, for all streams side by side, on one thread.
+The decoder must find exactly the encoder's probabilities, and floating-point results are the same only where the
+arithmetic is: the same lmlab, the same torch, the same kind of processor, the same device. Where it is not,
+decompression notices (the text's hash does not match) and gives nothing back.
+
+Shapes: B streams side by side, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmlab import __version__
+from lmlab.compression.coder import Decoder, Encoder, OutOfStep, Table
+from lmlab.compression.container import Header, fingerprint, pack, stream_bounds, text_check, unpack
+from lmlab.measure.score import device_of, evaluating, score_rows
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+    from lmlab.text.spelling import Spelling
+
+Progress = Callable[[int, int], None]  # (tokens done, tokens in all)
+
+SPELLING_TABLES = 1 << 14  # beginnings of words whose tables are kept
+
+
+def compress(model: LanguageModel, text: str, *, streams: int = 1, progress: Progress | None = None) -> bytes:
+    """The text in as many bytes as `model` says, and about twenty more that tell what must match.
+
+    streams: cut the tokens into so many pieces that are coded side by side, each from `begin`. That is faster for neural
+        models, and costs what the model would have known from before each cut.
+    """
+    if streams < 1:
+        raise ValueError(f"streams is a whole number from 1 up; got {streams}")
+    original = _utf8(text)
+    ids, spellings = model.tokenizer.encode(text)
+    assert model.tokenizer.decode(ids, spellings) == text, "tokenizers are lossless"
+    bounds = stream_bounds(len(ids), min(streams, max(len(ids), 1)))
+    spelled = bounds
+    if model.tokenizer.unknown_id is not None:
+        unknown_before = np.concatenate([[0], np.cumsum(ids == model.tokenizer.unknown_id)])
+        spelled = unknown_before[bounds].tolist()
+    speller = _Speller.of(model)
+    senders = [
+        _Sender(ids[a:b].tolist(), spellings[c:d], speller)
+        for (a, b), (c, d) in zip(pairwise(bounds), pairwise(spelled), strict=True)
+    ]
+    _walk(model, np.diff(bounds).tolist(), senders, progress)
+    header = Header(
+        fingerprint=fingerprint(model), text_check=text_check(original), text_bytes=len(original), tokens=len(ids)
+    )
+    return pack(header, [sender.encoder.finish() for sender in senders])
+
+
+def decompress(model: LanguageModel, data: bytes, *, progress: Progress | None = None) -> str:
+    """The text that `compress` made `data` from; ValueError, in one line, for anything else."""
+    header, streams = unpack(data)
+    own = fingerprint(model)
+    if header.fingerprint != own:
+        raise ValueError(
+            f"this was compressed with another model (fingerprint {header.fingerprint.hex()}, and this {model.name} has"
+            f" {own.hex()}); give the run it was compressed with"
+        )
+    bounds = stream_bounds(header.tokens, len(streams))
+    speller = _Speller.of(model)
+    receivers = [_Receiver(Decoder(stream), speller, header.text_bytes) for stream in streams]
+    try:
+        _walk(model, np.diff(bounds).tolist(), receivers, progress)
+        for receiver in receivers:
+            receiver.decoder.finish()
+    except OutOfStep:
+        raise _different_arithmetic(model) from None
+    ids = [id for receiver in receivers for id in receiver.ids]
+    text = model.tokenizer.decode(ids, [word for receiver in receivers for word in receiver.spellings])
+    returned = text.encode()
+    if len(returned) != header.text_bytes or text_check(returned) != header.text_check:
+        raise _different_arithmetic(model)
+    return text
+
+
+def compressed_bits(model: LanguageModel, text: str, *, streams: int = 1) -> int:
+    """Bits of the whole compressed file, header and checksums included."""
+    return 8 * len(compress(model, text, streams=streams))
+
+
+def claimed_bits(model: LanguageModel, text: str) -> float:
+    """Bits that the model's `score` gives the text as one document, the spelling of unknown words included.
+
+    Infinite where the model holds a token of the text impossible.
+    """
+    _utf8(text)
+    ids, spellings = model.tokenizer.encode(text)
+    nats = 0.0
+    if len(ids):
+        with evaluating(model):
+            nats = float(score_rows(model, ids[None]).sum(dtype=np.float64))
+    if model.tokenizer.spelling is not None:
+        nats += float(model.tokenizer.spelling.nats(spellings).sum())
+    return nats / math.log(2.0)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"character {error.start} of the text is half of a surrogate pair, which UTF-8 cannot hold;"
+            " read the text as UTF-8"
+        ) from None
+
+
+def _different_arithmetic(model: LanguageModel) -> ValueError:
+    """The file is whole and the model is the one: what is left is the machine."""
+    kind = torch.backends.cpu.get_cpu_capability()
+    here = f"lmlab {__version__}, torch {torch.__version__} on {device_of(model).type} ({kind})"
+    return ValueError(
+        "the file is whole and the model is right, but the model's probabilities come out differently here than where the"
+        f" file was made; decompress with the same lmlab, torch, processor and device (here: {here})"
+    )
+
+
+class _Stream(Protocol):
+    """One stream in either direction."""
+
+    def take(self, table: Table) -> int:
+        """Code the next token by this table, and the spelling of an unknown word; returns the token."""
+
+
+def _walk(
+    model: LanguageModel, lengths_B: Sequence[int], streams: Sequence[_Stream], progress: Progress | None
+) -> None:
+    """Take all streams through the model, side by side. Every call of the model in either direction is made here."""
+    steps, done = max(lengths_B), 0
+    if not steps:
+        return
+    device = device_of(model)
+    with evaluating(model), torch.no_grad(), _one_thread():
+        logp_BV, state = model.begin(len(streams))
+        for step in range(steps):
+            cumulative_BV = _cumulative(logp_BV)
+            tokens_B = [
+                stream.take(Table(cumulative_V)) if step < length else 0  # a stream that is over repeats anything
+                for stream, length, cumulative_V in zip(streams, lengths_B, cumulative_BV, strict=True)
+            ]
+            if step + 1 < steps:
+                logp_BV, state = model.advance(torch.tensor(tokens_B, device=device)[:, None], state)
+            if progress:
+                done += sum(step < length for length in lengths_B)
+                progress(done, sum(lengths_B))
+
+
+def _cumulative(logp_BV: Tensor) -> np.ndarray:
+    """Running sums of the probabilities, in float64, one after the other: the order is part of the format."""
+    return np.cumsum(np.exp(logp_BV.cpu().numpy().astype(np.float64)), axis=1)
+
+
+@final
+class _Sender:
+    """Writes the tokens of one stream."""
+
+    def __init__(self, ids: list[int], spellings: Sequence[str], speller: _Speller | None) -> None:
+        self.encoder = Encoder()
+        self._ids, self._spellings, self._speller = iter(ids), iter(spellings), speller
+
+    def take(self, table: Table) -> int:
+        """Send the next token."""
+        id = next(self._ids)
+        self.encoder.encode(table, id)
+        if self._speller is not None and id == self._speller.unknown_id:
+            symbols = tuple(self._speller.spelling.symbols(next(self._spellings)))
+            for i, symbol in enumerate(symbols):
+                self.encoder.encode(self._speller.table(symbols[:i]), symbol)
+        return id
+
+
+@final
+class _Receiver:
+    """Reads the tokens of one stream."""
+
+    def __init__(self, decoder: Decoder, speller: _Speller | None, text_bytes: int) -> None:
+        self.decoder = decoder
+        self.ids: list[int] = []
+        self.spellings: list[str] = []
+        self._speller, self._text_bytes = speller, text_bytes
+
+    def take(self, table: Table) -> int:
+        """Receive the next token."""
+        id = self.decoder.decode(table)
+        self.ids.append(id)
+        if self._speller is not None and id == self._speller.unknown_id:
+            self.spellings.append(self._word(self._speller))
+        return id
+
+    def _word(self, speller: _Speller) -> str:
+        symbols: tuple[int, ...] = ()
+        while not symbols or symbols[-1] != speller.spelling.end:
+            # Out of step, a word might never end, or be none.
+            if len(symbols) > self._text_bytes:
+                raise OutOfStep("a word is longer than the text")
+            symbol = self.decoder.decode(speller.table(symbols))
+            if not speller.makes_sense(symbols, symbol):
+                raise OutOfStep("bytes that are no character")
+            symbols += (symbol,)
+        return speller.spelling.word(symbols)
+
+
+@final
+class _Speller:
+    """The tables for spelling unknown words, each made once while it is in use."""
+
+    def __init__(self, spelling: Spelling, unknown_id: int) -> None:
+        self.spelling, self.unknown_id = spelling, unknown_id
+        self._made = lru_cache(maxsize=SPELLING_TABLES)(self._make)
+
+    @classmethod
+    def of(cls, model: LanguageModel) -> _Speller | None:
+        """For tokenizers with an unknown symbol."""
+        tokenizer = model.tokenizer
+        if tokenizer.spelling is None or tokenizer.unknown_id is None:
+            return None
+        return cls(tokenizer.spelling, tokenizer.unknown_id)
+
+    def table(self, prefix: tuple[int, ...]) -> Table:
+        """The shares of what may follow these symbols of a word."""
+        return self._made(prefix)[1]
+
+    def makes_sense(self, prefix: tuple[int, ...], symbol: int) -> bool:
+        """False for a byte that no character has there. Any other symbol may be sent, however unlikely."""
+        is_byte = self.spelling.first_byte <= symbol < self.spelling.end
+        return not is_byte or bool(self._made(prefix)[0][symbol] > 0.0)
+
+    def _make(self, prefix: tuple[int, ...]) -> tuple[np.ndarray, Table]:
+        p = self.spelling.distribution(prefix)
+        return p, Table(np.cumsum(p))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Sums may come out differently when more threads share them, and a token at a time gives them little to share."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,13 @@
+"""The ledger: every claim of the course documents, executable, with the verdict that running its check reaches.
+
+    from lmlab.ledger import claims, run
+    for entry in run(claims(source="lab11")):
+        print(entry.claim.id, entry.outcome.verdict, entry.outcome.evidence)
+
+One module or package a source document; `claim` is what a claim is, `running` runs them, `page` writes them for a class.
+"""
+
+from lmlab.ledger.claim import Book, Claim, Outcome
+from lmlab.ledger.running import SOURCES, Entry, books, claims, run, to_json
+
+__all__ = ["SOURCES", "Book", "Claim", "Entry", "Outcome", "books", "claims", "run", "to_json"]

@@ -1,0 +1,108 @@
+"""Choosing claims, running them, and what comes out as data."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from lmlab.config import nearest
+from lmlab.ledger.claim import MEANINGS, Book, Claim, Outcome
+
+SOURCES = ("week2", "quiz1", "assignment2", "lab11", "bishop12")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A claim that was run."""
+
+    claim: Claim
+    outcome: Outcome
+    seconds: float
+
+
+def books(source: str | None = None) -> list[Book]:
+    """The source documents with their claims, or one of them."""
+    if source is not None and source not in SOURCES:
+        raise ValueError(f"there is no source {source!r}; {nearest(source, SOURCES)}")
+    return [import_module(f"lmlab.ledger.{name}").BOOK for name in SOURCES if source in (None, name)]
+
+
+def claims(ids: Iterable[str] = (), source: str | None = None) -> list[Claim]:
+    """Claims by id, or by the beginning of one (lab11.6: all of problem 6), in the documents' order; all without ids."""
+    known = [claim for book in books(source) for claim in book.claims]
+    wanted = list(ids)
+    if not wanted:
+        return known
+    chosen: set[str] = set()
+    for name in wanted:
+        exact = {claim.id for claim in known if claim.id == name}
+        found = exact or {claim.id for claim in known if claim.id.startswith(name) and _at_a_boundary(claim.id, name)}
+        if not found:
+            where = f" in {source}" if source else ""
+            raise ValueError(f"there is no claim {name!r}{where}; {nearest(name, [claim.id for claim in known])}")
+        chosen |= found
+    return [claim for claim in known if claim.id in chosen]
+
+
+def _at_a_boundary(identifier: str, prefix: str) -> bool:
+    """lab11.1 is the beginning of lab11.1a and of lab11.1.x, not of lab11.10."""
+    rest = identifier[len(prefix) :]
+    return not (rest[:1].isdigit() and prefix[-1:].isdigit())
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small tensors are slower on many threads than on one, and results must not depend on their number."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def run(chosen: Sequence[Claim], each: Callable[[Entry], None] | None = None) -> list[Entry]:
+    """Run the checks one after the other; `each` is told of every entry as it is done."""
+    entries = []
+    with _one_thread():
+        for claim in chosen:
+            started = time.perf_counter()
+            entry = Entry(claim, claim.check(), time.perf_counter() - started)
+            entries.append(entry)
+            if each is not None:
+                each(entry)
+    return entries
+
+
+def tally(entries: Iterable[Entry]) -> dict[str, int]:
+    """How many of each verdict, in the order of `MEANINGS`."""
+    found = Counter(entry.outcome.verdict for entry in entries)
+    return {verdict: found[verdict] for verdict in MEANINGS if found[verdict]}
+
+
+def to_json(entries: Sequence[Entry]) -> dict[str, Any]:
+    """{"claims": [{"id", "verdict", "statement", "method", "evidence", "corrected", ...}], "verdicts": {...}}."""
+    return {
+        "claims": [
+            {
+                "id": entry.claim.id,
+                "verdict": entry.outcome.verdict,
+                "statement": entry.claim.statement,
+                "method": entry.claim.method,
+                "evidence": entry.outcome.evidence,
+                "corrected": entry.outcome.corrected,
+                "source": entry.claim.source,
+                "where": entry.claim.where,
+                "latex": entry.claim.latex,
+            }
+            for entry in entries
+        ],
+        "verdicts": tally(entries),
+    }
