@@ -142,3 +142,24 @@ def _read(text: str, hint: Any, key: str) -> Any:
             kind = "a whole number" if hint is int else "a number"
             raise ValueError(f"setting {key} is {kind}; got {text!r}") from None
     return text
+
+
+def at_least_one(model: str, **settings: int | None) -> None:
+    """Mistake unless each setting is a whole number from 1 up (or not chosen yet)."""
+    for name, value in settings.items():
+        if value is not None and value < 1:
+            raise Mistake(f"{model}: {name} must be 1 or more; got {value}")
+
+
+def a_share(model: str, **settings: float | None) -> None:
+    """Mistake unless each setting is a share that leaves something: 0 <= value < 1 (or not chosen yet)."""
+    for name, value in settings.items():
+        if value is not None and not 0 <= value < 1:
+            raise Mistake(f"{model}: {name} is a share, from 0 to below 1; got {value:g}")
+
+
+def one_of(model: str, choices: Any, **settings: str) -> None:
+    """Mistake unless each setting is among `choices`, a Literal: Python does not hold anyone to a type hint."""
+    for name, value in settings.items():
+        if value not in typing.get_args(choices):
+            raise Mistake(f"{model}: {name} is one of {', '.join(typing.get_args(choices))}; got {value!r}")

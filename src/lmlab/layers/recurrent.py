@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lmlab.config import a_share, at_least_one
 from lmlab.interface import NeuralModel, State
 from lmlab.layers.cells import Cell, CellWeights
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-from lmlab.layers.sizing import Appetite, a_share, at_least_one
+from lmlab.models.sizing import Appetite
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts

@@ -20,9 +20,8 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from lmlab.config import Budget
+from lmlab.config import Budget, at_least_one
 from lmlab.interface import NeuralModel
-from lmlab.layers.sizing import at_least_one
 from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
 from lmlab.learn.clock import Clock, learning_rate_factor
 from lmlab.learn.hardware import Hardware, keep_memory

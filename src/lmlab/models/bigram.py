@@ -22,8 +22,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lmlab.config import a_share, at_least_one
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-from lmlab.layers.sizing import a_share, at_least_one
 from lmlab.layers.windowed import WindowedModel, chosen
 
 if TYPE_CHECKING:

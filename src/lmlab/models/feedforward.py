@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.layers.sizing import Appetite, a_share, at_least_one, one_of
+from lmlab.config import a_share, at_least_one, one_of
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
+from lmlab.models.sizing import Appetite
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts

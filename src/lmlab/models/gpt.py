@@ -17,13 +17,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lmlab.config import a_share, at_least_one, one_of
 from lmlab.interface import NeuralModel, State
 from lmlab.layers.attention import Rotation
 from lmlab.layers.blocks import Activation, Block
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
-from lmlab.layers.sizing import Appetite, a_share, at_least_one, dropout_after, one_of, tokens_in_budget
 from lmlab.models._gpt_one_row import OneRow
+from lmlab.models.sizing import Appetite, dropout_after, tokens_in_budget
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts

@@ -33,9 +33,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lmlab.config import a_share, at_least_one, one_of
 from lmlab.layers.attentive import Additive, Rule, attentive_scan
 from lmlab.layers.recurrent import CarriedModel, Memory, tie_by_default
-from lmlab.layers.sizing import Appetite, a_share, at_least_one, one_of
+from lmlab.models.sizing import Appetite
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts

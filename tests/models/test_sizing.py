@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from lmlab.config import Budget, TextFacts
-from lmlab.layers.sizing import Appetite, a_share, at_least_one, tokens_in_budget
+from lmlab.models.sizing import Appetite, tokens_in_budget
 
 SIZES = [10, 100, 1000]
 FACTS = TextFacts(train_tokens=100_000, train_bytes=100_000, vocab_size=10, flops_per_second=6e6)
@@ -46,14 +44,3 @@ def test_dropout_grows_with_the_passes_over_the_text() -> None:
     assert dropouts[0] == dropouts[1] == 0
     assert dropouts == sorted(dropouts)
     assert dropouts[-1] > dropouts[1]
-
-
-def test_settings_out_of_range_are_named() -> None:
-    at_least_one("rnn", width=1, layers=None)
-    a_share("rnn", dropout=0.0)
-    a_share("rnn", dropout=None)
-    with pytest.raises(ValueError, match="rnn: layers must be 1 or more; got 0"):
-        at_least_one("rnn", width=1, layers=0)
-    for wrong in (1.0, -0.5, float("nan")):
-        with pytest.raises(ValueError, match="rnn: dropout is a share"):
-            a_share("rnn", dropout=wrong)

@@ -1,11 +1,11 @@
-"""How models choose their own size from the text and the budget, and how they refuse settings that cannot be."""
+"""How models choose their own size from the text and the budget."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_args
+from typing import TypeVar
 
 from lmlab.config import Budget, TextFacts
 
@@ -53,24 +53,3 @@ class Appetite:
 def dropout_after(passes: float) -> float:
     """By how often the text is read."""
     return next(dropout for most, dropout in DROPOUTS if passes < most)
-
-
-def at_least_one(model: str, **settings: int | None) -> None:
-    """ValueError unless each setting is a whole number from 1 up (or not chosen yet)."""
-    for name, value in settings.items():
-        if value is not None and value < 1:
-            raise ValueError(f"{model}: {name} must be 1 or more; got {value}")
-
-
-def a_share(model: str, **settings: float | None) -> None:
-    """ValueError unless each setting is a share that leaves something: 0 <= value < 1 (or not chosen yet)."""
-    for name, value in settings.items():
-        if value is not None and not 0 <= value < 1:
-            raise ValueError(f"{model}: {name} is a share, from 0 to below 1; got {value:g}")
-
-
-def one_of(model: str, choices: Any, **settings: str) -> None:
-    """ValueError unless each setting is among `choices`, a Literal: Python does not hold anyone to a type hint."""
-    for name, value in settings.items():
-        if value not in get_args(choices):
-            raise ValueError(f"{model}: {name} is one of {', '.join(get_args(choices))}; got {value!r}")
