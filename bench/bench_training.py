@@ -17,7 +17,8 @@ import torch
 import transformers
 
 from lmlab.config import Budget, TextFacts
-from lmlab.learn.hardware import cpu_has_amx, keep_memory
+from lmlab.hardware.choice import choose, precision_name
+from lmlab.hardware.memory import keep_memory
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.models.gpt import GPT, GPTConfig
 
@@ -133,7 +134,7 @@ def main() -> None:
     for precision in PRECISIONS:
         times_as_fast = ratio(times["transformers", precision], times["lmlab", precision])
         print(f"{precision} against {precision}: lmlab is {times_as_fast:.2f} times as fast per step")
-    default = "bf16" if cpu_has_amx() else "float32"
+    default = precision_name(choose("cpu").dtype)
     plain = ratio(times["transformers", "float32"], times["lmlab", default])
     print(
         f"each as it trains here by itself (lmlab {default}, transformers float32): {plain:.2f} times as fast (want 2)"

@@ -41,6 +41,11 @@ def _as_in_python(name: str, value: object) -> str:
     return name if value is None else f"{name}={value!r}"
 
 
+def unknown_speed(config: Any) -> float:
+    """Nobody has timed anything. Only a budget of seconds asks."""
+    raise AssertionError(f"no speed is known for {config}: a budget of seconds needs a machine to run on")
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextFacts:
     """What a model may know of the text and the machine when it chooses its own size."""
@@ -48,7 +53,9 @@ class TextFacts:
     train_tokens: int
     train_bytes: int
     vocab_size: int
-    flops_per_second: float = 3e11  # that training reaches here, roughly
+    tokens_per_second: Callable[[Any], float] = (
+        unknown_speed  # of training a model of this (resolved) config, here and now
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ import lmlab
 from lmlab.config import Budget
 from lmlab.learn import loop
 from lmlab.learn.clock import Clock
-from lmlab.learn.hardware import Hardware
+from lmlab.hardware.choice import Hardware
 from lmlab.learn.train import Silent
 from lmlab.models.gpt import GPT
 from lmlab.text.stream import tokenize
@@ -149,7 +149,7 @@ def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_
     budget: str, factor: int, small_text: Path, tmp_path: Path
 ) -> None:
     run = run_gpt(small_text, tmp_path / "run", steps=1)
-    hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32, training_flops=1e11, batch=4)
+    hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32, batch=4)
     stream = tokenize(run.corpus.train, run.model.tokenizer, tmp_path)
     config = loop.TrainConfig(budget=Budget.parse(budget))
     trainer = loop.Trainer(run.model, stream, None, config, hardware, tmp_path, Silent())

@@ -310,7 +310,9 @@ BUDGETS = [Budget(seconds=5), Budget(seconds=60), Budget(seconds=3600), Budget(s
 def test_resolve_leaves_nothing_open_and_keeps_what_was_chosen(
     cls: type[NeuralModel], budget: Budget, train_tokens: int, vocab: int
 ) -> None:
-    facts = TextFacts(train_tokens=train_tokens, train_bytes=4 * train_tokens, vocab_size=vocab)
+    facts = TextFacts(
+        train_tokens=train_tokens, train_bytes=4 * train_tokens, vocab_size=vocab, tokens_per_second=lambda config: 2e4
+    )
     config = cls.resolve(cls.Config(), facts, budget)
     assert [f.name for f in fields(config) if getattr(config, f.name) is None and f.name != "vectors"] == []
     chosen = cls.resolve(cls.Config(width=17, dropout=0.25), facts, budget)

@@ -7,7 +7,7 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the command line."""
-    from lmlab.cli import check, compare, compress, data, evaluate, export, generate, prove, sweep, train
+    from lmlab.cli import check, compare, compress, data, evaluate, export, generate, machine, prove, sweep, train
 
     app.command("compare")(compare.command)
     app.command("train")(train.command)
@@ -20,3 +20,4 @@ def register(app: typer.Typer) -> None:
     app.command("check")(check.command)
     app.command("prove")(prove.command)
     app.command("data")(data.command)
+    app.command("machine")(machine.command)

@@ -19,9 +19,14 @@ from lmlab.comparison.memory import PeakMemory
 from lmlab.comparison.shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
 from lmlab.comparison.slices import first_bytes, last_bytes
 from lmlab.comparison.yardsticks import Yardstick, measure_yardsticks
-from lmlab.config import Budget, TextFacts
-from lmlab.learn.hardware import choose
+from lmlab.config import Budget, make
+from lmlab.hardware.choice import choose
+from lmlab.hardware.load import at_this_moment
+from lmlab.interface import NeuralModel
+from lmlab.learn.loop import TrainConfig
+from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run, load_run
+from lmlab.learn.sized import sized
 from lmlab.learn.train import stream_folder, train
 from lmlab.measure import evaluate, rank
 from lmlab.models.registry import MODELS, model_class
@@ -128,6 +133,7 @@ class _Job:
         self.device, self.hardware, self.display, self.started = device, choose(device), display, started
         self.measured = first_bytes(corpus.test, test_bytes(self.budget_s))
         self.tokenizers: dict[str, Tokenizer] = {}
+        self.timings = Timings()
 
     @property
     def left_s(self) -> float:
@@ -219,14 +225,13 @@ class _Job:
         share_s = share_seconds(entry.model, waiting, self.left_s, self.budget_s)
         tokenizer = self._tokenizer(entry)
         stream = tokenize(self.corpus.train, tokenizer, stream_folder())
-        facts = TextFacts(
-            train_tokens=stream.tokens,
-            train_bytes=stream.bytes,
-            vocab_size=tokenizer.vocab_size,
-            flops_per_second=self.hardware.training_flops,
-        )
-        budget = Budget(seconds=max(1.0, share_s / seeds))
-        rehearsal = rehearse(entry.model, self._settings(entry), tokenizer, facts, budget, self.hardware)
+        cls = model_class(entry.model)
+        assert issubclass(cls, NeuralModel)
+        config = TrainConfig(budget=Budget(seconds=max(1.0, share_s / seeds)))
+        wanted: Any = make(cls.Config, self._settings(entry), entry.model)
+        hardware = at_this_moment(self.hardware)
+        size, _ = sized(cls, wanted, stream, tokenizer, config, hardware, self.timings)
+        rehearsal = rehearse(cls(size, tokenizer), self.hardware)
         tokens_per_byte = stream.tokens / stream.bytes
         measuring_s = rehearsal.seconds(self.measured.bytes * tokens_per_byte, tokens_per_byte)
         return training_seconds(share_s, measuring_s, seeds)
@@ -274,6 +279,7 @@ class _Job:
             seed=seed,
             settings=self._settings(entry),
             device=self.device,
+            timings=self.timings,
             watch=EntryWatch(entry, lambda doing: self.display.show(entries, self.left_s, doing)),
         )
 

@@ -11,14 +11,11 @@ import numpy as np
 import torch
 
 from lmlab.comparison.passages import EXCERPT_BYTES, excerpt_bounds, read_closely
-from lmlab.config import Budget, TextFacts, make
+from lmlab.hardware.choice import Hardware
 from lmlab.interface import LanguageModel, NeuralModel
-from lmlab.learn.hardware import Hardware
 from lmlab.measure import Result
 from lmlab.measure.interval import interval
 from lmlab.measure.score import device_of, evaluating
-from lmlab.models.registry import model_class
-from lmlab.text.tokenizers import Tokenizer
 
 SAMPLE_CHARACTERS = 400
 PROOF_BYTES = 1_500
@@ -79,19 +76,9 @@ class Rehearsal:
         return CAUTION * (tokens * self.token_s + steps * self.step_s)
 
 
-def rehearse(
-    name: str,
-    settings: dict[str, Any],
-    tokenizer: Tokenizer,
-    facts: TextFacts,
-    budget: Budget,
-    hardware: Hardware,
-) -> Rehearsal:
-    """Time the steps of measuring on an untrained model of the size that this budget would train."""
-    cls = model_class(name)
-    assert issubclass(cls, NeuralModel)
-    config: Any = cls.resolve(make(cls.Config, settings, name), facts, budget)
-    model = cls(config, tokenizer).to(hardware.device)
+def rehearse(model: NeuralModel, hardware: Hardware) -> Rehearsal:
+    """Time the steps of measuring on an untrained model."""
+    model = model.to(hardware.device)
     tokens_1T = torch.randint(model.vocab_size, (1, REHEARSED_TOKENS), device=device_of(model))
     with evaluating(model), torch.no_grad():
         score_s = _second_time(lambda: model.score(tokens_1T))

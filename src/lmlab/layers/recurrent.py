@@ -7,7 +7,7 @@ L layers, G = gates × H.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -18,7 +18,7 @@ from lmlab.config import a_share, at_least_one
 from lmlab.interface import NeuralModel, State
 from lmlab.layers.cells import Cell, CellWeights
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-from lmlab.models.sizing import Appetite
+from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -218,12 +218,16 @@ class RecurrentModel(CarriedModel):
     @classmethod
     def resolve(cls, config: RecurrentConfig, facts: TextFacts, budget: Budget) -> RecurrentConfig:
         """The largest size that the budget can train and the text can fill; explicit settings are kept."""
-        tie = config.tie
-        if tie is None:
-            tie = tie_by_default(facts.vocab_size, config.embedding_width, config.width)
+        tie = (
+            tie_by_default(facts.vocab_size, config.embedding_width, config.width) if config.tie is None else config.tie
+        )
 
         def inner_width(width: int) -> int:
-            return config.embedding_width or (width if tie else min(width, 64))
+            return width if tie else min(width, 64)
+
+        def at(size: tuple[int, int]) -> RecurrentConfig:
+            layers, width = size
+            return RecurrentConfig(layers=layers, width=width, embedding_width=inner_width(width), tie=tie, dropout=0.0)
 
         def body(size: tuple[int, int]) -> int:
             layers, width = size
@@ -232,16 +236,10 @@ class RecurrentModel(CarriedModel):
         def head(size: tuple[int, int]) -> int:
             return facts.vocab_size * size[1]
 
-        sizes = [(config.layers or layers, config.width or width) for layers, width in SIZES]
-        size, dropout = APPETITE.size_and_dropout(sizes, body, head, facts, budget)
-        return replace(
-            config,
-            layers=size[0],
-            width=size[1],
-            embedding_width=inner_width(size[1]),
-            tie=tie,
-            dropout=config.dropout if config.dropout is not None else dropout,
-        )
+        # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
+        layers, width = APPETITE.size(SIZES, at, body, head, facts, budget)
+        chosen = with_settings(at((config.layers or layers, config.width or width)), config)
+        return APPETITE.with_dropout(chosen, config.dropout, facts, budget)
 
 
 def tie_by_default(vocab_size: int, embedding_width: int | None, width: int | None) -> bool:

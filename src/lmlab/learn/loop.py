@@ -21,10 +21,11 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Budget, at_least_one
+from lmlab.hardware.choice import Hardware
+from lmlab.hardware.load import Threads
 from lmlab.interface import NeuralModel
 from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
 from lmlab.learn.clock import Clock, learning_rate_factor
-from lmlab.learn.hardware import Hardware, keep_memory
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.unit import Unit
 from lmlab.text.batches import draw_stretches, draw_windows, even_windows
@@ -77,6 +78,16 @@ class Watch(Protocol):
         """Something the user should read."""
 
 
+class Silent:
+    """A watch that shows nothing."""
+
+    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
+        """Nothing."""
+
+    def say(self, line: str) -> None:
+        """Nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """How a run ended. The model then holds its best weights by validation (its last ones if there is no validation)."""
@@ -113,6 +124,7 @@ class Trainer:
                 learning_rate=config.learning_rate or model.default_learning_rate,
                 matrix_learning_rate=config.matrix_learning_rate,
                 weight_decay=config.weight_decay,
+                iteration_dtype=hardware.iteration_dtype,
             ),
             model.hidden_matrices(),
         )
@@ -128,10 +140,12 @@ class Trainer:
         self.progress = Progress()
         self.nats, self.count = torch.zeros((), device=self.device), 0
         self.validation_s = 0.0
+        self.threads: Threads | None = None
+        if self.device.type == "cpu" and config.budget.seconds is not None and hardware.threads > 1:
+            self.threads = Threads(hardware.threads, hardware.now)
 
     def run(self) -> Outcome:
         """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts."""
-        keep_memory()
         if self.checkpoint_path.exists():
             self._restore()
         else:
@@ -189,6 +203,18 @@ class Trainer:
             return True
         return self.validation_s + self.clock.reserve_s <= 0.1 * self.clock.seconds
 
+    def single_step(self) -> int:
+        """One step on real data, to be timed; its tokens. Not for training: the clock is not asked."""
+        before = self.clock.tokens
+        if self.model.carries_state:
+            stretch_BT = draw_stretches(self.train, self.rows, self.length, self.config.seed, 0).to(self.device)
+            self._step(lambda: self.model.loss_carried(stretch_BT, None)[:2])
+        else:
+            tokens_BT, mask_BT = draw_windows(self.train, self.rows, self.length, self.config.seed, 0)
+            mask_BT = None if mask_BT is None else mask_BT.to(self.device)
+            self._step(lambda: self.model.loss(tokens_BT.to(self.device), mask_BT))
+        return self.clock.tokens - before
+
     def _group(self) -> None:
         """One step; for models that carry a state, the steps from one fresh start to the next."""
         first = self.clock.steps
@@ -211,7 +237,10 @@ class Trainer:
             self._step(carried)
 
     def _step(self, loss: Callable[[], tuple[Tensor, int]]) -> None:
-        """Forward, backward, update."""
+        """Forward, backward, update; where seconds count, with as many threads as are fastest now."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads.next_step())
+        started = self.clock.seconds
         torch.manual_seed(self.config.seed * 1_000_003 + self.clock.steps)  # for dropout
         self.model.train()
         nats, count = loss()
@@ -222,6 +251,8 @@ class Trainer:
         self.nats += nats.detach()
         self.count += count
         self.clock.tick(count)
+        if self.threads is not None:
+            self.threads.took(self.clock.seconds - started)
 
     def _trouble(self) -> str:
         """What is wrong with the loss, or nothing."""

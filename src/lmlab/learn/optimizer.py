@@ -26,6 +26,7 @@ class OptimizerConfig:
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-8
     momentum: float = 0.95  # Muon
+    iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration: whatever is faster here
     clip: float = 1.0  # of the global gradient norm, for the AdamW part (lab11 problem 1); Muon has no need of it
 
 
@@ -98,7 +99,7 @@ class Optimizer:
                 momentum = self.slots[f"first.{name}"]
                 momentum.lerp_(grads[name], 1 - c.momentum)
                 directions.append(grads[name].lerp(momentum, c.momentum).view(-1, rows, columns))
-            update = orthogonalize(torch.cat(directions))
+            update = orthogonalize(torch.cat(directions), c.iteration_dtype)
             size = max(1.0, rows / columns) ** 0.5
             for name, piece in zip(members, update.split([len(d) for d in directions]), strict=True):
                 p = self.parameters[name]
@@ -116,14 +117,14 @@ class Optimizer:
             slot.copy_(tensors[name])
 
 
-def orthogonalize(matrices_KMN: Tensor, iterations: int = 5) -> Tensor:
+def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32, iterations: int = 5) -> Tensor:
     """U Vᵀ of each M = U Σ Vᵀ, approximately, by an odd polynomial applied to the singular values.
 
     The quintic x(a + b x² + c x⁴) with these coefficients pushes every singular value in (0, 1] to about one within five
-    rounds. It runs in bf16 whatever the precision of training: the result is a direction, not a quantity.
+    rounds. `dtype` is the precision of the iteration, whatever that of training: the result is a direction, not a quantity.
     """
     a, b, c = 3.4445, -4.7750, 2.0315
-    x = matrices_KMN.to(torch.bfloat16)
+    x = matrices_KMN.to(dtype)
     tall = x.shape[-2] > x.shape[-1]
     if tall:
         x = x.mT.contiguous()

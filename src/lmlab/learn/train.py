@@ -10,28 +10,20 @@ from typing import Any
 
 import torch
 
-from lmlab.config import Budget, TextFacts, make
+from lmlab.config import Budget, make
+from lmlab.hardware.choice import Hardware, choose
+from lmlab.hardware.load import at_this_moment
 from lmlab.interface import CountModel, LanguageModel, NeuralModel
-from lmlab.learn.clock import Clock
 from lmlab.learn.curve import loss_curve
-from lmlab.learn.hardware import Hardware, choose
-from lmlab.learn.loop import Outcome, TrainConfig, Trainer, Watch
+from lmlab.learn.loop import Outcome, Silent, TrainConfig, Trainer, Watch
+from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
+from lmlab.learn.sized import sized
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
-
-
-class Silent:
-    """A watch that shows nothing."""
-
-    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
-        """Nothing."""
-
-    def say(self, line: str) -> None:
-        """Nothing."""
 
 
 def train(
@@ -49,11 +41,13 @@ def train(
     learning: Mapping[str, Any] | None = None,
     device: str = "auto",
     precision: str = "auto",
+    timings: Timings | None = None,
     watch: Watch | None = None,
 ) -> Run:
     """Train `model` on `text` and save it in the new folder `out`.
 
     settings: of the model (its Config); learning: of the training loop (TrainConfig, budget and seed apart).
+    timings: what was timed before, on this machine and a moment ago; several trainings in a row share it.
     The returned run's `model` is in memory. A run that was interrupted has status "unfinished": `resume` it.
     Settings that do not go together are refused before anything is written.
     """
@@ -67,15 +61,26 @@ def train(
         raise ValueError(f"{' and '.join(sorted(twice))} is an option of its own, such as --budget 3m or --seed 1")
     train_config = make(TrainConfig, {"budget": budget, "seed": seed, **learning}, "training")
     hardware = choose(device, precision)
+    if budget.seconds is not None:
+        hardware = at_this_moment(hardware)
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.train.bytes:
         raise ValueError(f"{corpus.name} has no training part; give it a share above 0 in --split")
     tokens = tokenizer if isinstance(tokenizer, Tokenizer) else train_tokenizer(tokenizer, corpus.train.pieces())
     stream = tokenize(corpus.train, tokens, stream_folder())
-    about = {"budget": str(budget), "seed": seed, "device": device, "precision": precision, "learning": learning}
+    about: dict[str, Any] = {
+        "budget": str(budget),
+        "seed": seed,
+        "device": device,
+        "precision": precision,
+        "learning": learning,
+    }
     if issubclass(cls, NeuralModel):
-        config = _resolved(cls, config, stream, tokens, budget, hardware)
+        _refuse_long_context(config, stream)
+        config, plan = sized(cls, config, stream, tokens, train_config, hardware, timings)
+        if plan is not None:
+            about["planned"] = dataclasses.asdict(plan)
         fresh = _fresh(cls, config, tokens, seed)
         _refuse_long_windows(fresh, train_config)
         run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
@@ -110,21 +115,12 @@ def stream_folder() -> Path:
     return cache_folder() / "tokens"
 
 
-def _resolved(
-    cls: type[NeuralModel], config: Any, stream: TokenStream, tokenizer: Tokenizer, budget: Budget, hardware: Hardware
-) -> Any:
+def _refuse_long_context(config: Any, stream: TokenStream) -> None:
     wanted = getattr(config, "context", None)
     if wanted is not None and wanted > stream.tokens:
         raise ValueError(
             f"context {wanted} is longer than the training text, {stream.tokens} tokens; choose a shorter one"
         )
-    facts = TextFacts(
-        train_tokens=stream.tokens,
-        train_bytes=stream.bytes,
-        vocab_size=tokenizer.vocab_size,
-        flops_per_second=hardware.training_flops,
-    )
-    return cls.resolve(config, facts, budget)
 
 
 def _fresh(cls: type[NeuralModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralModel:

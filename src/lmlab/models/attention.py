@@ -21,7 +21,7 @@ corner: the softmax saturates within a few dozen steps, and one word of the wind
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
@@ -31,7 +31,7 @@ from torch.nn import functional as F
 from lmlab.config import a_share, at_least_one, one_of
 from lmlab.layers.positions import sinusoidal_table
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
-from lmlab.models.sizing import Appetite
+from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -157,29 +157,21 @@ class Attention(WindowedModel):
     @classmethod
     def resolve(cls, config: AttentionConfig, facts: TextFacts, budget: Budget) -> AttentionConfig:
         """The widest layers that the budget can train and the text can fill; explicit settings are kept."""
-        context = config.context or min(4, max(1, facts.train_tokens // 8))
+        context = min(4, max(1, facts.train_tokens // 8))
 
-        def parts(width: int) -> tuple[int, int, int]:
-            d = config.embedding_width or width // 2
-            return d, config.key_width or width // 4, config.value_width or width // 2
+        def at(width: int) -> AttentionConfig:
+            d, d_k, d_v = width // 2, width // 4, width // 2
+            return AttentionConfig(
+                context=context, embedding_width=d, key_width=d_k, value_width=d_v, width=width, dropout=0.0
+            )
 
         def body(width: int) -> int:
-            d, d_k, d_v = parts(width)
+            d, d_k, d_v = width // 2, width // 4, width // 2
             return 2 * d_k * d + d_v * d + d_v * width
 
         def head(width: int) -> int:
             return facts.vocab_size * width
 
-        width, dropout = APPETITE.size_and_dropout(
-            [config.width] if config.width else WIDTHS, body, head, facts, budget
-        )
-        d, d_k, d_v = parts(width)
-        return replace(
-            config,
-            context=context,
-            embedding_width=d,
-            key_width=d_k,
-            value_width=d_v,
-            width=width,
-            dropout=config.dropout if config.dropout is not None else dropout,
-        )
+        # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
+        chosen = at(config.width or APPETITE.size(WIDTHS, at, body, head, facts, budget))
+        return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)

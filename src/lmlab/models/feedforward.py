@@ -12,7 +12,7 @@ stands before the first word of a text; here it is a begin symbol, one more colu
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from lmlab.config import a_share, at_least_one, one_of
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
-from lmlab.models.sizing import Appetite
+from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -91,8 +91,10 @@ class FeedForward(WindowedModel):
     def resolve(cls, config: FeedForwardConfig, facts: TextFacts, budget: Budget) -> FeedForwardConfig:
         """The widest hidden layer that the budget can train and the text can fill; explicit settings are kept."""
         words = facts.vocab_size >= WORDS_FROM
-        context = config.context or min(4 if words else 8, max(1, facts.train_tokens // 8))
-        d = config.embedding_width or (64 if words else 32)
+        context, d = min(4 if words else 8, max(1, facts.train_tokens // 8)), 64 if words else 32
+
+        def at(width: int) -> FeedForwardConfig:
+            return FeedForwardConfig(context=context, embedding_width=d, width=width, dropout=0.0)
 
         def body(width: int) -> int:
             return context * d * width
@@ -100,13 +102,6 @@ class FeedForward(WindowedModel):
         def head(width: int) -> int:
             return facts.vocab_size * width
 
-        width, dropout = APPETITE.size_and_dropout(
-            [config.width] if config.width else WIDTHS, body, head, facts, budget
-        )
-        return replace(
-            config,
-            context=context,
-            embedding_width=d,
-            width=width,
-            dropout=config.dropout if config.dropout is not None else dropout,
-        )
+        # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
+        chosen = at(config.width or APPETITE.size(WIDTHS, at, body, head, facts, budget))
+        return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)

@@ -10,7 +10,7 @@ history and costs more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
@@ -24,7 +24,7 @@ from lmlab.layers.blocks import Activation, Block
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
 from lmlab.models._gpt_one_row import OneRow
-from lmlab.models.sizing import Appetite, dropout_after, tokens_in_budget
+from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -124,24 +124,21 @@ class GPT(NeuralModel):
     @classmethod
     def resolve(cls, config: GPTConfig, facts: TextFacts, budget: Budget) -> GPTConfig:
         """Size the model to what the budget can train and the text can feed; explicit settings are kept."""
-        context = config.context or max(2, min(256, facts.train_tokens // 8))
-        # A setting does not change what the others come out as, so that the cells of a sweep differ in that one alone.
-        (layers, width), _ = APPETITE.size_and_dropout(SIZES, _weights, lambda _: 0, facts, budget)
-        layers, width = config.layers or layers, config.width or width
-        heads = config.heads or max(1, width // HEAD_WIDTH)
-        tokens = tokens_in_budget(budget, facts, _weights((layers, width)), BATCH_TOKENS)
-        dropout = dropout_after(tokens / max(1, facts.train_tokens))
-        return replace(
-            config,
-            layers=layers,
-            width=width,
-            heads=heads,
-            context=context,
-            stride=config.stride or max(1, context // 2),
-            # A small vocabulary has parameters to spare; a large one would spend most of them on the second matrix.
-            tie=config.tie if config.tie is not None else facts.vocab_size > 2048,
-            dropout=config.dropout if config.dropout is not None else dropout,
-        )
+        context = max(2, min(256, facts.train_tokens // 8))
+        # A small vocabulary has parameters to spare; a large one would spend most of them on the second matrix.
+        tie = config.tie if config.tie is not None else facts.vocab_size > 2048
+
+        def at(size: tuple[int, int], context: int = context) -> GPTConfig:
+            layers, width = size
+            heads, stride = max(1, width // HEAD_WIDTH), max(1, context // 2)
+            return GPTConfig(
+                layers=layers, width=width, heads=heads, context=context, stride=stride, tie=tie, dropout=0.0
+            )
+
+        # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
+        layers, width = APPETITE.size(SIZES, at, _weights, lambda _: 0, facts, budget)
+        chosen = at((config.layers or layers, config.width or width), config.context or context)
+        return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)
 
     @property
     def batch_shape(self) -> tuple[int, int]:

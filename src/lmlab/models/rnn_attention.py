@@ -26,7 +26,7 @@ The scan itself, with its backward pass by hand, is in `layers/attentive.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
@@ -36,7 +36,7 @@ from torch.nn import functional as F
 from lmlab.config import a_share, at_least_one, one_of
 from lmlab.layers.attentive import Additive, Rule, attentive_scan
 from lmlab.layers.recurrent import CarriedModel, Memory, tie_by_default
-from lmlab.models.sizing import Appetite
+from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -46,6 +46,7 @@ ScoreFunction = Literal["scaled", "dot", "additive"]
 AttendTo = Literal["rnn", "combined"]
 
 BATCH = (32, 64)  # rows, and tokens through which gradients flow back
+MEMORY = 64  # states attended over, where nothing is set
 WIDTHS = [32, 64, 96, 128, 192, 256, 384, 512, 768]
 APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=30.0, weights_per_token=2.0)
 
@@ -129,29 +130,23 @@ class RNNAttention(CarriedModel):
     @classmethod
     def resolve(cls, config: RNNAttentionConfig, facts: TextFacts, budget: Budget) -> RNNAttentionConfig:
         """The widest state that the budget can train and the text can fill; explicit settings are kept."""
-        tie = config.tie
-        if tie is None:
-            tie = tie_by_default(facts.vocab_size, config.embedding_width, config.width)
-        memory = config.memory or 64
+        tie = (
+            tie_by_default(facts.vocab_size, config.embedding_width, config.width) if config.tie is None else config.tie
+        )
 
-        def inner_width(width: int) -> int:
-            return config.embedding_width or (width if tie else min(width, 64))
+        def at(width: int) -> RNNAttentionConfig:
+            narrow = min(width, 64)
+            x = width if tie else narrow
+            return RNNAttentionConfig(
+                width=width, embedding_width=x, score_width=narrow, memory=MEMORY, tie=tie, dropout=0.0
+            )
 
         def body(width: int) -> int:
-            return width * (inner_width(width) + width + 2 * memory)
+            return width * ((width if tie else min(width, 64)) + width + 2 * MEMORY)
 
         def head(width: int) -> int:
             return facts.vocab_size * width
 
-        width, dropout = APPETITE.size_and_dropout(
-            [config.width] if config.width else WIDTHS, body, head, facts, budget
-        )
-        return replace(
-            config,
-            width=width,
-            embedding_width=inner_width(width),
-            score_width=config.score_width or min(width, 64),
-            memory=memory,
-            tie=tie,
-            dropout=config.dropout if config.dropout is not None else dropout,
-        )
+        # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
+        chosen = at(config.width or APPETITE.size(WIDTHS, at, body, head, facts, budget))
+        return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 from lmlab.config import Budget, TextFacts
 
+C = TypeVar("C")
 S = TypeVar("S")
 
 DROPOUTS = [(5.0, 0.0), (15.0, 0.1), (30.0, 0.2), (math.inf, 0.3)]  # (fewer passes over the text than this, dropout)
 
 
-def tokens_in_budget(budget: Budget, facts: TextFacts, weights: float, batch_tokens: int) -> float:
-    """How many tokens the budget trains on: forward and backward cost about six operations per weight and token."""
+def tokens_in_budget(budget: Budget, facts: TextFacts, config: Any, batch_tokens: int) -> float:
+    """How many tokens the budget trains a model of this config on; for seconds, at the speed that was timed here."""
     if budget.tokens is not None:
         return budget.tokens
     if budget.steps is not None:
         return budget.steps * batch_tokens
     assert budget.seconds is not None
-    return budget.seconds * facts.flops_per_second / (6 * weights)
+    return budget.seconds * facts.tokens_per_second(config)
 
 
 @dataclass(frozen=True)
@@ -32,22 +33,40 @@ class Appetite:
     tokens_per_weight: float  # that the budget must show each weight
     weights_per_token: float  # of its body that the text can fill
 
-    def size_and_dropout(
-        self, sizes: Sequence[S], body: Callable[[S], int], head: Callable[[S], int], facts: TextFacts, budget: Budget
-    ) -> tuple[S, float]:
+    def size(
+        self,
+        sizes: Sequence[S],
+        at: Callable[[S], Any],
+        body: Callable[[S], int],
+        head: Callable[[S], int],
+        facts: TextFacts,
+        budget: Budget,
+    ) -> S:
         """The last of `sizes` (small to large) that the budget can feed and the text can fill; the first if none can.
 
-        body and head: weights used per token inside the model and in its output layer. Dropout: none while most of the
-        text is new, more the oftener the budget reads it again.
+        at: the config of a size. body and head: weights used per token inside the model and in its output layer.
         """
         best = sizes[0]
         for size in sizes:
-            weights = body(size) + head(size)
-            fed = tokens_in_budget(budget, facts, weights, self.batch_tokens) >= self.tokens_per_weight * weights
-            if fed and body(size) <= self.weights_per_token * facts.train_tokens:
+            if body(size) > self.weights_per_token * facts.train_tokens:
+                continue
+            tokens = tokens_in_budget(budget, facts, at(size), self.batch_tokens)
+            if tokens >= self.tokens_per_weight * (body(size) + head(size)):
                 best = size
-        tokens = tokens_in_budget(budget, facts, body(best) + head(best), self.batch_tokens)
-        return best, dropout_after(tokens / max(1, facts.train_tokens))
+        return best
+
+    def with_dropout(self, config: C, wanted: float | None, facts: TextFacts, budget: Budget) -> C:
+        """`config` with the dropout that is wanted; by itself by how often the budget reads the text at this size."""
+        if wanted is None:
+            passes = tokens_in_budget(budget, facts, config, self.batch_tokens) / max(1, facts.train_tokens)
+            wanted = dropout_after(passes)
+        return replace(config, dropout=wanted)  # type: ignore[type-var]
+
+
+def with_settings(chosen: C, settings: C) -> C:
+    """`chosen` with every setting of `settings` that is not left open (None) in its place."""
+    given = {f.name: getattr(settings, f.name) for f in fields(settings)}  # type: ignore[arg-type]
+    return replace(chosen, **{name: value for name, value in given.items() if value is not None})  # type: ignore[type-var]
 
 
 def dropout_after(passes: float) -> float:

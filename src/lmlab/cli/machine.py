@@ -1,0 +1,76 @@
+"""`lmlab machine`: what this machine was found to do, and what is chosen because of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lmlab.cli import options
+
+if TYPE_CHECKING:
+    from lmlab.hardware.report import MachineReport
+
+
+def command(
+    again: Annotated[bool, typer.Option("--again", help="Measure anew what is known already.")] = False,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Empty the cache folder: all of it can be made again.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """What this machine can do, measured; what is chosen for what, and why; versions and cache folders.
+
+    The answer to "which machine was that?", for a bug report.
+    """
+    from lmlab.hardware import report
+
+    if clear:
+        was = report.clear()
+        freed = sum(kept.bytes for kept in was)
+        if json:
+            options.print_json({"cleared": [vars(kept) for kept in was], "bytes": freed})
+        else:
+            print(f"Deleted {sum(kept.files for kept in was)} files, {_size(freed)}.")
+        return
+    found = report.about_machine(again=again)
+    if json:
+        options.print_json(found.to_json())
+    else:
+        _print(found)
+
+
+def _print(report: MachineReport) -> None:
+    print(f"{report.versions['processor']}; {report.versions['system']}")
+    if "gpu" in report.versions:
+        print(report.versions["gpu"])
+    if report.memory_bytes is not None:
+        print(f"{_size(report.memory_bytes)} of memory available")
+    print("\nProducts of a training step, forward and backward; and of Muon's iteration (GFLOP/s)")
+    for found in report.found:
+        for rate in found.rates:
+            threads = f"{rate.threads} thread{'s' * (rate.threads > 1)}" if rate.device == "cpu" else ""
+            speed = f"{rate.products / 1e9:10,.0f} {rate.iteration / 1e9:10,.0f}"
+            print(f"  {rate.device:5}{rate.precision:9}{threads:12}{speed if rate.products else 'crawls':>21}")
+        for device in found.devices:
+            print(
+                f"  {device.device:5}copies {device.copies / 1e9:,.0f} GB/s, a request {device.request_s * 1e6:.1f} µs"
+            )
+    print("\nChosen")
+    for choice in report.choices:
+        print(f"  {choice.device:5}{choice.what}: {choice.chosen} ({choice.why})")
+    print("\nVersions")
+    print("  " + ", ".join(f"{k} {v}" for k, v in report.versions.items() if k not in ("processor", "system", "gpu")))
+    print(f"\nKept in {report.cache} (lmlab machine --clear deletes it)")
+    for kept in report.kept:
+        print(f"  {kept.folder}: {kept.files} files, {_size(kept.bytes)}")
+    for found in report.found:
+        if found.trouble:
+            print(f"  figures {found.trouble}")
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"

@@ -1,0 +1,91 @@
+"""Where to compute, in which precision and with how many threads: chosen once, from what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from lmlab.config import Mistake
+from lmlab.hardware.found import PRECISIONS, Found, devices, find
+from lmlab.hardware.rates import HIDDEN, WIDTH
+
+WORTH = 1.3  # times as fast as float32 must products in bf16 be: what is rounded must also be converted back and forth
+TYPICAL_ROWS = 2048  # tokens of a step
+DEVICES, CHOSEN = ("cpu", "cuda", "mps"), "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """A device and how to use it in training. Scores are float32 whatever stands here."""
+
+    device: torch.device
+    dtype: torch.dtype  # of matrix products
+    iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration, whose result is a direction, not a quantity
+    threads: int = 1  # at most; on a CPU
+    now: int = 1  # threads that are fastest at this moment (see `load.at_this_moment`)
+    batch: int = 1  # how many times the usual rows a step should have where seconds count
+    flops: float = 1e11  # per second, of the products that training makes: a first guess, corrected by real steps
+
+    def __str__(self) -> str:
+        threads = f", {self.threads} thread{'s' * (self.threads > 1)}" if self.device.type == "cpu" else ""
+        return f"{self.device.type}, {precision_name(self.dtype)}{threads}"
+
+
+def precision_name(dtype: torch.dtype) -> str:
+    """As it is written in settings and records: "bf16" or "float32"."""
+    return next(name for name, known in PRECISIONS.items() if known == dtype)
+
+
+def choose_device(device: str = CHOSEN) -> torch.device:
+    """The device asked for; by itself CUDA if there is any, else the CPU (mps only when asked for)."""
+    if device not in (CHOSEN, *DEVICES):
+        raise Mistake(f"{{device}} is auto, cpu, cuda or mps; got {device!r}", device=None)
+    if device == CHOSEN:
+        return torch.device(devices()[0])
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there[device]:
+        raise Mistake(f"this torch sees no {device.upper()} device; say {{device}}", device="cpu")
+    return torch.device(device)
+
+
+def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
+    """The device and precision asked for; what is left to us follows from what this machine was measured to do."""
+    if precision not in (CHOSEN, *PRECISIONS):
+        raise Mistake(f"{{precision}} is auto, bf16 or float32; got {precision!r}", precision=None)
+    place = choose_device(device)
+    found = find(place.type)
+    iteration = (
+        faster_iteration(found, place.type) if precision != "float32" else precision
+    )  # asked for: all of it then
+    if precision == CHOSEN:
+        precision = faster_precision(found, place.type)
+    rate = found.rate(place.type, precision)
+    threads = torch.get_num_threads() if place.type == "cpu" else 1
+    return Hardware(
+        device=place,
+        dtype=PRECISIONS[precision],
+        iteration_dtype=PRECISIONS[iteration],
+        threads=threads,
+        now=threads,
+        batch=batch_for(found, place.type, precision),
+        # Asked for although it crawls: the guess is corrected by the first real step.
+        flops=max(rate.products, 1e9),
+    )
+
+
+def batch_for(found: Found, device: str, precision: str) -> int:
+    """Four times the rows where asking for a typical product takes longer than the product itself: they come for nothing."""
+    product_s = 2.0 * TYPICAL_ROWS * WIDTH * HIDDEN / max(found.rate(device, precision).products, 1.0)
+    return 4 if found.device(device).request_s > product_s / 4 else 1
+
+
+def faster_precision(found: Found, device: str) -> str:
+    """bf16 where its products are clearly faster, else float32."""
+    gain = found.rate(device, "bf16").products / found.rate(device, "float32").products
+    return "bf16" if gain >= WORTH else "float32"
+
+
+def faster_iteration(found: Found, device: str) -> str:
+    """The precision in which Muon's small products are faster; nothing has to be exact there."""
+    return max(PRECISIONS, key=lambda precision: found.rate(device, precision).iteration)

@@ -1,0 +1,114 @@
+"""How many threads are fastest now. Two threads that wait for each other beside a busy process lose most of their speed."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+
+from lmlab.hardware import rates
+from lmlab.hardware.choice import Hardware, precision_name
+from lmlab.hardware.found import doubt, thread_counts
+
+GAIN = 1.05  # another number of threads must be faster by this much
+LOOK_AGAIN_S = 10.0  # at first; twice as long each time nothing changed
+SELDOM_S = 80.0
+SLOWER = 1.4  # than usual, three steps running: someone else has come
+TRIAL_STEPS = 3  # the first of them finds memory and chooses kernels, and does not count
+
+
+def at_this_moment(hardware: Hardware) -> Hardware:
+    """The same hardware as it is just now: the threads to begin with, and the speed that they reach beside what else runs.
+
+    Takes some 50 ms. Where the kept figures turn out wrong by a factor of two, they are measured anew on the way.
+    """
+    if hardware.device.type != "cpu":
+        return hardware
+    speeds = product_speeds(hardware.threads, hardware.dtype)
+    now = fastest(speeds)
+    doubt(hardware.device.type, precision_name(hardware.dtype), now, speeds[now])
+    return replace(hardware, now=now, flops=max(speeds[now], 1.0))
+
+
+def threads_now(most: int, dtype: torch.dtype = torch.float32) -> int:
+    """The number of threads, at most so many, with which products run fastest at this moment."""
+    return fastest(product_speeds(most, dtype))
+
+
+def product_speeds(most: int, dtype: torch.dtype) -> dict[int, float]:
+    """Operations per second of the products of training on the CPU now, with 1, 2, 4, … threads, at most so many."""
+    before, speeds = torch.get_num_threads(), {}
+    try:
+        for threads in thread_counts(most):
+            torch.set_num_threads(threads)
+            speeds[threads] = rates.product_flops(torch.device("cpu"), dtype)
+    finally:
+        torch.set_num_threads(before)
+    return speeds
+
+
+def fastest(speeds: Mapping[int, float]) -> int:
+    """A tie goes to fewer threads: they disturb others less, and are disturbed less."""
+    return min(threads for threads, speed in speeds.items() if speed * GAIN >= max(speeds.values()))
+
+
+class Threads:
+    """Chooses the number of threads of a long run by timing its own steps, now and again: no step is wasted on it.
+
+    Call `next_step()` before a step and `took(seconds)` after it. A look tries the neighbouring numbers (half, twice) for a
+    few steps each and stays with the fastest. It happens after a while, again after longer and longer while nothing
+    changes, and at once when steps take markedly longer than they did.
+    """
+
+    def __init__(self, most: int, now: int) -> None:
+        self.counts, self.current = thread_counts(most), now
+        assert now in self.counts, (now, self.counts)
+        self._recent: deque[float] = deque(maxlen=5)
+        self._usual_s: float | None = None
+        self._trial: list[float] = []
+        self._tried: dict[int, float] = {}
+        self._waiting: list[int] = []
+        self._wait_s, self._look_at_s, self._clock_s = LOOK_AGAIN_S, LOOK_AGAIN_S, 0.0
+
+    def next_step(self) -> int:
+        """The number of threads for the coming step."""
+        return self._waiting[0] if self._waiting else self.current
+
+    def took(self, seconds: float) -> None:
+        """How long that step took."""
+        self._clock_s += seconds
+        if self._waiting:
+            self._trial.append(seconds)
+            if len(self._trial) == TRIAL_STEPS:
+                self._tried[self._waiting.pop(0)] = statistics.fmean(self._trial[1:])
+                self._trial = []
+                if not self._waiting:
+                    self._decide()
+            return
+        self._recent.append(seconds)
+        if len(self._recent) == self._recent.maxlen and self._usual_s is None:
+            self._usual_s = statistics.median(self._recent)
+        disturbed = self._usual_s is not None and min(list(self._recent)[-3:]) > SLOWER * self._usual_s
+        if len(self.counts) > 1 and self._recent and (self._clock_s >= self._look_at_s or disturbed):
+            self._begin_to_look(disturbed)
+
+    def _begin_to_look(self, disturbed: bool) -> None:
+        place = self.counts.index(self.current)
+        recent = list(self._recent)[-3:] if disturbed else list(self._recent)
+        self._tried = {self.current: statistics.fmean(recent)}
+        self._waiting = [self.counts[i] for i in (place - 1, place + 1) if 0 <= i < len(self.counts)]
+
+    def _decide(self) -> None:
+        best = min(self._tried, key=lambda threads: self._tried[threads])
+        if self._tried[best] * GAIN > self._tried[self.current]:
+            best = self.current
+        changed, self.current = best != self.current, best
+        self._recent.clear()
+        self._usual_s = self._tried[best]
+        # With all threads in use only a newcomer can change anything, and that shows; that one has left does not.
+        longest_s = SELDOM_S if best == self.counts[-1] else 2 * LOOK_AGAIN_S
+        self._wait_s = LOOK_AGAIN_S if changed else min(longest_s, 2 * self._wait_s)
+        self._look_at_s = self._clock_s + self._wait_s

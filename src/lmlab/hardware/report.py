@@ -1,0 +1,157 @@
+"""Everything about this machine that one would paste into a bug report: what was measured, what follows, what is installed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmlab import __version__
+from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision
+from lmlab.hardware.found import PRECISIONS, Found, devices, find, usable_cores
+from lmlab.hardware.load import threads_now
+from lmlab.hardware.memory import available_bytes
+from lmlab.text.files import cache_folder
+
+PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "typer", "rich", "matplotlib", "sympy", "zstandard")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One thing that is decided by measuring, and why it came out so."""
+
+    device: str
+    what: str
+    chosen: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """A folder of things that can be made or fetched again."""
+
+    folder: str
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineReport:
+    """What `lmlab machine` shows."""
+
+    found: tuple[Found, ...]  # one a device
+    choices: tuple[Choice, ...]
+    memory_bytes: int | None  # available now
+    versions: dict[str, str]
+    cache: str
+    kept: tuple[Kept, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+
+def about_machine(*, again: bool = False) -> MachineReport:
+    """Measure (or look up) this machine; `again`: measure even what is known."""
+    found = tuple(find(device, again=again) for device in devices())
+    choices = tuple(
+        choice for figures, device in zip(found, devices(), strict=True) for choice in _choices(figures, device)
+    )
+    return MachineReport(
+        found=found,
+        choices=choices,
+        memory_bytes=available_bytes(),
+        versions=versions(),
+        cache=str(cache_folder()),
+        kept=kept(),
+    )
+
+
+def _choices(found: Found, device: str) -> list[Choice]:
+    precision = faster_precision(found, device)
+    products = {name: found.rate(device, name).products for name in PRECISIONS}
+    iteration = {name: found.rate(device, name).iteration for name in PRECISIONS}
+    batch = batch_for(found, device, precision)
+    request = f"asking for a kernel takes {found.device(device).request_s * 1e6:.1f} µs"
+    chosen = [
+        Choice(device=device, what="precision of products", chosen=precision, why=_ratio(products)),
+        Choice(
+            device=device,
+            what="precision of Muon's iteration",
+            chosen=faster_iteration(found, device),
+            why=_ratio(iteration),
+        ),
+        Choice(
+            device=device,
+            what="rows of a step, where seconds count",
+            chosen=f"{batch} × the usual",
+            why=f"{request}, {'more' if batch > 1 else 'less'} than a quarter of a typical product",
+        ),
+    ]
+    if device == "cpu":
+        most = torch.get_num_threads()
+        now = threads_now(most, PRECISIONS[precision])
+        why = f"the fastest at this moment of 1 to {most}; looked at again during a run"
+        chosen.append(Choice(device=device, what="threads", chosen=str(now), why=why))
+    return chosen
+
+
+def _ratio(speeds: dict[str, float]) -> str:
+    if not speeds["bf16"]:
+        return "bf16 crawls here: this processor has no units for it"
+    return f"bf16 runs at {speeds['bf16'] / speeds['float32']:.2g} times the speed of float32"
+
+
+def versions() -> dict[str, str]:
+    """Versions of lmlab and what its numbers depend on, and the machine in words."""
+    found = {"lmlab": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # run from a source tree beside what the system has
+            found[name] = "not installed"
+    found["system"] = platform.platform(terse=True)
+    found["processor"] = f"{processor_name()}, {usable_cores()} cores, {torch.get_num_threads()} threads"
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def processor_name() -> str:
+    """In the maker's words, for people."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.lower().startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def kept() -> tuple[Kept, ...]:
+    """What lies in the cache folder, folder by folder."""
+    found = []
+    for folder in _ours():
+        files = [Path(where) / name for where, _, names in os.walk(folder) for name in names]
+        sizes = [path.stat().st_size for path in files if path.is_file()]
+        found.append(Kept(folder=str(folder), bytes=sum(sizes), files=len(sizes)))
+    return tuple(found)
+
+
+def clear() -> tuple[Kept, ...]:
+    """Delete what is kept; returns what was there. Only folders of ours: the cache folder may be one that others use too."""
+    was = kept()
+    for folder in _ours():
+        shutil.rmtree(folder)
+    return was
+
+
+def _ours() -> list[Path]:
+    names = ("corpora", "machine", "piped", "tokens", "unpacked")
+    return [cache_folder() / name for name in names if (cache_folder() / name).is_dir()]

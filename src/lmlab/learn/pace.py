@@ -1,0 +1,149 @@
+"""How fast a model of some size learns here and now: real steps are timed before a run fixes its size.
+
+A size is chosen by how many tokens the budget shows it, so the speed must be that of the clock that will run: forward,
+backward and update, in the precision and with the threads of the run, beside whatever else the machine is doing. Timing every
+size would take longer than some budgets, so a small size is timed, the others are estimated from it, and the size that these
+estimates favour is timed next, until the favoured size is one that was timed (or the time for it is used up).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lmlab.config import Budget, TextFacts
+from lmlab.hardware.choice import Hardware
+from lmlab.hardware.rates import settle
+
+SHARE = 0.03  # of a budget that timing may take
+SMALL = 1 / 100  # of the budget: the size that suits it is timed first, because it is cheap whatever this machine is
+TIMED_STEPS, TIMED_S = 2, 0.1  # at least, after a first step, which finds memory and chooses kernels
+GUESSED_EFFICIENCY = 0.3  # of the speed of bare products, before any step was timed
+GROWTH = 0.85  # seconds per token grow with this power of the operations: larger products run at higher speed
+IN_TRAINING = 0.95  # of the time of a run is steps; the rest looks at the validation part and writes files
+
+Step = Callable[[], int]  # one training step; returns its tokens
+
+
+@dataclass
+class Timings:
+    """Sizes that were timed so far, by kind of model and hardware; the entries of a comparison or a sweep share them."""
+
+    known: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
+
+    def of(self, kind: str, hardware: Hardware) -> dict[float, float]:
+        """Seconds per token by operations per token, of one kind on this hardware."""
+        return self.known.setdefault((kind, str(hardware)), {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a budget of seconds was planned to read, to be held against what it did read."""
+
+    tokens_per_second: float
+    tokens: float
+    timed_s: float  # spent on timing
+    sizes: int  # that were timed
+
+
+class Pace:
+    """Tokens per second of one kind of model at any size: timed, or estimated from the nearest sizes that were."""
+
+    def __init__(
+        self,
+        kind: str,
+        flops_per_token: Callable[[Any], float],
+        begin: Callable[[Any], Step],
+        hardware: Hardware,
+        timings: Timings | None = None,
+    ) -> None:
+        """flops_per_token: of training, by formula, for a config. begin: makes a fresh model of a config, ready to step."""
+        self.hardware, self._begin, self._formula = hardware, begin, flops_per_token
+        self._timings = (timings or Timings()).of(kind, hardware)
+        self._flops: dict[Any, float] = {}
+        self.timed_s, self.sizes = 0.0, 0
+
+    def tokens_per_second(self, config: Any) -> float:
+        """Of training a model of this config."""
+        flops = self._flops_per_token(config)
+        return 1.0 / (self._timings.get(flops) or self._estimate(flops))
+
+    @property
+    def known(self) -> bool:
+        """Whether any size was timed."""
+        return bool(self._timings)
+
+    def is_timed(self, config: Any) -> bool:
+        """Whether its speed is known rather than estimated."""
+        return self._flops_per_token(config) in self._timings
+
+    def time(self, config: Any, most_s: float) -> None:
+        """Take some steps with a model of this config, which is then thrown away; of a very slow one only the first."""
+        started = time.perf_counter()
+        step = self._begin(config)
+        tokens = step()
+        settle(self.hardware.device)
+        first, steps = time.perf_counter(), 0
+        if first - started < most_s:
+            tokens = 0
+        else:  # the first step is all that there is time for
+            first, steps = started, TIMED_STEPS
+        while (ended := time.perf_counter()) - first < TIMED_S or steps < TIMED_STEPS:
+            tokens, steps = tokens + step(), steps + 1
+            settle(self.hardware.device)
+        self._timings[self._flops_per_token(config)] = (ended - first) / tokens
+        self.timed_s += ended - started
+        self.sizes += 1
+
+    def timing_s(self, config: Any, batch_tokens: int) -> float:
+        """Seconds that timing this config will take, roughly: the first step takes about twice as long as others."""
+        step_s = batch_tokens / self.tokens_per_second(config)
+        return 2 * step_s + max(TIMED_STEPS * step_s, TIMED_S)
+
+    def _flops_per_token(self, config: Any) -> float:
+        if config not in self._flops:
+            self._flops[config] = self._formula(config)
+        return self._flops[config]
+
+    def _estimate(self, flops: float) -> float:
+        """Seconds per token: between two sizes that were timed by interpolation, beyond them by the growth from the last."""
+        if not self._timings:
+            return flops / (GUESSED_EFFICIENCY * self.hardware.flops)
+        below = max((x for x in self._timings if x <= flops), default=None)
+        above = min((x for x in self._timings if x > flops), default=None)
+        if below is not None and above is not None:
+            growth = math.log(self._timings[above] / self._timings[below]) / math.log(above / below)
+            return self._timings[below] * (flops / below) ** growth
+        nearest = below if below is not None else above
+        assert nearest is not None
+        return self._timings[nearest] * (flops / nearest) ** GROWTH
+
+
+def size_by_the_clock(
+    resolve: Callable[[TextFacts, Budget], Any],
+    facts: TextFacts,
+    budget: Budget,
+    pace: Pace,
+    batch_tokens: Callable[[Any], int],
+) -> tuple[Any, Plan | None]:
+    """The config that `resolve` comes to with the speeds of this machine, and what was planned.
+
+    Budgets of steps or tokens mean the same everywhere: nothing is timed for them, and there is no plan.
+    """
+    if budget.seconds is None:
+        return resolve(facts, budget), None
+    facts = replace(facts, tokens_per_second=pace.tokens_per_second)
+    most_s = SHARE * budget.seconds
+    next_timed = resolve(facts, budget if pace.known else Budget(seconds=SMALL * budget.seconds))
+    while not pace.is_timed(next_timed):
+        if pace.timed_s + pace.timing_s(next_timed, batch_tokens(next_timed)) > most_s and pace.known:
+            break
+        pace.time(next_timed, most_s - pace.timed_s)
+        next_timed = resolve(facts, budget)
+    config = resolve(facts, budget)
+    speed = pace.tokens_per_second(config)
+    tokens = speed * IN_TRAINING * budget.seconds
+    return config, Plan(tokens_per_second=speed, tokens=tokens, timed_s=pace.timed_s, sizes=pace.sizes)

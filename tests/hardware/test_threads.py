@@ -1,0 +1,61 @@
+"""The number of threads of a long run follows the machine: a busy process comes and goes, and no step is wasted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lmlab.hardware.load import LOOK_AGAIN_S, Threads
+
+
+def run(threads: Threads, seconds: Callable[[float, int], float], until_s: float) -> list[int]:
+    """Numbers of threads of the steps that fit in, when a step at a time with so many threads takes `seconds`."""
+    clock, used = 0.0, []
+    while clock < until_s:
+        chosen = threads.next_step()
+        took = seconds(clock, chosen)
+        threads.took(took)
+        clock += took
+        used.append(chosen)
+    return used
+
+
+def test_on_a_quiet_machine_all_threads_are_used_nearly_always() -> None:
+    used = run(Threads(2, 2), lambda clock, n: 0.1 * {1: 1.8, 2: 1.0}[n], 180)
+    assert used.count(2) > 0.97 * len(used)
+
+
+def test_when_a_busy_process_comes_threads_are_given_up_and_taken_back_when_it_goes() -> None:
+    def seconds(clock: float, n: int) -> float:
+        busy = 30 <= clock < 120
+        return 0.1 * ({1: 1.9, 2: 4.0}[n] if busy else {1: 1.8, 2: 1.0}[n])
+
+    threads, clock, alone = Threads(2, 2), 0.0, []
+    while clock < 200:
+        chosen = threads.next_step()
+        took = seconds(clock, chosen)
+        threads.took(took)
+        clock += took
+        alone.append((clock, chosen))
+    during = [n for at, n in alone if 40 < at < 120]
+    after = [n for at, n in alone if at > 120 + 2 * LOOK_AGAIN_S + 5]
+    assert during.count(1) > 0.85 * len(during)
+    assert after.count(2) > 0.9 * len(after)
+
+
+def test_of_many_cores_the_fastest_number_is_found_from_either_end() -> None:
+    speed = {1: 1.0, 2: 1.9, 4: 3.0, 8: 2.5, 16: 1.2}
+    for start in (1, 16):
+        used = run(Threads(16, start), lambda clock, n: 0.2 / speed[n], 300)
+        assert used[-200:].count(4) > 180
+
+
+def test_noise_alone_does_not_move_it() -> None:
+    noise = [1.0, 1.15, 0.95, 1.05, 1.3, 1.0, 0.9]
+    state = {"i": 0}
+
+    def seconds(clock: float, n: int) -> float:
+        state["i"] += 1
+        return 0.1 * noise[state["i"] % 7] * {1: 1.8, 2: 1.0}[n]
+
+    used = run(Threads(2, 2), seconds, 120)
+    assert used.count(2) > 0.95 * len(used)

@@ -1,0 +1,113 @@
+"""Sizes are chosen by the clock that will run: what was timed decides, and timing stays within its share of the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from lmlab.config import Budget, TextFacts
+from lmlab.hardware.choice import Hardware
+from lmlab.learn import pace as pacing
+from lmlab.learn.pace import Pace, Step, Timings, size_by_the_clock
+from lmlab.models.sizing import Appetite
+
+BATCH = 1000
+WIDTHS = [10, 20, 40, 80, 160, 320]
+HARDWARE = Hardware(device=torch.device("cpu"), dtype=torch.float32, flops=1e9)
+APPETITE = Appetite(batch_tokens=BATCH, tokens_per_weight=1.0, weights_per_token=1e9)
+FACTS = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=10)
+
+
+@dataclass(frozen=True)
+class Config:
+    width: int
+
+
+class Simulated:
+    """A machine on which time passes only by steps; the seconds of a step grow with the width, and are more at first."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, flops: float, least_s: float = 0.0) -> None:
+        self.flops, self.least_s, self.now, self.built = flops, least_s, 0.0, []
+        monkeypatch.setattr(pacing.time, "perf_counter", lambda: self.now)
+
+    def step_s(self, config: Config) -> float:
+        return self.least_s + BATCH * work(config) / self.flops
+
+    def begin(self, config: Config) -> Step:
+        self.built.append(config.width)
+        first = True
+
+        def step() -> int:
+            nonlocal first
+            self.now += self.step_s(config) * (2 if first else 1)
+            first = False
+            return BATCH
+
+        return step
+
+
+def work(config: Config) -> float:
+    return 6.0 * config.width**2
+
+
+def resolve(facts: TextFacts, budget: Budget) -> Config:
+    width = APPETITE.size(WIDTHS, Config, lambda w: w * w, lambda w: 0, facts, budget)
+    return Config(width)
+
+
+def chosen(machine: Simulated, budget: Budget, timings: Timings | None = None):  # type: ignore[no-untyped-def]
+    pace = Pace("fake", work, machine.begin, HARDWARE, timings)
+    return size_by_the_clock(resolve, FACTS, budget, pace, lambda config: BATCH)
+
+
+def ideal(machine: Simulated, budget: Budget) -> int:
+    """The width that knowing the true speeds would choose."""
+    assert budget.seconds is not None
+    reads = {w: budget.seconds * BATCH / machine.step_s(Config(w)) for w in WIDTHS}
+    return max(w for w in WIDTHS if reads[w] >= w * w or w == WIDTHS[0])
+
+
+@pytest.mark.parametrize("flops", [1e7, 1e8, 1e9, 1e10])
+@pytest.mark.parametrize("least_s", [0.0, 0.01])
+def test_the_size_is_the_one_that_true_speeds_would_choose(
+    monkeypatch: pytest.MonkeyPatch, flops: float, least_s: float
+) -> None:
+    machine, budget = Simulated(monkeypatch, flops, least_s), Budget(seconds=300)
+    config, plan = chosen(machine, budget)
+    assert config.width == ideal(machine, budget)
+    assert plan.tokens == pytest.approx(300 * pacing.IN_TRAINING * BATCH / machine.step_s(config), rel=0.2)
+
+
+def test_timing_takes_at_most_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds in (20, 60, 180):
+        machine = Simulated(monkeypatch, 1e8)
+        _, plan = chosen(machine, Budget(seconds=seconds))
+        assert plan.timed_s == machine.now <= pacing.SHARE * seconds
+        assert plan.sizes >= 1
+
+
+def test_a_machine_far_slower_than_its_figures_loses_little_time_to_finding_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow = Simulated(monkeypatch, HARDWARE.flops * pacing.GUESSED_EFFICIENCY / 10)
+    config, plan = chosen(slow, Budget(seconds=600))
+    assert config.width == ideal(slow, Budget(seconds=600))
+    assert plan.timed_s <= 2 * pacing.SHARE * 600
+
+
+def test_entries_share_what_was_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, timings = Simulated(monkeypatch, 1e9), Timings()
+    first, _ = chosen(machine, Budget(seconds=60), timings)
+    timed = len(machine.built)
+    again, plan = chosen(machine, Budget(seconds=60), timings)
+    assert (again, len(machine.built), plan.sizes) == (first, timed, 0)
+
+
+def test_budgets_of_steps_and_tokens_time_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Simulated(monkeypatch, 1e9)
+    for budget in (Budget(steps=100), Budget(tokens=10**6)):
+        _, plan = chosen(machine, budget)
+        assert plan is None
+    assert machine.built == []
