@@ -1,0 +1,48 @@
+"""`lmlab machine`: what one pastes into a bug report, and the cache it speaks of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+def test_it_says_what_was_found_what_is_chosen_and_what_is_installed(lmlab: Lmlab) -> None:
+    code, out, err = lmlab("machine")
+    assert (code, err) == (0, "")
+    for words in ("float32", "bf16", "GFLOP/s", "Chosen", "precision of products", "threads", "torch 2.", "Kept in"):
+        assert words in out
+
+
+def test_as_json_it_is_one_document(lmlab: Lmlab) -> None:
+    code, out, _ = lmlab("machine", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["found"][-1]["rates"][0]["products"] > 0
+    assert {choice["what"] for choice in found["choices"]} >= {"precision of products", "threads"}
+    assert found["versions"]["torch"]
+
+
+def test_what_is_kept_is_used_again_and_measured_anew_when_asked(lmlab: Lmlab) -> None:
+    first = json.loads(lmlab("machine", "--json")[1])["found"]
+    assert json.loads(lmlab("machine", "--json")[1])["found"] == first
+    assert json.loads(lmlab("machine", "--again", "--json")[1])["found"] != first
+
+
+def test_clear_deletes_what_is_kept_and_nothing_else(
+    lmlab: Lmlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("LMLAB_CACHE", str(cache))
+    lmlab("machine", "--again")
+    mine = cache / "somebody elses.txt"
+    mine.write_text("keep this")
+    assert list((cache / "machine").iterdir())
+    code, out, _ = lmlab("machine", "--clear")
+    assert code == 0
+    assert out.startswith("Deleted 1 files")
+    assert [path.name for path in cache.iterdir()] == [mine.name]
