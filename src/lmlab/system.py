@@ -1,12 +1,16 @@
-"""The most memory a piece of work held, watched from a thread."""
+"""What one must know to repeat a measurement, and what it took: versions, the machine in words, the memory held."""
 
 from __future__ import annotations
 
 import os
+import platform
 import sys
 import threading
+from importlib import metadata
 from pathlib import Path
 from typing import Self
+
+from lmlab import __version__
 
 EVERY_S = 0.05
 
@@ -49,3 +53,26 @@ def resident_bytes() -> int:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def versions() -> dict[str, str]:
+    """Versions of lmlab and what its numbers depend on, and the machine in words."""
+    import torch
+
+    found = {"lmlab": __version__, "python": platform.python_version()}
+    found |= {name: metadata.version(name) for name in ("torch", "numpy", "tokenizers")}
+    found["system"] = f"{platform.system()} {platform.machine()}"
+    threads = torch.get_num_threads()
+    found["processor"] = f"{_processor()}, {os.cpu_count()} cores, {threads} thread{'' if threads == 1 else 's'}"
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
