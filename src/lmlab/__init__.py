@@ -12,25 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = [
-    "check",
-    "compare",
-    "compress",
-    "data",
-    "decompress",
-    "evaluate",
-    "export",
-    "generate",
-    "grade",
-    "load",
-    "prove",
-    "read",
-    "resume",
-    "sweep",
-    "train",
-]
+    "check", "compare", "compress", "data", "decompress", "evaluate", "export", "generate", "grade", "load", "prove",
+    "read", "resume", "sweep", "train",
+]  # fmt: skip
 
 if TYPE_CHECKING:
-    from lmlab.face import (
+    from lmlab.face import (  # fmt: skip
         check,
         compare,
         compress,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lmlab.compression.files import Coded, Compressed
     from lmlab.decode import Generated
     from lmlab.learn.run import Run
-    from lmlab.learn.run import load_run as load
     from lmlab.learn.train import resume as resume
     from lmlab.learn.train import train as train
     from lmlab.ledger.running import Entry
@@ -42,23 +41,6 @@ HOMES = {
     "sweep": "lmlab.sweeps:sweep",
     "train": "lmlab.learn.train:train",
 }
-__all__ = [
-    "check",
-    "compare",
-    "compress",
-    "data",
-    "decompress",
-    "evaluate",
-    "export",
-    "generate",
-    "grade",
-    "load",
-    "prove",
-    "read",
-    "resume",
-    "sweep",
-    "train",
-]
 
 
 def __getattr__(name: str) -> Any:

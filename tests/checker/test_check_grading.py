@@ -120,7 +120,7 @@ def test_several_files_say_which_claim_is_whose(folder: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("files", "options", "message"),
     [
-        ([], [], "FILES"),
+        ([], [], "Missing argument"),
         (["nowhere.derive"], [], "there is no file nowhere.derive"),
         (["x"], ["--key", "k"], "--key is for grading"),
         (["x"], ["--grade"], "grading needs a key"),

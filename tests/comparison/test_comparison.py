@@ -15,6 +15,7 @@ from lmlab.comparison.report import render
 from lmlab.comparison.time_shares import in_order, share_seconds, training_seconds
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.models.bag import Bag
+from lmlab.records import from_json
 from lmlab.text.corpus import read
 
 COUNTED = ["uniform", "bag", "ngram"]
@@ -43,7 +44,7 @@ def test_the_document_is_valid_json_and_holds_what_the_page_needs(small_text: Pa
     found = run(small_text, tmp_path / "out")
     document = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert document == json.loads(json.dumps(found.to_json()))
-    assert Findings.from_json(document) == found.findings
+    assert from_json(Findings, document) == found.findings
     best = document["entries"][0]
     assert {"rank", "result", "sample", "excerpt", "proof", "peak_memory_bytes", "tokens_per_second"} <= set(best)
     assert best["proof"]["holds"]

@@ -13,6 +13,7 @@ import pytest
 import lmlab
 from lmlab.comparison import Findings
 from lmlab.comparison.report import render
+from lmlab.records import from_json
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDTHS = (390, 768, 1280)
@@ -194,5 +195,5 @@ def test_the_text_of_a_user_cannot_break_out_of_a_page(pages: dict[str, Path]) -
 
 def test_the_page_is_the_same_for_the_same_comparison(pages: dict[str, Path]) -> None:
     report = pages["comparison"]
-    found = Findings.from_json(json.loads((report.parent / "comparison.json").read_text()))
+    found = from_json(Findings, json.loads((report.parent / "comparison.json").read_text()))
     assert render(found).encode() == report.read_bytes()

@@ -228,7 +228,7 @@ def test_a_large_planted_difference_is_called_real(lmlab: Lmlab, ran: list[str],
 
 def cell(setting: int, values: list[float], seeds: list[int] | None = None) -> Cell:
     seeds = list(range(len(values))) if seeds is None else seeds
-    given: dict[str, Any] = {"parameters": 1, "bits_per_byte": values, "errors": []}
+    given: dict[str, Any] = {"parameters": 1, "bits_per_byte": values, "measured": None, "errors": []}
     return Cell(settings={"layers": setting}, seeds=seeds, perplexity=values, **given)
 
 

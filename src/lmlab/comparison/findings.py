@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -47,6 +44,15 @@ class Score:
     """The result of one model: the JSON of `lmlab.measure.Result`, kept whole, and read through these properties."""
 
     document: Mapping[str, Any]
+
+    def to_json(self) -> Mapping[str, Any]:
+        """As it was."""
+        return self.document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Score:
+        """As it was."""
+        return cls(document)
 
     @property
     def bits_per_byte(self) -> float | None:
@@ -239,45 +245,3 @@ class Findings:
     def measured_entries(self) -> list[Entry]:
         """Those with a result, best first."""
         return [entry for entry in self.entries if entry.result is not None]
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        found: dict[str, Any] = _plain(self)
-        return found
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Findings:
-        """Read comparison.json again."""
-        found: Findings = _read(cls, document)
-        return found
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Score):
-        return value.document
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return value
-
-
-def _read(hint: Any, value: Any) -> Any:
-    """A value of the type that a record's field declares; keys that no field has are passed over."""
-    origin, members = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Score:
-        return Score(value)
-    if dataclasses.is_dataclass(hint):
-        hints = typing.get_type_hints(hint)
-        known = {field.name for field in dataclasses.fields(hint)}
-        return hint(**{key: _read(hints[key], item) for key, item in value.items() if key in known})  # type: ignore[operator]
-    if origin is types.UnionType:
-        return None if value is None else _read(next(m for m in members if m is not types.NoneType), value)
-    if origin is tuple:
-        kinds = members[:1] * len(value) if members[-1] is Ellipsis else members
-        return tuple(_read(kind, item) for kind, item in zip(kinds, value, strict=True))
-    if origin is dict:
-        return {key: _read(members[1], item) for key, item in value.items()}
-    return value

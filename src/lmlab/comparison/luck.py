@@ -81,4 +81,4 @@ def second_half_gain(run: Run) -> float:
         return 0.0
     steps = [0, *(line["step"] for line in lines)]
     nats = [math.log(run.tokenizer.vocab_size), *(line["valid_nats_per_token"] for line in lines)]
-    return max(0.0, float(np.interp(steps[-1] / 2, steps, nats)) - min(nats))
+    return max(0.0, float(np.interp(steps[-1] / 2, steps, nats)) - float(min(nats)))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from lmlab.comparison.close_look import STEPWISE_BYTES
-from lmlab.config import Budget, TextFacts, make
 from lmlab.interface import NeuralModel
 from lmlab.learn.hardware import Hardware
 from lmlab.measure.score import device_of, evaluating
-from lmlab.models.registry import model_class
-from lmlab.text.tokenizers import Tokenizer
 
 REHEARSED_TOKENS = 4096  # scored at once: enough to fill the matrix units
 REHEARSED_STEPS = 16  # of one token
@@ -34,19 +31,9 @@ class Rehearsal:
         return CAUTION * (tokens * self.token_s + STEPWISE_BYTES * tokens_per_byte * self.step_s)
 
 
-def rehearse(
-    name: str,
-    settings: Mapping[str, Any],
-    tokenizer: Tokenizer,
-    facts: TextFacts,
-    budget: Budget,
-    hardware: Hardware,
-) -> Rehearsal:
-    """Time the steps of measuring on an untrained model of the size that this budget would train."""
-    cls = model_class(name)
-    assert issubclass(cls, NeuralModel)
-    config: Any = cls.resolve(make(cls.Config, settings, name), facts, budget)
-    model = cls(config, tokenizer).to(hardware.device)
+def rehearse(model: NeuralModel, hardware: Hardware) -> Rehearsal:
+    """Time the steps of measuring on an untrained model."""
+    model = model.to(hardware.device)
     tokens_1T = torch.randint(model.vocab_size, (1, REHEARSED_TOKENS), device=device_of(model))
     with evaluating(model), torch.no_grad():
         score_s = _second_time(lambda: model.score(tokens_1T))

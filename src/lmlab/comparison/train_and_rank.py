@@ -21,13 +21,15 @@ from lmlab.comparison.report import write_report
 from lmlab.comparison.summarize import order, summarize
 from lmlab.comparison.time_shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
 from lmlab.comparison.yardsticks import measure_yardsticks
-from lmlab.config import Budget, Mistake, TextFacts
+from lmlab.config import Budget, Mistake, TextFacts, make
+from lmlab.interface import NeuralModel
 from lmlab.learn.clock import Clock
 from lmlab.learn.hardware import choose
 from lmlab.learn.run import Run, load_run
 from lmlab.learn.train import stream_folder, train
 from lmlab.measure import evaluate, rank
 from lmlab.models.registry import MODELS, model_class
+from lmlab.records import to_json
 from lmlab.system import PeakMemory
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
@@ -48,7 +50,8 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Everything that was found, as comparison.json holds it."""
-        return self.findings.to_json()
+        found: dict[str, Any] = to_json(self.findings)
+        return found
 
 
 def compare(
@@ -119,22 +122,20 @@ def compare(
     return job.run(entries, command)
 
 
+@dataclass(kw_only=True)
 class _Job:
-    def __init__(
-        self,
-        *,
-        corpus: Corpus,
-        out: Path,
-        budget_s: float,
-        seeds: list[int],
-        settings: Mapping[str, Mapping[str, Any]],
-        device: str,
-        watch: Display | None,
-        started: float,
-    ) -> None:
-        self.corpus, self.out, self.budget_s, self.seeds, self.settings = corpus, out, budget_s, seeds, settings
-        self.device, self.hardware, self.watch, self.started = device, choose(device), watch, started
-        self.measured = first_bytes(corpus.test, test_bytes(self.budget_s))
+    corpus: Corpus
+    out: Path
+    budget_s: float
+    seeds: list[int]
+    settings: Mapping[str, Mapping[str, Any]]
+    device: str
+    watch: Display | None
+    started: float
+
+    def __post_init__(self) -> None:
+        self.hardware = choose(self.device)
+        self.measured = first_bytes(self.corpus.test, test_bytes(self.budget_s))
         self.tokenizers: dict[str, Tokenizer] = {}
 
     @property
@@ -172,7 +173,7 @@ class _Job:
             seed=self.seeds[0],
             seconds=time.perf_counter() - self.started,
         )
-        write_atomically(self.out / "comparison.json", json.dumps(found.to_json(), allow_nan=False).encode())
+        write_atomically(self.out / "comparison.json", json.dumps(to_json(found), allow_nan=False).encode())
         report = write_report(found, self.out / "report.html")
         return Comparison(corpus=self.corpus, measured=self.measured, entries=ordered, findings=found, report=report)
 
@@ -249,14 +250,17 @@ class _Job:
         share_s = share_seconds(entry.model, waiting, self.left_s, self.budget_s)
         tokenizer = self._tokenizer(entry)
         stream = tokenize(self.corpus.train, tokenizer, stream_folder())
+        cls = model_class(entry.model)
+        assert issubclass(cls, NeuralModel)
         facts = TextFacts(
             train_tokens=stream.tokens,
             train_bytes=stream.bytes,
             vocab_size=tokenizer.vocab_size,
             flops_per_second=self.hardware.training_flops,
         )
-        budget = Budget(seconds=max(1.0, share_s / seeds))
-        rehearsal = rehearse(entry.model, self._settings(entry), tokenizer, facts, budget, self.hardware)
+        wanted: Any = make(cls.Config, self._settings(entry), entry.model)
+        size: Any = cls.resolve(wanted, facts, Budget(seconds=max(1.0, share_s / seeds)))
+        rehearsal = rehearse(cls(size, tokenizer), self.hardware)
         tokens_per_byte = stream.tokens / stream.bytes
         measuring_s = rehearsal.seconds(self.measured.bytes * tokens_per_byte, tokens_per_byte)
         return training_seconds(share_s, measuring_s, seeds)

@@ -99,7 +99,8 @@ def card(heading: str, body: str, *, beside: str = "", style: str = "", anchor: 
     """A box with a heading (of a level), something small beside it, and a body: all of them HTML."""
     name = f' id="{escape(anchor)}"' if anchor else ""
     small = f"<small>{beside}</small>" if beside else ""
-    return f'<article class="{f"card {style}".strip()}"{name}><h{level}><span>{heading}</span>{small}</h{level}>{body}</article>\n'
+    title = f"<h{level}><span>{heading}</span>{small}</h{level}>"
+    return f'<article class="{f"card {style}".strip()}"{name}>{title}{body}</article>\n'
 
 
 def cards(found: Iterable[str]) -> str:

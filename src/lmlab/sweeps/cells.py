@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmlab.measure.seeds import LEVEL, mean_and_margin
-from lmlab.sweeps.grid import Outcome, Point
+from lmlab.records import fields_to_json, to_json
+from lmlab.sweeps.grid import Measured, Outcome, Point
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,8 +22,7 @@ class Cell:
     seeds: list[int]
     perplexity: list[float]  # per token
     bits_per_byte: list[float]
-    part: str = ""  # of the text, that was measured
-    bytes: int = 0  # of it
+    measured: Measured | None
     errors: list[str]  # of the seeds that failed
 
     def mean_and_margin(self) -> tuple[float, float]:
@@ -32,17 +32,7 @@ class Cell:
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it; null stands for what is infinite or cannot be told from one seed."""
         mean, margin = self.mean_and_margin()
-        return {
-            "settings": dict(self.settings),
-            "parameters": self.parameters,
-            "seeds": self.seeds,
-            "perplexity": [_number(value) for value in self.perplexity],
-            "bits_per_byte": [_number(value) for value in self.bits_per_byte],
-            "measured": {"part": self.part, "bytes": self.bytes} if self.part else {},
-            "errors": self.errors,
-            "mean": _number(mean),
-            "margin": _number(margin),
-        }
+        return fields_to_json(self) | {"mean": to_json(mean), "margin": to_json(margin)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +50,8 @@ class Difference:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return {
-            "setting": self.setting,
-            "from": dict(self.before),
-            "to": dict(self.after),
-            "difference": _number(self.difference),
-            "margin": _number(self.margin),
-            "level": self.level,
-            "seeds": self.seeds,
-            "real": self.real,
-        }
+        found = fields_to_json(self)
+        return {"from": found.pop("before"), "to": found.pop("after"), **found}
 
 
 def collect(points: Sequence[Point], outcomes: Mapping[str, Outcome]) -> list[Cell]:
@@ -85,8 +67,7 @@ def collect(points: Sequence[Point], outcomes: Mapping[str, Outcome]) -> list[Ce
                 seeds=[o.job.seed for o in good],
                 perplexity=[o.perplexity for o in good],
                 bits_per_byte=[o.bits_per_byte for o in good],
-                part=good[0].part if good else "",
-                bytes=good[0].bytes if good else 0,
+                measured=good[0].measured if good else None,
                 errors=[o.error for o in mine if o.error],
             )
         )
@@ -126,7 +107,3 @@ def differences(cells: Sequence[Cell]) -> list[Difference]:
 
 def _changed(a: Cell, b: Cell) -> list[str]:
     return [key for key in a.settings if a.settings[key] != b.settings[key]]
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,14 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The part of the text and how many bytes of it."""
+
+    part: str
+    bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What became of a job: either what was measured, or an error."""
 
@@ -35,22 +43,8 @@ class Outcome:
     perplexity: float = 0.0  # per token
     bits_per_byte: float = 0.0
     parameters: int = 0
-    part: str = ""  # of the text, that was measured
-    bytes: int = 0  # of it
+    measured: Measured | None = None
     error: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """As the job's folder keeps it; only what was measured is kept."""
-        assert not self.error, "a failure is tried again"
-        measured = {"part": self.part, "bytes": self.bytes}
-        numbers = {name: getattr(self, name) for name in ("perplexity", "bits_per_byte", "parameters")}
-        return {"job": asdict(self.job), **numbers, "measured": measured}
-
-    @classmethod
-    def from_json(cls, job: Job, found: Mapping[str, Any]) -> Outcome:
-        """Read it again."""
-        numbers = {name: found[name] for name in ("perplexity", "bits_per_byte", "parameters")}
-        return cls(job=job, **numbers, **found["measured"])
 
 
 def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lmlab.comparison.measured_text import first_bytes
 from lmlab.config import Mistake
-from lmlab.sweeps.grid import Job, Outcome
+from lmlab.sweeps.grid import Job, Measured, Outcome
 
 TEST_BYTES = 120_000  # measured from the beginning of the test part: more would take longer than training does
 DIED = "its process died; it was killed, or there was not enough memory"
@@ -48,8 +48,7 @@ def run_job(job: Job) -> Outcome:
         perplexity=result.perplexity["token"],
         bits_per_byte=result.bits_per_byte,
         parameters=run.model.parameters_count,
-        part=part.name,
-        bytes=part.bytes,
+        measured=Measured(part=part.name, bytes=part.bytes),
     )
 
 

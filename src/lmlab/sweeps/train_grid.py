@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, make
 from lmlab.models.registry import model_class
 from lmlab.page import html
+from lmlab.records import from_json, to_json
 from lmlab.sweeps import runners
 from lmlab.sweeps.cells import Cell, Difference, collect, differences
 from lmlab.sweeps.figure import draw
@@ -46,8 +47,8 @@ class Sweep:
         """Everything as JSON can hold it."""
         return {
             "model": self.model,
-            "cells": [cell.to_json() for cell in self.cells],
-            "differences": [difference.to_json() for difference in self.differences],
+            "cells": to_json(self.cells),
+            "differences": to_json(self.differences),
             "figure": str(self.figure),
         }
 
@@ -122,7 +123,7 @@ def run_jobs(
     for outcome in runner:
         found[outcome.job.out] = outcome
         if not outcome.error:  # written here, because a cluster's machine may have other disks
-            write_atomically(_result_path(outcome.job), json.dumps(outcome.to_json(), indent=2).encode())
+            write_atomically(_result_path(outcome.job), json.dumps(to_json(outcome), indent=2).encode())
         if watch is not None:
             watch(outcome)
     return found
@@ -137,9 +138,9 @@ def _known(job: Job) -> Outcome | None:
     path = _result_path(job)
     if path.exists():
         found: dict[str, Any] = json.loads(path.read_text())
-        if found["job"] != json.loads(json.dumps(asdict(job))):
+        if found["job"] != json.loads(json.dumps(to_json(job))):
             raise Mistake(f"{job.out} holds a result of other settings; name a new folder with {{out}}", out=None)
-        return Outcome.from_json(job, found)
+        return from_json(Outcome, found)
     if Path(job.out).exists():
         shutil.rmtree(job.out)
     return None

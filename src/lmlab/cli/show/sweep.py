@@ -16,7 +16,7 @@ def print_sweep(found: Sweep, seeds: int) -> None:
     """The table, the differences, and where the picture is."""
     console = result_console()
     many = f"mean and {LEVEL:.0%} interval over {seeds} seeds" if seeds > 1 else "one seed"
-    measured = next((f" of {c.bytes:,} {c.part} bytes" for c in found.cells if c.part), "")
+    measured = next((f" of {c.measured.bytes:,} {c.measured.part} bytes" for c in found.cells if c.measured), "")
     table = Table(title=f"perplexity per token{measured}, {many}", title_justify="left")
     keys = list(found.cells[0].settings)
     for key in keys:
