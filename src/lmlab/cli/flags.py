@@ -24,7 +24,7 @@ def as_flag(app: typer.Typer, arguments: Sequence[str]) -> Callable[[str, object
         if parameter is None:
             return _assignment(name, value)
         if parameter.param_type_name == "argument":
-            return str(parameter.human_readable_name) if value is None else str(value)
+            return name.upper() if value is None else str(value)
         flag = max(parameter.opts, key=len)
         return str(flag) if value is None or value is True else f"{flag} {quote(str(value))}"
 
