@@ -15,11 +15,11 @@ test: $(READY)
 test-all: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-# The report page in a real browser: Debian's chromium (or one that is there), playwright and axe.
+# Pages in a real browser: Debian's chromium (or one that is there), playwright and axe.
 test-page: $(READY)
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[page]"
-	$(BIN)/python -m pytest -q tests/comparison/test_page.py
+	$(BIN)/python -m pytest -q tests/page
 
 lint: $(READY)
 	$(BIN)/ruff check .

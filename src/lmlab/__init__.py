@@ -11,14 +11,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["check", "compare", "evaluate", "generate", "load", "read", "resume", "train"]
+__all__ = [
+    "check", "compare", "compress", "data", "decompress", "evaluate", "export", "generate", "grade", "load", "prove",
+    "read", "resume", "sweep", "train",
+]  # fmt: skip
 
 if TYPE_CHECKING:
-    from lmlab.face import check, compare, evaluate, generate, load, read, resume, train
+    from lmlab.face import (  # fmt: skip
+        check,
+        compare,
+        compress,
+        data,
+        decompress,
+        evaluate,
+        export,
+        generate,
+        grade,
+        load,
+        prove,
+        read,
+        resume,
+        sweep,
+        train,
+    )
 
 
 def __getattr__(name: str) -> Any:
-    """Import the face only when it is used: it needs torch, and `import lmlab` should not."""
+    """Import the face only when it is used: its verbs need torch, and `import lmlab` should not."""
     if name in __all__:
         from lmlab import face
 

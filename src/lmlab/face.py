@@ -1,51 +1,282 @@
-"""The Python face: what `lmlab` exports, lazily, so that importing it costs nothing."""
+"""Every verb as a Python function; the command line calls these.
+
+    run = lmlab.train("gpt", "mytext.txt", out="runs/mine", budget="3m")
+    lmlab.evaluate(run).bits_per_byte
+
+Arguments are called as on the command line (`--set` is `settings`, `--learn` is `learning`), and a path may be a string. What a
+verb needs is imported when it is called. `compare`, `train`, `resume`, `sweep`, `load` and `read` are those of their rooms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmlab.checker import check
-from lmlab.comparison import compare
-from lmlab.learn.run import Run
-from lmlab.learn.run import load_run as load
-from lmlab.learn.train import resume, train
-from lmlab.text.corpus import PARTS, read
+from lmlab.config import Mistake
 
 if TYPE_CHECKING:
+    from lmlab.checker.grade import GradeBook
+    from lmlab.checker.report import Report
+    from lmlab.comparison import compare as compare
+    from lmlab.compression.codec import Progress
+    from lmlab.compression.files import Coded, Compressed
     from lmlab.decode import Generated
+    from lmlab.learn.run import Run
+    from lmlab.learn.train import resume as resume
+    from lmlab.learn.train import train as train
+    from lmlab.ledger.running import Entry
     from lmlab.measure import Result
+    from lmlab.sweeps import sweep as sweep
+    from lmlab.text.corpus import Corpus
+    from lmlab.text.corpus import read as read
 
-__all__ = ["check", "compare", "evaluate", "generate", "load", "read", "resume", "train"]
+HOMES = {
+    "compare": "lmlab.comparison:compare",
+    "load": "lmlab.learn.run:load_run",
+    "read": "lmlab.text.corpus:read",
+    "resume": "lmlab.learn.train:resume",
+    "sweep": "lmlab.sweeps:sweep",
+    "train": "lmlab.learn.train:train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A verb that has a room of its own is fetched from there when it is first asked for."""
+    if name not in HOMES:
+        raise AttributeError(f"module 'lmlab.face' has no attribute {name!r}")
+    module, _, attribute = HOMES[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def _opened(run: Run | str | Path) -> Run:
+    from lmlab.learn.run import load_run
+
+    return load_run(run) if isinstance(run, str | Path) else run
+
+
+def _free(out: str | Path, force: bool) -> Path:
+    """Before any work is done: a Mistake if writing the file `out` would lose something."""
+    out = Path(out)
+    if out.is_dir():
+        raise Mistake(f"{out} is a folder; name a file to write")
+    if out.exists() and not force:
+        raise Mistake(f"{out} exists; name another file, or replace it with {{force}}", force=True)
+    return out
 
 
 def evaluate(
-    run: Run | str | Path, text: str | Path | None = None, *, part: str = "test", seed: int = 0, **options: Any
+    run: Run | str | Path, text: str | Path | None = None, *, part: str = "test", seed: int = 0, level: float = 0.95
 ) -> Result:
-    """Bits per byte of a text under a run's model, with interval and certificate.
+    """Bits per byte of a text under a run's model, with interval (of that level) and certificate.
 
     text: another text, scored whole; without it, `part` ("train", "valid" or "test") of the run's own corpus.
     """
+    if part not in ("train", "valid", "test"):
+        raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
+    if text is not None and part != "test":
+        raise Mistake("{part} is of the run's own corpus; another text is scored whole: leave one out", part=part)
     from lmlab.measure import evaluate as measure
+    from lmlab.text.corpus import read
     from lmlab.text.parts import Part
 
-    run = run if isinstance(run, Run) else load(run)
-    if part not in PARTS:
-        raise ValueError(f"part is train, valid or test; got {part!r}")
+    run = _opened(run)
     if text is None:
         name, chosen = run.corpus.name, run.corpus.parts[part]
         if not chosen.bytes:
-            raise ValueError(f"the {part} part of {name} is empty; measure another with --part, or name a text")
+            raise Mistake(f"the {part} part of {name} is empty; choose another {{part}}, or name a text", part=None)
     else:
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
-    return measure(run.model, chosen, name=name, seed=seed, **options)
+    return measure(run.model, chosen, name=name, seed=seed, level=level)
 
 
-def generate(run: Run | str | Path, prompt: str = "", **options: Any) -> Sequence[Generated]:
-    """Continuations of `prompt`; see `lmlab.decode.generate` for the options."""
-    from lmlab.decode import generate as decode
+def generate(
+    run: Run | str | Path,
+    prompt: str = "",
+    *,
+    method: str = "sample",
+    tokens: int = 200,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    min_p: float | None = None,
+    beam: int = 4,
+    best: int = 1,
+    length_penalty: float = 1.0,
+    stop: str | Sequence[str] = (),
+    samples: int = 1,
+    seed: int = 0,
+    watch: Callable[[str], None] | None = None,
+) -> list[Generated]:
+    """Continuations of `prompt`: `samples` of them, or the `best` of a beam; see `lmlab.decode.Options`.
 
-    run = run if isinstance(run, Run) else load(run)
-    return decode(run.model, prompt, **options)
+    watch: told the one text piece by piece, as soon as each is certain.
+    """
+    from lmlab import decode
+
+    options: dict[str, Any] = {"method": method, "max_tokens": tokens, "temperature": temperature, "top_k": top_k}
+    options |= {"top_p": top_p, "min_p": min_p, "beam_width": beam, "n_best": best, "length_penalty": length_penalty}
+    options |= {"stop": stop, "samples": samples, "seed": seed}
+    model = _opened(run).model
+    if watch is None:
+        return decode.generate(model, prompt, **options)
+    pieces = decode.stream(model, prompt, **options)
+    for piece in pieces:
+        watch(piece)
+    return [pieces.result]
+
+
+def compress(
+    file: str | Path,
+    *,
+    model: Run | str | Path,
+    out: str | Path,
+    streams: int = 1,
+    check: bool = False,
+    force: bool = False,
+    watch: Progress | None = None,
+) -> Compressed:
+    """Compress a text with a trained model, by arithmetic coding, to the bits that `evaluate` claims.
+
+    file: UTF-8, plain or gzip; "-" is standard input. model: the run. check: decompress again and compare before writing.
+    """
+    target = _free(out, force)
+    from lmlab.compression.files import compress_file
+
+    return compress_file(file, _opened(model), target, streams=streams, check=check, watch=watch)
+
+
+def decompress(
+    file: str | Path, *, model: Run | str | Path, out: str | Path, force: bool = False, watch: Progress | None = None
+) -> Coded:
+    """Bring back a text that `compress` made small, byte for byte, with the run it was compressed with."""
+    target = _free(out, force)
+    from lmlab.compression.files import decompress_file
+
+    return decompress_file(Path(file), lambda: _opened(model), target, watch=watch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exported:
+    """A model in a form that other tools read. ngrams: how many of each order."""
+
+    output: str
+    format: str
+    bytes: int
+    ngrams: list[int]
+
+
+def export(run: Run | str | Path, *, out: str | Path, force: bool = False) -> Exported:
+    """Write an n-gram model as an ARPA file, which KenLM, SRILM and others read with the same log-probabilities."""
+    target = _free(out, force)
+    from lmlab.exchange.arpa import write_arpa
+    from lmlab.models.ngram import NGram
+
+    run = _opened(run)
+    model = run.model
+    if not isinstance(model, NGram):
+        raise Mistake(f"{run.folder} holds a {model.name} model; only ngram models can be written as an ARPA file")
+    write_arpa(model, target)
+    counts = [len(level.logp) for level in model.tables.levels]
+    return Exported(output=str(target), format="arpa", bytes=target.stat().st_size, ngrams=counts)
+
+
+@overload
+def data(action: Literal["list"] = "list") -> dict[str, str]: ...
+@overload
+def data(action: Literal["get"], text: str) -> list[Path]: ...
+@overload
+def data(
+    action: Literal["show"],
+    text: str | Path,
+    *,
+    split: Sequence[float] = ...,
+    valid: str | Path | None = ...,
+    test: str | Path | None = ...,
+    seed: int = ...,
+) -> Corpus: ...
+def data(
+    action: str = "list",
+    text: str | Path | None = None,
+    *,
+    split: Sequence[float] = (80, 10, 10),
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    seed: int = 0,
+) -> dict[str, str] | list[Path] | Corpus:
+    """The named corpora with a sentence each (list), the files of one, fetched if need be (get), or a text (show)."""
+    from lmlab.text import sources
+
+    if action == "list":
+        return sources.available()
+    if action not in ("get", "show"):
+        raise Mistake(f"data takes list, get or show; got {action!r}")
+    if text is None:
+        raise Mistake(f"name the text to {action}, such as: {', '.join(sources.available())}")
+    if action == "get":
+        return sources.get(str(text))
+    from lmlab.text.corpus import read
+
+    return read(text, valid=valid, test=test, split=split, seed=seed)
+
+
+def check(text: str | Path, *, html: str | Path | None = None, seed: int = 0) -> Report:
+    """Check every claim and derivation of a text, or (a Path) of a file. html: where to write a graded page."""
+    from lmlab.checker.files import read_sheet
+    from lmlab.checker.sheets import check_text
+
+    title, sheet = ("Derivations", text) if isinstance(text, str) else (text.name, read_sheet(text))
+    if title == "-":
+        title = "standard input"
+    report = check_text(sheet, seed)
+    if html is not None:
+        from lmlab.checker.pages import sheet_page
+        from lmlab.page.html import write
+
+        write(Path(html), sheet_page(title, sheet, report))
+    return report
+
+
+def grade(
+    answers: Sequence[str | Path] | Mapping[str, str],
+    *,
+    key: str | Path,
+    html: str | Path | None = None,
+    seed: int = 0,
+) -> GradeBook:
+    """Grade a class against a key. answers: the students' files, or their texts by name; key: a file.
+
+    html: a folder for a page a student, the table of the class and grades.csv.
+    """
+    from lmlab.checker import grade as grading
+    from lmlab.checker.files import read_sheet, unique_names
+
+    if not isinstance(answers, Mapping):
+        texts = [read_sheet(file, lenient=True) for file in answers]
+        answers = dict(zip(unique_names(answers), texts, strict=True))
+    book = grading.grade(read_sheet(key), dict(answers), seed)
+    if html is not None:
+        grading.write_class(book, Path(html))
+    return book
+
+
+def prove(
+    ids: Sequence[str] = (),
+    *,
+    source: str | None = None,
+    html: str | Path | None = None,
+    watch: Callable[[Entry], None] | None = None,
+) -> list[Entry]:
+    """Run claims of the ledger (those that begin so, or all). html: a folder for pages. watch: told of each that is done."""
+    from lmlab.ledger import page, running
+
+    chosen = running.claims(ids, source)
+    if html is not None:
+        page.refuse_if_file(Path(html))
+    entries = running.run(chosen, watch)
+    if html is not None:
+        page.write(entries, Path(html))
+    return entries

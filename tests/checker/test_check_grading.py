@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -119,17 +120,17 @@ def test_several_files_say_which_claim_is_whose(folder: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("files", "options", "message"),
     [
-        ([], {}, "name a file"),
-        (["nowhere.derive"], {}, "there is no file nowhere.derive"),
-        (["x"], {"key": "k"}, "--key is for grading"),
-        (["x"], {"grade": True}, "grading needs a key"),
+        ([], [], "Missing argument"),
+        (["nowhere.derive"], [], "there is no file nowhere.derive"),
+        (["x"], ["--key", "k"], "--key is for grading"),
+        (["x"], ["--grade"], "grading needs a key"),
     ],
 )
 def test_a_wrong_call_ends_with_one_line_and_code_2(
-    files: list[str], options: dict[str, object], message: str, capsys: pytest.CaptureFixture[str]
+    lmlab: Callable[..., tuple[int, str, str]], files: list[str], options: list[str], message: str
 ) -> None:
-    assert run_check(files, **options) == 2  # type: ignore[arg-type]
-    error = capsys.readouterr().err
+    code, _, error = lmlab("check", *files, *options)
+    assert code == 2
     assert message in error
     assert error.count("\n") == 1
 

@@ -33,7 +33,7 @@ def test_json_is_one_document_and_nothing_else(lmlab: Lmlab, small_text: Path) -
     document = json.loads(out)
     assert [e["rank"] for e in document["entries"]] == [1, 2, 3]
     assert Path(document["report"]).exists()
-    assert document["luck"]["sentence"] == ""  # nothing here was learned
+    assert document["luck"]["deviations"] == {}  # nothing here was learned
     saved = json.loads(Path("out/comparison.json").read_text())
     assert saved == {key: value for key, value in document.items() if key != "report"}
 

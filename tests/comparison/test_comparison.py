@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from lmlab.comparison import compare
+from lmlab.comparison import Findings, compare
+from lmlab.comparison.measured_text import first_bytes
 from lmlab.comparison.report import render
-from lmlab.comparison.shares import in_order, share_seconds, training_seconds
-from lmlab.comparison.slices import first_bytes
+from lmlab.comparison.time_shares import in_order, share_seconds, training_seconds
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.models.bag import Bag
+from lmlab.records import from_json
 from lmlab.text.corpus import read
 
 COUNTED = ["uniform", "bag", "ngram"]
@@ -43,12 +44,25 @@ def test_the_document_is_valid_json_and_holds_what_the_page_needs(small_text: Pa
     found = run(small_text, tmp_path / "out")
     document = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert document == json.loads(json.dumps(found.to_json()))
+    assert from_json(Findings, document) == found.findings
     best = document["entries"][0]
     assert {"rank", "result", "sample", "excerpt", "proof", "peak_memory_bytes", "tokens_per_second"} <= set(best)
     assert best["proof"]["holds"]
     shown = "".join(token["t"] for token in best["excerpt"])
     assert shown in small_text.read_text()
     assert all(len(token["f"]) == 5 for token in best["excerpt"])
+
+
+def test_an_interruption_before_anything_was_measured_still_leaves_a_page(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ctrl_c(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lmlab.comparison.train_and_rank.measure_yardsticks", ctrl_c)
+    found = run(small_text, tmp_path / "out")
+    assert {e.status for e in found.entries} == {"waiting"}
+    assert "No model finished" in found.report.read_text()
 
 
 def test_the_bits_of_the_excerpt_are_those_of_the_favourites_distribution(small_text: Path, tmp_path: Path) -> None:
@@ -73,7 +87,7 @@ def test_a_model_that_crashes_is_shown_as_failed_and_the_rest_is_ranked(
     found = run(small_text, tmp_path / "out")
     states = {e.model: e.status for e in found.entries}
     assert states == {"uniform": "ranked", "bag": "failed", "ngram": "ranked"}
-    assert "planted" in render(found.to_json())
+    assert "planted" in render(found.findings)
 
 
 def test_a_model_whose_certificate_fails_is_shown_but_not_ranked(
@@ -84,7 +98,7 @@ def test_a_model_whose_certificate_fails_is_shown_but_not_ranked(
     found = run(small_text, tmp_path / "out")
     bag = next(e for e in found.entries if e.model == "bag")
     assert (bag.status, bag.rank) == ("unranked", None)
-    page = render(found.to_json())
+    page = render(found.findings)
     assert "not ranked" in page
     assert "FAILS" in page
 
@@ -147,7 +161,7 @@ def test_on_a_known_source_context_beats_bag_and_nobody_beats_the_entropy(tmp_pa
     for entry in found.entries:
         assert entry.result.interval.high >= entropy
     assert by_name["ngram"].result.bits_per_byte < entropy + 0.03
-    assert "exact entropy" in render(found.to_json())
+    assert "exact entropy" in render(found.findings)
 
 
 def test_a_model_made_worse_on_purpose_never_outranks_its_original(small_text: Path, tmp_path: Path) -> None:

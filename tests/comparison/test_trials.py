@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lmlab.comparison.entry import Entry
+from lmlab.comparison import Contender
 from lmlab.comparison.luck import Luck
-from lmlab.comparison.slices import first_bytes
+from lmlab.comparison.measured_text import first_bytes
+from lmlab.comparison.ranking import luck_in_words
 from lmlab.learn.train import train
 from lmlab.measure import evaluate, rank
 from lmlab.text.corpus import Corpus, read
@@ -23,22 +24,22 @@ TRIALS = 20
 STEPS = 200
 
 
-def trained(corpus: Corpus, folder: Path, model: str, seed: int = 0, steps: int = STEPS, **settings: Any) -> Entry:
+def trained(corpus: Corpus, folder: Path, model: str, seed: int = 0, steps: int = STEPS, **settings: Any) -> Contender:
     """One entry of a comparison, trained by steps so that it comes out the same on every machine."""
     out = folder / f"{model}-{seed}-{steps}"
     run = train(model, corpus, out=out, budget=f"{steps}steps", seed=seed, settings=settings)
     result = evaluate(run.model, first_bytes(corpus.test, 120_000))
     assert result.certified
-    return Entry(model, "char", runs=[run], seed_results=[result], result=result, name=out.name)
+    return Contender(model, "char", runs=[run], seed_results=[result], result=result, name=out.name)
 
 
-def ranks(*entries: Entry) -> list[int]:
+def ranks(*entries: Contender) -> list[int]:
     """As a comparison ranks them."""
     luck = Luck.of(entries, 1)
     return rank([e.scored for e in entries], margin=lambda i, j: luck.margin(entries[i], entries[j]))
 
 
-def mixed_with_guesses(entry: Entry) -> Entry:
+def mixed_with_guesses(entry: Contender) -> Contender:
     """The same model, but in one place of twenty it guesses uniformly."""
     assert entry.run is not None
     assert entry.result is not None
@@ -113,7 +114,7 @@ def test_several_seeds_measure_their_luck_instead_of_estimating_it(tmp_path: Pat
     assert luck.deviations == {whole.name: pytest.approx(np.std(bits, ddof=1))}
     assert luck.margin(whole, counted) == pytest.approx(4.3027 * np.std(bits, ddof=1) / math.sqrt(3), rel=1e-4)
     assert luck.margin(counted, counted) == 0.0
-    assert "measured here" in luck.to_json()["sentence"]
+    assert "measured here" in luck_in_words(luck.found())
 
 
 def test_luck_widens_only_what_was_learned(tmp_path: Path, small_text: Path) -> None:
@@ -126,5 +127,5 @@ def test_luck_widens_only_what_was_learned(tmp_path: Path, small_text: Path) -> 
     margins = [luck.margin(a, b) for a, b in itertools.combinations([*counted, entries[0]], 2)]
     assert margins[0] == 0.0
     assert luck.margin(*entries) > margins[1] == margins[2] > 0.0
-    assert "--seeds" in luck.to_json()["sentence"]
-    assert Luck.of(counted, 1).to_json()["sentence"] == ""
+    assert "estimated" in luck_in_words(luck.found())
+    assert luck_in_words(Luck.of(counted, 1).found()) == ""

@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 
 import lmlab
 from lmlab.config import Budget
+from lmlab.hardware.choice import Hardware
 from lmlab.learn import loop
 from lmlab.learn.clock import Clock
-from lmlab.hardware.choice import Hardware
 from lmlab.learn.train import Silent
 from lmlab.models.gpt import GPT
 from lmlab.text.stream import tokenize

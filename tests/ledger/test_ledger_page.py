@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import xml.dom.minidom
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lmlab.ledger import claims, run
-from lmlab.ledger.mathml import UnknownCommand, to_mathml
 from lmlab.ledger.page import prose, write
+from lmlab.page.mathml import to_mathml
 
 
 @pytest.mark.parametrize("source", ["week2", "quiz1", "assignment2", "lab11", "bishop12"])
@@ -21,46 +20,6 @@ def test_every_formula_of_the_ledger_becomes_well_formed_mathml(source: str) -> 
         (annotation,) = tree.getElementsByTagName("annotation")
         assert annotation.firstChild is not None
         assert annotation.firstChild.data == claim.latex  # type: ignore[attr-defined]
-
-
-def body(latex: str) -> str:
-    """The MathML without its wrapping and without attributes."""
-    inner = re.sub(r".*<semantics>|<annotation.*", "", to_mathml(latex))
-    return re.sub(r"<(\w+) [^>]*?(/?)>", r"<\1\2>", inner)
-
-
-@pytest.mark.parametrize(
-    ("latex", "expected"),
-    [
-        (r"x_i^2", "<msubsup><mi>x</mi><mi>i</mi><mn>2</mn></msubsup>"),
-        (r"\frac12", "<mfrac><mn>1</mn><mn>2</mn></mfrac>"),
-        (r"\sqrt{d_k}", "<msqrt><msub><mi>d</mi><mi>k</mi></msub></msqrt>"),
-        (r"\mathbf x", "<mi>𝐱</mi>"),
-        (r"f'", "<msup><mi>f</mi><mo>′</mo></msup>"),
-        (r"\hat y", "<mover><mi>y</mi><mo>^</mo></mover>"),
-        (r"a\not\Rightarrow b", "<mrow><mi>a</mi><mo>⇏</mo><mi>b</mi></mrow>"),
-        (r"\text{is sparse}", "<mtext>is\u00a0sparse</mtext>"),
-        (r"-1.5", "<mrow><mo>−</mo><mn>1.5</mn></mrow>"),
-    ],
-)
-def test_latex_becomes_the_expected_mathml(latex: str, expected: str) -> None:
-    assert body(latex) == expected
-
-
-def test_a_sum_has_its_limits_below_and_above() -> None:
-    assert body(r"\sum_{j=1}^n").startswith("<munderover><mo>∑</mo>")
-
-
-def test_a_matrix_is_a_table_between_brackets() -> None:
-    found = body(r"\begin{pmatrix}1&0\\0&1\end{pmatrix}")
-    assert found.count("<mtr>") == 2
-    assert found.count("<mtd>") == 4
-
-
-@pytest.mark.parametrize("latex", [r"\unheardof", r"\frac{1}{2", r"\begin{tikzpicture}x\end{tikzpicture}", r"x^"])
-def test_latex_that_is_not_known_is_refused_and_not_dropped(latex: str) -> None:
-    with pytest.raises(UnknownCommand):
-        to_mathml(latex)
 
 
 def test_subscripts_are_shown_and_code_is_left_alone() -> None:

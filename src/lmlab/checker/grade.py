@@ -8,19 +8,21 @@ a name of the key anew the key's definition stays. An answer counts when it hold
 from __future__ import annotations
 
 import csv
-import html
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from lmlab.checker.checker import check_claim
 from lmlab.checker.limits import Refusal
-from lmlab.checker.pages import claim_box, page
+from lmlab.checker.pages import claim_box, judged_box
 from lmlab.checker.parser import ScopedClaim, Sheet, parse
 from lmlab.checker.render import to_text
 from lmlab.checker.report import INVALID, ClaimReport
 from lmlab.checker.scope import Scope
 from lmlab.checker.syntax import Claim, Derivative, Expectation, Let, Mistake, Name, Node, walk
+from lmlab.page import html
+from lmlab.page.html import Row, escape
 
 RIGHT, WRONG, MISSING = "right", "wrong", "missing"
 MARKS = {RIGHT: "✓", WRONG: "✗", MISSING: "–"}
@@ -211,30 +213,35 @@ def _opened(node: Node, scope: Scope, own: Mapping[str, object]) -> list[Node]:
 
 def student_page(paper: Paper, total: int) -> str:
     """A student's page: each question, the answer, the verdict and the hint."""
-    parts = [f"<h1>{html.escape(paper.student)}</h1>", f'<p class="score">{paper.points} of {total} points</p>']
+    body = [f"<h1>{escape(paper.student)}</h1>", f'<p class="lead">{paper.points} of {total} points</p>']
     for answer in paper.answers:
-        heading = f"question {answer.question.number}: <code>{html.escape(answer.question.label)}</code>"
+        question = f"question {answer.question.number}: <code>{escape(answer.question.label)}</code>"
         if answer.report is None:
-            parts.append(f'<div class="claim missing"><span class="where">{heading}</span>– no answer</div>')
+            body.append(judged_box("– no answer", MISSING, question, ""))
         else:
-            parts.append(claim_box(answer.report, answer.claim, heading))
-    for note in paper.notes:
-        parts.append(f'<p class="reason">{html.escape(note)}</p>')
+            body.append(claim_box(answer.report, answer.claim, question))
+    body += [f'<p class="soft">{escape(note)}</p>' for note in paper.notes]
     for mistake in paper.mistakes:
-        text = f"line {mistake.line}, {mistake.text}: {mistake.reason}"
-        parts.append(
-            f'<div class="claim invalid"><span class="verdict">! not understood</span> {html.escape(text)}</div>'
-        )
-    return page(paper.student, "\n".join(parts))
+        line = f'<pre class="code">{escape(mistake.text)}</pre><p class="soft">{escape(mistake.reason)}</p>'
+        body.append(judged_box("! not understood", INVALID, f"line {mistake.line}", line))
+    return html.document(paper.student, "\n".join(body))
 
 
 def class_page(book: GradeBook, links: dict[str, str]) -> str:
     """The table of the class; `links` are the students' pages."""
-    head = "".join(f"<th><code>{html.escape(q.label)}</code></th>" for q in book.questions)
     rows = []
     for paper in book.papers:
-        cells = "".join(f"<td>{MARKS[answer.mark]}</td>" for answer in paper.answers)
-        name = f'<a href="{html.escape(links[paper.student])}">{html.escape(paper.student)}</a>'
-        rows.append(f"<tr><td>{name}</td>{cells}<td>{paper.points} / {len(book.questions)}</td></tr>")
-    table = f"<table><tr><th>student</th>{head}<th>points</th></tr>{''.join(rows)}</table>"
-    return page("Grades", f"<h1>Grades</h1>{table}")
+        name = f'<a href="{escape(links[paper.student])}">{escape(paper.student)}</a>'
+        marks = [f'<span class="mark {a.mark}" title="{a.mark}">{MARKS[a.mark]}</span>' for a in paper.answers]
+        rows.append(Row([name, *marks, f"{paper.points} / {len(book.questions)}"]))
+    columns = ["student", *(f"<code>{escape(q.label)}</code>" for q in book.questions), "points"]
+    return html.document("Grades", f"<h1>Grades</h1>\n{html.table(columns, rows, label='Grades of the class')}")
+
+
+def write_class(book: GradeBook, folder: Path) -> Path:
+    """A page for each student, the table of the class as index.html and as grades.csv; returns the index."""
+    links = {paper.student: f"{paper.student}.html" for paper in book.papers}
+    for paper in book.papers:
+        html.write(folder / links[paper.student], student_page(paper, len(book.questions)))
+    html.write(folder / "grades.csv", book.to_csv())
+    return html.write(folder / "index.html", class_page(book, links))

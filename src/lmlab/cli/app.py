@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 import typer
 
 from lmlab import __version__
+from lmlab.cli.flags import as_flag
+from lmlab.config import Mistake
 
 app = typer.Typer(
     name="lmlab",
@@ -19,9 +21,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# Some versions of typer stand on click and others on a copy of their own: the base of all mistakes in a call is reached
-# through the one name that both export.
-ClickException: Any = typer.BadParameter.__bases__[0].__bases__[0]
+# Some versions of typer stand on click and others on a copy of their own. Both export BadParameter, and both call the
+# base of all mistakes in a call ClickException.
+ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+# What the user can mend. ValueError goes from this line once every room raises Mistake for that.
+MENDABLE: tuple[type[Exception], ...] = (Mistake, OSError, ValueError)
 
 
 @app.callback(invoke_without_command=True)
@@ -42,21 +47,17 @@ def main() -> None:
     except ClickException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "lmlab")
         fail(f"{' '.join(error.format_message().split())} (see {where} --help)", 2)
-    except typer.Abort:
-        fail("stopped", 130)
-    except KeyboardInterrupt:
+    except (typer.Abort, KeyboardInterrupt):
         fail("stopped", 130)
     except BrokenPipeError:
         # The reader left. What Python still wants to flush at its end must go somewhere, or it complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (ValueError, OSError) as error:
-        if os.environ.get("LMLAB_DEBUG"):
-            raise
-        fail(_line(error), 2)
     except Exception as error:
         if os.environ.get("LMLAB_DEBUG"):
             raise
+        if isinstance(error, MENDABLE):
+            fail(_line(error), 2)
         if _is_out_of_memory(error):
             fail("not enough memory for this text and these settings; take a smaller text or model", 2)
         fail(f"this is a bug in lmlab: {type(error).__name__}: {_line(error)} (LMLAB_DEBUG=1 shows where)", 1)
@@ -75,7 +76,9 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or is_torch
 
 
-def _line(error: BaseException) -> str:
+def _line(error: Exception) -> str:
+    if isinstance(error, Mistake):
+        return " ".join(error.written(as_flag(app, sys.argv[1:])).split())
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return " ".join(str(error).split())

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from lmlab.cli import options
-from lmlab.models.registry import MODELS
+from lmlab.config import Mistake, nearest, parse_settings
+from lmlab.models.registry import MODELS, model_class
 
 
 def command(
@@ -24,7 +25,7 @@ def command(
     models: Annotated[str, typer.Option(help="Which models, separated by commas.", show_default="all")] = "",
     tokenizers: Annotated[
         str, typer.Option(help="Which tokenizers, separated by commas; models are crossed with them.")
-    ] = ("char"),
+    ] = "char",
     split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,
     test: options.Test = None,
@@ -44,22 +45,18 @@ def command(
 
     Example: lmlab compare mytext.txt --budget 5m
     """
-    from lmlab.cli.train import check_model_name
-
     started = time.perf_counter()  # loading torch is part of the wait
     chosen = [name.strip() for name in models.split(",") if name.strip()] or None
     for name in chosen or ():
-        check_model_name(name)
+        options.check_model_name(name)
     shares = options.parse_split(split, valid, test)
-    from lmlab.cli.comparison import LiveTable, print_table
-    from lmlab.comparison import compare
-    from lmlab.comparison.report import write_report
+    from lmlab.cli.show.comparison import LiveTable, print_comparison
+    from lmlab.face import compare
 
-    folder = out or Path("runs") / f"compare-{options.text_stem(text)}"
-    with LiveTable() as display:
+    with LiveTable() as watch:
         comparison = compare(
             text,
-            out=folder,
+            out=out or Path("runs") / f"compare-{options.text_stem(text)}",
             budget=budget,
             models=chosen,
             tokenizers=[t.strip() for t in tokenizers.split(",") if t.strip()],
@@ -70,18 +67,15 @@ def command(
             seeds=seeds,
             settings=_settings_by_model(settings),
             device=device,
-            display=display,
+            watch=watch,
             started=started,
             command="lmlab " + shlex.join(sys.argv[1:]),
         )
-    report = write_report(comparison.to_json(), folder / "report.html")
     if json:
-        options.print_json(comparison.to_json() | {"report": str(report)})
+        options.print_json(comparison.to_json() | {"report": str(comparison.report)})
     else:
-        print_table(comparison)
-        if sentence := comparison.to_json()["luck"]["sentence"]:
-            print(sentence)
-        print(f"Report: {report.resolve()}")
+        print_comparison(comparison.findings)
+        print(f"Report: {comparison.report.resolve()}")
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
         raise typer.Exit(1)
@@ -89,15 +83,13 @@ def command(
 
 def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
     """Read model.key=value settings, typed by each model's config."""
-    from lmlab.config import nearest, parse_settings
-    from lmlab.models.registry import model_class
-
     found: dict[str, dict[str, object]] = {}
     for assignment in assignments:
         model, dot, rest = assignment.partition(".")
         if not dot or model not in MODELS:
-            raise ValueError(
-                f"--set here is model.key=value, such as gpt.layers=2; {model!r}: {nearest(model, MODELS)}"
+            near = nearest(model, MODELS)
+            raise Mistake(
+                f"{{settings}} here is model.key=value, such as gpt.layers=2; {model!r}: {near}", settings=None
             )
         found.setdefault(model, {}).update(parse_settings(model_class(model).Config, [rest], model))
     return found

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lmlab.cli import options
+from lmlab.page.numbers import counted
+
+if TYPE_CHECKING:
+    from lmlab.text.corpus import Corpus
 
 
 def command(
@@ -22,52 +26,44 @@ def command(
 
     lmlab data · lmlab data get sotu · lmlab data show mytext.txt
     """
-    from lmlab.text import sources
+    from lmlab import face
 
-    if action == "list":
-        found = sources.available()
+    if action == "show" and text is not None:
+        shares = options.parse_split(split, valid, test)
+        _show(face.data("show", text, split=shares, valid=valid, test=test, seed=seed), json)
+    elif action == "list":
+        found = face.data()
         if json:
             options.print_json(found)
         else:
             width = max(map(len, found))
             print("\n".join(f"{name:{width}}  {about}" for name, about in found.items()))
-    elif action == "get":
-        if text is None:
-            raise ValueError(f"name the corpus to fetch: {', '.join(sources.available())}")
-        sources.get(text)
+    else:
+        face.data(action, text)  # type: ignore[call-overload]  # which says what is wrong, if anything is
         if json:
             options.print_json({"name": text, "ready": True})
         else:
             print(f"{text} is ready")
-    elif action == "show":
-        if text is None:
-            raise ValueError("name the text to show, such as: lmlab data show mytext.txt")
-        _show(text, split, valid, test, seed, json)
-    else:
-        raise ValueError(f"data takes list, get or show; got {action!r}")
 
 
-def _show(text: str, split: str, valid: str | None, test: str | None, seed: int, json: bool) -> None:
-    from lmlab.text.corpus import read
-
-    corpus = read(text, valid=valid, test=test, split=options.parse_split(split, valid, test), seed=seed)
-    parts: dict[str, Any] = {
-        name: {
-            "documents": len(part.documents),
-            "bytes": part.bytes,
-            "characters": part.chars,
-            "words": part.words,
-            "sha256": part.sha256,
-        }
-        for name, part in corpus.parts.items()
-    }
+def _show(corpus: Corpus, json: bool) -> None:
     overlap = corpus.overlap()
     if json:
-        found = {name: vars(shared) for name, shared in overlap.items()}
-        options.print_json({"name": corpus.name, "parts": parts, "overlap": found})
+        parts = {
+            name: {
+                "documents": len(part.documents),
+                "bytes": part.bytes,
+                "characters": part.chars,
+                "words": part.words,
+                "sha256": part.sha256,
+            }
+            for name, part in corpus.parts.items()
+        }
+        shared = {name: vars(found) for name, found in overlap.items()}
+        options.print_json({"name": corpus.name, "parts": parts, "overlap": shared})
         return
-    print(f"{corpus.name}: {corpus.documents} document{'s' if corpus.documents != 1 else ''}")
-    for name, part in parts.items():
-        print(f"  {name:5} {part['bytes']:>13,} bytes {part['words']:>11,} words  sha256 {part['sha256'][:16]}…")
-    for shared in overlap.values():
-        print(f"  {shared}")
+    print(f"{corpus.name}: {counted(corpus.documents, 'document')}")
+    for name, part in corpus.parts.items():
+        print(f"  {name:5} {part.bytes:>13,} bytes {part.words:>11,} words  sha256 {part.sha256[:16]}…")
+    for found in overlap.values():
+        print(f"  {found}")

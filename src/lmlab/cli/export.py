@@ -22,18 +22,11 @@ def command(
 
     Example: lmlab export runs/ngram -o model.arpa
     """
-    options.refuse_if_taken(out, force)
-    from lmlab.exchange.arpa import write_arpa
-    from lmlab.learn.run import load_run
-    from lmlab.models.ngram import NGram
+    from lmlab import face
 
-    model = load_run(run).model
-    if not isinstance(model, NGram):
-        raise ValueError(f"{run} holds a {model.name} model; only ngram models can be written as an ARPA file")
-    write_arpa(model, out)
-    counts = [len(level.logp) for level in model.tables.levels]
+    found = face.export(run, out=out, force=force)
     if json:
-        options.print_json({"output": str(out), "format": "arpa", "bytes": out.stat().st_size, "ngrams": counts})
+        options.print_json(vars(found))
     else:
-        orders = ", ".join(f"{count:,} of order {k}" for k, count in enumerate(counts, start=1))
-        print(f"{out}: {out.stat().st_size:,} bytes, n-grams: {orders}")
+        orders = ", ".join(f"{count:,} of order {k}" for k, count in enumerate(found.ngrams, start=1))
+        print(f"{out}: {found.bytes:,} bytes, n-grams: {orders}")

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lmlab.cli import options
 
-# What messages about decoding call a setting, and what it is called here; the others have one name.
-OPTIONS = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
-
 
 def command(
-    run: Annotated[Path, typer.Argument(help="The folder of a trained model.")],
+    run: options.Run,
     prompt: Annotated[str, typer.Option(help="What the text begins with.")] = "",
     method: Annotated[str, typer.Option(help="sample, greedy, beam or, for tiny vocabularies, exhaustive.")] = "sample",
     tokens: Annotated[int, typer.Option(help="At most so many tokens.")] = 200,
@@ -34,44 +28,45 @@ def command(
     json: options.Json = False,
 ) -> None:
     """Generate text from a trained model."""
-    from lmlab.decode import generate, stream
-    from lmlab.learn.run import load_run
+    from lmlab import face
 
-    model = load_run(run).model
-    choices = {"max_tokens": tokens, "method": method, "temperature": temperature, "top_k": top_k, "top_p": top_p}
-    choices |= {"min_p": min_p, "stop": stop, "seed": seed, "samples": samples}
-    choices |= {"beam_width": beam, "n_best": best, "length_penalty": length_penalty}
-    try:
-        if samples == best == 1 and method != "beam" and not json:
-            _write(prompt, stream(model, prompt, **choices))
-            return
-        results = generate(model, prompt, **choices)
-    except ValueError as error:
-        raise ValueError(_in_options(str(error))) from None
+    writer = _Writer(prompt)
+    streamed = samples == best == 1 and method != "beam" and not json
+    results = face.generate(
+        run,
+        prompt,
+        method=method,
+        tokens=tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        beam=beam,
+        best=best,
+        length_penalty=length_penalty,
+        stop=stop,
+        samples=samples,
+        seed=seed,
+        watch=writer if streamed else None,
+    )
     if json:
         options.print_json([result.to_json() for result in results])
-        return
-    for number, result in enumerate(results, start=1):
-        if len(results) > 1:
-            print(f"--- {number} · {result.nats:.2f} nats ---")
-        print(prompt + result.text)
+    elif streamed:
+        print(writer.before)
+    else:
+        for number, result in enumerate(results, start=1):
+            if len(results) > 1:
+                print(f"--- {number} · {result.nats:.2f} nats ---")
+            print(prompt + result.text)
 
 
-def _write(prompt: str, pieces: Iterable[str]) -> None:
-    """The prompt and what follows it, as it comes."""
-    sys.stdout.write(prompt)
-    for piece in pieces:
-        sys.stdout.write(piece)
+class _Writer:
+    """Writes the prompt and what follows it, as it comes; nothing before the first piece is there."""
+
+    def __init__(self, prompt: str) -> None:
+        self.before = prompt  # what is still to be written before the next piece
+
+    def __call__(self, piece: str) -> None:
+        sys.stdout.write(self.before + piece)
         sys.stdout.flush()
-    print()
-
-
-def _in_options(message: str) -> str:
-    """A message about settings of decoding, such as `n_best=3`, in the words of the command line: `--best 3`."""
-
-    def option(match: re.Match[str]) -> str:
-        name = match["name"]
-        return f"--{OPTIONS.get(name, name).replace('_', '-')}{' ' if match['equals'] else ''}"
-
-    named = r"max_tokens|beam_width|n_best|top_k|top_p|min_p|length_penalty"
-    return re.sub(rf"\b(?P<name>{named}|(?:method|samples|temperature)(?==))(?P<equals>=?)", option, message)
+        self.before = ""

@@ -10,14 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
+from lmlab.config import Mistake, nearest
+from lmlab.models.registry import MODELS
+
 Text = Annotated[
     str, typer.Argument(help="A named corpus (`lmlab data` lists them), a file, a folder, or - for standard input.")
 ]
+Run = Annotated[Path, typer.Argument(help="The folder of a trained model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, help="Makes everything random repeatable.")]
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
+Tokenizer = Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")]
 Settings = Annotated[list[str], typer.Option("--set", help="A setting of the model, as key=value. May be repeated.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
@@ -28,30 +33,29 @@ DEFAULT_SPLIT = "80,10,10"
 
 
 def parse_split(text: str, valid: str | None = None, test: str | None = None) -> tuple[float, ...]:
-    """Read "80,10,10"; ValueError if it would do nothing, since --valid or --test say what to hold out."""
+    """Read "80,10,10"; a Mistake if it would do nothing, since --valid or --test say what to hold out."""
     try:
         shares = tuple(float(share) for share in text.split(","))
     except ValueError:
         shares = ()
     if len(shares) != 3 or not all(0 <= share < math.inf for share in shares) or shares[0] == 0:
-        raise ValueError(f"--split is three shares, such as 80,10,10, the first above 0; got {text!r}")
+        raise Mistake(f"{{split}} is three shares, such as 80,10,10, the first above 0; got {text!r}", split=None)
     if text != DEFAULT_SPLIT and (valid is not None or test is not None):
-        given = "--test" if valid is None else "--valid"
-        raise ValueError(f"--split divides TEXT, which {given} leaves whole for training; leave one of them out")
+        given = "{test}" if valid is None else "{valid}"
+        message = f"{{split}} divides TEXT, which {given} leaves whole for training; leave one of them out"
+        raise Mistake(message, split=None, valid=None, test=None)
     return shares
+
+
+def check_model_name(name: str) -> None:
+    """A Mistake with the nearest name; needs no torch, so a typo is answered at once."""
+    if name not in MODELS:
+        raise Mistake(f"there is no model {name!r}; {nearest(name, MODELS)}")
 
 
 def text_stem(text: str) -> str:
     """A short name of a text, for the folders that are named after it."""
     return "stdin" if text == "-" else Path(text).resolve().stem.split(":")[0]
-
-
-def refuse_if_taken(out: Path, force: bool) -> None:
-    """Before any work is done: ValueError if writing `out` would lose something."""
-    if out.is_dir():
-        raise ValueError(f"{out} is a folder; name a file to write")
-    if out.exists() and not force:
-        raise ValueError(f"{out} exists; name another file, or replace it with --force")
 
 
 def print_json(document: Any) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmlab.cli import options
-from lmlab.models.registry import MODELS
+from lmlab.config import Budget, Mistake, parse_settings
+from lmlab.models.registry import MODELS, model_class
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -21,7 +22,7 @@ def command(
     model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(MODELS) + ".")] = None,
     text: options.Text = "sotu",
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
-    tokenizer: Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")] = "char",
+    tokenizer: options.Tokenizer = "char",
     budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps or 2Mtokens.")] = "3m",
     split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,
@@ -42,36 +43,31 @@ def command(
     """
     going_on = resume and out is not None and (out / "config.json").exists()
     if resume and out is None:
-        raise ValueError("--resume needs --out RUN: the folder of the run to go on with")
+        raise Mistake("{resume} needs {out}: the folder of the run to go on with", resume=True, out="RUN")
     if not going_on and model is None:
         lacking = f"{out} holds no run to go on with; " if resume else ""
-        raise ValueError(f"{lacking}name a model to train: {', '.join(MODELS)}")
+        raise Mistake(f"{lacking}name a model to train: {', '.join(MODELS)}")
     if model is not None:
-        check_model_name(model)
+        options.check_model_name(model)
     shares = options.parse_split(split, valid, test)
-    from lmlab.cli.progress import TrainingLine
-    from lmlab.config import parse_settings
+    from lmlab import face
+    from lmlab.cli.show.progress import ProgressLine
     from lmlab.learn.loop import TrainConfig
-    from lmlab.learn.run import load_run
-    from lmlab.learn.train import resume as resume_run
-    from lmlab.learn.train import train
-    from lmlab.models.registry import model_class
 
-    with TrainingLine() as watch:
+    with ProgressLine() as watch:
         if going_on:
             assert out is not None
-            begun = load_run(out)
+            begun = face.load(out)
             name = begun.config["model"]["name"]
             if model not in (None, name):
-                raise ValueError(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
-            given = {key: value for key, value in ctx.params.items() if _is_given(ctx, key)}
-            _refuse_changes(begun, given)
+                raise Mistake(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
+            _refuse_changes(begun, {key: value for key, value in ctx.params.items() if _is_given(ctx, key)})
             watch.name = out.name
-            run = resume_run(out, watch=watch)
+            run = face.resume(out, watch=watch)
         else:
             assert model is not None
             watch.name = model
-            run = train(
+            run = face.train(
                 model,
                 text,
                 out=out or free_folder(model, text),
@@ -103,10 +99,8 @@ def _is_given(ctx: typer.Context, key: str) -> bool:
 
 
 def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
-    """A run goes on as it began: ValueError for an option that says otherwise, which would have no effect."""
-    from lmlab.config import Budget, parse_settings
+    """A run goes on as it began: a Mistake for an option that says otherwise, which would have no effect."""
     from lmlab.learn.loop import TrainConfig
-    from lmlab.models.registry import model_class
 
     model, corpus, training = (run.config[key] for key in ("model", "corpus", "training"))
     began: dict[str, Any] = {"tokenizer": run.config["tokenizer"], "split": tuple(corpus["split"])}
@@ -129,17 +123,8 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     for key, value in wanted.items():
         if value != began[key]:
             option = "the text" if key == "text" else f"--{key}"
-            raise ValueError(
-                f"{run.folder} began otherwise, and goes on as it began: leave {option} out, or train into a new folder"
-            )
-
-
-def check_model_name(name: str) -> None:
-    """ValueError with the nearest name; needs no torch, so a typo is answered at once."""
-    from lmlab.config import nearest
-
-    if name not in MODELS:
-        raise ValueError(f"there is no model {name!r}; {nearest(name, MODELS)}")
+            began_so = f"{run.folder} began otherwise, and goes on as it began"
+            raise Mistake(f"{began_so}: leave {option} out, or train into a new folder")
 
 
 def free_folder(model: str, text: str) -> Path:

@@ -3,6 +3,8 @@
 Not named `compare`: a package of that name would hide the function `lmlab.compare` once it is imported.
 """
 
-from lmlab.comparison.job import Comparison, Entry, compare
+from lmlab.comparison.contender import Contender
+from lmlab.comparison.findings import Findings
+from lmlab.comparison.train_and_rank import Comparison, compare
 
-__all__ = ["Comparison", "Entry", "compare"]
+__all__ = ["Comparison", "Contender", "Findings", "compare"]

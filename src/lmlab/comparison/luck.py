@@ -13,13 +13,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 
-from lmlab.comparison.entry import Entry
-from lmlab.comparison.seeds import LEVEL, student_t
+from lmlab.comparison.contender import Contender
+from lmlab.comparison.findings import LuckFound
 from lmlab.learn.run import Run
+from lmlab.measure.seeds import LEVEL, student_t
 
 # Standard deviation between seeds of one model. Measured on a Markov source and on prose with feedforward, gru and gpt, 60 to
 # 960 steps: the estimate is near or above what seeds showed; `tests/comparison/test_trials.py` holds it against fresh ones.
@@ -36,7 +36,7 @@ class Luck:
     freedom: int | None  # degrees of freedom behind a measured deviation; None: estimated from single runs
 
     @classmethod
-    def of(cls, entries: Sequence[Entry], seeds: int) -> Luck:
+    def of(cls, entries: Sequence[Contender], seeds: int) -> Luck:
         """The luck of the entries that were learned and have a finite number.
 
         Several seeds: their variance relative to the bits per byte, pooled over all models, because few seeds say
@@ -53,40 +53,18 @@ class Luck:
         deviations = {e.name: pooled * e.scored.bits_per_byte for e in learned}
         return cls(deviations=deviations, seeds=seeds, freedom=freedom or None)
 
-    def margin(self, a: Entry, b: Entry) -> float:
+    def margin(self, a: Contender, b: Contender) -> float:
         """Half the width of the 95% interval that luck alone leaves for the difference of two entries, in bits per byte."""
         variance = sum(self.deviations.get(e.name, 0.0) ** 2 / max(1, len(e.runs)) for e in (a, b))
         quantile = NormalDist().inv_cdf((1 + LEVEL) / 2) if self.freedom is None else student_t(self.freedom)
         return quantile * math.sqrt(variance)
 
-    def to_json(self) -> dict[str, Any]:
-        """The deviations and how they are known, also in words."""
-        return {
-            "deviations": self.deviations,
-            "seeds": self.seeds,
-            "measured": self.freedom is not None,
-            "sentence": self._sentence(),
-        }
-
-    def _sentence(self) -> str:
-        if not self.deviations:
-            return ""
-        low, high = min(self.deviations.values()), max(self.deviations.values())
-        about = f"{high:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} to {high:.3f}"
-        if self.freedom is None:
-            return (
-                "Each model was trained once. Another seed would have changed the learned ones by about"
-                f" {about} bits per byte (standard deviation, estimated from the loss curves), and that is allowed for"
-                " before two models count as different; --seeds 3 measures it."
-            )
-        return (
-            f"Each learned model was trained with {self.seeds} seeds, and its number is their mean. Between seeds of one"
-            f" model it changes by about {about} bits per byte (standard deviation, measured here), and that is allowed"
-            " for before two models count as different."
-        )
+    def found(self) -> LuckFound:
+        """The deviations and how they are known, for the record."""
+        return LuckFound(deviations=self.deviations, seeds=self.seeds, measured=self.freedom is not None)
 
 
-def _estimate(entry: Entry) -> float:
+def _estimate(entry: Contender) -> float:
     assert entry.run is not None
     scored = entry.scored
     gained_bits = second_half_gain(entry.run) * scored.tokens / scored.bytes / math.log(2)
@@ -103,4 +81,4 @@ def second_half_gain(run: Run) -> float:
         return 0.0
     steps = [0, *(line["step"] for line in lines)]
     nats = [math.log(run.tokenizer.vocab_size), *(line["valid_nats_per_token"] for line in lines)]
-    return max(0.0, float(np.interp(steps[-1] / 2, steps, nats)) - min(nats))
+    return max(0.0, float(np.interp(steps[-1] / 2, steps, nats)) - float(min(nats)))

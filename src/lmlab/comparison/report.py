@@ -1,206 +1,302 @@
-"""The page: one HTML file that needs nothing but itself, made from comparison.json alone."""
+"""The page of a comparison: one HTML file that needs nothing but itself, made from comparison.json alone."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from lmlab.comparison import figures
-from lmlab.comparison.markup import HEAT_BITS, asset, coloured_name, escape, good, heat, heat_label, series_of
-from lmlab.comparison.ranking_section import learning, ranking, ranking_chart
-from lmlab.text.files import write_atomically
+from lmlab.comparison.findings import Entry, Findings, Passage, Proof
+from lmlab.comparison.ranking import COLUMNS, NAME, Line, lines, luck_in_words
+from lmlab.page import html, numbers
+from lmlab.page.figures import COLOURS, standalone
+from lmlab.page.html import Row, escape
+
+HEAT_BITS = (0.25, 0.75, 1.5, 2.5, 4.0, 6.0, 9.0)  # a token above the n-th has heat n
+ROW_STYLES = {
+    "model": "",
+    "uncertified": "failed",
+    "failed": "failed",
+    "yardstick": "yardstick",
+    "entropy": "yardstick",
+}
 
 
-def write_report(document: dict[str, Any], path: Path) -> Path:
+def write_report(found: Findings, path: Path) -> Path:
     """Write the page for a comparison, and its ranking as a picture beside it; returns the page's path."""
-    series = series_of(document)
-    picture = figures.standalone(ranking_chart(document, series), asset("page.css"))
-    write_atomically(path.with_name("ranking.svg"), picture.encode())
-    write_atomically(path, render(document).encode())
-    return path
+    if chart := _chart(found):
+        html.write(path.with_name("ranking.svg"), standalone(chart))
+    return html.write(path, render(found))
 
 
-def render(document: dict[str, Any]) -> str:
+def render(found: Findings) -> str:
     """The page as text."""
-    series = series_of(document)
     sections = [
-        _opening(document),
-        ranking(document, series),
-        learning(document, series),
-        _reading(document, series),
-        _differences(document),
-        _samples(document, series),
-        _certificates(document, series),
-        _reproduce(document),
+        _opening(found),
+        _ranking(found),
+        _costs(found),
+        _reading(found),
+        _differences(found),
+        _samples(found),
+        _certificates(found),
+        _reproduce(found),
     ]
-    title = f"Language models on {document['corpus']['name']}"
     readings = {
-        str(series[e["name"]]): [[t["b"], t["f"]] for t in e.get("excerpt", [])]
-        for e in document["entries"]
-        if e["name"] in series
+        series: [[token.b, token.f] for token in entry.excerpt] for series, entry in enumerate(found.measured_entries)
     }
     data = json.dumps(readings, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{asset('page.css')}</style>\n</head>\n<body>\n"
-        '<a class="skip" href="#ranking">Skip to the ranking</a>\n<main>\n'
-        + "\n".join(section for section in sections if section)
-        + '\n</main>\n<div id="tip" role="status" hidden></div>\n'
-        f'<script type="application/json" id="readings">{data}</script>\n<script>{asset("page.js")}</script>\n'
-        "</body>\n</html>\n"
+    script = resources.files("lmlab.comparison").joinpath("report.js").read_text(encoding="utf-8")
+    return html.document(
+        f"Language models on {found.corpus.name}",
+        "\n".join(section for section in sections if section),
+        skip_to=("ranking", "the ranking"),
+        after='<div id="tip" role="status" hidden></div>\n'
+        f'<script type="application/json" id="readings">{data}</script>\n<script>{script}</script>\n',
     )
 
 
-def _opening(document: dict[str, Any]) -> str:
-    corpus, measured = document["corpus"], document["measured"]
-    train = corpus["parts"]["train"]["bytes"]
+def _series(found: Findings) -> dict[str, int]:
+    """The colour of each entry that has a result."""
+    return {entry.name: index for index, entry in enumerate(found.measured_entries)}
+
+
+def _dot(index: int) -> str:
+    return f'<i class="dot" style="background:var(--series-{index % COLOURS})"></i>'
+
+
+def _coloured(entry: Entry, found: Findings) -> str:
+    """An entry's name with its colour."""
+    return f'<em class="name">{_dot(_series(found)[entry.name])}{escape(entry.name)}</em>'
+
+
+def _opening(found: Findings) -> str:
+    corpus, measured = found.corpus, found.measured
+    part = "" if measured.bytes == measured.of else f", the first of {measured.of:,}"
     facts = {
-        "trained on": f"{train:,} bytes, {corpus['documents']} document{'s' if corpus['documents'] != 1 else ''}",
-        "measured on": f"{measured['bytes']:,} held-out bytes"
-        + ("" if measured["bytes"] == measured["of"] else f", the first of {measured['of']:,}"),
-        "time": f"{document['seconds']:.0f} s of a budget of {document['budget_s']:.0f} s",
-        "machine": document["versions"].get("gpu", document["versions"]["processor"]),
+        "trained on": f"{corpus.parts['train'].bytes:,} bytes, {numbers.counted(corpus.documents, 'document')}",
+        "measured on": f"{measured.bytes:,} held-out bytes{part}",
+        "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
+        "machine": found.versions.get("gpu", found.versions["processor"]),
     }
-    cells = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
-    overlap = "".join(f'<p class="soft">{escape(line)}.</p>' for line in corpus["overlap"])
+    overlap = "".join(f'<p class="soft">{escape(line)}.</p>' for line in corpus.overlap)
     return (
-        f"<h1>Which model predicts {escape(corpus['name'])} best?</h1>\n"
-        f'<p class="verdict">{_verdict(document)}</p>\n<dl class="facts">{cells}</dl>\n{overlap}'
+        f"<h1>Which model predicts {escape(corpus.name)} best?</h1>\n"
+        f'<p class="lead">{_verdict(found)}</p>\n{html.facts(facts)}{overlap}'
     )
 
 
-def _verdict(document: dict[str, Any]) -> str:
+def _verdict(found: Findings) -> str:
     """The answer in two sentences."""
-    ranked = [e for e in good(document) if e["rank"] is not None]
+    ranked = [entry for entry in found.entries if entry.rank is not None and numbers.finite(entry.bits_per_byte)]
     if not ranked:
         return "No model finished with a certified result."
     best = ranked[0]
-    bits, interval = best["result"]["bits_per_byte"], best["result"]["interval"]
-    spread = f" (95% interval {interval[0]:.3f} to {interval[1]:.3f})" if interval else ""
-    first = f"<strong>{escape(best['name'])}</strong>, with {bits:.3f} bits per byte{spread}."
-    tied = [e["name"] for e in ranked[1:] if e["rank"] == 1]
+    ends = best.result.interval if best.result is not None else None
+    spread = f" (95% interval {ends[0]:.3f} to {ends[1]:.3f})" if ends else ""
+    first = f"<strong>{escape(best.name)}</strong>, with {numbers.bits(best.bits_per_byte, 3)} bits per byte{spread}."
+    tied = [entry.name for entry in ranked[1:] if entry.rank == 1]
     if tied:
         return f"{first} It cannot be told apart from {escape(' and '.join(tied))} by this comparison."
-    if not document["pairs"]:
+    pair = next(iter(found.pairs), None)
+    if pair is None or pair.interval is None:
         return first
-    pair = document["pairs"][0]
-    low, high = pair["interval"] or (None, None)
     return (
-        f"{first} That is {pair['difference']:.3f} less than {escape(pair['worse'])}, and the difference is real:"
-        f" its 95% interval is {low:.3f} to {high:.3f}."
+        f"{first} That is {pair.difference:.3f} less than {escape(pair.worse)}, and the difference is real:"
+        f" its 95% interval is {pair.interval[0]:.3f} to {pair.interval[1]:.3f}."
     )
 
 
-def _reading(document: dict[str, Any], series: dict[str, int]) -> str:
-    scale = "".join(f'<b class="s{i}">{heat_label(i)}</b>' for i in range(len(HEAT_BITS) + 1))
-    cards = []
-    for e in document["entries"]:
-        if not e.get("excerpt"):
+def _chart(found: Findings) -> str:
+    """All models and yardsticks on one scale, as SVG; nothing where there are none yet."""
+    dots = [
+        figures.Dot(name=name, bits_per_byte=bits, interval=interval, series=series)
+        for series, entry in enumerate(found.measured_entries)
+        if entry.result is not None
+        for name, bits, interval in [(entry.name, entry.bits_per_byte, entry.result.interval)]
+        if bits is not None
+    ]
+    dots += [figures.Dot(name=stick.name, bits_per_byte=stick.bits_per_byte) for stick in found.yardsticks]
+    dots.sort(key=lambda dot: dot.bits_per_byte)
+    return figures.ranking(dots, found.corpus.entropy_bits_per_byte) if dots else ""
+
+
+def _ranking(found: Findings) -> str:
+    """Who is best, as a picture and as a table."""
+    series = _series(found)
+
+    def row(line: Line) -> Row:
+        cells = [escape(cell) for cell in line.cells]
+        if line.name in series and line.kind != "yardstick":
+            cells[NAME] = _dot(series[line.name]) + cells[NAME]
+        if line.detail:
+            cells = [*cells[:3], escape(line.detail)]
+        return Row(cells, ROW_STYLES[line.kind] or ("first" if line.cells[0] == "1" else ""))
+
+    table = html.table(
+        [escape(name) for name in COLUMNS], map(row, lines(found)), label="Ranking table", words=[NAME], named=NAME
+    )
+    return (
+        '<h2 id="ranking">The ranking</h2>\n'
+        "<p>Bits per byte is what the text would weigh, per byte, if it were compressed with the model. It counts everything:"
+        " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95% intervals"
+        " for other text of this kind; hollow dots are general compressors that were shown the training text; arrows point to"
+        " what is too far off to draw.</p>\n"
+        f"{html.figure(_chart(found))}{table}"
+        '<p class="soft">Models share a rank when the paired interval of their difference includes zero. Paired intervals are'
+        " much narrower than the ones drawn above, because what is hard for one model is hard for the other too."
+        f" {escape(luck_in_words(found.luck))}</p>"
+    )
+
+
+def _costs(found: Findings) -> str:
+    """Loss curves, and bits per byte against size and cost."""
+    curves, level, costs = [], [], []
+    for series, entry in enumerate(found.measured_entries):
+        bits, result, training = entry.bits_per_byte, entry.result, entry.training
+        if bits is None or result is None or training is None:
             continue
-        known = [t["b"] for t in e["excerpt"] if t["b"] is not None]
-        size = sum(len(t["t"].encode()) for t in e["excerpt"])
-        spans = "".join(f'<b class="s{heat(t["b"])}">{escape(t["t"])}</b>' for t in e["excerpt"])
-        cards.append(
-            f'<article class="card"><h3>{coloured_name(e, series)}'
-            f"<span>{sum(known) / max(1, size):.2f} bits per byte here</span></h3>"
-            f'<p class="tokens" data-of="{series[e["name"]]}" tabindex="0" role="group"'
-            f' aria-label="The paragraph under {escape(e["name"])}; arrow keys walk over the tokens">{spans}</p></article>'
+        if entry.curve:
+            curves.append(figures.Curve(name=entry.name, series=series, points=entry.curve))
+        else:
+            level.append(figures.Dot(name=entry.name, bits_per_byte=bits, series=series))
+        if result.parameters:
+            costs.append(
+                figures.Cost(
+                    name=entry.name,
+                    series=series,
+                    bits_per_byte=bits,
+                    parameters=result.parameters,
+                    flops=entry.training_flops,
+                    seconds=training.seconds,
+                )
+            )
+    parts = []
+    if curves:
+        caption = (
+            "Validation loss while training. A broken line is a model that is counted, not trained, on the test part."
+            " What stays far above is left out."
         )
-    if not cards:
+        parts.append(html.figure(figures.curves(curves, level), caption))
+    if costs:
+        caption = (
+            "Each model's result against its size and cost. FLOPs are by formula: six per matrix entry and token, and"
+            " attention."
+        )
+        parts.append(html.figure(f'<div class="panels">{"".join(figures.costs(costs))}</div>', caption))
+    return "\n".join(["<h2>What it cost</h2>", *parts]) if parts else ""
+
+
+def _reading(found: Findings) -> str:
+    boxes = []
+    for series, entry in enumerate(found.measured_entries):
+        if not entry.excerpt:
+            continue
+        known = [token.b for token in entry.excerpt if token.b is not None]
+        size = sum(len(token.t.encode()) for token in entry.excerpt)
+        tokens = "".join(f'<b class="s{_heat(token.b)}">{escape(token.t)}</b>' for token in entry.excerpt)
+        text = (
+            f'<p class="tokens" data-of="{series}" tabindex="0" role="group"'
+            f' aria-label="The paragraph under {escape(entry.name)}; arrow keys walk over the tokens">{tokens}</p>'
+        )
+        here = f"{sum(known) / max(1, size):.2f} bits per byte here"
+        boxes.append(html.card(_coloured(entry, found), text, beside=here))
+    if not boxes:
         return ""
+    limits = [f"below {HEAT_BITS[0]:g}", *(f"{limit:g}" for limit in HEAT_BITS[:-1]), f"{HEAT_BITS[-1]:g}+"]
+    scale = "".join(f'<b class="s{heat}">{limit}</b>' for heat, limit in enumerate(limits))
     return (
         "<h2>The same paragraph, read by each model</h2>\n"
         "<p>Held-out text, coloured by surprise. Point at a token, or walk over it with the arrow keys, to see its bits and"
         " the five tokens the model thought likeliest.</p>\n"
-        f'<p class="scale">bits per token {scale}</p>\n<div class="cards">{"".join(cards)}</div>'
+        f'<p class="scale">bits per token {scale}</p>\n{html.cards(boxes)}'
     )
 
 
-def _differences(document: dict[str, Any]) -> str:
-    found = document["differences"]
-    if not found:
+def _heat(bits: float | None) -> int:
+    """How surprised a model was by a token, from 0 to the number of `HEAT_BITS`."""
+    return len(HEAT_BITS) if bits is None else sum(bits > limit for limit in HEAT_BITS)
+
+
+def _differences(found: Findings) -> str:
+    differ = found.differences
+    if not differ:
         return ""
 
-    def passages(items: list[dict[str, Any]], winner: str, loser: str) -> str:
-        if not items:
-            return f"<p>There is no passage where {escape(winner)} needs fewer bits than {escape(loser)}.</p>"
-        return "".join(
-            f'<article class="card"><h3>{escape(winner)} {p["bits"][0]:.0f} bits<span>{escape(loser)}'
-            f' {p["bits"][1]:.0f} bits</span></h3><p class="passage">{escape(p["text"])}</p></article>'
-            for p in items
-        )
+    def gains(winner: str, loser: str, passages: Sequence[Passage]) -> str:
+        better, worse = escape(winner), escape(loser)
+        boxes = [
+            html.card(
+                f"{better} {passage.bits[0]:.0f} bits",
+                f'<p class="passage">{escape(passage.text)}</p>',
+                beside=f"{worse} {passage.bits[1]:.0f} bits",
+            )
+            for passage in passages
+        ]
+        none = f"<p>There is no passage where {better} needs fewer bits than {worse}.</p>"
+        return f"<h3>Passages where {better} gains most on {worse}</h3>{html.cards(boxes) if boxes else none}"
 
-    best, second = found["best"], found["second"]
+    best, second = differ.best, differ.second
     return (
         "<h2>Where they differ most</h2>\n"
-        f"<h3>Passages where {escape(best)} gains most on {escape(second)}</h3>"
-        f'<div class="cards">{passages(found["for_best"], best, second)}</div>'
-        f"<h3>Passages where {escape(second)} gains most on {escape(best)}</h3>"
-        f'<div class="cards">{passages(found["for_second"], second, best)}</div>'
+        f"{gains(best, second, differ.for_best)}{gains(second, best, differ.for_second)}"
     )
 
 
-def _samples(document: dict[str, Any], series: dict[str, int]) -> str:
-    cards = "".join(
-        f'<article class="card"><h3>{coloured_name(e, series)}</h3><p class="passage">{escape(e["sample"])}</p></article>'
-        for e in document["entries"]
-        if e.get("sample")
-    )
-    if not cards:
+def _samples(found: Findings) -> str:
+    boxes = [
+        html.card(_coloured(entry, found), f'<p class="passage">{escape(entry.sample)}</p>')
+        for entry in found.measured_entries
+        if entry.sample
+    ]
+    if not boxes:
         return ""
     return (
         "<h2>What each of them writes</h2>\n<p>Drawn from each model's own distribution, from the beginning of a text, at"
-        f' temperature 1, with seed {document["seed"]}.</p>\n<div class="cards">{cards}</div>'
+        f" temperature 1, with seed {found.seed}.</p>\n{html.cards(boxes)}"
     )
 
 
-def _certificates(document: dict[str, Any], series: dict[str, int]) -> str:
+def _certificates(found: Findings) -> str:
     blocks = []
-    for e in document["entries"]:
-        if not e.get("result"):
-            continue
-        r = e["result"]
+    for entry in found.measured_entries:
+        assert entry.result is not None
+        failed = sum(not held for _, held, _ in entry.result.checks)
         items = "".join(
             f"<li{'' if held else ' class=bad'}>{'' if held else 'FAILS: '}<strong>{escape(name.replace('_', ' '))}</strong>:"
-            f" {escape(r['certificate_details'].get(name, ''))}</li>"
-            for name, held in r["certificate"].items()
+            f" {escape(seen)}</li>"
+            for name, held, seen in entry.result.checks
         )
-        items += "".join(f"<li>note: {escape(note)}</li>" for note in r["notes"])
-        items += f"<li>{escape(_proof(e.get('proof')))}</li>"
-        failed = [name for name, held in r["certificate"].items() if not held]
-        word = "every check holds" if not failed else f'<span class="bad">{len(failed)} checks fail; not ranked</span>'
-        blocks.append(f"<details><summary>{coloured_name(e, series)} — {word}</summary><ul>{items}</ul></details>")
+        items += "".join(f"<li>note: {escape(note)}</li>" for note in entry.result.notes)
+        items += f"<li>{escape(_proof(entry.proof))}</li>"
+        word = f'<span class="bad">{failed} checks fail; not ranked</span>' if failed else "every check holds"
+        blocks.append(html.folded(f"{_coloured(entry, found)} — {word}", f"<ul>{items}</ul>"))
     return (
         "<h2>Certificates</h2>\n<p>Each number was checked while it was measured: that no byte was skipped or counted twice,"
         " that probabilities sum to one, that no model saw the future. And each claim was cashed in: the beginning of the"
         " test text was compressed with the model to about the size it claims, and came back identical.</p>\n"
-        + "\n".join(blocks)
+        + "".join(blocks)
     )
 
 
-def _proof(proof: dict[str, Any] | None) -> str:
-    if not proof or proof["claimed_bits"] is None:
+def _proof(proof: Proof | None) -> str:
+    if proof is None or proof.claimed_bits is None:
         return "not proved by compression: the claim is infinite"
-    words = "proved by compression" if proof["holds"] else "NOT proved by compression"
+    words = "proved by compression" if proof.holds else "NOT proved by compression"
     return (
-        f"{words}: {proof['original_bytes']:,} bytes of the test text became {proof['compressed_bytes']:,}"
-        f" (claimed {proof['claimed_bits'] / 8:,.1f}) and came back {'identical' if proof['identical'] else 'CHANGED'}"
+        f"{words}: {proof.original_bytes:,} bytes of the test text became {proof.compressed_bytes:,}"
+        f" (claimed {proof.claimed_bits / 8:,.1f}) and came back {'identical' if proof.identical else 'CHANGED'}"
     )
 
 
-def _reproduce(document: dict[str, Any]) -> str:
-    versions = "".join(f"<li>{escape(k)} {escape(v)}</li>" for k, v in document["versions"].items())
-    hashes = "".join(
-        f"<li>{escape(name)}: {part['bytes']:,} bytes, sha256 {part['sha256']}</li>"
-        for name, part in document["corpus"]["parts"].items()
-    )
-    command = f'<pre class="code">{escape(document["command"])}</pre>' if document["command"] else ""
+def _reproduce(found: Findings) -> str:
+    command = f'<pre class="code">{escape(found.command)}</pre>' if found.command else ""
+    hashes = [f"{name}: {part.bytes:,} bytes, sha256 {part.sha256}" for name, part in found.corpus.parts.items()]
     return (
         f"<h2>How to reproduce this</h2>\n{command}\n"
         "<p>A budget in seconds buys more steps on a faster machine, so neural models come out a little different there;"
         " count models come out the same everywhere.</p>\n"
-        f"<details><summary>Versions and machine</summary><ul>{versions}</ul></details>\n"
-        f"<details><summary>Hashes of the text</summary><ul>{hashes}</ul></details>"
+        + html.folded("Versions and machine", html.listed(f"{name} {which}" for name, which in found.versions.items()))
+        + html.folded("Hashes of the text", html.listed(hashes))
     )

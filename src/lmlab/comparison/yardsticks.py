@@ -13,19 +13,10 @@ import importlib.util
 import lzma
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from lmlab.comparison.findings import Yardstick
 
 TRAIN_BYTES = 8 << 20  # of training text that is shown, the end of it: xz takes a second or more per megabyte
-
-
-@dataclass(frozen=True, kw_only=True)
-class Yardstick:
-    """One compressor's result."""
-
-    name: str
-    bits_per_byte: float
-    seconds: float
-    detail: str
 
 
 def measure_yardsticks(train: bytes, test: bytes) -> list[Yardstick]:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from lmlab.hardware import rates
+from lmlab.hardware.versions import processor, usable_cores
 from lmlab.text.files import cache_folder, write_atomically
 
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
@@ -163,25 +164,16 @@ def _key(device: str) -> dict[str, str]:
     return key
 
 
-def usable_cores() -> int:
-    """Cores this process may use, which a container or a batch system may have made fewer than there are."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except (AttributeError, OSError):  # macOS and Windows
-        return os.cpu_count() or 1
-
-
 def _processor() -> str:
     """Whatever the system says that tells one processor from another; it is compared, never interpreted."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return f"{platform.machine()} {platform.processor()}"
+        return f"{platform.machine()} {processor()}"
     telling = ("model name", "cpu family", "model", "stepping", "flags", "features", "cpu implementer", "cpu part")
     said = {line.partition(":")[0].strip().lower(): line.partition(":")[2].strip() for line in lines if ":" in line}
     text = " ".join(f"{name}={said[name]}" for name in telling if name in said)
-    named = said.get("model name") or platform.processor() or platform.machine()
-    return f"{platform.machine()} {named} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{platform.machine()} {processor()} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _read(path: Path, key: dict[str, str]) -> Found | None:

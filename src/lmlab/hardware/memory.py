@@ -6,8 +6,11 @@ import ctypes
 import mmap
 import os
 import sys
+import threading
 from pathlib import Path
+from typing import Self
 
+EVERY_S = 0.05  # how often the size of the process is looked at
 LARGE_PAGES_BYTES = 512 << 20  # of heap: what the buffers of a training step on a CPU amount to, or most of it
 
 
@@ -69,3 +72,44 @@ def _prefer_large_pages(libc: ctypes.CDLL) -> None:
     first = -(-address // page) * page
     libc.madvise(first, (address + LARGE_PAGES_BYTES - first) // page * page, madv_hugepage)
     libc.free(address)
+
+
+class PeakMemory:
+    """The largest resident size of this process while the block ran, in bytes.
+
+    The operating system's own maximum covers the whole life of the process, not one model of a comparison; so the current
+    size is read many times a second. Where it cannot be read, the whole-life maximum stands in
+    (on Windows, which has neither, 0).
+    """
+
+    def __init__(self) -> None:
+        self.peak_bytes = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.peak_bytes = max(self.peak_bytes, resident_bytes())
+
+    def _watch(self) -> None:
+        while not self._stop.wait(EVERY_S):
+            self.peak_bytes = max(self.peak_bytes, resident_bytes())
+
+
+def resident_bytes() -> int:
+    """Memory this process holds now."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from lmlab import __version__
 from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision
-from lmlab.hardware.found import PRECISIONS, Found, devices, find, usable_cores
+from lmlab.hardware.found import PRECISIONS, Found, devices, find
 from lmlab.hardware.load import threads_now
 from lmlab.hardware.memory import available_bytes
+from lmlab.hardware.versions import versions
 from lmlab.text.files import cache_folder
-
-PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "typer", "rich", "matplotlib", "sympy", "zstandard")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,32 +102,6 @@ def _ratio(speeds: dict[str, float]) -> str:
     if not speeds["bf16"]:
         return "bf16 crawls here: this processor has no units for it"
     return f"bf16 runs at {speeds['bf16'] / speeds['float32']:.2g} times the speed of float32"
-
-
-def versions() -> dict[str, str]:
-    """Versions of lmlab and what its numbers depend on, and the machine in words."""
-    found = {"lmlab": __version__, "python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:  # run from a source tree beside what the system has
-            found[name] = "not installed"
-    found["system"] = platform.platform(terse=True)
-    found["processor"] = f"{processor_name()}, {usable_cores()} cores, {torch.get_num_threads()} threads"
-    if torch.cuda.is_available():
-        found["gpu"] = torch.cuda.get_device_name()
-    return found
-
-
-def processor_name() -> str:
-    """In the maker's words, for people."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.lower().startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
 
 
 def kept() -> tuple[Kept, ...]:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from lmlab.config import nearest
-from lmlab.ledger.claim import MEANINGS, Book, Claim, Outcome
+from lmlab.ledger.claim import MEANINGS, Book, Claim, Outcome, Verdict
 
 SOURCES = ("week2", "quiz1", "assignment2", "lab11", "bishop12")
 
@@ -81,7 +81,7 @@ def run(chosen: Sequence[Claim], each: Callable[[Entry], None] | None = None) ->
     return entries
 
 
-def tally(entries: Iterable[Entry]) -> dict[str, int]:
+def tally(entries: Iterable[Entry]) -> dict[Verdict, int]:
     """How many of each verdict, in the order of `MEANINGS`."""
     found = Counter(entry.outcome.verdict for entry in entries)
     return {verdict: found[verdict] for verdict in MEANINGS if found[verdict]}

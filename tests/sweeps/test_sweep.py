@@ -14,9 +14,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from lmlab.comparison import runners
-from lmlab.comparison.seeds import differences, mean_and_margin, student_t
-from lmlab.comparison.sweep import Cell, Job, collect, grid, plan, sweep
+import lmlab as lab
+from lmlab.measure.seeds import mean_and_margin, student_t
+from lmlab.sweeps import runners
+from lmlab.sweeps.cells import Cell, collect, differences
+from lmlab.sweeps.grid import Job, Outcome, grid, plan
+from lmlab.sweeps.train_grid import run_jobs
 from lmlab.text.corpus import read
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -32,7 +35,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def here(jobs: list[Job], processes: int) -> Any:
         for job in jobs:
             names.append(Path(job.out).name)
-            yield job, runners.attempt(job)
+            yield runners.attempt(job)
 
     monkeypatch.setattr(runners, "in_processes", here)
     return names
@@ -45,12 +48,8 @@ def jobs_of(text: Path, out: Path, model: str = "gpt", over: tuple[str, ...] = (
     return points, plan(model, read(text).spec(), points, folder=out, **given | changes)
 
 
-def numbers(found: dict[str, dict[str, Any]]) -> dict[str, tuple[float, float, int]]:
-    return {Path(out).name: (r["perplexity"], r["bits_per_byte"], r["parameters"]) for out, r in found.items()}
-
-
-def nobody(job: Job, result: dict[str, Any]) -> None:
-    pass
+def numbers(found: dict[str, Outcome]) -> dict[str, tuple[float, float, int]]:
+    return {Path(out).name: (o.perplexity, o.bits_per_byte, o.parameters) for out, o in found.items()}
 
 
 def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
@@ -99,7 +98,7 @@ def test_two_processes_give_the_same_numbers_as_one(small_text: Path, tmp_path: 
     _, jobs = jobs_of(small_text, tmp_path / "side by side", seeds=1)
     _, same = jobs_of(small_text, tmp_path / "one by one", seeds=1)
     one_by_one = {job.out: runners.run_job(job) for job in same}
-    assert numbers(sweep(jobs, processes=2, told=nobody)) == numbers(one_by_one)
+    assert numbers(run_jobs(jobs, processes=2)) == numbers(one_by_one)
 
 
 @pytest.mark.slow
@@ -109,10 +108,10 @@ def test_a_local_ray_gives_the_same_numbers(ran: list[str], small_text: Path, tm
     points, there = jobs_of(small_text, tmp_path / "there")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # ray's own
-        found = sweep(there, ray="local", told=nobody)
+        found = run_jobs(there, ray="local")
     assert ran == []
-    assert numbers(found) == numbers(sweep(here, told=nobody))
-    assert [len(cell.seeds) for cell in collect(points, there, found)] == [2, 2]
+    assert numbers(found) == numbers(run_jobs(here))
+    assert [len(cell.seeds) for cell in collect(points, found)] == [2, 2]
 
 
 def test_a_failed_cell_is_reported_and_the_rest_goes_on(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
@@ -153,34 +152,34 @@ def test_a_sweep_where_every_cell_fails_still_says_why(lmlab: Lmlab, ran: list[s
     assert out.count("not a multiple of heads") == 2
 
 
-def dies_at_seed_one(job: Job) -> dict[str, Any]:
+def dies_at_seed_one(job: Job) -> Outcome:
     if job.seed == 1:
         os._exit(9)
-    return {"job": {"seed": job.seed}, "perplexity": float(job.seed)}
+    return Outcome(job=job, perplexity=float(job.seed))
 
 
 def test_a_process_that_is_killed_costs_its_own_cell_only(small_text: Path, tmp_path: Path) -> None:
     _, jobs = jobs_of(small_text, tmp_path, over=("context=3",), seeds=3)
-    found = {job.seed: result for job, result in runners.in_processes(jobs, 2, work=dies_at_seed_one)}
-    assert "process died" in found.pop(1)["error"]
-    assert {seed: result["perplexity"] for seed, result in found.items()} == {0: 0.0, 2: 2.0}
+    found = {outcome.job.seed: outcome for outcome in runners.in_processes(jobs, 2, work=dies_at_seed_one)}
+    assert "process died" in found.pop(1).error
+    assert {seed: outcome.perplexity for seed, outcome in found.items()} == {0: 0.0, 2: 2.0}
 
 
 def test_finished_cells_are_not_run_again_and_an_unfinished_one_is(
     ran: list[str], small_text: Path, tmp_path: Path
 ) -> None:
     points, jobs = jobs_of(small_text, tmp_path / "s")
-    first = numbers(sweep(jobs, told=nobody))
+    first = numbers(run_jobs(jobs))
     assert len(ran) == 4
     ran.clear()
-    assert numbers(sweep(jobs, told=nobody)) == first
+    assert numbers(run_jobs(jobs)) == first
     assert ran == []
     (Path(jobs[2].out) / "result.json").unlink()  # as if it had been killed before its end
-    assert numbers(sweep(jobs, told=nobody)) == first
+    assert numbers(run_jobs(jobs)) == first
     assert ran == [Path(jobs[2].out).name]
     ran.clear()
     more = jobs_of(small_text, tmp_path / "s", seeds=3)[1]
-    assert [cell.seeds for cell in collect(points, more, sweep(more, told=nobody))] == [[0, 1, 2]] * 2
+    assert [cell.seeds for cell in collect(points, run_jobs(more))] == [[0, 1, 2]] * 2
     assert ran == ["context=3-seed2", "context=5-seed2"]
 
 
@@ -229,13 +228,13 @@ def test_a_large_planted_difference_is_called_real(lmlab: Lmlab, ran: list[str],
 
 def cell(setting: int, values: list[float], seeds: list[int] | None = None) -> Cell:
     seeds = list(range(len(values))) if seeds is None else seeds
-    given: dict[str, Any] = {"parameters": 1, "bits_per_byte": values, "measured": {}, "errors": []}
+    given: dict[str, Any] = {"parameters": 1, "bits_per_byte": values, "measured": None, "errors": []}
     return Cell(settings={"layers": setting}, seeds=seeds, perplexity=values, **given)
 
 
 def test_noise_of_seeds_is_called_real_in_about_one_sweep_of_twenty() -> None:
     draws = np.random.Generator(np.random.PCG64(0)).normal(8.0, 0.1, size=(1000, 4, 4))
-    wrong = sum(any(d["real"] for d in differences([cell(i, list(c)) for i, c in enumerate(s)])) for s in draws)
+    wrong = sum(any(d.real for d in differences([cell(i, list(c)) for i, c in enumerate(s)])) for s in draws)
     assert 10 <= wrong <= 70  # at most 50 are expected, fewer as the six differences of four cells are not independent
 
 
@@ -244,20 +243,20 @@ def test_seeds_are_paired_by_their_number_even_where_some_failed() -> None:
     a = cell(2, [base[s] for s in (0, 1, 3)], [0, 1, 3])
     b = cell(4, [base[s] - 1.0 - 0.001 * s for s in (0, 2, 3)], [0, 2, 3])
     (found,) = differences([a, b])
-    assert found["seeds"] == [0, 3]
-    assert found["difference"] == pytest.approx(-1.0015)
-    assert found["real"]
+    assert found.seeds == [0, 3]
+    assert found.difference == pytest.approx(-1.0015)
+    assert found.real
 
 
 def test_one_seed_tells_no_difference_apart() -> None:
     (found,) = differences([cell(2, [5.0]), cell(4, [1.0])])
-    assert math.isnan(found["margin"])
-    assert not found["real"]
+    assert math.isnan(found.margin)
+    assert not found.real
 
 
 def test_an_infinite_perplexity_is_no_difference_and_no_crash() -> None:
     (found,) = differences([cell(2, [5.0, math.inf]), cell(4, [1.0, 2.0])])
-    assert not found["real"]
+    assert not found.real
     assert mean_and_margin([5.0, math.inf])[0] == math.inf
 
 
@@ -277,3 +276,23 @@ def test_the_picture_shows_every_cell_and_seed(lmlab: Lmlab, ran: list[str], sma
     for layers in (1, 2):
         for context in (3, 5):
             assert f">layers={layers}, context={context}</text>" in picture
+
+
+def test_python_sweeps_as_the_command_does(lmlab: Lmlab, ran: list[str], small_text: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    found = lab.sweep(
+        "gpt",
+        small_text,
+        over={"context": [3, 5]},
+        settings={"layers": 1, "width": 16},
+        seeds=2,
+        budget="3steps",
+        out=tmp_path / "python",
+        watch=lambda outcome: told.append(Path(outcome.job.out).name),
+    )
+    assert told == ran == [f"context={context}-seed{seed}" for context in (3, 5) for seed in (0, 1)]
+    assert found.figure.exists()
+    again = ["--over", "context=3,5", "--set", "layers=1", "--seeds", 2, *TINY, "--out", "command", "--json"]
+    document = json.loads(lmlab("sweep", "gpt", small_text, *again)[1])
+    assert document["cells"] == json.loads(json.dumps(found.to_json()["cells"]))
+    assert document["differences"] == json.loads(json.dumps(found.to_json()["differences"]))

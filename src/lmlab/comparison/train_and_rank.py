@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.comparison.document import document, order
-from lmlab.comparison.entry import Display, Entry, EntryWatch, Nobody
+from lmlab.comparison.close_look import look_closely
+from lmlab.comparison.contender import Contender, Display, mean_result
+from lmlab.comparison.findings import Findings, Yardstick
 from lmlab.comparison.luck import Luck
-from lmlab.comparison.measuring import look_closely, mean_result, rehearse
-from lmlab.comparison.memory import PeakMemory
-from lmlab.comparison.shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
-from lmlab.comparison.slices import first_bytes, last_bytes
-from lmlab.comparison.yardsticks import Yardstick, measure_yardsticks
-from lmlab.config import Budget, make
+from lmlab.comparison.measured_text import first_bytes, last_bytes
+from lmlab.comparison.rehearsal import rehearse
+from lmlab.comparison.report import write_report
+from lmlab.comparison.summarize import order, summarize
+from lmlab.comparison.time_shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
+from lmlab.comparison.yardsticks import measure_yardsticks
+from lmlab.config import Budget, Mistake, make
 from lmlab.hardware.choice import choose
 from lmlab.hardware.load import at_this_moment
+from lmlab.hardware.memory import PeakMemory
 from lmlab.interface import NeuralModel
+from lmlab.learn.clock import Clock
 from lmlab.learn.loop import TrainConfig
 from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run, load_run
@@ -30,6 +34,7 @@ from lmlab.learn.sized import sized
 from lmlab.learn.train import stream_folder, train
 from lmlab.measure import evaluate, rank
 from lmlab.models.registry import MODELS, model_class
+from lmlab.records import to_json
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
 from lmlab.text.parts import Part
@@ -39,17 +44,18 @@ from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The outcome: entries best first, then those that failed; `to_json` is what the report is made from."""
+    """The outcome. entries: the models, best first, then those that failed. report: the page."""
 
     corpus: Corpus
     measured: Part
-    entries: list[Entry]
-    yardsticks: list[Yardstick]
-    document: dict[str, Any]
+    entries: list[Contender]
+    findings: Findings
+    report: Path
 
     def to_json(self) -> dict[str, Any]:
-        """Everything that was found."""
-        return self.document
+        """Everything that was found, as comparison.json holds it."""
+        found: dict[str, Any] = to_json(self.findings)
+        return found
 
 
 def compare(
@@ -66,7 +72,7 @@ def compare(
     seeds: int = 1,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     device: str = "auto",
-    display: Display | None = None,
+    watch: Display | None = None,
     command: str = "",
     started: float | None = None,
 ) -> Comparison:
@@ -74,29 +80,33 @@ def compare(
 
     seeds: how often each learned model is trained, with `seed` and those after it; its number is then their mean, and
         what training leaves to luck is measured instead of estimated. The budget stays what it is for all of them.
+    settings: of each model, by its name. command: how to repeat it, for the page.
     started: when the budget began to run, by time.perf_counter; None: now.
-    The comparison is kept in the folder `out`. Run again with the same folder, it goes on from the models that finished.
+    The comparison is kept in the folder `out`, with its page. Run again with the same folder, it goes on from the models
+    that finished.
     """
     started = time.perf_counter() if started is None else started
     budget = Budget.parse(budget) if isinstance(budget, str) else budget
     if budget.seconds is None:
-        raise ValueError(
-            "a comparison needs a budget of time, such as 5m: steps of different models are no fair measure"
+        raise Mistake(
+            "a comparison needs a budget of time, such as {budget}: steps of different models are no fair measure",
+            budget="5m",
         )
     if seeds < 1:
-        raise ValueError(f"seeds is a whole number from 1 up; got {seeds}")
+        raise Mistake(f"{{seeds}} is a whole number from 1 up; got {seeds}", seeds=None)
     for name in models or ():
         model_class(name)  # an unknown name is an error that says which one was meant
     if not tokenizers:
-        raise ValueError("name at least one tokenizer, such as char")
+        raise Mistake("name at least one tokenizer, such as {tokenizers}", tokenizers="char")
     for spec in tokenizers:
         parse_spec(spec)
     if unused := set(settings or {}) - set(models or MODELS):
-        raise ValueError(f"--set names {', '.join(sorted(unused))}, which is not among the models that are compared")
+        names = ", ".join(sorted(unused))
+        raise Mistake(f"{{settings}} names {names}, which is not among the models that are compared", settings=None)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.test.bytes:
-        instead = "give it a share above 0 in --split" if valid is None else "name one with --test"
-        raise ValueError(f"{corpus.name} has no test part to compare on; {instead}")
+        instead = "give it a share above 0 in {split}" if valid is None else "name one with {test}"
+        raise Mistake(f"{corpus.name} has no test part to compare on; {instead}", split=None, test=None)
     job = _Job(
         corpus=corpus,
         out=Path(out),
@@ -104,34 +114,32 @@ def compare(
         seeds=list(range(seed, seed + seeds)),
         settings=settings or {},
         device=device,
-        display=display or Nobody(),
+        watch=watch,
         started=started,
     )
     several = len(set(tokenizers)) > 1
     entries = [
-        Entry(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
+        Contender(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
         for tokenizer in dict.fromkeys(tokenizers)
         for model in in_order(list(dict.fromkeys(models or MODELS)))
     ]
     return job.run(entries, command)
 
 
+@dataclass(kw_only=True)
 class _Job:
-    def __init__(
-        self,
-        *,
-        corpus: Corpus,
-        out: Path,
-        budget_s: float,
-        seeds: list[int],
-        settings: Mapping[str, Mapping[str, Any]],
-        device: str,
-        display: Display,
-        started: float,
-    ) -> None:
-        self.corpus, self.out, self.budget_s, self.seeds, self.settings = corpus, out, budget_s, seeds, settings
-        self.device, self.hardware, self.display, self.started = device, choose(device), display, started
-        self.measured = first_bytes(corpus.test, test_bytes(self.budget_s))
+    corpus: Corpus
+    out: Path
+    budget_s: float
+    seeds: list[int]
+    settings: Mapping[str, Mapping[str, Any]]
+    device: str
+    watch: Display | None
+    started: float
+
+    def __post_init__(self) -> None:
+        self.hardware = choose(self.device)
+        self.measured = first_bytes(self.corpus.test, test_bytes(self.budget_s))
         self.tokenizers: dict[str, Tokenizer] = {}
         self.timings = Timings()
 
@@ -139,13 +147,13 @@ class _Job:
     def left_s(self) -> float:
         return self.budget_s - (time.perf_counter() - self.started)
 
-    def run(self, entries: list[Entry], command: str) -> Comparison:
+    def run(self, entries: list[Contender], command: str) -> Comparison:
         self._claim_folder()
         before = {entry.name: self._from_before(entry) for entry in entries}
         yardsticks: list[Yardstick] = []
         overlap: list[str] = []
         try:
-            self.display.show(entries, self.left_s, "compressors")
+            self._show(entries, "compressors")
             overlap = [str(found) for found in self.corpus.overlap().values()]
             yardsticks = measure_yardsticks(last_bytes(self.corpus.train), self.measured.text().encode())
             for entry in entries:
@@ -155,16 +163,32 @@ class _Job:
                 if entry.status == "interrupted":
                     raise KeyboardInterrupt
         except KeyboardInterrupt:
-            self.display.say("stopped; the models that finished are ranked")
+            self._say("stopped; the models that finished are ranked")
         luck = self._rank(entries)
         ordered = sorted(entries, key=order)
-        facts = {"command": command, "budget_s": self.budget_s, "seed": self.seeds[0]}
-        found = document(self.corpus, self.measured, ordered, yardsticks, luck, overlap=overlap, **facts)
-        found["seconds"] = time.perf_counter() - self.started
-        write_atomically(self.out / "comparison.json", json.dumps(found, allow_nan=False).encode())
-        return Comparison(
-            corpus=self.corpus, measured=self.measured, entries=ordered, yardsticks=yardsticks, document=found
+        found = summarize(
+            self.corpus,
+            self.measured,
+            ordered,
+            yardsticks,
+            luck,
+            overlap=overlap,
+            command=command,
+            budget_s=self.budget_s,
+            seed=self.seeds[0],
+            seconds=time.perf_counter() - self.started,
         )
+        write_atomically(self.out / "comparison.json", json.dumps(to_json(found), allow_nan=False).encode())
+        report = write_report(found, self.out / "report.html")
+        return Comparison(corpus=self.corpus, measured=self.measured, entries=ordered, findings=found, report=report)
+
+    def _show(self, entries: Sequence[Contender], doing: str) -> None:
+        if self.watch is not None:
+            self.watch.show(entries, self.left_s, doing)
+
+    def _say(self, line: str) -> None:
+        if self.watch is not None:
+            self.watch.say(line)
 
     def _claim_folder(self) -> None:
         """A comparison goes on in its own folder, and never in one that holds something else."""
@@ -172,14 +196,17 @@ class _Job:
         spec = self.corpus.spec()
         if mark.exists():
             if json.loads(mark.read_text()).get("parts") != spec["parts"]:
-                raise ValueError(f"{self.out} holds a comparison on another text; name a new folder with --out")
+                raise self._taken("holds a comparison on another text")
             return
         if self.out.exists() and any(self.out.iterdir()):
-            raise ValueError(f"{self.out} is not empty and holds no comparison; name a new folder with --out")
+            raise self._taken("is not empty and holds no comparison")
         write_atomically(mark, json.dumps(spec, indent=2).encode())
 
+    def _taken(self, why: str) -> Mistake:
+        return Mistake(f"{self.out} {why}; name a new folder with {{out}}", out=None)
+
     @contextmanager
-    def _shielded(self, entry: Entry, entries: Sequence[Entry]) -> Iterator[None]:
+    def _shielded(self, entry: Contender, entries: Sequence[Contender]) -> Iterator[None]:
         """A model that crashes is shown as failed; the others go on."""
         started = time.perf_counter()
         try:
@@ -188,11 +215,13 @@ class _Job:
             entry.peak_bytes = memory.peak_bytes
         except Exception as error:  # whatever a model does, the comparison must survive it
             entry.status, entry.error = "failed", " ".join(f"{type(error).__name__}: {error}".split())
-            self.display.say(f"{entry.name} failed: {entry.error}")
+            self._say(f"{entry.name} failed: {entry.error}")
         entry.seconds = time.perf_counter() - started
-        self.display.show(entries, self.left_s, "")
+        self._show(entries, "")
 
-    def _one(self, entry: Entry, entries: Sequence[Entry], before: Mapping[int, Run], rivals: Sequence[Entry]) -> None:
+    def _one(
+        self, entry: Contender, entries: Sequence[Contender], before: Mapping[int, Run], rivals: Sequence[Contender]
+    ) -> None:
         """Train and measure one entry with every seed that was not trained before, and measure those that were.
 
         rivals: the entries, itself included, that the time left is for.
@@ -206,17 +235,18 @@ class _Job:
                 return
             entry.runs.append(run)
             entry.status = "measuring"
-            self.display.show(entries, self.left_s, f"measuring {entry.name}")
+            self._show(entries, f"measuring {entry.name}")
             entry.seed_results.append(evaluate(run.model, self.measured, name=self.corpus.name, seed=self.seeds[0]))
         entry.result = mean_result(entry.seed_results, self.seeds[0])
-        entry.details |= look_closely(entry.runs[0].model, entry.seed_results[0], self.seeds[0])
+        run = entry.runs[0]
+        entry.look = look_closely(run.model, run.tokenizer, entry.seed_results[0], self.seeds[0])
         entry.status = "ranked" if entry.result.certified else "unranked"
 
-    def _seeds(self, entry: Entry) -> list[int]:
+    def _seeds(self, entry: Contender) -> list[int]:
         """Those it is trained with; a count model comes out the same with every one."""
         return self.seeds[:1] if entry.model in COUNTED else self.seeds
 
-    def _training_seconds(self, entry: Entry, rivals: Sequence[Entry]) -> float:
+    def _training_seconds(self, entry: Contender, rivals: Sequence[Contender]) -> float:
         """Seconds of training for each of an entry's runs: its share of the time left, less what measuring will take."""
         if entry.model in COUNTED:
             return 1.0  # it takes what it needs
@@ -236,19 +266,19 @@ class _Job:
         measuring_s = rehearsal.seconds(self.measured.bytes * tokens_per_byte, tokens_per_byte)
         return training_seconds(share_s, measuring_s, seeds)
 
-    def _folder(self, entry: Entry, seed: int) -> Path:
+    def _folder(self, entry: Contender, seed: int) -> Path:
         return self.out / "models" / entry.folder(seed)
 
-    def _tokenizer(self, entry: Entry) -> Tokenizer:
+    def _tokenizer(self, entry: Contender) -> Tokenizer:
         if entry.tokenizer not in self.tokenizers:
             self.tokenizers[entry.tokenizer] = train_tokenizer(entry.tokenizer, self.corpus.train.pieces())
         return self.tokenizers[entry.tokenizer]
 
-    def _settings(self, entry: Entry) -> dict[str, Any]:
+    def _settings(self, entry: Contender) -> dict[str, Any]:
         return dict(self.settings.get(entry.model, {}))
 
-    def _from_before(self, entry: Entry) -> dict[int, Run]:
-        """Its finished runs in this folder, by seed; ValueError if they are not of the settings that are asked for."""
+    def _from_before(self, entry: Contender) -> dict[int, Run]:
+        """Its finished runs in this folder, by seed; a Mistake if they are not of the settings that are asked for."""
         found = {}
         for seed in self._seeds(entry):
             folder = self._folder(entry, seed)
@@ -260,11 +290,11 @@ class _Job:
             for key, value in self._settings(entry).items():
                 had = run.config["model"]["config"].get(key)
                 if had != value:
-                    raise ValueError(f"{folder} was trained with {key}={had}; name a new folder with --out")
+                    raise self._taken(f"holds a {entry.name} that was trained with {key}={had}")
             found[seed] = run
         return found
 
-    def _trained(self, entry: Entry, entries: Sequence[Entry], seed: int, seconds: float) -> Run:
+    def _trained(self, entry: Contender, entries: Sequence[Contender], seed: int, seconds: float) -> Run:
         """A new run; one that this comparison began before and did not finish gives way."""
         folder = self._folder(entry, seed)
         if folder.exists():
@@ -280,13 +310,30 @@ class _Job:
             settings=self._settings(entry),
             device=self.device,
             timings=self.timings,
-            watch=EntryWatch(entry, lambda doing: self.display.show(entries, self.left_s, doing)),
+            watch=_TrainingWatch(entry, lambda doing: self._show(entries, doing)),
         )
 
-    def _rank(self, entries: Sequence[Entry]) -> Luck:
+    def _rank(self, entries: Sequence[Contender]) -> Luck:
         good = [e for e in entries if e.status == "ranked"]
         luck = Luck.of(good, len(self.seeds))
         ranks = rank([e.scored for e in good], margin=lambda i, j: luck.margin(good[i], good[j]), seed=self.seeds[0])
         for entry, place in zip(good, ranks, strict=True):
             entry.rank = place
         return luck
+
+
+@dataclass
+class _TrainingWatch:
+    """Passes training progress on to whoever looks on."""
+
+    entry: Contender
+    show: Callable[[str], None]
+
+    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
+        """Show how far training is."""
+        self.entry.fraction = min(1.0, clock.fraction)
+        self.show(f"training {self.entry.name}")
+
+    def say(self, line: str) -> None:
+        """Keep the line for the record."""
+        self.entry.message = line

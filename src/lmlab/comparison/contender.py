@@ -1,24 +1,30 @@
-"""A model on its way through a comparison, and those who look on."""
+"""A model on its way through a comparison, and who looks on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
+import numpy as np
+
+from lmlab.comparison.close_look import CloseLook
+from lmlab.comparison.findings import Status
 from lmlab.interface import NeuralModel
-from lmlab.learn.clock import Clock
 from lmlab.learn.run import Run
 from lmlab.measure import Result, Scored
+from lmlab.measure.interval import interval
+
+DONE: tuple[Status, ...] = ("ranked", "unranked", "failed")
 
 
 @dataclass
-class Entry:
+class Contender:
     """One model under one tokenizer, and what became of it; with several seeds, the mean of its runs."""
 
     model: str
     tokenizer: str
-    status: str = "waiting"  # then "training", "measuring", and at last "ranked", "unranked" or "failed"
+    status: Status = "waiting"
     error: str = ""
     runs: list[Run] = field(default_factory=list)  # one a seed
     seed_results: list[Result] = field(default_factory=list)
@@ -28,7 +34,8 @@ class Entry:
     seconds: float = 0.0
     reused: bool = False
     fraction: float = 0.0  # of its training
-    details: dict[str, Any] = field(default_factory=dict)
+    message: str = ""  # what training said last
+    look: CloseLook | None = None
     name: str = ""  # on the page: the model, and the tokenizer where several are compared
 
     @property
@@ -55,35 +62,26 @@ class Entry:
 class Display(Protocol):
     """Who looks on while the comparison runs."""
 
-    def show(self, entries: Sequence[Entry], left_s: float, doing: str) -> None:
+    def show(self, entries: Sequence[Contender], left_s: float, doing: str) -> None:
         """Called whenever something changed, at most a few times a second."""
 
     def say(self, line: str) -> None:
         """A line of its own."""
 
 
-class Nobody:
-    """A display that shows nothing."""
-
-    def show(self, entries: Sequence[Entry], left_s: float, doing: str) -> None:
-        """Nothing."""
-
-    def say(self, line: str) -> None:
-        """Nothing."""
-
-
-@dataclass
-class EntryWatch:
-    """Passes training progress on to the display."""
-
-    entry: Entry
-    show: Callable[[str], None]
-
-    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
-        """Show how far training is."""
-        self.entry.fraction = min(1.0, clock.fraction)
-        self.show(f"training {self.entry.name}")
-
-    def say(self, line: str) -> None:
-        """Keep the line for the record."""
-        self.entry.details["message"] = line
+def mean_result(results: list[Result], seed: int) -> Result:
+    """Several seeds of one model as one result: the mean of their bits, and the first certificate that fails, if any."""
+    if len(results) == 1:
+        return results[0]
+    scores = [r.scored for r in results]
+    share = 1.0 / len(scores)
+    scored = replace(
+        scores[0],
+        nats_per_token=np.mean([s.nats_per_token for s in scores], axis=0),
+        total_nats=sum(s.total_nats for s in scores) * share,
+        model_nats=sum(s.model_nats for s in scores) * share,
+        closed_nats=sum(s.closed_nats for s in scores) * share,
+        impossible_tokens=max(s.impossible_tokens for s in scores),
+    )
+    worst = next((r for r in results if not r.certified), results[0])
+    return replace(results[0], scored=scored, interval=interval(scored, seed=seed), certificate=worst.certificate)

@@ -1,24 +1,22 @@
-"""Where the jobs of a sweep run: in processes here, or on a Ray cluster. Either way each job gives (job, result)."""
+"""Where the jobs of a sweep run: in processes here, or on a Ray cluster. Either way each job has an outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-from lmlab.comparison.slices import first_bytes
-from lmlab.comparison.sweep import Job
+from lmlab.comparison.measured_text import first_bytes
+from lmlab.config import Mistake
+from lmlab.sweeps.grid import Job, Measured, Outcome
 
-Result = dict[str, Any]  # of a job: what was measured, or "error"
 TEST_BYTES = 120_000  # measured from the beginning of the test part: more would take longer than training does
 DIED = "its process died; it was killed, or there was not enough memory"
 
 
-def run_job(job: Job) -> Result:
+def run_job(job: Job) -> Outcome:
     """Train and measure one job in this process."""
     import torch
 
@@ -45,16 +43,16 @@ def run_job(job: Job) -> Result:
     if not result.certified:
         failed = ", ".join(check.name for check in result.certificate.checks if not check.passed)
         raise RuntimeError(f"the certificate of its result fails: {failed}")
-    return {
-        "job": asdict(job),
-        "perplexity": result.perplexity["token"],
-        "bits_per_byte": result.bits_per_byte,
-        "parameters": run.model.parameters_count,
-        "measured": {"part": part.name, "bytes": part.bytes},
-    }
+    return Outcome(
+        job=job,
+        perplexity=result.perplexity["token"],
+        bits_per_byte=result.bits_per_byte,
+        parameters=run.model.parameters_count,
+        measured=Measured(part=part.name, bytes=part.bytes),
+    )
 
 
-def attempt(job: Job) -> Result:
+def attempt(job: Job) -> Outcome:
     """`run_job`, with a failure turned into a result that says so."""
     try:
         return run_job(job)
@@ -64,13 +62,11 @@ def attempt(job: Job) -> Result:
         return _failed(job, kind + " ".join(str(error).split()))
 
 
-def _failed(job: Job, why: str) -> Result:
-    return {"job": asdict(job), "error": why}
+def _failed(job: Job, why: str) -> Outcome:
+    return Outcome(job=job, error=why)
 
 
-def in_processes(
-    jobs: Sequence[Job], processes: int, work: Callable[[Job], Result] = attempt
-) -> Iterator[tuple[Job, Result]]:
+def in_processes(jobs: Sequence[Job], processes: int, work: Callable[[Job], Outcome] = attempt) -> Iterator[Outcome]:
     """Here, one by one or side by side. In processes of their own, because a thread count cannot be taken back.
 
     When a process dies, its pool does not say which job it had. So those without a result get a process each, and the
@@ -83,8 +79,9 @@ def in_processes(
         try:
             waiting = {pool.submit(work, job): job for job in jobs}
             for future in as_completed(waiting):
-                result = future.result()
-                yield left.pop(waiting[future].out), result
+                outcome = future.result()
+                left.pop(waiting[future].out)
+                yield outcome
             return
         except BrokenProcessPool:
             pass
@@ -92,12 +89,12 @@ def in_processes(
             pool.shutdown(cancel_futures=True)  # or every job would still have its turn before Ctrl-C is heard
             raise
     with ThreadPoolExecutor(processes) as threads:
-        alone = {threads.submit(_in_own_process, job, work): job for job in left.values()}
+        alone = [threads.submit(_in_own_process, job, work) for job in left.values()]
         for done in as_completed(alone):
-            yield alone[done], done.result()
+            yield done.result()
 
 
-def _in_own_process(job: Job, work: Callable[[Job], Result]) -> Result:
+def _in_own_process(job: Job, work: Callable[[Job], Outcome]) -> Outcome:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         try:
             return pool.submit(work, job).result()
@@ -105,12 +102,12 @@ def _in_own_process(job: Job, work: Callable[[Job], Result]) -> Result:
             return _failed(job, DIED)
 
 
-def on_ray(jobs: Sequence[Job], address: str) -> Iterator[tuple[Job, Result]]:
+def on_ray(jobs: Sequence[Job], address: str) -> Iterator[Outcome]:
     """On a Ray cluster ("local": one started here for the purpose); its machines must see the text's files."""
     try:
         import ray
     except ImportError:
-        raise ValueError("--ray needs the ray package; install it with: pip install 'lmlab[ray]'") from None
+        raise Mistake("{ray} needs the ray package; install it with: pip install 'lmlab[ray]'", ray=None) from None
     ray.init(address=None if address == "local" else address, log_to_driver=False)
     try:
         remote = ray.remote(num_cpus=1)(attempt)
@@ -119,9 +116,9 @@ def on_ray(jobs: Sequence[Job], address: str) -> Iterator[tuple[Job, Result]]:
             (done,), _ = ray.wait(list(waiting))
             job = waiting.pop(done)
             try:
-                result = ray.get(done)
+                outcome = ray.get(done)
             except ray.exceptions.RayError:
-                result = _failed(job, DIED)
-            yield job, result
+                outcome = _failed(job, DIED)
+            yield outcome
     finally:
         ray.shutdown()

@@ -1,39 +1,38 @@
-"""LaTeX formulas as MathML, which browsers show without scripts or network. The subset that the ledger writes; no more."""
+"""LaTeX formulas as MathML, which browsers show without scripts or network. The subset that the lab writes; no more."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[0-9]+(?:\.[0-9]+)?|\s+|.", re.DOTALL)
 
 LETTERS = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "theta": "θ", "lambda": "λ", "mu": "μ", "pi":
-        "π",
-    "sigma": "σ", "tau": "τ", "varphi": "φ", "phi": "φ", "omega": "ω", "Lambda": "Λ", "Sigma": "Σ", "nabla": "∇",
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "varepsilon": "ε", "eta": "η", "theta": "θ",
+    "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ",
+    "varphi": "φ", "phi": "φ", "chi": "χ", "psi": "ψ", "omega": "ω", "Lambda": "Λ", "Sigma": "Σ", "nabla": "∇",
     "partial": "∂", "infty": "∞", "top": "⊤", "ell": "ℓ", "dots": "…", "cdots": "⋯", "vdots": "⋮",
 }  # fmt: skip
 OPERATORS = {
-    "cdot": "⋅", "times": "×", "otimes": "⊗", "odot": "⊙", "circ": "∘", "le": "≤", "ge": "≥", "ne": "≠", "ll": "≪", "gg":
-        "≫",
-    "approx": "≈", "sim": "∼", "mapsto": "↦", "propto": "∝", "to": "→", "Rightarrow": "⇒", "iff": "⟺", "in": "∈",
-        "forall":
-        "∀",
-        "exists":
-        "∃",
-    "nexists": "∄", "perp": "⊥", "downarrow": "↓", "uparrow": "↑", "mid": "∣", "|": "‖", "{": "{", "}": "}", "%": "%",
-        "#":
-        "#",
+    "cdot": "⋅", "times": "×", "otimes": "⊗", "odot": "⊙", "circ": "∘", "le": "≤", "ge": "≥", "ne": "≠", "ll": "≪",
+    "gg": "≫", "approx": "≈", "sim": "∼", "mapsto": "↦", "propto": "∝", "to": "→", "Rightarrow": "⇒", "iff": "⟺",
+    "in": "∈", "forall": "∀", "exists": "∃", "nexists": "∄", "perp": "⊥", "downarrow": "↓", "uparrow": "↑", "mid": "∣",
+    "|": "‖", "lVert": "‖", "rVert": "‖", "{": "{", "}": "}", "%": "%", "#": "#",
 }  # fmt: skip
 NAMES = {"log", "ln", "exp", "sin", "cos", "tanh", "max", "min", "arg", "lim", "det", "Pr"}
 SUMS = {"sum": "∑", "prod": "∏"}
+ESCAPED = {"_", "{", "}", "%", "#", "&"}  # \\_ is an underscore in text
 SPACES = {"quad": "1em", "qquad": "2em", ",": "0.17em", ";": "0.28em", " ": "0.3em", "!": "0", ":": "0.22em"}
 ACCENTS = {"hat": "^", "tilde": "~", "bar": "¯"}
 NEGATED = {"⇒": "⇏", "<": "≮", "≤": "≰", "∈": "∉", "=": "≠"}
 FENCES = {"pmatrix": ("(", ")"), "bmatrix": ("[", "]"), "cases": ("{", ""), "aligned": ("", ""), "matrix": ("", "")}
 DOUBLE = {"R": "ℝ", "N": "ℕ", "E": "𝔼", "P": "ℙ", "1": "𝟙", "Z": "ℤ"}
 SCRIPT = {"N": "𝒩", "L": "ℒ", "O": "𝒪"}
+
+
+MARKED = ' class="wrong"'
 
 
 class UnknownCommand(ValueError):
@@ -64,13 +63,26 @@ class Reader:
             self.at += 1
 
 
-def to_mathml(latex: str, block: bool = True) -> str:
+def to_mathml(latex: str) -> str:
     """A <math> element; the LaTeX itself is kept inside as an annotation, for those who copy it."""
-    reader = Reader(TOKEN.findall(latex))
-    body = row(reader, stop=())
-    display = ' display="block"' if block else ""
+    return _math(row(Reader(TOKEN.findall(latex)), stop=()), latex)
+
+
+def derivation(steps: Sequence[tuple[str, str]], wrong: int | None = None) -> str:
+    """Steps of (relation, expression), one below the other; the wrong one, if any, is marked."""
+    rows = []
+    for index, step in enumerate(steps):
+        cells = "".join(f"<mtd>{row(Reader(TOKEN.findall(latex)), stop=())}</mtd>" for latex in step)
+        rows.append(f"<mtr{MARKED if index == wrong else ''}>{cells}</mtr>")
+    lines = r" \\ ".join(f"{relation} & {latex}" for relation, latex in steps)
+    table = f'<mtable displaystyle="true" class="steps">{"".join(rows)}</mtable>'
+    return _math(table, rf"\begin{{aligned}} {lines} \end{{aligned}}")
+
+
+def _math(body: str, latex: str) -> str:
     note = f'<annotation encoding="application/x-tex">{escape(latex)}</annotation>'
-    return f'<math xmlns="http://www.w3.org/1998/Math/MathML"{display}><semantics>{body}{note}</semantics></math>'
+    space = "http://www.w3.org/1998/Math/MathML"
+    return f'<math xmlns="{space}" display="block"><semantics>{body}{note}</semantics></math>'
 
 
 def row(reader: Reader, stop: tuple[str, ...]) -> str:
@@ -183,13 +195,14 @@ def command(name: str, reader: Reader) -> str:
 
 
 def _text_or_structure(name: str, reader: Reader) -> str:
-    if name in ("text", "mathrm", "operatorname", "mathbf", "mathbb", "mathcal"):
+    if name in ("text", "texttt", "mathrm", "operatorname", "mathbf", "mathbb", "mathcal"):
         return _styled(name, _plain(reader))
-    if name in ("left", "right", "big", "bigl", "bigr"):
-        reader.skip_space()
-        token = reader.take()
-        shown = OPERATORS.get(token[1:], "") if token.startswith("\\") else token
-        return sign("" if shown == "." else shown, stretchy=True)
+    if name == "left":  # a row of its own: its brackets are as high as what stands between them
+        opening, inner = _fence(reader), row(reader, stop=("\\right",))
+        _expect(reader, "\\right")
+        return f"<mrow>{opening}{inner}{_fence(reader)}</mrow>"
+    if name in ("big", "bigl", "bigr"):
+        return _fence(reader)
     if name == "not":
         reader.skip_space()
         inner = re.sub("<[^>]*>", "", atom(reader))
@@ -198,6 +211,13 @@ def _text_or_structure(name: str, reader: Reader) -> str:
     if name == "begin":
         return _table(_plain(reader), reader)
     raise UnknownCommand(f"\\{name} is not known to the converter")
+
+
+def _fence(reader: Reader) -> str:
+    reader.skip_space()
+    token = reader.take()
+    shown = OPERATORS.get(token[1:], "") if token.startswith("\\") else token
+    return sign("" if shown == "." else shown, stretchy=True)
 
 
 def _plain(reader: Reader) -> str:
@@ -212,12 +232,12 @@ def _plain(reader: Reader) -> str:
         depth += (token == "{") - (token == "}")
         if depth == 0:
             return text
-        text += " " if token in ("\\ ", "~") else token
+        text += " " if token in ("\\ ", "~") else token.lstrip("\\") if token[1:] in ESCAPED else token
     raise UnknownCommand("a brace is not closed")
 
 
 def _styled(name: str, text: str) -> str:
-    if name == "text":
+    if name in ("text", "texttt"):
         spaced = escape(text).replace(" ", "\u00a0")  # browsers drop plain spaces at the ends of <mtext>
         return f"<mtext>{spaced}</mtext>"
     if name == "mathbf":

@@ -1,0 +1,41 @@
+"""Settings as one writes them on the command line. The library names a setting; only here it gets its dashes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from shlex import quote
+from typing import Any
+
+import typer
+
+# What decoding calls a setting, and what it is called here.
+OTHERWISE = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
+
+
+def as_flag(app: typer.Typer, arguments: Sequence[str]) -> Callable[[str, object], str]:
+    """How `Mistake.written` shall write a setting for someone who called a verb with these arguments."""
+    verbs: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    verb = next((verbs[word] for word in arguments if word in verbs), None)
+    names = {} if verb is None else {p.name: p for p in verb.params}
+
+    def write(name: str, value: object) -> str:
+        parameter = names.get(OTHERWISE.get(name, name))
+        if parameter is None:
+            return _assignment(name, value)
+        if parameter.param_type_name == "argument":
+            return name.upper() if value is None else str(value)
+        flag = max(parameter.opts, key=len)
+        return str(flag) if value is None or value is True else f"{flag} {quote(str(value))}"
+
+    return write
+
+
+def _assignment(name: str, value: object) -> str:
+    """A setting of the training loop or of the model."""
+    if value is None:
+        return name
+    from lmlab.learn.loop import TrainConfig
+
+    is_training = name in {field.name for field in dataclasses.fields(TrainConfig)}
+    return f"{'--learn' if is_training else '--set'} {quote(f'{name}={value}')}"

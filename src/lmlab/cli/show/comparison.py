@@ -1,0 +1,103 @@
+"""A comparison in the terminal: a live table while it runs, and the ranking at the end."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Sequence
+from typing import Self
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from lmlab.cli.show.console import result_console
+from lmlab.comparison import Contender, Findings
+from lmlab.comparison.contender import DONE
+from lmlab.comparison.ranking import COLUMNS, NAME, lines, luck_in_words
+
+BAR = 16
+REFRESH_S = 0.25
+STYLES = {"model": "", "uncertified": "bold red", "yardstick": "dim", "entropy": "cyan"}
+
+
+class LiveTable:
+    """One line per model with a bar, the best so far, and the time left; plain lines when stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+        self._live: Live | None = None
+        self._shown_at = 0.0
+        self._told: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, entries: Sequence[Contender], left_s: float, doing: str) -> None:
+        """Redraw, or print what is new."""
+        if not self.console.is_terminal:
+            self._plain(entries)
+            return
+        if time.monotonic() - self._shown_at < REFRESH_S and doing.startswith("training"):
+            return
+        self._shown_at = time.monotonic()
+        if self._live is None:
+            self._live = Live(console=self.console, transient=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(_so_far(entries, left_s, doing), refresh=True)
+
+    def say(self, line: str) -> None:
+        """A line of its own."""
+        self.console.print(line, markup=False, highlight=False)
+
+    def _plain(self, entries: Sequence[Contender]) -> None:
+        for entry in entries:
+            if entry.status in DONE and entry.name not in self._told:
+                self._told.add(entry.name)
+                bits = "failed" if entry.result is None else f"{entry.result.bits_per_byte:.4f} bits per byte"
+                print(f"{entry.name}: {bits} ({entry.seconds:.0f} s)", file=sys.stderr, flush=True)
+
+
+def _so_far(entries: Sequence[Contender], left_s: float, doing: str) -> Table:
+    table = Table.grid(padding=(0, 2))
+    best = min((e.result.bits_per_byte for e in entries if e.result is not None), default=math.inf)
+    for entry in entries:
+        filled = BAR if entry.status in DONE else round(BAR * entry.fraction)
+        number = "" if entry.result is None else f"{entry.result.bits_per_byte:.4f}"
+        is_best = entry.result is not None and entry.result.bits_per_byte == best
+        style = {"failed": "red", "unranked": "red", "waiting": "dim"}.get(entry.status, "")
+        bar = "━" * filled + "┈" * (BAR - filled)
+        table.add_row(
+            Text(entry.name, style=style), bar, entry.status, Text(number, style="bold green" if is_best else "")
+        )
+    table.add_row(Text(doing, style="dim"), "", f"{max(0, left_s):.0f} s left", "")
+    return table
+
+
+def print_comparison(found: Findings) -> None:
+    """The ranking, with yardsticks where their numbers put them; then what failed, and what luck may have done."""
+    console = result_console()
+    measured = f"{found.measured.bytes:,} of {found.measured.of:,} test bytes"
+    title = f"{found.corpus.name}: {measured}, {found.seconds:.0f} s in all"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1))
+    for index, column in enumerate(COLUMNS):
+        table.add_column(column, justify="left" if index == NAME else "right", no_wrap=index in (NAME, NAME + 1))
+    rows = lines(found)
+    for line in rows:
+        if line.kind != "failed":
+            cells: list[str | Text] = [*line.cells]
+            cells[NAME] = Text(line.name, style=STYLES[line.kind])
+            table.add_row(*cells)
+    console.print(table)
+    for line in rows:
+        if line.kind == "failed":
+            console.print(f"{line.name}: {line.detail}", style="red", markup=False, highlight=False)
+    if sentence := luck_in_words(found.luck):
+        print(sentence if found.luck.measured else f"{sentence} --seeds 3 measures it.")

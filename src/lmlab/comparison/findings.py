@@ -1,0 +1,247 @@
+"""What a comparison found: frozen records, and JSON at the edge. The page and the terminal are made from these alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+FORMAT = 1
+
+Status = Literal["waiting", "training", "measuring", "interrupted", "ranked", "unranked", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextPart:
+    """One part of the corpus."""
+
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """The corpus. overlap: what its parts share, in sentences of `lmlab.text.overlap`."""
+
+    name: str
+    documents: int
+    parts: dict[str, TextPart]
+    entropy_bits_per_byte: float | None
+    overlap: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """The bytes that all models were measured on, `of` so many in the test part."""
+
+    bytes: int
+    of: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Score:
+    """The result of one model: the JSON of `lmlab.measure.Result`, kept whole, and read through these properties."""
+
+    document: Mapping[str, Any]
+
+    def to_json(self) -> Mapping[str, Any]:
+        """As it was."""
+        return self.document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Score:
+        """As it was."""
+        return cls(document)
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """The number; None where it is infinite."""
+        found: float | None = self.document["bits_per_byte"]
+        return found
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Its 95% interval."""
+        ends = self.document["interval"]
+        return None if ends is None else (ends[0], ends[1])
+
+    @property
+    def perplexity_per_word(self) -> float | None:
+        """Spelling included; None where it is infinite or there are no words."""
+        found: float | None = self.document["perplexity"].get("word")
+        return found
+
+    @property
+    def parameters(self) -> int:
+        """Of the model."""
+        return int(self.document["model"]["parameters"])
+
+    @property
+    def certified(self) -> bool:
+        """Whether every check holds."""
+        return bool(self.document["certified"])
+
+    @property
+    def checks(self) -> list[tuple[str, bool, str]]:
+        """(name, whether it holds, what was seen) of every check of the certificate."""
+        details = self.document["certificate_details"]
+        return [(name, held, details.get(name, "")) for name, held in self.document["certificate"].items()]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know beside the number."""
+        return list(self.document["notes"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Token:
+    """One token of the paragraph that is read closely. Names are short because the file holds thousands of them."""
+
+    t: str  # its text
+    b: float | None  # its bits; None where the model holds it impossible
+    f: tuple[tuple[str, float], ...]  # what the model thought likeliest, with probabilities
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """The beginning of the test text, compressed with the model and opened again; see `lmlab.compression.proof`."""
+
+    original_bytes: int
+    tokens: int
+    claimed_bits: float | None
+    compressed_bytes: int
+    identical: bool
+    streams: int
+    compress_s: float
+    decompress_s: float
+    excess: float | None
+    holds: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedScore:
+    """The number of one run of a model; None where it is infinite."""
+
+    seed: int
+    bits_per_byte: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What learning took, over all seeds."""
+
+    tokens: int
+    seconds: float
+    steps: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """Validation while training."""
+
+    seconds: float
+    bits_per_byte: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One model under one tokenizer. What comes after `reused` is there only if it was measured."""
+
+    name: str
+    model: str
+    tokenizer: str
+    status: Status
+    error: str
+    rank: int | None
+    seconds: float
+    peak_memory_bytes: int
+    reused: bool
+    message: str = ""
+    excerpt: tuple[Token, ...] = ()
+    sample: str = ""
+    proof: Proof | None = None
+    result: Score | None = None
+    seeds: tuple[SeedScore, ...] = ()
+    training: Training | None = None
+    training_flops: float | None = None
+    tokens_per_second: float | None = None
+    curve: tuple[CurvePoint, ...] = ()
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """Its number; None where it has none, or an infinite one."""
+        return None if self.result is None else self.result.bits_per_byte
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardstick:
+    """What a general compressor made of the same bytes. detail: what it was shown beforehand."""
+
+    name: str
+    bits_per_byte: float
+    seconds: float
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class LuckFound:
+    """Standard deviation of each learned entry over seeds, in bits per byte; measured, or estimated from single runs."""
+
+    deviations: dict[str, float]
+    seeds: int
+    measured: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """How many bits per byte one entry is better than the next, with the 95% interval; None where one is infinite."""
+
+    better: str
+    worse: str
+    difference: float | None
+    interval: tuple[float, float] | None
+    real: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passage:
+    """Some bytes of the test text, and the bits that two models needed for them."""
+
+    text: str
+    start: int
+    bits: tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """Where the best gains most on the second best, and the reverse."""
+
+    best: str
+    second: str
+    for_best: tuple[Passage, ...]
+    for_second: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """Everything; entries best first, then those without a rank. comparison.json holds it."""
+
+    format: int = FORMAT
+    command: str
+    budget_s: float
+    seed: int
+    versions: dict[str, str]
+    corpus: Text
+    measured: Measured
+    entries: tuple[Entry, ...]
+    yardsticks: tuple[Yardstick, ...]
+    luck: LuckFound
+    pairs: tuple[Pair, ...]
+    differences: Differences | None
+    seconds: float
+
+    @property
+    def measured_entries(self) -> list[Entry]:
+        """Those with a result, best first."""
+        return [entry for entry in self.entries if entry.result is not None]

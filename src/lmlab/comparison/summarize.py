@@ -1,0 +1,153 @@
+"""From models that were trained and measured to what the comparison found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from lmlab.comparison.close_look import differing_passages
+from lmlab.comparison.contender import Contender
+from lmlab.comparison.findings import (
+    CurvePoint,
+    Differences,
+    Entry,
+    Findings,
+    Measured,
+    Pair,
+    Score,
+    SeedScore,
+    Text,
+    TextPart,
+    Training,
+    Yardstick,
+)
+from lmlab.comparison.luck import Luck
+from lmlab.hardware.versions import versions
+from lmlab.interface import NeuralModel
+from lmlab.learn.run import Run
+from lmlab.measure import paired_difference
+from lmlab.measure.interval import widened
+
+if TYPE_CHECKING:
+    from lmlab.text.corpus import Corpus
+    from lmlab.text.parts import Part
+
+
+def summarize(
+    corpus: Corpus,
+    measured: Part,
+    entries: Sequence[Contender],
+    yardsticks: Sequence[Yardstick],
+    luck: Luck,
+    *,
+    overlap: Sequence[str],
+    command: str,
+    budget_s: float,
+    seed: int,
+    seconds: float,
+) -> Findings:
+    """Everything that was found; `entries` best first. seconds: that the comparison took."""
+    ranked = [e for e in entries if e.rank is not None]
+    return Findings(
+        command=command,
+        budget_s=budget_s,
+        seed=seed,
+        versions=versions(),
+        corpus=Text(
+            name=corpus.name,
+            documents=corpus.documents,
+            parts={name: TextPart(bytes=part.bytes, sha256=part.sha256) for name, part in corpus.parts.items()},
+            entropy_bits_per_byte=corpus.entropy_bits_per_symbol,
+            overlap=tuple(overlap),
+        ),
+        measured=Measured(bytes=measured.bytes, of=corpus.test.bytes, sha256=measured.sha256),
+        entries=tuple(_entry(e) for e in entries),
+        yardsticks=tuple(yardsticks),
+        luck=luck.found(),
+        pairs=tuple(_pair(a, b, luck, seed) for a, b in pairwise(ranked)),
+        differences=_differences(ranked),
+        seconds=seconds,
+    )
+
+
+def order(entry: Contender) -> tuple[int, float]:
+    """Ranked ones by bits per byte, then those whose certificate fails, then those without a number."""
+    bits = entry.result.bits_per_byte if entry.result is not None else math.inf
+    return ({"ranked": 0, "unranked": 1}.get(entry.status, 2), bits)
+
+
+def _entry(entry: Contender) -> Entry:
+    facts = [run.config["training"] for run in entry.runs]
+    tokens, seconds, steps = (sum(f.get(key) or 0 for f in facts) for key in ("tokens", "seconds", "steps"))
+    found = Entry(
+        name=entry.name,
+        model=entry.model,
+        tokenizer=entry.tokenizer,
+        status=entry.status,
+        error=entry.error,
+        rank=entry.rank,
+        seconds=entry.seconds,
+        peak_memory_bytes=entry.peak_bytes,
+        reused=entry.reused,
+        message=entry.message,
+    )
+    if entry.run is None or entry.result is None or entry.look is None:
+        return found
+    model = entry.run.model
+    results = zip(entry.runs, entry.seed_results, strict=True)
+    return replace(
+        found,
+        seconds=entry.seconds + (seconds if entry.reused else 0.0),  # what it took in all, not only to measure it again
+        excerpt=entry.look.excerpt,
+        sample=entry.look.sample,
+        proof=entry.look.proof,
+        result=Score(entry.result.to_json()),
+        seeds=tuple(
+            SeedScore(seed=run.config["training"]["seed"], bits_per_byte=result.to_json()["bits_per_byte"])
+            for run, result in results
+        ),
+        training=Training(tokens=tokens, seconds=seconds, steps=steps or None),
+        training_flops=model.training_flops_per_token * tokens if isinstance(model, NeuralModel) else None,
+        tokens_per_second=tokens / seconds if seconds > 0.01 else None,
+        curve=_curve(entry.run),
+    )
+
+
+def _curve(run: Run) -> tuple[CurvePoint, ...]:
+    """Validation bits per byte over seconds."""
+    return tuple(
+        CurvePoint(seconds=line["seconds"], bits_per_byte=line["valid_bits_per_byte"])
+        for line in run.metrics
+        if line["valid_bits_per_byte"] is not None
+    )
+
+
+def _pair(better: Contender, worse: Contender, luck: Luck, seed: int) -> Pair:
+    """How much better one entry is than the next, and how sure that is: of other text, and of another training."""
+    found = widened(paired_difference(worse.scored, better.scored, seed=seed), luck.margin(worse, better))
+    ends = None
+    if found.low is not None and found.high is not None and math.isfinite(found.low):
+        ends = (found.low, found.high)
+    return Pair(
+        better=better.name,
+        worse=worse.name,
+        difference=None if ends is None else found.estimate,
+        interval=ends,
+        real=not found.includes_zero,
+    )
+
+
+def _differences(ranked: Sequence[Contender]) -> Differences | None:
+    """Passages where the best beats the second best by most, and the reverse."""
+    if len(ranked) < 2:
+        return None
+    best, second = ranked[0], ranked[1]
+    return Differences(
+        best=best.name,
+        second=second.name,
+        for_best=differing_passages(best.scored, second.scored),
+        for_second=differing_passages(second.scored, best.scored),
+    )

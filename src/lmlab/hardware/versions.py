@@ -1,0 +1,49 @@
+"""What one must know to repeat a measurement: versions, and the machine in words."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+from lmlab import __version__
+
+PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "typer", "rich", "matplotlib", "sympy", "zstandard")
+
+
+def versions() -> dict[str, str]:
+    """Versions of lmlab and what its numbers depend on, the system and the processor."""
+    import torch
+
+    found = {"lmlab": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # run from a source tree beside what the system has
+            found[name] = "not installed"
+    threads = torch.get_num_threads()
+    found["system"] = platform.platform(terse=True)
+    found["processor"] = f"{processor()}, {usable_cores()} cores, {threads} thread{'' if threads == 1 else 's'}"
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return found
+
+
+def processor() -> str:
+    """In its maker's words, for people; nothing is concluded from it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.lower().startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def usable_cores() -> int:
+    """Cores this process may use, which a container or a batch system may have made fewer than there are."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # macOS and Windows
+        return os.cpu_count() or 1

@@ -1,0 +1,154 @@
+"""Figures as SVG that takes its colours from the page it stands in: the one style of all pictures.
+
+matplotlib draws with marker colours; these are then replaced by CSS variables, so that one figure serves light, dark and print.
+Text stays text: it can be read aloud, searched and copied.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from lmlab.page.html import escape, stylesheet
+
+NAME_SIZE = 8.5  # of names beside points, in points
+COLOURS = 11  # of series that the stylesheet has
+
+INK, SOFT, RULE = "#010203", "#040506", "#070809"
+SERIES = [f"#0a{index:02x}0c" for index in range(COLOURS)]
+VARIABLES = {INK: "var(--ink)", SOFT: "var(--soft)", RULE: "var(--rule)"}
+VARIABLES |= {colour: f"var(--series-{i})" for i, colour in enumerate(SERIES)}
+
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "lmlab",  # ids inside the file are the same for the same figure
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": SOFT,
+    "axes.edgecolor": RULE,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "figure.facecolor": "none",
+    "xtick.color": RULE,
+    "ytick.color": RULE,
+    "xtick.labelcolor": SOFT,
+    "ytick.labelcolor": INK,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+}
+
+
+@contextmanager
+def drawing(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
+    """A figure of so many inches and its axes, in the style of the lab; it is drawn and written inside the block."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots()
+
+
+def series_colour(index: int | None) -> str:
+    """The marker colour of the index-th series; None: of what is only a yardstick."""
+    return SOFT if index is None else SERIES[index % COLOURS]
+
+
+def note(axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], **style: Any) -> None:
+    """A small text beside a point; the offset is in points."""
+    style = dict[str, Any](fontsize=9, color=SOFT, va="center") | style
+    axes.annotate(text, at, xytext=offset, textcoords="offset points", annotation_clip=False, **style)
+
+
+def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, float]]) -> None:
+    """Write each point's name beside it, or, where it is crowded, a little off with a line to it.
+
+    Names go where they cover no point and no other name: places around the point are tried from near to far.
+    """
+    figure.draw_without_rendering()  # the layout must stand before places can be compared
+    pixel = figure.dpi / 72
+    spots = [tuple(axes.transData.transform((x, y)) / pixel) for _, x, y in points]
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in spots]
+    frame = [edge / pixel for edge in axes.get_window_extent().extents]
+    for (name, x, y), spot in zip(points, spots, strict=True):
+        width, height = 0.55 * NAME_SIZE * len(name), 1.1 * NAME_SIZE
+        box, offset = _free_place(spot, width, height, taken, frame)
+        taken.append(box)
+        line = {"arrowstyle": "-", "color": RULE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
+        far = math.hypot(*offset) > 16
+        axes.annotate(
+            name, (x, y), xytext=offset, textcoords="offset points", ha="center", va="center", fontsize=NAME_SIZE,
+            color=SOFT, arrowprops=line if far else None,
+        )  # fmt: skip
+
+
+Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
+
+
+def _free_place(
+    spot: tuple[float, float], width: float, height: float, taken: Sequence[Box], frame: Sequence[float]
+) -> tuple[Box, tuple[float, float]]:
+    """The box of a name near a point, and the offset of its centre; the nearest place that covers least."""
+    best: tuple[float, Box, tuple[float, float]] | None = None
+    for reach in (0, 8, 16, 26, 38, 52):
+        for turn in range(16):
+            angle = turn * math.pi / 8
+            dx = math.cos(angle) * (width / 2 + 6 + reach)
+            dy = math.sin(angle) * (height / 2 + 5 + reach)
+            left, bottom = spot[0] + dx - width / 2, spot[1] + dy - height / 2
+            box = (left, bottom, left + width, bottom + height)
+            outside = left < frame[0] or bottom < frame[1] or box[2] > frame[2] or box[3] > frame[3]
+            covered = sum(_overlap(box, other) for other in taken) + 1000.0 * outside
+            if best is None or covered < best[0]:
+                best = (covered, box, (dx, dy))
+        if best is not None and best[0] == 0:
+            break
+    assert best is not None
+    return best[1], best[2]
+
+
+def _overlap(a: Box, b: Box) -> float:
+    """The area that two boxes share."""
+    return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
+
+
+def svg(figure: Figure, title: str) -> str:
+    """The figure as an inline SVG with a title for screen readers, its colours taken from the page."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    width, height = (float(n) for n in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups())  # type: ignore[union-attr]
+    spaces = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}" {spaces}>'
+    text = head + text[text.index(">") + 1 :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    for colour, variable in VARIABLES.items():
+        text = text.replace(colour, variable)
+    # Ids must be unique on the page: several figures stand on it.
+    prefix = f"f{zlib.crc32(title.encode()):x}-"
+    return re.sub(r'(id="|url\(#|xlink:href="#)', rf"\g<1>{prefix}", text)
+
+
+def standalone(figure: str) -> str:
+    """A figure as a file of its own, on paper.
+
+    Colours are written out, because picture viewers know no CSS variables; a browser that is set to dark turns them around.
+    """
+    light = re.findall(r":root \{(.*?)\}", stylesheet(), flags=re.DOTALL)[0]
+    for name, colour in re.findall(r"--([\w-]+): (#\w+);", light):
+        figure = figure.replace(f"var(--{name})", colour)
+    head, _, rest = figure.partition(">")
+    dark = "<style>@media(prefers-color-scheme:dark){svg{filter:invert(1) hue-rotate(180deg)}}</style>"
+    return f'{head} font-family="sans-serif">{dark}<rect width="100%" height="100%" fill="#fff"/>{rest}'

@@ -1,0 +1,9 @@
+"""A grid of one model's settings, several seeds a cell, and which differences are real.
+
+Not named `sweep`: a package of that name would hide the function `lmlab.sweep` once it is imported.
+"""
+
+from lmlab.sweeps.cells import Cell, Difference
+from lmlab.sweeps.train_grid import Sweep, sweep
+
+__all__ = ["Cell", "Difference", "Sweep", "sweep"]

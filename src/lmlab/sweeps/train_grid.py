@@ -1,0 +1,146 @@
+"""The sweep itself. It answers what one run per cell cannot: which differences are real?
+
+A job runs with one thread and a budget of steps or tokens, so that its numbers are the same whether jobs run one by one,
+side by side in processes, or on a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmlab.config import Budget, Mistake, make
+from lmlab.models.registry import model_class
+from lmlab.page import html
+from lmlab.records import from_json, to_json
+from lmlab.sweeps import runners
+from lmlab.sweeps.cells import Cell, Difference, collect, differences
+from lmlab.sweeps.figure import draw
+from lmlab.sweeps.grid import Job, Outcome, grid, plan
+from lmlab.text.corpus import Corpus, read
+from lmlab.text.files import write_atomically
+from lmlab.text.tokenizers import parse_spec
+
+Told = Callable[[Outcome], None]  # of every job that ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What a sweep found. figure: the picture of it."""
+
+    model: str
+    cells: list[Cell]
+    differences: list[Difference]
+    runs: int
+    figure: Path
+
+    @property
+    def failed(self) -> int:
+        """How many of the runs failed."""
+        return sum(len(cell.errors) for cell in self.cells)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as JSON can hold it."""
+        return {
+            "model": self.model,
+            "cells": to_json(self.cells),
+            "differences": to_json(self.differences),
+            "figure": str(self.figure),
+        }
+
+
+def sweep(
+    model: str,
+    text: str | Path | Sequence[str | Path] | Corpus = "sotu",
+    *,
+    over: Sequence[str] | Mapping[str, Sequence[Any]],
+    out: str | Path,
+    seeds: int = 3,
+    budget: str | Budget = "300steps",
+    tokenizer: str = "char",
+    split: Sequence[float] = (80, 10, 10),
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    ray: str | None = None,
+    watch: Told | None = None,
+) -> Sweep:
+    """Train a grid of settings with several seeds, and say which differences are real.
+
+    over: the axes, {"layers": [2, 4]} or ["layers=2,4"]. seeds: runs per cell. budget: of each run, in steps or tokens.
+    settings: what all points share. jobs: processes side by side. ray: the address of a cluster; "local" starts one here.
+    The same folder `out` again goes on: results are kept there, failures are tried again.
+    """
+    if seeds < 1 or jobs < 1:
+        raise Mistake("{seeds} and {jobs} are whole numbers from 1 up", seeds=None, jobs=None)
+    budget = Budget.parse(budget) if isinstance(budget, str) else budget
+    if budget.seconds is not None:
+        raise Mistake(
+            "a sweep needs a budget of steps or tokens, such as {budget}: seconds would differ from run to run",
+            budget="300steps",
+        )
+    points = grid(model, over)
+    fixed = dict(settings or {})
+    if twice := set(fixed) & set(points[0]):
+        names = ", ".join(sorted(twice))
+        raise Mistake(f"{{settings}} and {{over}} both name {names}; leave one of them out", settings=None, over=None)
+    for point in points:  # a value that cannot be is refused before anything runs
+        make(model_class(model).Config, fixed | point, model)
+    parse_spec(tokenizer)
+    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split)
+    folder = Path(out)
+    planned = plan(
+        model,
+        corpus.spec(),
+        points,
+        fixed=fixed,
+        tokenizer=tokenizer,
+        budget=str(budget),
+        seeds=seeds,
+        folder=folder,
+    )
+    cells = collect(points, run_jobs(planned, processes=jobs, ray=ray, watch=watch))
+    figure = html.write(folder / "sweep.svg", draw(cells))
+    return Sweep(model=model, cells=cells, differences=differences(cells), runs=len(planned), figure=figure)
+
+
+def run_jobs(
+    jobs: Sequence[Job], *, processes: int = 1, ray: str | None = None, watch: Told | None = None
+) -> dict[str, Outcome]:
+    """Run every job that has no result yet; returns outcomes by job folder. A job that fails does not stop the others.
+
+    A result is kept in the job's folder. A failure is not: the next sweep of the same folder tries again.
+    """
+    known = {job.out: _known(job) for job in jobs}
+    found = {out: outcome for out, outcome in known.items() if outcome is not None}
+    missing = [job for job in jobs if job.out not in found]
+    runner = runners.on_ray(missing, ray) if ray is not None else runners.in_processes(missing, processes)
+    for outcome in runner:
+        found[outcome.job.out] = outcome
+        if not outcome.error:  # written here, because a cluster's machine may have other disks
+            write_atomically(_result_path(outcome.job), json.dumps(to_json(outcome), indent=2).encode())
+        if watch is not None:
+            watch(outcome)
+    return found
+
+
+def _result_path(job: Job) -> Path:
+    return Path(job.out) / "result.json"
+
+
+def _known(job: Job) -> Outcome | None:
+    """The result from before, if it belongs to exactly this job; an unfinished attempt is cleared away."""
+    path = _result_path(job)
+    if path.exists():
+        found: dict[str, Any] = json.loads(path.read_text())
+        if found["job"] != json.loads(json.dumps(to_json(job))):
+            raise Mistake(f"{job.out} holds a result of other settings; name a new folder with {{out}}", out=None)
+        return from_json(Outcome, found)
+    if Path(job.out).exists():
+        shutil.rmtree(job.out)
+    return None
