@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Any, NoReturn
@@ -41,6 +42,7 @@ def main() -> None:
     """The `lmlab` script: a mistake by the user is one line on stderr and exit code 2, never a traceback."""
     from lmlab.cli import verbs
 
+    _print_what_can_be_printed()
     verbs.register(app)
     try:
         code = app(standalone_mode=False)
@@ -62,6 +64,13 @@ def main() -> None:
             fail("not enough memory for this text and these settings; take a smaller text or model", 2)
         fail(f"this is a bug in lmlab: {type(error).__name__}: {_line(error)} (LMLAB_DEBUG=1 shows where)", 1)
     sys.exit(code if isinstance(code, int) else 0)  # a verb's own exit code is what `app` returns
+
+
+def _print_what_can_be_printed() -> None:
+    """A console that knows fewer characters than we print shows a question mark for the others, and no one fails."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 def fail(line: str, code: int) -> NoReturn:

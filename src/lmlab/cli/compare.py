@@ -12,6 +12,7 @@ import typer
 
 from lmlab.cli import options
 from lmlab.config import Mistake, nearest, parse_settings
+from lmlab.hardware.memory import keep_memory
 from lmlab.models.registry import MODELS, model_class
 
 
@@ -45,6 +46,7 @@ def command(
 
     Example: lmlab compare mytext.txt --budget 5m
     """
+    keep_memory()
     started = time.perf_counter()  # loading torch is part of the wait
     chosen = [name.strip() for name in models.split(",") if name.strip()] or None
     for name in chosen or ():

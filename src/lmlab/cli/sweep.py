@@ -10,6 +10,7 @@ import typer
 
 from lmlab.cli import options
 from lmlab.config import parse_settings
+from lmlab.hardware.memory import keep_memory
 from lmlab.models.registry import MODELS, model_class
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def command(
 
     Example: lmlab sweep gpt mytext.txt --over layers=2,4 --over context=3,5 --seeds 4
     """
+    keep_memory()
     options.check_model_name(model)
     shares = options.parse_split(split, valid, test)
     from lmlab import face

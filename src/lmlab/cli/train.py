@@ -11,6 +11,7 @@ import typer
 
 from lmlab.cli import options
 from lmlab.config import Budget, Mistake, parse_settings
+from lmlab.hardware.memory import keep_memory
 from lmlab.models.registry import MODELS, model_class
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def command(
 
     Example: lmlab train gpt mytext.txt --tokenizer char --budget 3m --out runs/mine
     """
+    keep_memory()
     going_on = resume and out is not None and (out / "config.json").exists()
     if resume and out is None:
         raise Mistake("{resume} needs {out}: the folder of the run to go on with", resume=True, out="RUN")
