@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmlab.checker import check
 from lmlab.comparison import compare
+from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.learn.run import load_run as load
 from lmlab.learn.train import resume, train
@@ -32,15 +33,15 @@ def evaluate(
 
     run = run if isinstance(run, Run) else load(run)
     if part not in PARTS:
-        raise ValueError(f"part is train, valid or test; got {part!r}")
+        raise Mistake(f"part is train, valid or test; got {part!r}")
     if text is None:
         name, chosen = run.corpus.name, run.corpus.parts[part]
         if not chosen.bytes:
-            raise ValueError(f"the {part} part of {name} is empty; measure another with --part, or name a text")
+            raise Mistake(f"the {part} part of {name} is empty; measure another with --part, or name a text")
     else:
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
-    return measure(run.model, chosen, name=name, seed=seed, **options)
+    return measure(run.model, run.tokenizer, chosen, name=name, seed=seed, **options)
 
 
 def generate(run: Run | str | Path, prompt: str = "", **options: Any) -> Sequence[Generated]:
@@ -48,4 +49,4 @@ def generate(run: Run | str | Path, prompt: str = "", **options: Any) -> Sequenc
     from lmlab.decode import generate as decode
 
     run = run if isinstance(run, Run) else load(run)
-    return decode(run.model, prompt, **options)
+    return decode(run.model, run.tokenizer, prompt, **options)

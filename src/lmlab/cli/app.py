@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from typing import Any, NoReturn
 
 import typer
 
 from lmlab import __version__
+from lmlab.config import Mistake
 
 app = typer.Typer(
     name="lmlab",
@@ -76,6 +78,14 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 
 def _line(error: BaseException) -> str:
+    if isinstance(error, Mistake):
+        return " ".join(error.written(_as_option).split())
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return " ".join(str(error).split())
+
+
+def _as_option(name: str, value: object) -> str:
+    """A setting that the library speaks of, as it is written on the command line."""
+    option = f"--{name.replace('_', '-')}"
+    return option if value is None else f"{option} {shlex.quote(str(value))}"

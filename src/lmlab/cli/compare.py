@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from lmlab.cli import options
-from lmlab.models.registry import MODELS
 
 
 def command(
@@ -89,15 +88,20 @@ def command(
 
 def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
     """Read model.key=value settings, typed by each model's config."""
-    from lmlab.config import nearest, parse_settings
+    from lmlab.config import parse_settings
     from lmlab.models.registry import model_class
 
     found: dict[str, dict[str, object]] = {}
     for assignment in assignments:
-        model, dot, rest = assignment.partition(".")
-        if not dot or model not in MODELS:
-            raise ValueError(
-                f"--set here is model.key=value, such as gpt.layers=2; {model!r}: {nearest(model, MODELS)}"
-            )
+        model, dot, rest = _divided(assignment)
+        if not dot:
+            raise ValueError(f"--set here is model.key=value, such as gpt.layers=2; got {assignment!r}")
         found.setdefault(model, {}).update(parse_settings(model_class(model).Config, [rest], model))
     return found
+
+
+def _divided(assignment: str) -> tuple[str, str, str]:
+    """The model, the dot, and key=value; the name of a model that was brought along holds dots of its own."""
+    named, equals, value = assignment.partition("=")
+    model, dot, key = named.rpartition(".")
+    return model, dot, key + equals + value

@@ -41,21 +41,24 @@ def compress(
     from lmlab.learn.run import load_run
     from lmlab.text.files import write_atomically
 
-    loaded = load_run(model).model
-    claimed = coding.claimed_bits(loaded, text)
+    run = load_run(model)
+    loaded, tokenizer = run.model, run.tokenizer
+    claimed = coding.claimed_bits(loaded, tokenizer, text)
     started = time.perf_counter()
     with _TokenLine("compress") as line:
-        data = coding.compress(loaded, text, streams=streams, progress=line.update)
+        data = coding.compress(loaded, tokenizer, text, streams=streams, progress=line.update)
     seconds = time.perf_counter() - started
     if check:
         with _TokenLine("check") as line:
-            if coding.decompress(loaded, data, progress=line.update) != text:  # not an assert: -O must not skip it
+            if (
+                coding.decompress(loaded, tokenizer, data, progress=line.update) != text
+            ):  # not an assert: -O must not skip it
                 raise RuntimeError("what was compressed does not come back; nothing was written")
     write_atomically(out, data)
     header, parts = unpack(data)
     facts = _facts(header.text_bytes, len(data), claimed)
     facts |= {"tokens": header.tokens, "streams": len(parts), "checked": check, "seconds": seconds}
-    facts |= {"model": loaded.name, "tokenizer": loaded.tokenizer.spec, "fingerprint": header.fingerprint.hex()}
+    facts |= {"model": loaded.name, "tokenizer": tokenizer.spec, "fingerprint": header.fingerprint.hex()}
     if json:
         options.print_json({"file": file, "output": str(out), **facts})
     else:
@@ -79,10 +82,11 @@ def decompress(
 
     with _naming(file):
         header, _ = unpack(data)
-    loaded = load_run(model).model
+    run = load_run(model)
+    loaded, tokenizer = run.model, run.tokenizer
     started = time.perf_counter()
     with _naming(file), _TokenLine("decompress") as line:
-        text = coding.decompress(loaded, data, progress=line.update)
+        text = coding.decompress(loaded, tokenizer, data, progress=line.update)
     seconds = time.perf_counter() - started
     write_atomically(out, text.encode())
     facts = _facts(header.text_bytes, len(data), None) | {"tokens": header.tokens, "seconds": seconds}

@@ -27,10 +27,11 @@ def command(
     from lmlab.learn.run import load_run
     from lmlab.models.ngram import NGram
 
-    model = load_run(run).model
+    loaded = load_run(run)
+    model = loaded.model
     if not isinstance(model, NGram):
         raise ValueError(f"{run} holds a {model.name} model; only ngram models can be written as an ARPA file")
-    write_arpa(model, out)
+    write_arpa(model, loaded.tokenizer, out)
     counts = [len(level.logp) for level in model.tables.levels]
     if json:
         options.print_json({"output": str(out), "format": "arpa", "bytes": out.stat().st_size, "ngrams": counts})

@@ -37,15 +37,16 @@ def command(
     from lmlab.decode import generate, stream
     from lmlab.learn.run import load_run
 
-    model = load_run(run).model
+    loaded = load_run(run)
+    model, tokenizer = loaded.model, loaded.tokenizer
     choices = {"max_tokens": tokens, "method": method, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     choices |= {"min_p": min_p, "stop": stop, "seed": seed, "samples": samples}
     choices |= {"beam_width": beam, "n_best": best, "length_penalty": length_penalty}
     try:
         if samples == best == 1 and method != "beam" and not json:
-            _write(prompt, stream(model, prompt, **choices))
+            _write(prompt, stream(model, tokenizer, prompt, **choices))
             return
-        results = generate(model, prompt, **choices)
+        results = generate(model, tokenizer, prompt, **choices)
     except ValueError as error:
         raise ValueError(_in_options(str(error))) from None
     if json:

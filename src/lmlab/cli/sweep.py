@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmlab.cli import options
-from lmlab.models.registry import MODELS
+from lmlab.models import registry
 
 if TYPE_CHECKING:
     from lmlab.comparison.sweep import Cell, Job
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(MODELS) + ".")],
+    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.names()) + ".")],
     text: options.Text = "sotu",
     over: Annotated[list[str], typer.Option(help="An axis, as key=value,value. May be repeated.")] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …")] = 3,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmlab.cli import options
-from lmlab.models.registry import MODELS
+from lmlab.models import registry
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def command(
     ctx: typer.Context,
-    model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(MODELS) + ".")] = None,
+    model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(registry.names()) + ".")] = None,
     text: options.Text = "sotu",
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
     tokenizer: Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")] = "char",
@@ -45,7 +45,7 @@ def command(
         raise ValueError("--resume needs --out RUN: the folder of the run to go on with")
     if not going_on and model is None:
         lacking = f"{out} holds no run to go on with; " if resume else ""
-        raise ValueError(f"{lacking}name a model to train: {', '.join(MODELS)}")
+        raise ValueError(f"{lacking}name a model to train: {', '.join(registry.names())}")
     if model is not None:
         check_model_name(model)
     shares = options.parse_split(split, valid, test)
@@ -135,16 +135,13 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
 
 
 def check_model_name(name: str) -> None:
-    """ValueError with the nearest name; needs no torch, so a typo is answered at once."""
-    from lmlab.config import nearest
-
-    if name not in MODELS:
-        raise ValueError(f"there is no model {name!r}; {nearest(name, MODELS)}")
+    """Mistake with the nearest name; needs no torch for ours, so a typo is answered at once."""
+    registry.kind_of(name)
 
 
 def free_folder(model: str, text: str) -> Path:
     """runs/MODEL-TEXT, or the first of runs/MODEL-TEXT-2, -3, … that is free."""
-    name = f"{model}-{options.text_stem(text)}"
+    name = f"{registry.file_name(model)}-{options.text_stem(text)}"
     folder, number = Path("runs") / name, 2
     while folder.exists():
         folder, number = Path("runs") / f"{name}-{number}", number + 1

@@ -12,7 +12,7 @@ from lmlab.comparison.entry import Entry
 from lmlab.comparison.luck import Luck
 from lmlab.comparison.passages import differing_passages
 from lmlab.comparison.yardsticks import Yardstick
-from lmlab.interface import NeuralModel
+from lmlab.interface import Learner
 from lmlab.learn.run import Run
 from lmlab.measure import Result, paired_difference
 from lmlab.measure.interval import widened
@@ -80,7 +80,8 @@ def _entry(entry: Entry) -> dict[str, Any]:
     model = entry.run.model
     if entry.reused:  # what it took in all, not only to measure it again
         found["seconds"] += seconds
-    flops = model.training_flops_per_token * tokens if isinstance(model, NeuralModel) else None
+    per_token = model.training_flops_per_token if isinstance(model, Learner) else None
+    flops = None if per_token is None else per_token * tokens
     return found | {
         "result": entry.result.to_json(),
         "seeds": [_seed(run, found) for run, found in zip(entry.runs, entry.seed_results, strict=True)],

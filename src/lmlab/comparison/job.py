@@ -16,15 +16,15 @@ from lmlab.comparison.entry import Display, Entry, EntryWatch, Nobody
 from lmlab.comparison.luck import Luck
 from lmlab.comparison.measuring import look_closely, mean_result, rehearse
 from lmlab.comparison.memory import PeakMemory
-from lmlab.comparison.shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
+from lmlab.comparison.shares import in_order, share_seconds, test_bytes, training_seconds
 from lmlab.comparison.slices import first_bytes, last_bytes
 from lmlab.comparison.yardsticks import Yardstick, measure_yardsticks
-from lmlab.config import Budget, TextFacts
+from lmlab.config import Budget, Mistake, TextFacts
 from lmlab.learn.hardware import choose
 from lmlab.learn.run import Run, load_run
 from lmlab.learn.train import stream_folder, train
 from lmlab.measure import evaluate, rank
-from lmlab.models.registry import MODELS, model_class
+from lmlab.models.registry import Role, Way, kind_of, ladder
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
 from lmlab.text.parts import Part
@@ -81,12 +81,13 @@ def compare(
     if seeds < 1:
         raise ValueError(f"seeds is a whole number from 1 up; got {seeds}")
     for name in models or ():
-        model_class(name)  # an unknown name is an error that says which one was meant
+        if kind_of(name).role is not Role.LANGUAGE_MODEL:
+            raise Mistake(f"{name} is no language model; only those are compared")
     if not tokenizers:
         raise ValueError("name at least one tokenizer, such as char")
     for spec in tokenizers:
         parse_spec(spec)
-    if unused := set(settings or {}) - set(models or MODELS):
+    if unused := set(settings or {}) - set(models or ladder()):
         raise ValueError(f"--set names {', '.join(sorted(unused))}, which is not among the models that are compared")
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.test.bytes:
@@ -106,7 +107,7 @@ def compare(
     entries = [
         Entry(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
         for tokenizer in dict.fromkeys(tokenizers)
-        for model in in_order(list(dict.fromkeys(models or MODELS)))
+        for model in in_order(list(dict.fromkeys(models or ladder())))
     ]
     return job.run(entries, command)
 
@@ -201,21 +202,25 @@ class _Job:
             entry.runs.append(run)
             entry.status = "measuring"
             self.display.show(entries, self.left_s, f"measuring {entry.name}")
-            entry.seed_results.append(evaluate(run.model, self.measured, name=self.corpus.name, seed=self.seeds[0]))
+            entry.seed_results.append(
+                evaluate(run.model, run.tokenizer, self.measured, name=self.corpus.name, seed=self.seeds[0])
+            )
         entry.result = mean_result(entry.seed_results, self.seeds[0])
-        entry.details |= look_closely(entry.runs[0].model, entry.seed_results[0], self.seeds[0])
+        entry.details |= look_closely(
+            entry.runs[0].model, entry.runs[0].tokenizer, entry.seed_results[0], self.seeds[0]
+        )
         entry.status = "ranked" if entry.result.certified else "unranked"
 
     def _seeds(self, entry: Entry) -> list[int]:
         """Those it is trained with; a count model comes out the same with every one."""
-        return self.seeds[:1] if entry.model in COUNTED else self.seeds
+        return self.seeds[:1] if kind_of(entry.model).way is Way.COUNTS else self.seeds
 
     def _training_seconds(self, entry: Entry, rivals: Sequence[Entry]) -> float:
         """Seconds of training for each of an entry's runs: its share of the time left, less what measuring will take."""
-        if entry.model in COUNTED:
+        if kind_of(entry.model).way is Way.COUNTS:
             return 1.0  # it takes what it needs
         seeds = len(self._seeds(entry))
-        waiting = [e.model for e in rivals if e.model not in COUNTED]
+        waiting = [e.model for e in rivals if kind_of(e.model).way is Way.LEARNS]
         share_s = share_seconds(entry.model, waiting, self.left_s, self.budget_s)
         tokenizer = self._tokenizer(entry)
         stream = tokenize(self.corpus.train, tokenizer, stream_folder())
@@ -226,7 +231,7 @@ class _Job:
             flops_per_second=self.hardware.training_flops,
         )
         budget = Budget(seconds=max(1.0, share_s / seeds))
-        rehearsal = rehearse(entry.model, self._settings(entry), tokenizer, facts, budget, self.hardware)
+        rehearsal = rehearse(entry.model, self._settings(entry), facts, budget, self.hardware)
         tokens_per_byte = stream.tokens / stream.bytes
         measuring_s = rehearsal.seconds(self.measured.bytes * tokens_per_byte, tokens_per_byte)
         return training_seconds(share_s, measuring_s, seeds)

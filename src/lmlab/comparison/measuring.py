@@ -12,7 +12,7 @@ import torch
 
 from lmlab.comparison.passages import EXCERPT_BYTES, excerpt_bounds, read_closely
 from lmlab.config import Budget, TextFacts, make
-from lmlab.interface import LanguageModel, NeuralModel
+from lmlab.interface import LanguageModel, NeuralLanguageModel
 from lmlab.learn.hardware import Hardware
 from lmlab.measure import Result
 from lmlab.measure.interval import interval
@@ -27,24 +27,24 @@ REHEARSED_STEPS = 16  # of one token
 CAUTION = 1.3  # the certificate scores some places again; and a shared machine is not always as fast as a moment ago
 
 
-def sample(model: LanguageModel, seed: int) -> str:
+def sample(model: LanguageModel, tokenizer: Tokenizer, seed: int) -> str:
     """What the model writes, from the beginning of a text."""
     from lmlab.decode import generate
 
-    pieces = max(20, SAMPLE_CHARACTERS // (1 if model.tokenizer.spec in ("byte", "char") else 4))
-    return str(generate(model, "", max_tokens=pieces, seed=seed)[0].text)
+    pieces = max(20, SAMPLE_CHARACTERS // (1 if tokenizer.spec in ("byte", "char") else 4))
+    return str(generate(model, tokenizer, "", max_tokens=pieces, seed=seed)[0].text)
 
 
-def look_closely(model: LanguageModel, result: Result, seed: int) -> dict[str, Any]:
+def look_closely(model: LanguageModel, tokenizer: Tokenizer, result: Result, seed: int) -> dict[str, Any]:
     """What the page shows of a model beside its number: a paragraph token by token, a sample, a compressed file."""
     from lmlab.compression.proof import proof
 
     measured = result.scored.part
     beginning = measured.documents[0].pieces().__next__()[:PROOF_BYTES]
     return {
-        "excerpt": read_closely(model, result.scored, excerpt_bounds(measured)),
-        "sample": sample(model, seed),
-        "proof": proof(model, beginning).to_json(),
+        "excerpt": read_closely(model, tokenizer, result.scored, excerpt_bounds(measured)),
+        "sample": sample(model, tokenizer, seed),
+        "proof": proof(model, tokenizer, beginning).to_json(),
     }
 
 
@@ -82,16 +82,15 @@ class Rehearsal:
 def rehearse(
     name: str,
     settings: dict[str, Any],
-    tokenizer: Tokenizer,
     facts: TextFacts,
     budget: Budget,
     hardware: Hardware,
 ) -> Rehearsal:
     """Time the steps of measuring on an untrained model of the size that this budget would train."""
     cls = model_class(name)
-    assert issubclass(cls, NeuralModel)
+    assert issubclass(cls, NeuralLanguageModel)
     config: Any = cls.resolve(make(cls.Config, settings, name), facts, budget)
-    model = cls(config, tokenizer).to(hardware.device)
+    model = cls(config, facts.vocab_size).to(hardware.device)
     tokens_1T = torch.randint(model.vocab_size, (1, REHEARSED_TOKENS), device=device_of(model))
     with evaluating(model), torch.no_grad():
         score_s = _second_time(lambda: model.score(tokens_1T))

@@ -11,6 +11,7 @@ import torch
 from lmlab.interface import LanguageModel
 from lmlab.measure import Scored
 from lmlab.text.parts import Part
+from lmlab.text.tokenizers import Tokenizer
 
 PREFIX_BYTES = 1_000  # of history before the excerpt
 EXCERPT_BYTES = 600
@@ -26,7 +27,9 @@ def excerpt_bounds(part: Part) -> tuple[int, int]:
     return start, end if end > start else min(len(text), start + EXCERPT_BYTES)
 
 
-def read_closely(model: LanguageModel, scored: Scored, bounds: tuple[int, int]) -> list[dict[str, Any]]:
+def read_closely(
+    model: LanguageModel, tokenizer: Tokenizer, scored: Scored, bounds: tuple[int, int]
+) -> list[dict[str, Any]]:
     """The excerpt token by token: its text, its bits, and what the model would rather have seen.
 
     Keys are short because the page holds thousands of these: t text, b bits, f favourites as [text, probability].
@@ -47,7 +50,7 @@ def read_closely(model: LanguageModel, scored: Scored, bounds: tuple[int, int]) 
         begin = int(ends[place - 1]) if place else 0
         top = logp_1V[0].topk(min(FAVOURITES, model.vocab_size))
         favourites = [
-            [model.tokenizer.piece(i), round(math.exp(p), 4)]
+            [tokenizer.piece(i), round(math.exp(p), 4)]
             for p, i in zip(top.values.tolist(), top.indices.tolist(), strict=True)
         ]
         bits = float(scored.nats_per_token[place]) / math.log(2)

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from lmlab.config import Budget, TextFacts, make
-from lmlab.interface import CountModel, LanguageModel, NeuralModel
+from lmlab.config import Budget, Mistake, TextFacts, make
+from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
 from lmlab.learn.clock import Clock
 from lmlab.learn.curve import loss_curve
 from lmlab.learn.hardware import Hardware, choose
@@ -64,22 +64,26 @@ def train(
     budget = Budget.parse(budget) if isinstance(budget, str) else budget
     learning = dict(learning or {})
     if twice := {"budget", "seed"} & set(learning):
-        raise ValueError(f"{' and '.join(sorted(twice))} is an option of its own, such as --budget 3m or --seed 1")
+        raise Mistake(
+            f"{' and '.join(sorted(twice))} is an option of its own, such as {{budget}} or {{seed}}",
+            budget="3m",
+            seed=1,
+        )
     train_config = make(TrainConfig, {"budget": budget, "seed": seed, **learning}, "training")
     hardware = choose(device, precision)
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.train.bytes:
-        raise ValueError(f"{corpus.name} has no training part; give it a share above 0 in --split")
+        raise Mistake(f"{corpus.name} has no training part; give it a share above 0 in {{split}}", split=None)
     tokens = tokenizer if isinstance(tokenizer, Tokenizer) else train_tokenizer(tokenizer, corpus.train.pieces())
     stream = tokenize(corpus.train, tokens, stream_folder())
     about = {"budget": str(budget), "seed": seed, "device": device, "precision": precision, "learning": learning}
-    if issubclass(cls, NeuralModel):
+    if issubclass(cls, NeuralLanguageModel):
         config = _resolved(cls, config, stream, tokens, budget, hardware)
         fresh = _fresh(cls, config, tokens, seed)
         _refuse_long_windows(fresh, train_config)
         run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
-        return _learn(run, fresh, corpus, stream, train_config, hardware, watch)
+        return _learn(run, fresh, tokens, corpus, stream, train_config, hardware, watch)
     run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
     return _count(run, cls, config, tokens, stream)
 
@@ -98,11 +102,11 @@ def resume(folder: str | Path, *, watch: Watch | None = None) -> Run:
     stream = tokenize(run.corpus.train, run.tokenizer, stream_folder())
     cls = model_class(run.config["model"]["name"])
     config: Any = make(cls.Config, run.config["model"]["config"], cls.name)
-    if not issubclass(cls, NeuralModel):
+    if not issubclass(cls, NeuralLanguageModel):
         return _count(run, cls, config, run.tokenizer, stream)
     hardware = choose(training["device"], training["precision"])
     fresh = _fresh(cls, config, run.tokenizer, train_config.seed)
-    return _learn(run, fresh, run.corpus, stream, train_config, hardware, watch or Silent())
+    return _learn(run, fresh, run.tokenizer, run.corpus, stream, train_config, hardware, watch or Silent())
 
 
 def stream_folder() -> Path:
@@ -111,13 +115,13 @@ def stream_folder() -> Path:
 
 
 def _resolved(
-    cls: type[NeuralModel], config: Any, stream: TokenStream, tokenizer: Tokenizer, budget: Budget, hardware: Hardware
+    cls: type[NeuralLanguageModel],
+    config: Any,
+    stream: TokenStream,
+    tokenizer: Tokenizer,
+    budget: Budget,
+    hardware: Hardware,
 ) -> Any:
-    wanted = getattr(config, "context", None)
-    if wanted is not None and wanted > stream.tokens:
-        raise ValueError(
-            f"context {wanted} is longer than the training text, {stream.tokens} tokens; choose a shorter one"
-        )
     facts = TextFacts(
         train_tokens=stream.tokens,
         train_bytes=stream.bytes,
@@ -127,16 +131,18 @@ def _resolved(
     return cls.resolve(config, facts, budget)
 
 
-def _fresh(cls: type[NeuralModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralModel:
+def _fresh(cls: type[NeuralLanguageModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralLanguageModel:
     """The model before training; its first weights depend on the seed alone."""
     torch.manual_seed(seed)
-    return cls(config, tokenizer)
+    model = cls(config, tokenizer.vocab_size)
+    model.take_pieces([tokenizer.piece(id) for id in range(tokenizer.vocab_size)])
+    return model
 
 
-def _refuse_long_windows(model: NeuralModel, config: TrainConfig) -> None:
+def _refuse_long_windows(model: NeuralLanguageModel, config: TrainConfig) -> None:
     most = model.longest_window
     if most is not None and config.length is not None and config.length > most:
-        raise ValueError(
+        raise Mistake(
             f"{model.name}: a training window of {config.length} tokens is longer than the context, {most};"
             f" set length to {most} or less, or a longer context"
         )
@@ -154,7 +160,8 @@ def _count(run: Run, cls: type[LanguageModel], config: Any, tokenizer: Tokenizer
 
 def _learn(
     run: Run,
-    model: NeuralModel,
+    model: NeuralLanguageModel,
+    tokenizer: Tokenizer,
     corpus: Corpus,
     stream: TokenStream,
     train_config: TrainConfig,
@@ -162,8 +169,8 @@ def _learn(
     watch: Watch,
 ) -> Run:
     """Train a neural model from its start or its checkpoint, and save it if it came to an end."""
-    valid = tokenize(corpus.valid, model.tokenizer, stream_folder()) if corpus.valid.bytes else None
-    trainer = Trainer(model, stream, valid, train_config, hardware, run.folder, watch)
+    valid = tokenize(corpus.valid, tokenizer, stream_folder()) if corpus.valid.bytes else None
+    trainer = Trainer(model, tokenizer, stream, valid, train_config, hardware, run.folder, watch)
     outcome: Outcome = trainer.run()
     watch.say(f"{run.config['model']['name']}: {outcome.message}")
     p = outcome.progress
