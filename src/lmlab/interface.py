@@ -10,7 +10,7 @@ N history length, L layers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,8 +21,8 @@ from lmlab.config import Mistake
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
-    from lmlab.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -229,8 +229,8 @@ class CountModel(LanguageModel):
 
     @classmethod
     @abstractmethod
-    def fit(cls, config: Any, tokenizer: Tokenizer, train: TokenStream) -> Self:
-        """Count the training tokens and estimate the model. The tokenizer says how they read; it is not kept."""
+    def fit(cls, config: Any, vocabulary: Vocabulary, train: TokenStream) -> Self:
+        """Count the training tokens and estimate the model."""
 
 
 class Learner(nn.Module, Saved):
@@ -257,8 +257,8 @@ class Learner(nn.Module, Saved):
     def loss(self, batch: Any) -> Loss:
         """What a batch of its task costs. Differentiable."""
 
-    def take_pieces(self, pieces: Sequence[str]) -> None:
-        """Told once, before the first step, how each token reads; for models that start from vectors of known words."""
+    def take_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Told once, before the first step, how the tokens read; for models that start from vectors of known words."""
 
     def hidden_matrices(self) -> dict[str, int]:
         """Parameters that map hidden vectors to hidden vectors, and how many matrices each packs; Muon steps these."""

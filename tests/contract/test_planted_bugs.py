@@ -248,6 +248,13 @@ class DropsWhileScoring(FeedForward):
         return super().hidden(inputs_BM, 0.5 if self.training else 0.0, dtype)
 
 
+class ScoresRoughly(FeedForward):
+    """The precision of training is that of its scores too."""
+
+    def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
+        return super().hidden(inputs_BM, dropout, self.compute_dtype)
+
+
 class HasAWeightNobodyUses(FeedForward):
     """Its bias is left out."""
 
@@ -338,6 +345,7 @@ BUGS: list[tuple[type, Callable[..., None]]] = [
     (TakesAnyWeights, check_weights_that_do_not_fit_are_refused),
     (LosesItsPrecision, check_rougher_products_give_nearly_the_same_gradients),
     (DropsWhileScoring, check_training_mode_does_not_change_scores),
+    (ScoresRoughly, check_training_mode_does_not_change_scores),
     (HasAWeightNobodyUses, check_every_weight_learns),
     (NeverLearns, check_a_repeating_text_is_learned),
     (SavedInHalfPrecision, check_a_saved_model_is_the_same),

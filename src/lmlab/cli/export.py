@@ -31,7 +31,7 @@ def command(
     model = loaded.model
     if not isinstance(model, NGram):
         raise ValueError(f"{run} holds a {model.name} model; only ngram models can be written as an ARPA file")
-    write_arpa(model, loaded.tokenizer, out)
+    write_arpa(model, loaded.tokenizer.vocabulary, out)
     counts = [len(level.logp) for level in model.tables.levels]
     if json:
         options.print_json({"output": str(out), "format": "arpa", "bytes": out.stat().st_size, "ngrams": counts})

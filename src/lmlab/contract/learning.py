@@ -70,13 +70,15 @@ def check_the_whole_context_is_used(model: NeuralLanguageModel) -> None:
 
 
 def check_training_mode_does_not_change_scores(model: NeuralLanguageModel) -> None:
-    """Dropout and the like disturb the loss while training, and never a score."""
+    """Dropout and rough products disturb the loss while training, and never a score."""
     tokens_BT = random_tokens(model, 3, 8)
     expected_BT = model.score(tokens_BT)
+    before, model.compute_dtype = model.compute_dtype, torch.bfloat16
     try:
         scored_BT = model.train().score(tokens_BT)
     finally:
         model.eval()
+        model.compute_dtype = before
     same(scored_BT, expected_BT, "scores change in training mode")
 
 

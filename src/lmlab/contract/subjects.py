@@ -37,7 +37,7 @@ def build(cls: type[Any], settings: Mapping[str, Any], tokens: Tokenizer) -> Lan
     config: Any = make(cls.Config, settings, cls.name)
     train = stream_of(TEXT, tokens)
     if issubclass(cls, CountModel):
-        return cls.fit(config, tokens, train)
+        return cls.fit(config, tokens.vocabulary, train)
     if not issubclass(cls, NeuralLanguageModel):
         raise Mistake(f"{cls.name} is no language model, and the contract is of language models")
     facts = TextFacts(train_tokens=train.tokens, train_bytes=train.bytes, vocab_size=tokens.vocab_size)

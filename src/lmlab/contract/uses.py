@@ -62,12 +62,13 @@ def check_all_strings_of_three_tokens_total_one(model: LanguageModel, tokenizer:
 def check_a_full_beam_finds_the_best_of_all_strings(model: LanguageModel, tokenizer: Tokenizer) -> None:
     """A beam as wide as there are strings, and exhaustive search, rank all strings as their scores do."""
     strings_NT = all_strings(model)
-    spelling = tokenizer.spelling
-    assert spelling is not None
+    spelling, unknown = tokenizer.spelling, tokenizer.unknown_id
+    assert spelling is not None, "the tokenizer of all strings has unknown words"
+    assert unknown is not None, "the tokenizer of all strings has unknown words"
     unknown_nats = float(spelling.nats(list(spelling.words)).min())
     for prompt in ("", "b a"):
         nats_N = _nats_after(model, tokenizer, prompt, strings_NT).double().sum(1)
-        nats_N = nats_N + unknown_nats * (strings_NT == tokenizer.unknown_id).sum(1)
+        nats_N = nats_N + unknown_nats * (strings_NT == unknown).sum(1)
         expected = nats_N[nats_N.isfinite()].sort().values
         best = min(10, len(expected))
         options: dict[str, Any] = {"max_tokens": 3, "n_best": best, "length_penalty": 0.0}

@@ -135,7 +135,7 @@ def _fresh(cls: type[NeuralLanguageModel], config: Any, tokenizer: Tokenizer, se
     """The model before training; its first weights depend on the seed alone."""
     torch.manual_seed(seed)
     model = cls(config, tokenizer.vocab_size)
-    model.take_pieces([tokenizer.piece(id) for id in range(tokenizer.vocab_size)])
+    model.take_vocabulary(tokenizer.vocabulary)
     return model
 
 
@@ -152,7 +152,7 @@ def _count(run: Run, cls: type[LanguageModel], config: Any, tokenizer: Tokenizer
     """Fit a model that counts, and save it."""
     assert issubclass(cls, CountModel)
     started = time.perf_counter()
-    fitted = cls.fit(config, tokenizer, stream)
+    fitted = cls.fit(config, tokenizer.vocabulary, stream)
     run.config["model"]["config"] = dataclasses.asdict(fitted.config)
     run.finish(fitted, "finished", {"seconds": time.perf_counter() - started, "tokens": stream.tokens})
     return run

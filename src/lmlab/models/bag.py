@@ -22,8 +22,8 @@ from lmlab.config import Mistake
 from lmlab.interface import ContextPolicy, CountModel, HistoryState, State
 
 if TYPE_CHECKING:
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
-    from lmlab.text.tokenizers import Tokenizer
 
 CHUNK = 1 << 22  # tokens counted at once: bincount widens its input to 64 bits, which a large memory map cannot afford
 
@@ -54,11 +54,11 @@ class Bag(CountModel):
         self.config, self.vocab_size, self.logp_V = config, len(logp_V), logp_V
 
     @classmethod
-    def fit(cls, config: BagConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
+    def fit(cls, config: BagConfig, vocabulary: Vocabulary, train: TokenStream) -> Self:
         """Count the training tokens."""
-        counts_V = np.zeros(tokenizer.vocab_size)
+        counts_V = np.zeros(vocabulary.size)
         for start in range(0, len(train.ids), CHUNK):
-            counts_V += np.bincount(train.ids[start : start + CHUNK], minlength=tokenizer.vocab_size)
+            counts_V += np.bincount(train.ids[start : start + CHUNK], minlength=vocabulary.size)
         if config.smoothing == "add-k":
             counts_V += config.k
         elif not len(train.ids):

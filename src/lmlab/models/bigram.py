@@ -30,6 +30,7 @@ from lmlab.layers.windowed import WindowedModel, chosen
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
+    from lmlab.text.pieces import Vocabulary
 
 BATCH = (32, 64)  # rows, tokens
 TABLE_ELEMENTS = 1 << 23
@@ -71,10 +72,10 @@ class Bigram(WindowedModel):
         self.output_VH = nn.Parameter(torch.zeros(vocab_size, d_h))  # W₂, transposed
         self.bias_V = nn.Parameter(torch.zeros(vocab_size))
 
-    def take_pieces(self, pieces: Sequence[str]) -> None:
+    def take_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Look the pieces up in the file of word vectors, if there is one."""
         if self.config.vectors is not None:
-            given_FX, found_V = _read_given(self.config.vectors, pieces, self.config.embedding_width)
+            given_FX, found_V = _read_given(self.config.vectors, vocabulary.pieces, self.config.embedding_width)
             self.table.take(given_FX, found_V, learn=not self.config.freeze_vectors)
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:

@@ -27,8 +27,8 @@ from lmlab.models._ngram_query import UNSEEN, Tables
 from lmlab.models._ngram_smooth import Level, discounts, kneser_ney, relative_frequencies
 
 if TYPE_CHECKING:
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
-    from lmlab.text.tokenizers import Tokenizer
 
 BYTES_PER_TOKEN = 50  # the least that counting holds in memory at once; long orders of diverse text take twice this
 
@@ -76,17 +76,17 @@ class NGram(CountModel):
         self.vocab_size, self.policy = tables.vocab_size, ContextPolicy.last(tables.order - 1)
 
     @classmethod
-    def fit(cls, config: NGramConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
+    def fit(cls, config: NGramConfig, vocabulary: Vocabulary, train: TokenStream) -> Self:
         """Count every n-gram of the training tokens up to the order, and estimate."""
-        config = _with_restart(config, tokenizer)
-        V = tokenizer.vocab_size
+        config = _with_restart(config, vocabulary)
+        V = vocabulary.size
         restarts_V = np.zeros(V, dtype=bool)
         if config.restart == "line":
-            restarts_V[[i for i in range(V) if "\n" in tokenizer.piece(i)]] = True
+            restarts_V[[i for i, piece in enumerate(vocabulary.pieces) if "\n" in piece]] = True
         _require_memory(len(train.ids))
         tokens = with_begins(train.ids, train.starts, V)
         if config.order is None:
-            chosen = CUSTOMARY_ORDER if _are_words(tokenizer) else choose_order(tokens, restarts_V, V)
+            chosen = CUSTOMARY_ORDER if vocabulary.words else choose_order(tokens, restarts_V, V)
             config = dataclasses.replace(config, order=chosen)
         assert config.order is not None
         orders = list(count_ngrams(tokens, restarts_V, V, config.order))
@@ -177,15 +177,11 @@ class NGram(CountModel):
         return lines
 
 
-def _are_words(tokenizer: Tokenizer) -> bool:
-    return tokenizer.spec.partition(":")[0] == "words"
-
-
-def _with_restart(config: NGramConfig, tokenizer: Tokenizer) -> NGramConfig:
+def _with_restart(config: NGramConfig, vocabulary: Vocabulary) -> NGramConfig:
     """Lines of words are sentences, each beginning afresh; for other tokens a line break is like any of them."""
     if config.restart != "auto":
         return config
-    return dataclasses.replace(config, restart="line" if _are_words(tokenizer) else "never")
+    return dataclasses.replace(config, restart="line" if vocabulary.words else "never")
 
 
 def _require_memory(tokens: int) -> None:

@@ -59,27 +59,28 @@ class Kind:
         return cls
 
 
-_AT = "lmlab.models."
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind(name="uniform", where=_AT + "uniform:Uniform", way=Way.COUNTS, about="every token is equally likely"),
-        Kind(name="bag", where=_AT + "bag:Bag", way=Way.COUNTS, about="how often each token was seen"),
-        Kind(name="ngram", where=_AT + "ngram:NGram", way=Way.COUNTS, about="modified Kneser-Ney over the last tokens"),
-        Kind(name="bigram", where=_AT + "bigram:Bigram", about="one word vector in, one sigmoid layer"),
-        Kind(name="feedforward", where=_AT + "feedforward:FeedForward", about="the last words side by side, one layer"),
-        Kind(name="attention", where=_AT + "attention:Attention", about="one attention head over the last words"),
-        Kind(name="rnn", where=_AT + "rnn:RNN", about="a recurrent network"),
-        Kind(name="gru", where=_AT + "gru:GRU", about="gated recurrent units"),
-        Kind(name="lstm", where=_AT + "lstm:LSTM", about="long short-term memory"),
-        Kind(
-            name="rnn-attention",
-            where=_AT + "rnn_attention:RNNAttention",
-            about="a recurrent network that attends over its own past states",
-        ),
-        Kind(name="gpt", where=_AT + "gpt:GPT", about="a decoder Transformer"),
-    )
-}
+def _counts(name: str, where: str, about: str) -> Kind:
+    return Kind(name=name, where=f"lmlab.models.{where}", about=about, way=Way.COUNTS)
+
+
+def _learns(name: str, where: str, about: str) -> Kind:
+    return Kind(name=name, where=f"lmlab.models.{where}", about=about)
+
+
+_LADDER = (
+    _counts("uniform", "uniform:Uniform", "every token alike: the yardstick"),
+    _counts("bag", "bag:Bag", "how often each token occurs, nothing else"),
+    _counts("ngram", "ngram:NGram", "counts of the last few tokens, interpolated modified Kneser-Ney"),
+    _learns("bigram", "bigram:Bigram", "a neural bigram: one hidden layer on the vector of the last word"),
+    _learns("feedforward", "feedforward:FeedForward", "the vectors of the last N-1 tokens, one hidden layer"),
+    _learns("attention", "attention:Attention", "the last token attends over the window, one head"),
+    _learns("rnn", "rnn:RNN", "a recurrent network with tanh cells"),
+    _learns("gru", "gru:GRU", "a recurrent network with gated units"),
+    _learns("lstm", "lstm:LSTM", "a recurrent network with a long short-term memory"),
+    _learns("rnn-attention", "rnn_attention:RNNAttention", "a recurrent network that attends to its own past"),
+    _learns("gpt", "gpt:GPT", "a decoder Transformer"),
+)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _LADDER}
 
 
 def names() -> list[str]:

@@ -113,14 +113,14 @@ class RNNAttention(CarriedModel):
     def training_flops_per_token(self) -> float:
         """W, U and the output layer; and of each state in memory its part in the average, and its score.
 
-        The score is one more product of that width; or for the additive one, W₂ once for each state, W₁ for each query
-        (and once more in the backward pass, which keeps no sums), and v.
+        The score is one more product of that width; or for the additive one, W₂ for each state and W₁ for each query
+        (both once more in the backward pass, which keeps no sums), and v.
         """
         memory, width, a = self.config.memory, self.config.width, self.config.score_width
         products = self.input_HX.numel() + self.state_HH.numel() + self._output().numel() + memory * width
         if self.config.score_function != "additive":
             return 6.0 * (products + memory * width)
-        return 6.0 * (products + 2 * a * width) + 2.0 * a * width + 4.0 * memory * a
+        return 6.0 * products + 8.0 * 2 * a * width + 4.0 * memory * a
 
     @property
     def batch_shape(self) -> tuple[int, int]:

@@ -16,8 +16,8 @@ from torch import Tensor
 from lmlab.interface import ContextPolicy, CountModel, HistoryState, State
 
 if TYPE_CHECKING:
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
-    from lmlab.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +37,9 @@ class Uniform(CountModel):
         self.config, self.vocab_size = config, vocab_size
 
     @classmethod
-    def fit(cls, config: UniformConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
+    def fit(cls, config: UniformConfig, vocabulary: Vocabulary, train: TokenStream) -> Self:
         """There is nothing to learn: the training text is not looked at."""
-        return cls(config, tokenizer.vocab_size)
+        return cls(config, vocabulary.size)
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """log V nats for every token."""
