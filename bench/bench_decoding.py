@@ -45,7 +45,7 @@ SIZES = (Size(6, 192, 32, "char"), Size(8, 320, 32, "bpe:1024"), Size(6, 384, 64
 def our_model(size: Size, tokenizer: Tokenizer) -> GPT:
     config = GPTConfig(layers=size.layers, width=size.width, heads=size.width // size.head_width, context=CONTEXT)
     facts = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=tokenizer.vocab_size)
-    model = GPT(GPT.resolve(config, facts, Budget(steps=1)), tokenizer)
+    model = GPT(GPT.resolve(config, facts, Budget(steps=1)), tokenizer.vocab_size)
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight) * 0.02)
@@ -89,7 +89,7 @@ def compare(size: Size) -> float:
     matrices += [ours.embedding.detach()] if ours.config.tie else []
 
     def run_ours() -> None:
-        (found,) = generate(ours, prompt, method="greedy", max_tokens=NEW_TOKENS)
+        (found,) = generate(ours, tokenizer, prompt, method="greedy", max_tokens=NEW_TOKENS)
         assert len(found.ids) == NEW_TOKENS
 
     def run_theirs() -> None:

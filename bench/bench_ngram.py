@@ -24,7 +24,6 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -84,16 +83,17 @@ def measure(source: str, millions: float, order: int) -> dict[str, float]:
     import torch
 
     from lmlab.models.ngram import NGram
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
 
     wanted = round(millions * 1e6) + SCORED
     text = synthetic(wanted) if source == "synthetic" else reviews(Path(os.environ["LMLAB_BENCH_DATA"]), wanted)
     train, held_out = text[:-SCORED], text[-SCORED:]
-    tokenizer = SimpleNamespace(vocab_size=VOCAB, spec="words", unknown_id=1, piece=lambda i: "w" if i else "\n")
+    vocabulary = Vocabulary(["\n", *["w"] * (VOCAB - 1)], words=True, unknown_id=1)
     stream = TokenStream(ids=train, starts=np.array([0, len(train)]), bytes=0, chars=0, words=len(train))
     ready_gb = _peak_gb()
     start, start_cpu = time.perf_counter(), time.process_time()
-    model = NGram.fit(NGram.Config(order=order), tokenizer, stream)
+    model = NGram.fit(NGram.Config(order=order), vocabulary, stream)
     fit_s, fit_cpu_s = time.perf_counter() - start, time.process_time() - start_cpu
     result = {"tokens": len(train), "fit_s": fit_s, "fit_cpu_s": fit_cpu_s, "ready_gb": ready_gb, "peak_gb": _peak_gb()}
     result["ngrams_per_token"] = sum(len(level.keys) for level in model.tables.levels) / len(train)

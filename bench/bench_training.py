@@ -11,7 +11,6 @@ import statistics
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from types import SimpleNamespace
 
 import torch
 import transformers
@@ -19,6 +18,7 @@ import transformers
 from lmlab.config import Budget, TextFacts
 from lmlab.hardware.choice import choose, precision_name
 from lmlab.hardware.memory import keep_memory
+from lmlab.interface import Windows
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.models.gpt import GPT, GPTConfig
 
@@ -29,14 +29,13 @@ VOCABULARY, LAYERS, WIDTH, CONTEXT, ROWS = 321, 6, 192, 256, 8
 def our_step(dtype: torch.dtype) -> Callable[[], None]:
     settings = GPTConfig(layers=LAYERS, width=WIDTH, context=CONTEXT, dropout=0.0)
     facts = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=VOCABULARY)
-    model = GPT(GPT.resolve(settings, facts, Budget(steps=1)), SimpleNamespace(vocab_size=VOCABULARY)).train()
+    model = GPT(GPT.resolve(settings, facts, Budget(steps=1)), VOCABULARY).train()
     model.compute_dtype = dtype
     optimizer = Optimizer(dict(model.named_parameters()), OptimizerConfig())
-    tokens_BT = torch.randint(VOCABULARY, (ROWS, CONTEXT))
+    windows = Windows(torch.randint(VOCABULARY, (ROWS, CONTEXT)))
 
     def step() -> None:
-        nats, count = model.loss(tokens_BT)
-        (nats / count).backward()
+        model.loss(windows).mean.backward()
         optimizer.step(1.0)
         for p in model.parameters():
             p.grad = None

@@ -69,7 +69,7 @@ class Budget:
     def __post_init__(self) -> None:
         given = [v for v in (self.seconds, self.steps, self.tokens) if v is not None]
         if len(given) != 1 or given[0] <= 0:
-            raise ValueError(
+            raise Mistake(
                 "a budget is one positive number of seconds, steps or tokens, such as 3m, 500steps or 2Mtokens"
             )
 
@@ -78,7 +78,7 @@ class Budget:
         """Read "90s", "3m", "1h", "500steps" or "2Mtokens" (k and M are thousand and million)."""
         match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*(?:(s|m|h)|([kM]?)\s*(steps?|tokens?))\s*", text)
         if not match:
-            raise ValueError(f"budget {text!r} is not understood; write it like 90s, 3m, 1h, 500steps or 2Mtokens")
+            raise Mistake(f"budget {text!r} is not understood; write it like 90s, 3m, 1h, 500steps or 2Mtokens")
         number = float(match[1])
         if match[2]:
             return cls(seconds=number * {"s": 1, "m": 60, "h": 3600}[match[2]])
@@ -103,11 +103,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
-    """Build `config_class` from a mapping; an unknown key is a ValueError that names the nearest known one."""
+    """Build `config_class` from a mapping; an unknown key is a Mistake that names the nearest known one."""
     fields = {f.name for f in dataclasses.fields(config_class)}  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
-            raise ValueError(f"{what} has no setting {key!r}; {nearest(key, fields)}")
+            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, fields)}")
     return config_class(**values)
 
 
@@ -119,9 +119,9 @@ def parse_settings(config_class: type, assignments: Iterable[str], what: str) ->
         key, equals, text = assignment.partition("=")
         key = key.strip()
         if not equals:
-            raise ValueError(f"setting {assignment!r} has no value; write it like key=value")
+            raise Mistake(f"setting {assignment!r} has no value; write it like key=value")
         if key not in hints:
-            raise ValueError(f"{what} has no setting {key!r}; {nearest(key, hints)}")
+            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, hints)}")
         values[key] = _read(text.strip(), hints[key], key)
     return values
 
@@ -136,18 +136,18 @@ def _read(text: str, hint: Any, key: str) -> Any:
     if typing.get_origin(hint) is typing.Literal:
         choices = typing.get_args(hint)
         if text not in choices:
-            raise ValueError(f"setting {key} is one of {', '.join(map(str, choices))}; got {text!r}")
+            raise Mistake(f"setting {key} is one of {', '.join(map(str, choices))}; got {text!r}")
         return text
     if hint is bool:
         if text.lower() not in ("true", "false"):
-            raise ValueError(f"setting {key} is true or false; got {text!r}")
+            raise Mistake(f"setting {key} is true or false; got {text!r}")
         return text.lower() == "true"
     if hint in (int, float):
         try:
             return hint(text.replace("_", ""))
         except ValueError:
             kind = "a whole number" if hint is int else "a number"
-            raise ValueError(f"setting {key} is {kind}; got {text!r}") from None
+            raise Mistake(f"setting {key} is {kind}; got {text!r}") from None
     return text
 
 
@@ -156,6 +156,15 @@ def at_least_one(model: str, **settings: int | None) -> None:
     for name, value in settings.items():
         if value is not None and value < 1:
             raise Mistake(f"{model}: {name} must be 1 or more; got {value}")
+
+
+def within_text(model: str, train_tokens: int, **settings: int | None) -> None:
+    """Mistake unless the training text is at least as long as each setting (or it is not chosen yet)."""
+    for name, value in settings.items():
+        if value is not None and value > train_tokens:
+            raise Mistake(
+                f"{model}: {name} {value} is longer than the training text, {train_tokens} tokens; choose a shorter one"
+            )
 
 
 def a_share(model: str, **settings: float | None) -> None:

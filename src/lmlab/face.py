@@ -90,7 +90,7 @@ def evaluate(
     else:
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
-    return measure(run.model, chosen, name=name, seed=seed, level=level)
+    return measure(run.model, run.tokenizer, chosen, name=name, seed=seed, level=level)
 
 
 def generate(
@@ -120,10 +120,10 @@ def generate(
     options: dict[str, Any] = {"method": method, "max_tokens": tokens, "temperature": temperature, "top_k": top_k}
     options |= {"top_p": top_p, "min_p": min_p, "beam_width": beam, "n_best": best, "length_penalty": length_penalty}
     options |= {"stop": stop, "samples": samples, "seed": seed}
-    model = _opened(run).model
+    run = _opened(run)
     if watch is None:
-        return decode.generate(model, prompt, **options)
-    pieces = decode.stream(model, prompt, **options)
+        return decode.generate(run.model, run.tokenizer, prompt, **options)
+    pieces = decode.stream(run.model, run.tokenizer, prompt, **options)
     for piece in pieces:
         watch(piece)
     return [pieces.result]
@@ -179,7 +179,7 @@ def export(run: Run | str | Path, *, out: str | Path, force: bool = False) -> Ex
     model = run.model
     if not isinstance(model, NGram):
         raise Mistake(f"{run.folder} holds a {model.name} model; only ngram models can be written as an ARPA file")
-    write_arpa(model, target)
+    write_arpa(model, run.tokenizer.vocabulary, target)
     counts = [len(level.logp) for level in model.tables.levels]
     return Exported(output=str(target), format="arpa", bytes=target.stat().st_size, ngrams=counts)
 

@@ -1,6 +1,7 @@
-"""The one interface: every language model of the lab is a `LanguageModel`.
+"""What a model is: what a run keeps (`Saved`), what predicts tokens (`LanguageModel`), what learns by gradients (`Learner`).
 
-Measuring, decoding, compressing and explaining are written once, against this file alone.
+Measuring, decoding, compressing and explaining are written once, against `LanguageModel` alone; the training loop knows
+nothing but `Learner`. Models are made from (config, vocab_size): how tokens read is the business of the run's tokenizer.
 
 Shape letters used across the lab: B rows (sequences side by side), T tokens, V vocabulary, D width, H heads,
 N history length, L layers.
@@ -9,15 +10,114 @@ N history length, L layers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
+from lmlab.config import Mistake
+
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
-    from lmlab.text.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class ContextPolicy:
+    """How much history each prediction may use. It is part of a result.
+
+    window: tokens predicted from one reading, the first of them with no history; None: a document is one window.
+    stride: tokens by which the next window moves on. A model that always sees its last N tokens has windows of N + 1
+        tokens and stride 1.
+    """
+
+    window: int | None
+    stride: int | None
+
+    @classmethod
+    def nothing(cls) -> ContextPolicy:
+        """No prediction depends on another token."""
+        return cls(1, 1)
+
+    @classmethod
+    def last(cls, tokens: int) -> ContextPolicy:
+        """Every prediction sees the last so many tokens."""
+        return cls(tokens + 1, 1)
+
+    @classmethod
+    def windows(cls, size: int, stride: int) -> ContextPolicy:
+        """A window of `size` predictions is filled; the next begins `stride` tokens later and predicts what is new in it."""
+        return cls(size, stride)
+
+    @classmethod
+    def everything(cls) -> ContextPolicy:
+        """Every prediction sees all tokens of its document before it."""
+        return cls(None, None)
+
+    @property
+    def most(self) -> int | None:
+        """The most tokens of history that a prediction sees; None: there is no bound."""
+        return None if self.window is None else self.window - 1
+
+    def resume(self, position: int) -> int:
+        """The first token a row must hold so that those from `position` on see what they see in the whole document."""
+        if self.window is None or self.stride is None or position < self.window:
+            return 0
+        kept = self.window - self.stride
+        return (position - kept) // self.stride * self.stride
+
+    def __str__(self) -> str:
+        if self.window is None or self.stride is None:
+            return "every token sees all tokens of its document before it"
+        if self.window == 1:
+            return "no token sees another"
+        if self.stride == 1:
+            return f"every token sees at most the last {self.window - 1} tokens of its document"
+        least, most = self.window - self.stride, self.window - 1
+        return f"every token sees the {least} to {most} tokens of its document before it, or as many as there are"
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy in numbers and in words."""
+        return {"history": self.most, "stride": self.stride, "documents": "each begins afresh", "rule": str(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loss:
+    """What a batch costs: a sum and how many things it is over. Sum first, divide once.
+
+    parts: what the total is made of, by name (a reconstruction, a divergence), each a sum over the same things; empty
+        where there is nothing to tell apart.
+    """
+
+    total: Tensor  # nats, differentiable
+    count: int  # of what is predicted: tokens, examples
+    parts: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> Tensor:
+        """Nats for each thing that is predicted."""
+        return self.total / self.count
+
+
+@dataclass(frozen=True)
+class Windows:
+    """A batch of token windows, each from its own begin; where the mask is False a token is not predicted."""
+
+    tokens_BT: Tensor
+    mask_BT: Tensor | None = None
+
+    def to(self, device: torch.device) -> Windows:
+        """The same on another device."""
+        return Windows(self.tokens_BT.to(device), None if self.mask_BT is None else self.mask_BT.to(device))
+
+    def split(self, rows: int) -> Iterator[Windows]:
+        """The same in batches of at most so many rows."""
+        for first in range(0, len(self.tokens_BT), rows):
+            part = slice(first, first + rows)
+            yield Windows(self.tokens_BT[part], None if self.mask_BT is None else self.mask_BT[part])
 
 
 class State(ABC):
@@ -67,21 +167,46 @@ class HistoryState(State):
         return HistoryState(joined[:, joined.shape[1] - length :])
 
 
-class LanguageModel(ABC):
-    """A probability distribution over token sequences, one token after the other.
+class Saved(ABC):
+    """What a run keeps and brings back exactly.
 
     A class is one kind of model. `Config` is its frozen dataclass of settings; an instance is a trained (or fresh) model.
-    Ids run from 0 to vocab_size - 1. A begin-of-text symbol, where a model needs one, is the model's own business: it is
-    never predicted and never appears in tokens_BT.
     """
 
     name: ClassVar[str]
     Config: ClassVar[type]
 
-    tokenizer: Tokenizer
     config: Any
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything the model has learned, by name; what a run saves as model.safetensors."""
+
+    @classmethod
+    @abstractmethod
+    def from_tensors(cls, config: Any, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
+        """The model whose `tensors()` these are. Exact: scores are bit-identical to those of the saved model."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the results should know (a fallback that was used, a limit that was met), one line each."""
+        return []
+
+    @property
+    def parameters_count(self) -> int:
+        """Numbers the model has learned (for count tables: stored probabilities and weights)."""
+        return sum(t.numel() for t in self.tensors().values())
+
+
+class LanguageModel(Saved):
+    """A probability distribution over token sequences, one token after the other.
+
+    Ids run from 0 to vocab_size - 1. A begin-of-text symbol, where a model needs one, is the model's own business: it is
+    never predicted and never appears in tokens_BT.
+    """
+
     vocab_size: int
-    context: int | None  # tokens of history the model can use; None: unbounded
+    policy: ContextPolicy
 
     @abstractmethod
     def score(self, tokens_BT: Tensor) -> Tensor:
@@ -98,47 +223,86 @@ class LanguageModel(ABC):
         Advancing T tokens at once or one by one gives the same result.
         """
 
-    @abstractmethod
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything the model has learned, by name; what a run saves as model.safetensors."""
-
-    @classmethod
-    @abstractmethod
-    def from_tensors(cls, config: Any, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
-        """The model whose `tensors()` these are. Exact: scores are bit-identical to those of the saved model."""
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader of the results should know (a fallback that was used, a limit that was met), one line each."""
-        return []
-
-    @property
-    def parameters_count(self) -> int:
-        """Numbers the model has learned (for count tables: stored probabilities and weights)."""
-        return sum(t.numel() for t in self.tensors().values())
-
 
 class CountModel(LanguageModel):
     """A model that is fitted by counting, in one pass over the training tokens."""
 
     @classmethod
     @abstractmethod
-    def fit(cls, config: Any, tokenizer: Tokenizer, train: TokenStream) -> Self:
+    def fit(cls, config: Any, vocabulary: Vocabulary, train: TokenStream) -> Self:
         """Count the training tokens and estimate the model."""
 
 
-class NeuralModel(nn.Module, LanguageModel):
-    """A model that learns by gradient descent.
+class Learner(nn.Module, Saved):
+    """What learns by gradient descent.
 
-    `__init__(config, tokenizer)` takes a resolved config (no None left) and draws fresh weights from torch's global
-    generator. Every training window begins with the model's own begin symbol, so that symbol means "nothing is known of
-    what came before", and the first token of a text is predicted like the first token of a window.
+    `__init__(config, vocab_size)` takes a resolved config (no None left) and draws fresh weights from torch's global
+    generator.
     """
 
-    carries_state: ClassVar[bool] = False  # True: trained by truncated back-propagation with `loss_carried`
     default_learning_rate: ClassVar[float] = 0.002  # of AdamW at the top of the schedule
 
     compute_dtype: torch.dtype = torch.float32  # precision of matrix products in training; scoring is always float32
+
+    def __init__(self, config: Any, vocab_size: int) -> None:
+        super().__init__()
+        self.config = config
+
+    @classmethod
+    @abstractmethod
+    def resolve(cls, config: Any, facts: TextFacts, budget: Budget) -> Any:
+        """Fill the settings left at None with good ones for this text and budget."""
+
+    @abstractmethod
+    def loss(self, batch: Any) -> Loss:
+        """What a batch of its task costs. Differentiable."""
+
+    def take_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Told once, before the first step, how the tokens read; for models that start from vectors of known words."""
+
+    def hidden_matrices(self) -> dict[str, int]:
+        """Parameters that map hidden vectors to hidden vectors, and how many matrices each packs; Muon steps these."""
+        return {}
+
+    @property
+    def training_flops_per_token(self) -> float | None:
+        """Floating-point operations of one training step per token, by formula; None: not known.
+
+        A matrix entry takes part in one multiplication and one addition forward and two of each backward, so six.
+        Products count; rows that are looked up, sums, activations and norms do not.
+        """
+        return None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights (tied weights once)."""
+        return {name: value.detach() for name, value in self.named_parameters()}
+
+    @classmethod
+    def from_tensors(cls, config: Any, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
+        """A model with these weights, in evaluation mode."""
+        model = cls(config, vocab_size)
+        missing, unexpected = model.load_state_dict(tensors, strict=False)
+        known = {name for name, _ in model.named_parameters()}
+        lacking = sorted(known & set(missing))
+        if unexpected or lacking:
+            raise Mistake(f"the weights do not fit a {cls.name}: missing {lacking}, unexpected {sorted(unexpected)}")
+        return model.eval()
+
+
+class NeuralLanguageModel(Learner, LanguageModel):
+    """A language model that learns by gradient descent from windows of text.
+
+    Every training window begins with the model's own begin symbol, so that symbol means "nothing is known of what came
+    before", and the first token of a text is predicted like the first token of a window.
+    """
+
+    def __init__(self, config: Any, vocab_size: int) -> None:
+        super().__init__(config, vocab_size)
+        self.vocab_size = vocab_size
+
+    @abstractmethod
+    def loss(self, batch: Windows) -> Loss:
+        """Nats and number of the tokens under the mask, each row from its own begin."""
 
     @property
     def batch_shape(self) -> tuple[int, int]:
@@ -150,47 +314,10 @@ class NeuralModel(nn.Module, LanguageModel):
         """The most tokens a training window may have; None: any number."""
         return None
 
-    @property
-    def training_flops_per_token(self) -> float:
-        """Floating-point operations of one training step per token, by formula.
 
-        A matrix entry takes part in one multiplication and one addition forward and two of each backward. Rows that are
-        looked up (embeddings) multiply nothing; activations and norms are left out.
-        """
-        matrices = (p for name, p in self.named_parameters() if p.ndim == 2 and "embedding" not in name)
-        return 6.0 * sum(p.numel() for p in matrices)
-
-    def hidden_matrices(self) -> dict[str, int]:
-        """Parameters that map hidden vectors to hidden vectors, and how many matrices each packs; Muon steps these."""
-        return {}
-
-    @classmethod
-    @abstractmethod
-    def resolve(cls, config: Any, facts: TextFacts, budget: Budget) -> Any:
-        """Fill the settings left at None with good ones for this text and budget."""
+class CarriedLanguageModel(NeuralLanguageModel):
+    """A language model that is trained on long stretches, cut into pieces: it carries its state from one to the next."""
 
     @abstractmethod
-    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
-        """(total nats over the tokens where mask is true, their number). Differentiable; sum first, divide once."""
-
-    def loss_carried(self, tokens_BT: Tensor, carry: Any) -> tuple[Tensor, int, Any]:
-        """As `loss`, continuing from `carry` (None: a fresh start); the returned carry is detached from the graph.
-
-        Only models with `carries_state` have this.
-        """
-        raise NotImplementedError
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The weights (tied weights once)."""
-        return {name: value.detach() for name, value in self.named_parameters()}
-
-    @classmethod
-    def from_tensors(cls, config: Any, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
-        """A model with these weights, in evaluation mode."""
-        model = cls(config, tokenizer)
-        missing, unexpected = model.load_state_dict(tensors, strict=False)
-        known = {name for name, _ in model.named_parameters()}
-        lacking = sorted(known & set(missing))
-        if unexpected or lacking:
-            raise ValueError(f"the weights do not fit a {cls.name}: missing {lacking}, unexpected {sorted(unexpected)}")
-        return model.eval()
+    def loss_carried(self, tokens_BT: Tensor, carry: Any) -> tuple[Loss, Any]:
+        """As `loss`, continuing from `carry` (None: a fresh start); the returned carry is detached from the graph."""

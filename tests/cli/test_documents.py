@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from lmlab.cli import verbs
-from lmlab.models.registry import MODELS
+from lmlab.models.registry import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -46,8 +46,10 @@ def test_every_verb_is_in_the_readme_and_has_what_it_promises_all() -> None:
 
 
 def test_the_table_of_models_is_the_registry() -> None:
-    table = re.findall(r"^\| (`[^|]*) \|", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert re.findall(r"`([^`]+)`", " ".join(table)) == list(MODELS)
+    table = re.findall(
+        r"^\| `([^|]*)` \| (.*) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    assert table == [(kind.name, kind.about) for kind in KINDS.values()]
 
 
 def test_the_table_of_packages_is_the_tree() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from collections.abc import Callable
 from functools import cache
 from pydoc_data.topics import topics
@@ -13,12 +12,12 @@ import pytest
 import torch
 
 from lmlab.config import Budget, TextFacts
-from lmlab.interface import CountModel, LanguageModel, NeuralModel
-from lmlab.models.registry import MODELS, model_class
+from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
+from lmlab.models.registry import model_class, names
 from lmlab.text.stream import TokenStream
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
-MakeModel = Callable[..., LanguageModel]
+MakeModel = Callable[..., tuple[LanguageModel, Tokenizer]]
 
 # Small enough for a test; a model takes those of its settings that it has.
 SMALL = {"layers": 1, "width": 32, "heads": 2, "context": 16, "stride": 8, "dropout": 0.0}
@@ -26,10 +25,9 @@ SMALL |= {"embedding_width": 16, "key_width": 16, "value_width": 16, "tie": Fals
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`model_name`: every registered model whose file is there."""
+    """`model_name`: every registered model."""
     if "model_name" in metafunc.fixturenames:
-        there = [name for name, where in MODELS.items() if importlib.util.find_spec(where.partition(":")[0])]
-        metafunc.parametrize("model_name", there)
+        metafunc.parametrize("model_name", names())
 
 
 @pytest.fixture(scope="session")
@@ -46,14 +44,14 @@ def held_out() -> str:
 
 @pytest.fixture(scope="session")
 def make_model(learned: str) -> MakeModel:
-    """(model name, tokenizer spec, settings) -> a small model, fitted, or drawn and shaken so that it has opinions."""
+    """(model name, tokenizer spec, settings) -> a small model with opinions, fitted or drawn and shaken; and its tokenizer."""
 
     @cache
     def tokenizer(spec: str) -> Tokenizer:
         return train_tokenizer(spec, [learned])
 
     @cache
-    def make(name: str, spec: str = "char", **settings: object) -> LanguageModel:
+    def make(name: str, spec: str = "char", **settings: object) -> tuple[LanguageModel, Tokenizer]:
         cls, tokens = model_class(name), tokenizer(spec)
         ids, spellings = tokens.encode(learned)
         size = len(learned.encode())
@@ -66,16 +64,16 @@ def make_model(learned: str) -> MakeModel:
                 words=len(learned.split()),
                 spellings=spellings,
             )
-            return cls.fit(cls.Config(**settings), tokens, stream)
-        assert issubclass(cls, NeuralModel)
+            return cls.fit(cls.Config(**settings), tokens.vocabulary, stream), tokens
+        assert issubclass(cls, NeuralLanguageModel)
         fields = {field.name for field in dataclasses.fields(cls.Config)}
         config = cls.Config(**{key: value for key, value in SMALL.items() if key in fields} | settings)
         facts = TextFacts(train_tokens=len(ids), train_bytes=size, vocab_size=tokens.vocab_size)
         torch.manual_seed(0)
-        model = cls(cls.resolve(config, facts, Budget(steps=1)), tokens)
+        model = cls(cls.resolve(config, facts, Budget(steps=1)), tokens.vocab_size)
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.2)
-        return model.eval()
+        return model.eval(), tokens
 
     return make

@@ -82,7 +82,8 @@ def test_the_sizes_and_the_claim_are_told(lmlab, runs, held_out):
     assert told["compressed_bytes"] == size
     assert told["bits_per_byte"] == pytest.approx(8 * size / len(held_out.encode()))
     assert told["ratio"] == pytest.approx(len(held_out.encode()) / size)
-    scored = score_part(load_run(runs / "ngram").model, Part("test", [checked(Path("in.txt"))]))
+    run = load_run(runs / "ngram")
+    scored = score_part(run.model, run.tokenizer, Part("test", [checked(Path("in.txt"))]))
     assert told["claimed_bits_per_byte"] == pytest.approx(scored.bits_per_byte, rel=1e-6)
     assert told["excess"] == pytest.approx(8 * size / told["claimed_bits"] - 1)
     code, out, _ = lmlab("compress", "in.txt", "--model", runs / "ngram", "-o", "again")

@@ -1,8 +1,4 @@
-"""Small models of every registered kind, over tokenizers of every kind, for the contract suite.
-
-Counted models are fitted to a small text. Neural ones get random weights, large enough that nothing they say is near
-uniform: a contract that holds for any weights holds for trained ones.
-"""
+"""Small models of every registered kind, over tokenizers of every kind, for the contract suite."""
 
 from __future__ import annotations
 
@@ -10,21 +6,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import numpy as np
-import torch
-
-from lmlab.config import Budget, TextFacts
-from lmlab.interface import CountModel, LanguageModel, NeuralModel
-from lmlab.models.registry import MODELS, model_class
-from lmlab.text.stream import TokenStream
-from lmlab.text.tokenizers import Tokenizer, train_tokenizer
-
-# Few words, so that all strings can be listed; and rare ones, so that there is something unknown. `ö` is two bytes.
-TEXT = "a b a c b a\nb c a b b a\n" * 12 + "a bö b\nc d a\n" + "b a c\na a b c\n" * 8
-UNSEEN_TEXT = "a b é c a\nb b a zebra c\n\nc a  b\n"  # unknown words, an empty line, two spaces
-
-TOKENIZERS = {"words": "words:4", "char": "char", "byte": "byte", "bpe": "bpe:259"}
-TINY = "words"  # the tokenizer whose strings can all be listed: four words and the unknown one
+from lmlab.contract import subjects
+from lmlab.contract.subjects import TINY, TOKENIZERS
+from lmlab.interface import LanguageModel
+from lmlab.models.registry import Way, kind_of, model_class, names
 
 RECURRENT = {"layers": 2, "width": 8, "embedding_width": 6, "tie": False}
 TIED = {"layers": 1, "width": 8, "embedding_width": 8, "tie": True, "bias": False}
@@ -71,6 +56,14 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
+def variants(name: str) -> dict[str, dict[str, Any]]:
+    """The settings of a kind to try; one that is not mentioned above is tried as it comes."""
+    found = VARIANTS.get(name, {"": {}})
+    if kind_of(name).way is Way.COUNTS:
+        return found
+    return {variant: {"dropout": 0.5, **settings} for variant, settings in found.items()}
+
+
 @dataclass(frozen=True)
 class Case:
     """A model to check: its name, the variant of its settings, and the tokenizer."""
@@ -84,15 +77,6 @@ class Case:
         return f"{self.name}{':' * bool(self.variant)}{self.variant}-{self.tokenizer}"
 
     @property
-    def neural(self) -> bool:
-        return issubclass(model_class(self.name), NeuralModel)
-
-    @property
-    def carries_state(self) -> bool:
-        cls = model_class(self.name)
-        return issubclass(cls, NeuralModel) and cls.carries_state
-
-    @property
     def tiny(self) -> bool:
         return self.tokenizer == TINY
 
@@ -100,48 +84,13 @@ class Case:
 def cases() -> list[Case]:
     """Every variant over the tiny vocabulary, and the first of each model over every other tokenizer."""
     found = []
-    for name in MODELS:
-        for i, (variant, settings) in enumerate(VARIANTS[name].items()):
+    for name in names():
+        for i, (variant, settings) in enumerate(variants(name).items()):
             found += [Case(name, variant, t, settings) for t in TOKENIZERS if i == 0 or t == TINY]
     return found
 
 
 @cache
-def tokenizer(kind: str) -> Tokenizer:
-    return train_tokenizer(TOKENIZERS[kind], [TEXT])
-
-
-@cache
 def build(case: Case) -> LanguageModel:
     """The model of a case. Checks share it: none of them may change it."""
-    cls, tokens = model_class(case.name), tokenizer(case.tokenizer)
-    if issubclass(cls, CountModel):
-        return cls.fit(cls.Config(**case.settings), tokens, stream_of(TEXT, tokens))
-    assert issubclass(cls, NeuralModel)
-    facts = TextFacts(train_tokens=10_000, train_bytes=10_000, vocab_size=tokens.vocab_size)
-    config = cls.resolve(cls.Config(**case.settings, dropout=0.5), facts, Budget(steps=10))
-    torch.manual_seed(1)
-    model = cls(config, tokens)
-    randomise(model)
-    return model.eval()
-
-
-def randomise(model: NeuralModel) -> None:
-    """Move all weights away from where they start, which for output layers is often zero."""
-    generator = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for weight in model.parameters():
-            weight.add_(torch.randn(weight.shape, generator=generator) * 0.5)
-
-
-def stream_of(text: str, tokens: Tokenizer) -> TokenStream:
-    """The tokens of a text that is one document."""
-    ids, spellings = tokens.encode(text)
-    return TokenStream(
-        ids=ids,
-        starts=np.array([0, len(ids)]),
-        bytes=len(text.encode()),
-        chars=len(text),
-        words=len(text.split()),
-        spellings=spellings,
-    )
+    return subjects.build(model_class(case.name), case.settings, subjects.tokenizer(case.tokenizer))

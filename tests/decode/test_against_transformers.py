@@ -12,6 +12,7 @@ from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.text.tokenizers import train_tokenizer
 
 PROMPT, NEW = "the cat sat on a café", 30
+TOKENIZER = train_tokenizer("char", [PROMPT])
 
 
 def weights_of_gpt2(model: GPT) -> dict[str, torch.Tensor]:
@@ -33,11 +34,10 @@ def weights_of_gpt2(model: GPT) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def pair() -> tuple[GPT, GPT2LMHeadModel]:
-    tokenizer = train_tokenizer("char", [PROMPT])
-    facts = TextFacts(train_tokens=1000, train_bytes=1000, vocab_size=tokenizer.vocab_size)
+    facts = TextFacts(train_tokens=1000, train_bytes=1000, vocab_size=TOKENIZER.vocab_size)
     config = GPTConfig(layers=2, width=32, heads=4, context=64, positions="learned", activation="gelu", tie=False)
     torch.manual_seed(3)
-    ours = GPT(GPT.resolve(config, facts, Budget(steps=1)), tokenizer)
+    ours = GPT(GPT.resolve(config, facts, Budget(steps=1)), TOKENIZER.vocab_size)
     with torch.no_grad():
         for weight in ours.parameters():
             weight.add_(torch.randn_like(weight) * 0.5)
@@ -68,7 +68,7 @@ def test_greedy_and_beam_search_find_the_texts_that_transformers_finds(
     pair: tuple[GPT, GPT2LMHeadModel], width: int
 ) -> None:
     ours, theirs = pair
-    ids = [ours.begin_id, *ours.tokenizer.encode(PROMPT).ids.tolist()]
+    ids = [ours.begin_id, *TOKENIZER.encode(PROMPT).ids.tolist()]
     expected = theirs.generate(
         torch.tensor([ids]),
         attention_mask=torch.ones(1, len(ids), dtype=torch.long),
@@ -80,15 +80,15 @@ def test_greedy_and_beam_search_find_the_texts_that_transformers_finds(
         pad_token_id=0,
     )[:, len(ids) :]
     method = {"method": "greedy"} if width == 1 else {"method": "beam", "beam_width": width, "n_best": width}
-    found = generate(ours, PROMPT, max_tokens=NEW, **method)
+    found = generate(ours, TOKENIZER, PROMPT, max_tokens=NEW, **method)
     assert [f.ids for f in found] == [tuple(row) for row in expected.tolist()]
     assert len(set(found[0].ids)) > 5, "a text that repeats itself would prove little"
 
 
 def test_nats_are_those_of_transformers(pair: tuple[GPT, GPT2LMHeadModel]) -> None:
     ours, theirs = pair
-    (found,) = generate(ours, PROMPT, max_tokens=NEW, seed=4)
-    ids = [ours.begin_id, *ours.tokenizer.encode(PROMPT).ids.tolist(), *found.ids]
+    (found,) = generate(ours, TOKENIZER, PROMPT, max_tokens=NEW, seed=4)
+    ids = [ours.begin_id, *TOKENIZER.encode(PROMPT).ids.tolist(), *found.ids]
     with torch.no_grad():
         logits_TV = theirs(torch.tensor([ids])).logits[0, :-1, : ours.vocab_size]
     nats_T = torch.nn.functional.cross_entropy(logits_TV, torch.tensor(ids[1:]), reduction="none")

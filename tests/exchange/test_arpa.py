@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import kenlm
@@ -15,35 +14,22 @@ import torch
 
 from lmlab.exchange.arpa import arpa_words, write_arpa
 from lmlab.models.ngram import NGram
+from lmlab.text.pieces import Vocabulary
 from lmlab.text.stream import TokenStream
 
 
-@dataclass
-class Pieces:
-    pieces: Sequence[str]
-    spec: str = "words"
-    unknown_id: int | None = None
-
-    @property
-    def vocab_size(self) -> int:
-        return len(self.pieces)
-
-    def piece(self, i: int) -> str:
-        return self.pieces[i]
-
-
-def fit(tokenizer: Pieces, tokens: Sequence[str], **settings: object) -> NGram:
-    ids = np.array([tokenizer.pieces.index(t) for t in tokens], dtype=np.uint32)
+def fit(vocabulary: Vocabulary, tokens: Sequence[str], **settings: object) -> NGram:
+    ids = np.array([vocabulary.pieces.index(t) for t in tokens], dtype=np.uint32)
     train = TokenStream(ids=ids, starts=np.array([0, len(ids)]), bytes=0, chars=0, words=0)
-    return NGram.fit(NGram.Config(**settings), tokenizer, train)
+    return NGram.fit(NGram.Config(**settings), vocabulary, train)
 
 
 def lines(text: str) -> list[str]:
     return [token for line in text.splitlines() for token in (*line.split(), "\n")]
 
 
-def read_by_kenlm(model: NGram, path: Path) -> kenlm.Model:
-    write_arpa(model, path)
+def read_by_kenlm(model: NGram, vocabulary: Vocabulary, path: Path) -> kenlm.Model:
+    write_arpa(model, vocabulary, path)
     config = kenlm.Config()
     config.show_progress = False
     return kenlm.Model(str(path), config)
@@ -68,35 +54,35 @@ what a beautiful pussy you are"""
 @pytest.mark.parametrize("order", [2, 3, 5])
 def test_kenlm_reads_the_same_log_probabilities(order: int, tmp_path: Path) -> None:
     tokens = lines(POEM)
-    tokenizer = Pieces(sorted(set(tokens)))
-    model = fit(tokenizer, tokens, order=order)
-    reader = read_by_kenlm(model, tmp_path / "poem.arpa")
+    vocabulary = Vocabulary(sorted(set(tokens)), words=True)
+    model = fit(vocabulary, tokens, order=order)
+    reader = read_by_kenlm(model, vocabulary, tmp_path / "poem.arpa")
     assert reader.order == order
     for sentence in ["the owl sang to the sea", "you are a beautiful boat", "boat boat", "", POEM.splitlines()[0]]:
-        wanted = log10_scores(model, [tokenizer.pieces.index(t) for t in (*sentence.split(), "\n")])
+        wanted = log10_scores(model, [vocabulary.pieces.index(t) for t in (*sentence.split(), "\n")])
         got = [score for score, _, _ in reader.full_scores(sentence, bos=True, eos=True)]
         assert got == pytest.approx(wanted, abs=1e-5)
 
 
 def test_characters_without_restarts_are_read_the_same(tmp_path: Path) -> None:
     text = POEM + "\ttab \\ backslash\u00a0\u2028 <s> </s>"
-    tokenizer = Pieces(sorted(set(text)), "char")
-    model = fit(tokenizer, text, order=4)
-    reader = read_by_kenlm(model, tmp_path / "characters.arpa")
-    words = arpa_words(model)
+    vocabulary = Vocabulary(sorted(set(text)))
+    model = fit(vocabulary, text, order=4)
+    reader = read_by_kenlm(model, vocabulary, tmp_path / "characters.arpa")
+    words = arpa_words(model, vocabulary)
     assert len(set(words)) == len(words)
     assert not any(c.isspace() for word in words for c in word)
-    ids = [tokenizer.pieces.index(c) for c in "to sea\n\tin \\ a\u00a0\u2028boat"]
+    ids = [vocabulary.pieces.index(c) for c in "to sea\n\tin \\ a\u00a0\u2028boat"]
     got = [score for score, _, _ in reader.full_scores(" ".join(words[i] for i in ids), bos=True, eos=False)]
     assert got == pytest.approx(log10_scores(model, ids), abs=1e-5)
 
 
 def test_the_unknown_symbol_is_kenlms_unknown_word(tmp_path: Path) -> None:
     tokens = lines(POEM.replace("owl", "?").replace("guitar", "?"))
-    tokenizer = Pieces(["?", *sorted(set(tokens) - {"?"})], unknown_id=0)
-    model = fit(tokenizer, tokens, order=3)
-    reader = read_by_kenlm(model, tmp_path / "unknown.arpa")
-    wanted = log10_scores(model, [tokenizer.pieces.index(t) for t in ("the", "?", "sang", "\n")])
+    vocabulary = Vocabulary(["?", *sorted(set(tokens) - {"?"})], words=True, unknown_id=0)
+    model = fit(vocabulary, tokens, order=3)
+    reader = read_by_kenlm(model, vocabulary, tmp_path / "unknown.arpa")
+    wanted = log10_scores(model, [vocabulary.pieces.index(t) for t in ("the", "?", "sang", "\n")])
     scores = list(reader.full_scores("the nightingale sang", bos=True, eos=True))
     assert [score for score, _, _ in scores] == pytest.approx(wanted, abs=1e-5)
     assert [is_unknown for _, _, is_unknown in scores] == [False, True, False, False]
@@ -104,17 +90,18 @@ def test_the_unknown_symbol_is_kenlms_unknown_word(tmp_path: Path) -> None:
 
 def test_pieces_that_look_alike_or_like_symbols_keep_their_own_names() -> None:
     odd = ["<s>", "</s>", "<unk>", "\ufffd", "\ufffd", "\\", "", "a b", "cities\\/abc", "\n", "\n\n"]
-    model = fit(Pieces(odd, "bpe:10"), ["a b", "\n"], order=2)
-    words = arpa_words(model)
+    vocabulary = Vocabulary(odd)
+    model = fit(vocabulary, ["a b", "\n"], order=2)
+    words = arpa_words(model, vocabulary)
     assert words[:3] == ["\\<s>", "\\</s>", "\\<unk>"]
     assert words[3:] == ["\ufffd", "\ufffd\\#4", "\\", "\\e", "a\\x20b", "cities\\/abc", "\\x0a", "\\x0a\\x0a"]
 
 
 def test_maximum_likelihood_is_written_with_the_formats_zero(tmp_path: Path) -> None:
     tokens = lines("a b\na b\na c")
-    tokenizer = Pieces([*sorted(set(tokens)), "never"])
-    model = fit(tokenizer, tokens, order=2, smoothing="ml")
-    reader = read_by_kenlm(model, tmp_path / "ml.arpa")
+    vocabulary = Vocabulary([*sorted(set(tokens)), "never"], words=True)
+    model = fit(vocabulary, tokens, order=2, smoothing="ml")
+    reader = read_by_kenlm(model, vocabulary, tmp_path / "ml.arpa")
     seen = [score for score, _, _ in reader.full_scores("a b")]
     assert seen == pytest.approx([0, math.log10(2 / 3), 0], abs=1e-6)
     assert next(reader.full_scores("never"))[0] <= -99
@@ -122,9 +109,10 @@ def test_maximum_likelihood_is_written_with_the_formats_zero(tmp_path: Path) -> 
 
 def test_add_k_cannot_be_written(tmp_path: Path) -> None:
     tokens = lines("a b")
-    model = fit(Pieces(sorted(set(tokens))), tokens, order=2, smoothing="add-k")
+    vocabulary = Vocabulary(sorted(set(tokens)), words=True)
+    model = fit(vocabulary, tokens, order=2, smoothing="add-k")
     with pytest.raises(ValueError, match="kneser-ney"):
-        write_arpa(model, tmp_path / "x.arpa")
+        write_arpa(model, vocabulary, tmp_path / "x.arpa")
 
 
 def test_kenlm_scores_penn_treebank_sentences_the_same(tmp_path: Path) -> None:
@@ -132,12 +120,12 @@ def test_kenlm_scores_penn_treebank_sentences_the_same(tmp_path: Path) -> None:
     if not folder:
         pytest.skip("LMLAB_BENCH_DATA is not set: the real texts are not here")
     train, test = (lines(Path(folder, "ptb", f"ptb.{part}.txt").read_text("utf-8")) for part in ("valid", "test"))
-    tokenizer = Pieces(["<unk>", *sorted({*train, *test} - {"<unk>"})], unknown_id=0)
-    ids = {word: i for i, word in enumerate(tokenizer.pieces)}
+    vocabulary = Vocabulary(["<unk>", *sorted({*train, *test} - {"<unk>"})], words=True, unknown_id=0)
+    ids = {word: i for i, word in enumerate(vocabulary.pieces)}
     stream_ids = np.array([ids[t] for t in train], dtype=np.uint16)
     stream = TokenStream(ids=stream_ids, starts=np.array([0, len(stream_ids)]), bytes=0, chars=0, words=0)
-    model = NGram.fit(NGram.Config(order=5), tokenizer, stream)
-    reader = read_by_kenlm(model, tmp_path / "ptb.arpa")
+    model = NGram.fit(NGram.Config(order=5), vocabulary, stream)
+    reader = read_by_kenlm(model, vocabulary, tmp_path / "ptb.arpa")
     wanted = np.array(log10_scores(model, [ids[t] for t in test]))
     sentences = " ".join(test).replace(" \n ", "\n").rstrip().split("\n")
     got = np.array([score for line in sentences for score, _, _ in reader.full_scores(line.strip())])

@@ -17,7 +17,7 @@ def stream(*sizes: int) -> TokenStream:
 
 def test_a_batch_depends_on_seed_and_step_alone() -> None:
     text = stream(1000)
-    again = [draw_windows(text, 4, 16, seed, step)[0] for seed, step in ((0, 7), (0, 7), (0, 8), (1, 7))]
+    again = [draw_windows(text, 4, 16, seed, step).tokens_BT for seed, step in ((0, 7), (0, 7), (0, 8), (1, 7))]
     assert torch.equal(again[0], again[1])
     assert not torch.equal(again[0], again[2])
     assert not torch.equal(again[0], again[3])
@@ -26,24 +26,24 @@ def test_a_batch_depends_on_seed_and_step_alone() -> None:
 def test_windows_never_cross_a_document_bound() -> None:
     text = stream(50, 70, 30)
     for step in range(50):
-        tokens_BT, mask_BT = draw_windows(text, 8, 20, 0, step)
-        assert mask_BT is None
-        document_BT = torch.searchsorted(torch.from_numpy(text.starts[1:]), tokens_BT, right=True)
+        windows = draw_windows(text, 8, 20, 0, step)
+        assert windows.mask_BT is None
+        document_BT = torch.searchsorted(torch.from_numpy(text.starts[1:]), windows.tokens_BT, right=True)
         assert (document_BT == document_BT[:, :1]).all()
 
 
 def test_a_short_document_is_masked_behind_its_end() -> None:
-    tokens_BT, mask_BT = draw_windows(stream(5), 2, 8, 0, 0)
-    assert mask_BT is not None
-    assert mask_BT.tolist() == [[True] * 5 + [False] * 3] * 2
-    assert tokens_BT[:, :5].tolist() == [[0, 1, 2, 3, 4]] * 2
+    windows = draw_windows(stream(5), 2, 8, 0, 0)
+    assert windows.mask_BT is not None
+    assert windows.mask_BT.tolist() == [[True] * 5 + [False] * 3] * 2
+    assert windows.tokens_BT[:, :5].tolist() == [[0, 1, 2, 3, 4]] * 2
 
 
 def test_every_token_is_drawn_sooner_or_later() -> None:
     text = stream(40, 25)
     seen = set()
     for step in range(200):
-        seen.update(draw_windows(text, 4, 8, 0, step)[0].flatten().tolist())
+        seen.update(draw_windows(text, 4, 8, 0, step).tokens_BT.flatten().tolist())
     assert seen == set(range(65))
 
 
@@ -54,6 +54,6 @@ def test_stretches_are_contiguous() -> None:
 
 def test_even_windows_spread_over_the_text_and_repeat_exactly() -> None:
     text = stream(1000)
-    first, _ = even_windows(text, 10, 16)
+    first = even_windows(text, 10, 16).tokens_BT
     assert first[:, 0].tolist() == [0, 100, 200, 300, 400, 500, 600, 700, 800, 900]
-    assert torch.equal(first, even_windows(text, 10, 16)[0])
+    assert torch.equal(first, even_windows(text, 10, 16).tokens_BT)

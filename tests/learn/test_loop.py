@@ -14,8 +14,9 @@ import torch
 from safetensors.torch import load_file
 
 import lmlab
-from lmlab.config import Budget
+from lmlab.config import Budget, Mistake
 from lmlab.hardware.choice import Hardware
+from lmlab.interface import Loss, Windows
 from lmlab.learn import loop
 from lmlab.learn.clock import Clock
 from lmlab.learn.train import Silent
@@ -74,7 +75,7 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
     watch = InterruptAt(9)
     broken = lmlab.train(model, small_text, out=tmp_path / "broken", budget="40steps", settings=settings, watch=watch)
     assert broken.status == "unfinished"
-    with pytest.raises(ValueError, match="--resume"):
+    with pytest.raises(Mistake, match="resume"):
         _ = broken.model
     resumed = lmlab.resume(tmp_path / "broken")
     assert resumed.config["model"]["sha256"] == whole.config["model"]["sha256"]
@@ -97,11 +98,12 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_good_weights(
 ) -> None:
     honest, calls = GPT.loss, 0
 
-    def poisoned(self: GPT, tokens: torch.Tensor, mask: torch.Tensor | None = None) -> tuple[torch.Tensor, int]:
+    def poisoned(self: GPT, batch: Windows) -> Loss:
         nonlocal calls
         calls += self.training
-        total, count = honest(self, tokens, mask)
-        return (total * float("nan") if self.training and calls == 20 else total), count
+        loss = honest(self, batch)
+        poison = float("nan") if self.training and calls == 20 else 1.0
+        return Loss(total=loss.total * poison, count=loss.count)
 
     monkeypatch.setattr(GPT, "loss", poisoned)
     run = run_gpt(small_text, tmp_path / "run", steps=60)
@@ -150,7 +152,7 @@ def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_
 ) -> None:
     run = run_gpt(small_text, tmp_path / "run", steps=1)
     hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32, batch=4)
-    stream = tokenize(run.corpus.train, run.model.tokenizer, tmp_path)
+    stream = tokenize(run.corpus.train, run.tokenizer, tmp_path)
     config = loop.TrainConfig(budget=Budget.parse(budget))
-    trainer = loop.Trainer(run.model, stream, None, config, hardware, tmp_path, Silent())
+    trainer = loop.Trainer(run.model, run.tokenizer, stream, None, config, hardware, tmp_path, Silent())
     assert trainer.rows == factor * run.model.batch_shape[0]

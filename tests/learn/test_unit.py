@@ -33,7 +33,7 @@ def test_nats_per_token_become_the_bits_per_byte_that_measuring_gives(
     tokenizer: str, rare_words: Path, tmp_path: Path
 ) -> None:
     run = lmlab.train("bag", rare_words, out=tmp_path / "run", tokenizer=tokenizer)
-    scored = score_part(run.model, run.corpus.valid)
+    scored = score_part(run.model, run.tokenizer, run.corpus.valid)
     here = Unit.of(scored.stream, run.tokenizer)
     assert here.bits_per_byte(scored.model_nats / scored.tokens) == pytest.approx(scored.bits_per_byte, rel=1e-9)
     assert (here.spelling_bits > 0.5) == (tokenizer == "words")
@@ -43,7 +43,7 @@ def test_a_sample_of_the_spellings_stands_for_all(
     rare_words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = lmlab.train("bag", rare_words, out=tmp_path / "run", tokenizer="words")
-    stream = score_part(run.model, run.corpus.train).stream
+    stream = score_part(run.model, run.tokenizer, run.corpus.train).stream
     exact = Unit.of(stream, run.tokenizer).spelling_bits
     monkeypatch.setattr(unit, "SPELLED", 100)
     assert Unit.of(stream, run.tokenizer).spelling_bits == pytest.approx(exact, rel=0.1)

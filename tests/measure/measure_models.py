@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -10,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lmlab.interface import HistoryState, LanguageModel, NeuralModel, State
+from lmlab.interface import ContextPolicy, HistoryState, LanguageModel, Loss, NeuralLanguageModel, State, Windows
 from lmlab.text.parts import Document, Part
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
@@ -31,7 +32,7 @@ class Chain(LanguageModel):
 
     def __init__(self, tokenizer: Tokenizer, logp_NV: np.ndarray) -> None:
         self.config, self.tokenizer, self.vocab_size = ChainConfig(), tokenizer, tokenizer.vocab_size
-        self.context: int | None = 1
+        self.policy = ContextPolicy.last(1)
         self.logp_NV = torch.from_numpy(logp_NV.astype(np.float32))
 
     @classmethod
@@ -56,8 +57,8 @@ class Chain(LanguageModel):
         return {"logp": self.logp_NV}
 
     @classmethod
-    def from_tensors(cls, config: Any, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
-        return cls(tokenizer, tensors["logp"].numpy())
+    def from_tensors(cls, config: Any, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
+        raise NotImplementedError
 
 
 class Leaks(Chain):
@@ -120,7 +121,7 @@ class SlipsAtTheEdge(Chain):
 
     def __init__(self, tokenizer: Tokenizer, logp_NV: np.ndarray) -> None:
         super().__init__(tokenizer, logp_NV)
-        self.context = 200
+        self.policy = ContextPolicy.last(200)
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         nats_BT = super().score(tokens_BT)
@@ -146,16 +147,15 @@ class SaysItForgets(Chain):
         return nats_BT
 
 
-class Chaotic(NeuralModel):
+class Chaotic(NeuralLanguageModel):
     """A recurrent network with weights so large that rounding grows at every token."""
 
     name = "chaotic"
     Config = ChainConfig
 
     def __init__(self, tokenizer: Tokenizer, gain: float = 2.0, leak: float = 0.0) -> None:
-        super().__init__()
-        self.config, self.tokenizer, self.vocab_size = ChainConfig(), tokenizer, tokenizer.vocab_size
-        self.context, self.leak = None, leak
+        super().__init__(ChainConfig(), tokenizer.vocab_size)
+        self.tokenizer, self.policy, self.leak = tokenizer, ContextPolicy.everything(), leak
         generator = torch.Generator().manual_seed(0)
         self.embedding = nn.Parameter(torch.randn(self.vocab_size + 1, 48, generator=generator))
         self.recurrent = nn.Parameter(gain * torch.randn(48, 48, generator=generator) / 48**0.5)
@@ -191,7 +191,7 @@ class Chaotic(NeuralModel):
     def resolve(cls, config: Any, facts: Any, budget: Any) -> Any:
         raise NotImplementedError
 
-    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
+    def loss(self, batch: Windows) -> Loss:
         raise NotImplementedError
 
 

@@ -136,7 +136,10 @@ def test_no_cell_reaches_over_the_end_of_a_document() -> None:
 
 def test_models_with_different_tokenizers_are_compared_on_the_same_cells(tmp_path: Path) -> None:
     part = planted.part_of(tmp_path, planted.some_text(4000), planted.some_text(300, seed=4))
-    scored = [score_part(planted.Chain.random(planted.tokenizer_for(spec)), part) for spec in ("byte", "bpe:300")]
+    scored = [
+        score_part(planted.Chain.random(tokenizer), tokenizer, part)
+        for tokenizer in map(planted.tokenizer_for, ("byte", "bpe:300"))
+    ]
     difference = paired_difference(*scored)
     assert difference.estimate == pytest.approx(scored[0].bits_per_byte - scored[1].bits_per_byte)
     assert difference.low is not None
@@ -208,9 +211,9 @@ def test_models_that_hold_the_text_impossible_come_last_together() -> None:
 
 
 def test_a_constant_cost_has_an_interval_of_no_width(tmp_path: Path) -> None:
-    scored = score_part(
-        Uniform(UniformConfig(), planted.tokenizer_for("byte")), planted.part_of(tmp_path, planted.some_text(500))
-    )
+    tokenizer = planted.tokenizer_for("byte")
+    model = Uniform(UniformConfig(), tokenizer.vocab_size)
+    scored = score_part(model, tokenizer, planted.part_of(tmp_path, planted.some_text(500)))
     found = interval(scored)
     assert found.low == pytest.approx(8.0, rel=1e-6)
     assert found.high == pytest.approx(8.0, rel=1e-6)

@@ -14,16 +14,21 @@ from lmlab.models.ngram import NGram, NGramConfig
 from lmlab.models.uniform import Uniform, UniformConfig
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import tokenize
-from lmlab.text.tokenizers import train_tokenizer
+from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 DATA = os.environ.get("LMLAB_BENCH_DATA")
 needs_data = pytest.mark.skipif(DATA is None, reason="LMLAB_BENCH_DATA names no folder with the benchmark texts")
 
 
+def uniform(spec: str) -> tuple[Uniform, Tokenizer]:
+    tokenizer = planted.tokenizer_for(spec)
+    return Uniform(UniformConfig(), tokenizer.vocab_size), tokenizer
+
+
 def test_the_document_holds_everything_a_reader_needs(tmp_path: Path) -> None:
     tokenizer = planted.tokenizer_for("words")
     part = planted.part_of(tmp_path, planted.some_text(600, rare=True), planted.some_text(50))
-    result = evaluate(planted.Chain.random(tokenizer), part, name="some text", seed=1)
+    result = evaluate(planted.Chain.random(tokenizer), tokenizer, part, name="some text", seed=1)
     shown = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert shown["bits_per_byte"] == shown["nats"] / math.log(2) / shown["bytes"]
     assert shown["interval"][0] < shown["bits_per_byte"] < shown["interval"][1]
@@ -52,15 +57,15 @@ def test_the_document_holds_everything_a_reader_needs(tmp_path: Path) -> None:
 
 
 def test_there_is_no_closed_vocabulary_where_the_tokenizer_knows_everything(tmp_path: Path) -> None:
-    result = evaluate(Uniform(UniformConfig(), planted.tokenizer_for("char")), planted.part_of(tmp_path, "the cat"))
+    result = evaluate(*uniform("char"), planted.part_of(tmp_path, "the cat"))
     assert set(result.to_json()["perplexity"]) == {"token", "word", "character"}
 
 
 def test_an_infinite_result_is_valid_json_and_says_why(tmp_path: Path) -> None:
     tokenizer = planted.tokenizer_for("char")
     train = tokenize(planted.part_of(tmp_path, "the cat", name="train"), tokenizer, tmp_path)
-    model = Bag.fit(BagConfig(smoothing="ml"), tokenizer, train)
-    result = evaluate(model, planted.part_of(tmp_path, planted.some_text(200)))
+    model = Bag.fit(BagConfig(smoothing="ml"), tokenizer.vocabulary, train)
+    result = evaluate(model, tokenizer, planted.part_of(tmp_path, planted.some_text(200)))
     shown = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert result.bits_per_byte == math.inf
     assert shown["bits_per_byte"] is shown["nats"] is shown["interval"] is None
@@ -70,23 +75,24 @@ def test_an_infinite_result_is_valid_json_and_says_why(tmp_path: Path) -> None:
 
 
 def test_a_perplexity_too_large_for_a_number_is_null(tmp_path: Path) -> None:
-    model = Uniform(UniformConfig(), planted.tokenizer_for("byte"))
-    shown = evaluate(model, planted.part_of(tmp_path, "x" * 5000)).to_json()
+    shown = evaluate(*uniform("byte"), planted.part_of(tmp_path, "x" * 5000)).to_json()
     assert shown["perplexity"]["word"] is None  # one word of 5000 letters: e to the 27,000
     assert shown["bits_per_byte"] == pytest.approx(8.0)
 
 
 def test_a_short_text_has_a_number_and_no_interval(tmp_path: Path) -> None:
-    shown = evaluate(Uniform(UniformConfig(), planted.tokenizer_for("byte")), planted.part_of(tmp_path, " ")).to_json()
+    shown = evaluate(*uniform("byte"), planted.part_of(tmp_path, " ")).to_json()
     assert shown["bits_per_byte"] == pytest.approx(8.0)
     assert shown["interval"] is None
     assert shown["perplexity"]["word"] is None  # there is no word
     assert shown["notes"] == ["the text is too short for a confidence interval (1 bytes)"]
 
 
-def fitted(corpus: Corpus, spec: str, order: int, folder: Path) -> NGram:
+def fitted(corpus: Corpus, spec: str, order: int, folder: Path) -> tuple[NGram, Tokenizer]:
     tokenizer = train_tokenizer(spec, corpus.train.pieces())
-    return NGram.fit(NGramConfig(order=order), tokenizer, tokenize(corpus.train, tokenizer, folder))
+    return NGram.fit(
+        NGramConfig(order=order), tokenizer.vocabulary, tokenize(corpus.train, tokenizer, folder)
+    ), tokenizer
 
 
 @needs_data
@@ -94,7 +100,7 @@ def test_the_penn_treebank_has_its_published_perplexity(tmp_path: Path) -> None:
     assert DATA is not None
     files = {part: Path(DATA) / "ptb" / f"ptb.{part}.txt" for part in ("train", "valid", "test")}
     corpus = read(files["train"], valid=files["valid"], test=files["test"])
-    result = evaluate(fitted(corpus, "words", 5, tmp_path), corpus.test, name="ptb")
+    result = evaluate(*fitted(corpus, "words", 5, tmp_path), corpus.test, name="ptb")
     assert f"{result.perplexity['closed_vocabulary']:.1f}" == "141.2"  # published: Kneser-Ney 5-gram, line end counted
     assert result.scored.closed_tokens == 82_430  # words and line ends of the test part
     assert result.certified
@@ -104,6 +110,6 @@ def test_the_penn_treebank_has_its_published_perplexity(tmp_path: Path) -> None:
 def test_tinyshakespeare_costs_what_an_independent_count_says(tmp_path: Path) -> None:
     assert DATA is not None
     corpus = read(Path(DATA) / "tinyshakespeare" / "input.txt", split=(90, 10, 0))
-    result = evaluate(fitted(corpus, "char", 7, tmp_path), corpus.valid, name="tinyshakespeare")
+    result = evaluate(*fitted(corpus, "char", 7, tmp_path), corpus.valid, name="tinyshakespeare")
     assert result.scored.total_nats / result.scored.chars == pytest.approx(1.5165, abs=0.003)
     assert result.certified

@@ -10,7 +10,9 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lmlab.measure import ContextPolicy, Scored, certify, roundtrip, score_part, tally
+from lmlab.config import Mistake
+from lmlab.interface import ContextPolicy
+from lmlab.measure import Scored, certify, roundtrip, score_part, tally
 from lmlab.measure import score as scoring
 from lmlab.models.bag import Bag, BagConfig
 from lmlab.models.gpt import GPT, GPTConfig
@@ -38,7 +40,9 @@ def by_hand(model: planted.Chain, text: str) -> tuple[list[float], list[float]]:
 @pytest.mark.parametrize("vocab", ["byte", "char", "bpe:300"])
 def test_the_uniform_model_costs_exactly_log2_v_bits_a_token(vocab: str, tmp_path: Path) -> None:
     tokenizer = planted.tokenizer_for(vocab)
-    scored = score_part(Uniform(UniformConfig(), tokenizer), planted.part_of(tmp_path, planted.some_text(500)))
+    scored = score_part(
+        Uniform(UniformConfig(), tokenizer.vocab_size), tokenizer, planted.part_of(tmp_path, planted.some_text(500))
+    )
     bits_per_token = scored.total_nats / math.log(2) / scored.tokens
     assert bits_per_token == pytest.approx(math.log2(tokenizer.vocab_size), rel=1e-7)  # log V rounded to float32
     assert scored.bits_per_byte == pytest.approx(bits_per_token * scored.tokens / scored.bytes, rel=1e-12)
@@ -48,7 +52,7 @@ def test_the_uniform_model_costs_exactly_log2_v_bits_a_token(vocab: str, tmp_pat
 def test_the_total_is_the_sum_over_documents_of_single_steps_and_spellings(spec: str, tmp_path: Path) -> None:
     model = planted.Chain.random(planted.tokenizer_for(spec))
     texts = [planted.some_text(40, rare=True), "", "é🙂 new\n\n wörds ", "a", planted.some_text(30, seed=3), "b"]
-    scored = score_part(model, planted.part_of(tmp_path, *texts))
+    scored = score_part(model, model.tokenizer, planted.part_of(tmp_path, *texts))
     counted = [by_hand(model, text) for text in texts]
     model_nats = math.fsum(n for nats, _ in counted for n in nats)
     spelling_nats = math.fsum(n for _, nats in counted for n in nats)
@@ -66,7 +70,7 @@ def test_the_total_is_the_sum_over_documents_of_single_steps_and_spellings(spec:
 def test_byte_ends_say_where_each_token_of_the_text_ends(spec: str, tmp_path: Path) -> None:
     tokenizer = planted.tokenizer_for(spec)
     text = "the cat, né\n\n  zyxab the\tdog \n"
-    scored = score_part(planted.Chain.random(tokenizer), planted.part_of(tmp_path, text))
+    scored = score_part(planted.Chain.random(tokenizer), tokenizer, planted.part_of(tmp_path, text))
     ids, spellings = tokenizer.encode(text)
     assert scored.byte_ends[-1] == len(text.encode())
     assert np.diff(scored.byte_ends, prepend=0).tolist() == tokenizer.token_bytes(ids, spellings).tolist()
@@ -82,13 +86,13 @@ def test_pieces_of_any_size_give_the_same_bytes_spellings_and_text(
 ) -> None:
     model = CHAINS.setdefault(spec, planted.Chain.random(planted.tokenizer_for(spec)))
     part = planted.part_of(tmp_path, *texts, "x")  # never empty
-    whole = score_part(model, part)
+    whole = score_part(model, model.tokenizer, part)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scoring, "PIECE_TOKENS", piece)
         patch.setattr(tally, "PIECE_TOKENS", piece)
         patch.setattr(roundtrip, "PIECE_TOKENS", piece)
         patch.setattr(roundtrip, "LOOK_BACK", 2)
-        cut = score_part(model, part)
+        cut = score_part(model, model.tokenizer, part)
         trip = roundtrip.round_trip(model.tokenizer, part, cut.stream)
     assert trip.first_difference is None
     assert (trip.bytes_read, trip.sha256) == (part.bytes, part.sha256)
@@ -113,15 +117,15 @@ def test_a_long_document_in_pieces_costs_what_it_costs_at_once(tmp_path: Path, m
     train = tokenize(planted.part_of(tmp_path, planted.some_text(3000, seed=1), name="train"), tokenizer, tmp_path)
     part = planted.part_of(tmp_path, planted.some_text(400))
     torch.manual_seed(0)
-    models = [NGram.fit(NGramConfig(order=order), tokenizer, train) for order in (1, 2, 5)]
+    models = [NGram.fit(NGramConfig(order=order), tokenizer.vocabulary, train) for order in (1, 2, 5)]
     models += [
-        GPT(GPTConfig(layers=1, width=16, heads=1, context=c, stride=s, tie=True, dropout=0.0), tokenizer)
+        GPT(GPTConfig(layers=1, width=16, heads=1, context=c, stride=s, tie=True, dropout=0.0), tokenizer.vocab_size)
         for c, s in ((16, 8), (16, 5), (12, 12), (7, 1))
     ]
     for model in models:
-        whole = score_part(model, part)
+        whole = score_part(model, tokenizer, part)
         monkeypatch.setattr(scoring, "PIECE_TOKENS", 137)
-        cut = score_part(model, part)
+        cut = score_part(model, tokenizer, part)
         monkeypatch.undo()
         assert (whole.seams, cut.seams) == (0, math.ceil(cut.tokens / 137) - 1)
         assert_same(whole, cut)
@@ -132,8 +136,8 @@ def test_a_model_of_unbounded_history_gets_a_long_document_whole(
 ) -> None:
     monkeypatch.setattr(scoring, "PIECE_TOKENS", 50)
     model = planted.Chain.random(planted.tokenizer_for("char"))
-    model.context = None
-    scored = score_part(model, planted.part_of(tmp_path, planted.some_text(100)))
+    model.policy = ContextPolicy.everything()
+    scored = score_part(model, model.tokenizer, planted.part_of(tmp_path, planted.some_text(100)))
     assert scored.spans.tolist() == [[0, scored.tokens]]
 
 
@@ -148,28 +152,27 @@ def test_batches_hold_documents_of_like_length_and_each_document_once() -> None:
 
 
 def test_the_context_policy_says_which_tokens_a_prediction_sees() -> None:
-    class Model(planted.Chain):
-        pass
-
-    model = Model.random(planted.tokenizer_for("char"))
-    assert ContextPolicy.of(model).to_json() == {
+    assert ContextPolicy.last(1).to_json() == {
         "history": 1,
         "stride": 1,
         "documents": "each begins afresh",
         "rule": "every token sees at most the last 1 tokens of its document",
     }
-    model.context = None
-    assert ContextPolicy.of(model).to_json()["rule"] == "every token sees all tokens of its document before it"
-    windows = ContextPolicy(16, 8)
+    assert str(ContextPolicy.nothing()) == "no token sees another"
+    assert str(ContextPolicy.everything()) == "every token sees all tokens of its document before it"
+    windows = ContextPolicy.windows(16, 8)
+    assert str(windows).startswith("every token sees the 8 to 15 tokens of its document before it")
+    assert (windows.most, ContextPolicy.last(2).most, ContextPolicy.nothing().most) == (15, 2, 0)
+    assert ContextPolicy.everything().most is None
     assert [windows.resume(p) for p in (0, 15, 16, 23, 24, 31, 32)] == [0, 0, 8, 8, 16, 16, 24]
-    last_two = ContextPolicy(3, 1)
+    last_two = ContextPolicy.last(2)
     assert [last_two.resume(p) for p in (0, 2, 3, 9)] == [0, 0, 1, 7]
 
 
 def test_the_closed_vocabulary_counts_words_and_line_ends_and_no_spelling(tmp_path: Path) -> None:
     model = planted.Chain.random(planted.tokenizer_for("words"))
     text = "the cat  zyxwv\n\n\tdog unheard\n"
-    scored = score_part(model, planted.part_of(tmp_path, text))
+    scored = score_part(model, model.tokenizer, planted.part_of(tmp_path, text))
     nats, _ = by_hand(model, text)
     ids, spellings = model.tokenizer.encode(text)
     words = iter(spellings)
@@ -185,23 +188,28 @@ def test_the_closed_vocabulary_counts_words_and_line_ends_and_no_spelling(tmp_pa
 def test_impossible_tokens_cost_infinitely_much_and_are_counted(tmp_path: Path) -> None:
     tokenizer = planted.tokenizer_for("char")
     train = tokenize(planted.part_of(tmp_path, "the cat", name="train"), tokenizer, tmp_path)
-    scored = score_part(Bag.fit(BagConfig(smoothing="ml"), tokenizer, train), planted.part_of(tmp_path, "the dogs"))
+    scored = score_part(
+        Bag.fit(BagConfig(smoothing="ml"), tokenizer.vocabulary, train),
+        tokenizer,
+        planted.part_of(tmp_path, "the dogs"),
+    )
     assert scored.total_nats == math.inf
     assert scored.impossible_tokens == 4
 
 
 def test_an_empty_part_is_refused_in_one_line(tmp_path: Path) -> None:
-    model = Uniform(UniformConfig(), planted.tokenizer_for("byte"))
-    with pytest.raises(ValueError, match="the test part is empty: there is nothing to measure"):
-        score_part(model, planted.part_of(tmp_path, ""))
+    tokenizer = planted.tokenizer_for("byte")
+    model = Uniform(UniformConfig(), tokenizer.vocab_size)
+    with pytest.raises(Mistake, match="the test part is empty: there is nothing to measure"):
+        score_part(model, tokenizer, planted.part_of(tmp_path, ""))
 
 
 def test_progress_tells_of_tokenising_and_then_of_scoring(tmp_path: Path) -> None:
     heard: list[tuple[str, int, int]] = []
     part = planted.part_of(tmp_path, "the cat\n" * 30, "a dog\n")
-    scored = score_part(
-        Uniform(UniformConfig(), planted.tokenizer_for("char")), part, progress=lambda *said: heard.append(said)
-    )
+    tokenizer = planted.tokenizer_for("char")
+    model = Uniform(UniformConfig(), tokenizer.vocab_size)
+    scored = score_part(model, tokenizer, part, progress=lambda *said: heard.append(said))
     assert heard[0][0] == "tokenise"
     assert heard[-1] == ("score", scored.tokens, scored.tokens)
     assert [stage for stage, _, _ in heard] == sorted((stage for stage, _, _ in heard), reverse=True)
@@ -210,17 +218,18 @@ def test_progress_tells_of_tokenising_and_then_of_scoring(tmp_path: Path) -> Non
 def test_token_files_are_kept_where_they_are_asked_for_and_nowhere_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Uniform(UniformConfig(), planted.tokenizer_for("char"))
+    tokenizer = planted.tokenizer_for("char")
+    model = Uniform(UniformConfig(), tokenizer.vocab_size)
     part = planted.part_of(tmp_path, "the cat\n")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    scored = score_part(model, part)
+    scored = score_part(model, tokenizer, part)
     assert len(list(temporary.iterdir())) == 1
-    assert certify(model, scored).passed
+    assert certify(model, tokenizer, scored).passed
     del scored
     assert list(temporary.iterdir()) == []
-    score_part(model, part, folder=tmp_path / "kept")
+    score_part(model, tokenizer, part, folder=tmp_path / "kept")
     assert list((tmp_path / "kept").glob("test-*/ids.bin"))
     assert list(temporary.iterdir()) == []
 
@@ -228,13 +237,13 @@ def test_token_files_are_kept_where_they_are_asked_for_and_nowhere_else(
 def test_long_results_lie_in_files_that_need_no_clearing_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = planted.Chain.random(planted.tokenizer_for("char"))
     part = planted.part_of(tmp_path, planted.some_text(300))
-    inside = score_part(model, part)
+    inside = score_part(model, model.tokenizer, part)
     monkeypatch.setattr(scoring, "IN_MEMORY", 10)
-    mapped = score_part(model, part, folder=tmp_path)
+    mapped = score_part(model, model.tokenizer, part, folder=tmp_path)
     assert isinstance(mapped.nats_per_token, np.memmap)
     assert np.array_equal(inside.nats_per_token, mapped.nats_per_token)
     assert np.array_equal(inside.byte_ends, mapped.byte_ends)
-    assert certify(model, mapped).passed
+    assert certify(model, model.tokenizer, mapped).passed
 
 
 def chain_of(spec: MarkovSpec) -> planted.Chain:
@@ -256,7 +265,7 @@ def test_the_model_that_knows_the_source_costs_its_entropy(tmp_path: Path) -> No
         spec = MarkovSpec(order=1, alphabet=4, length=20_000, seed=seed)
         model = chain_of(spec)
         part = planted.part_of(tmp_path, b"".join(generate(spec)).decode())
-        scored = score_part(model, part)
+        scored = score_part(model, model.tokenizer, part)
         interval = scoring_interval(scored)
         truth = markov_entropy(spec)
         assert abs(scored.bits_per_byte - truth) < 0.02
@@ -282,7 +291,7 @@ def test_no_model_goes_below_the_entropy_by_more_than_its_interval(tmp_path: Pat
     test = planted.part_of(tmp_path, text[80_000:])
     excess = {}
     for order in (1, 2, 3, 4, 5):
-        scored = score_part(NGram.fit(NGramConfig(order=order), tokenizer, train), test)
+        scored = score_part(NGram.fit(NGramConfig(order=order), tokenizer.vocabulary, train), tokenizer, test)
         low, high = scoring_interval(scored)
         excess[order] = scored.bits_per_byte - truth
         assert scored.bits_per_byte + (high - low) / 2 > truth

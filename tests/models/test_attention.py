@@ -10,14 +10,6 @@ import torch
 from lmlab.models.attention import Attention, AttentionConfig
 
 
-class Letters:
-    def __init__(self, vocab_size: int) -> None:
-        self.vocab_size = vocab_size
-
-    def piece(self, id: int) -> str:
-        return str(id)
-
-
 def build(vocab: int, context: int, d: int, d_k: int, d_v: int, d_h: int, positions: str = "none") -> Attention:
     torch.manual_seed(0)
     config = AttentionConfig(
@@ -30,7 +22,7 @@ def build(vocab: int, context: int, d: int, d_k: int, d_v: int, d_h: int, positi
         activation="tanh",
         dropout=0.0,
     )
-    model = Attention(config, Letters(vocab)).eval()  # type: ignore[arg-type]
+    model = Attention(config, vocab).eval()
     with torch.no_grad():
         model.output_VH.normal_()
         model.query_KD.normal_()  # it begins at zero, which would hide mistakes in the scores
@@ -89,5 +81,5 @@ def test_the_weights_are_a_distribution_over_the_window() -> None:
 
 def test_training_starts_from_the_plain_average_of_the_window() -> None:
     config = AttentionConfig(context=4, embedding_width=5, key_width=4, value_width=6, width=8, dropout=0.0)
-    _, alpha_BTC = Attention(config, Letters(6)).attend(torch.tensor([[1, 2, 3, 4, 5]]))  # type: ignore[arg-type]
+    _, alpha_BTC = Attention(config, 6).attend(torch.tensor([[1, 2, 3, 4, 5]]))
     torch.testing.assert_close(alpha_BTC, torch.full_like(alpha_BTC, 0.25))

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
 
 from lmlab.models import bag
 from lmlab.models.bag import Bag
+from lmlab.text.pieces import Vocabulary
 from lmlab.text.stream import TokenStream
 
 
@@ -16,7 +15,7 @@ def stream(ids: list[int]) -> TokenStream:
 
 
 def fitted(ids: list[int], vocab_size: int, **settings: object) -> Bag:
-    return Bag.fit(Bag.Config(**settings), SimpleNamespace(vocab_size=vocab_size), stream(ids))
+    return Bag.fit(Bag.Config(**settings), Vocabulary([str(i) for i in range(vocab_size)]), stream(ids))
 
 
 def test_maximum_likelihood_is_the_empirical_frequency() -> None:  # bishop12 12.11
@@ -71,7 +70,7 @@ def test_counting_in_chunks_gives_the_same_table(monkeypatch: pytest.MonkeyPatch
 
 def test_saving_and_loading_is_exact() -> None:
     model = fitted([0, 1, 1, 3], 4)
-    again = Bag.from_tensors(model.config, model.tokenizer, model.tensors())
+    again = Bag.from_tensors(model.config, model.vocab_size, model.tensors())
     tokens = torch.tensor([[3, 2, 1]])
     assert torch.equal(again.score(tokens), model.score(tokens))
 

@@ -8,18 +8,13 @@ import pytest
 import torch
 
 from lmlab.config import Budget, TextFacts
+from lmlab.interface import Windows
 from lmlab.models import bigram
 from lmlab.models.bigram import Bigram, BigramConfig
+from lmlab.text.pieces import Vocabulary
 
 WORDS = ["the", "Cat", "sat", "\n", "<unknown word>"]
 FACTS = TextFacts(train_tokens=1000, train_bytes=5000, vocab_size=len(WORDS))
-
-
-class FiveWords:
-    vocab_size = len(WORDS)
-
-    def piece(self, id: int) -> str:
-        return WORDS[id]
 
 
 @pytest.fixture
@@ -32,7 +27,9 @@ def glove(tmp_path: Path) -> Path:
 def build(config: BigramConfig) -> Bigram:
     torch.manual_seed(0)
     resolved = Bigram.resolve(config, FACTS, Budget(steps=10))
-    return Bigram(resolved, FiveWords())  # type: ignore[arg-type]
+    model = Bigram(resolved, len(WORDS))
+    model.take_vocabulary(Vocabulary(WORDS, words=True))
+    return model
 
 
 def vectors(model: Bigram) -> torch.Tensor:
@@ -41,7 +38,7 @@ def vectors(model: Bigram) -> torch.Tensor:
 
 def test_parameters_are_those_of_the_equations_and_one_vector_for_the_begin() -> None:
     v, d_x, d_h = 5, 7, 11
-    model = Bigram(BigramConfig(embedding_width=d_x, width=d_h, dropout=0.0), FiveWords())  # type: ignore[arg-type]
+    model = Bigram(BigramConfig(embedding_width=d_x, width=d_h, dropout=0.0), len(WORDS))
     assert model.parameters_count == v * d_x + d_x * d_h + d_h + d_h * v + v + d_x
 
 
@@ -62,7 +59,7 @@ def test_frozen_vectors_stay_and_all_others_learn(glove: Path, freeze: bool) -> 
     tokens_BT = torch.tensor([[0, 1, 2, 3, 4, 0, 3, 1]])
     for _ in range(3):
         optimizer.zero_grad()
-        model.loss(tokens_BT)[0].backward()
+        model.loss(Windows(tokens_BT)).total.backward()
         optimizer.step()
     moved_W = (vectors(model) != before).any(1)
     assert moved_W.tolist() == [not freeze] * 3 + [True] * 3
@@ -75,7 +72,7 @@ def test_a_saved_model_needs_the_vector_file_no_more(glove: Path, freeze: bool) 
         model.output_VH.normal_()
     saved = {name: tensor.clone() for name, tensor in model.tensors().items()}
     glove.unlink()
-    loaded = Bigram.from_tensors(model.config, FiveWords(), saved)  # type: ignore[arg-type]
+    loaded = Bigram.from_tensors(model.config, len(WORDS), saved)
     tokens_BT = torch.tensor([[0, 1, 2, 3, 4, 4]])
     assert torch.equal(loaded.score(tokens_BT), model.score(tokens_BT))
     assert loaded.config == model.config
@@ -91,10 +88,10 @@ def test_many_words_take_the_path_without_a_table_and_cost_the_same(monkeypatch:
     with torch.no_grad():
         model.output_VH.normal_()
     tokens_BT = torch.tensor([[0, 1, 2, 3, 4, 0, 3, 1], [2, 2, 1, 4, 3, 3, 0, 0]])
-    by_table, _ = model.loss(tokens_BT)
+    by_table = model.loss(Windows(tokens_BT)).total
     scores_BT = model.score(tokens_BT)
     monkeypatch.setattr(bigram, "TABLE_ELEMENTS", 0)
-    torch.testing.assert_close(model.loss(tokens_BT)[0], by_table)
+    torch.testing.assert_close(model.loss(Windows(tokens_BT)).total, by_table)
     torch.testing.assert_close(model.score(tokens_BT), scores_BT)
 
 

@@ -8,18 +8,10 @@ import torch
 from lmlab.models.feedforward import FeedForward, FeedForwardConfig
 
 
-class Letters:
-    def __init__(self, vocab_size: int) -> None:
-        self.vocab_size = vocab_size
-
-    def piece(self, id: int) -> str:
-        return str(id)
-
-
 def build(vocab: int, context: int, d: int, d_h: int, activation: str = "tanh") -> FeedForward:
     torch.manual_seed(0)
     config = FeedForwardConfig(context=context, embedding_width=d, width=d_h, dropout=0.0, activation=activation)  # type: ignore[arg-type]
-    model = FeedForward(config, Letters(vocab)).eval()  # type: ignore[arg-type]
+    model = FeedForward(config, vocab).eval()
     with torch.no_grad():
         model.output_VH.normal_()
         model.bias_H.normal_()

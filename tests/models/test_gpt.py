@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 
 from lmlab.config import Budget, TextFacts
+from lmlab.interface import Windows
 from lmlab.layers import attention
 from lmlab.layers.blocks import squared_relu_network
 from lmlab.layers.positions import rotary_tables
@@ -20,7 +19,7 @@ def tiny(**settings: object) -> GPT:
     torch.manual_seed(0)
     defaults: dict = {"layers": 2, "width": 32, "heads": 4, "context": 8, "stride": 3, "dropout": 0.0}
     config = GPT.resolve(GPTConfig(**(defaults | settings)), FACTS, Budget(steps=10))
-    model = GPT(config, SimpleNamespace(vocab_size=11))
+    model = GPT(config, 11)
     with torch.no_grad():
         for p in model.parameters():
             p.add_(torch.randn_like(p) * 0.3)
@@ -115,11 +114,13 @@ def test_the_loss_is_the_sum_of_the_scores_and_the_mask_chooses_which() -> None:
     model = tiny()
     tokens_BT = torch.randint(11, (3, 8))
     nats_BT = model.score(tokens_BT)
-    total, count = model.loss(tokens_BT)
+    loss = model.loss(Windows(tokens_BT))
+    total, count = loss.total, loss.count
     assert count == 24
     torch.testing.assert_close(total, nats_BT.sum())
     mask_BT = torch.rand(3, 8) < 0.5
-    total, count = model.loss(tokens_BT, mask_BT)
+    loss = model.loss(Windows(tokens_BT, mask_BT))
+    total, count = loss.total, loss.count
     assert count == int(mask_BT.sum())
     torch.testing.assert_close(total, nats_BT[mask_BT].sum())
 
@@ -127,11 +128,11 @@ def test_the_loss_is_the_sum_of_the_scores_and_the_mask_chooses_which() -> None:
 def test_bf16_training_has_nearly_the_gradients_of_float32() -> None:
     model = tiny(width=64, layers=3).train()
     tokens_BT = torch.randint(11, (8, 8))
-    model.loss(tokens_BT)[0].backward()
+    model.loss(Windows(tokens_BT)).total.backward()
     exact = torch.cat([p.grad.flatten() for p in model.parameters()])
     model.zero_grad()
     model.compute_dtype = torch.bfloat16
-    model.loss(tokens_BT)[0].backward()
+    model.loss(Windows(tokens_BT)).total.backward()
     rounded = torch.cat([p.grad.flatten() for p in model.parameters()])
     assert torch.nn.functional.cosine_similarity(exact, rounded, dim=0) > 0.995
 

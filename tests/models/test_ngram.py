@@ -9,7 +9,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,28 +18,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmlab.interface import ContextPolicy
 from lmlab.models import _ngram_count, _ngram_query, _ngram_smooth
 from lmlab.models._ngram_smooth import FALLBACK_DISCOUNTS, discounts
 from lmlab.models.ngram import NGram
+from lmlab.text.pieces import Vocabulary
 from lmlab.text.stream import TokenStream
 
 BEGIN = -1
-
-
-@dataclass
-class Pieces:
-    """A tokenizer as far as n-grams need one."""
-
-    pieces: Sequence[str]
-    spec: str = "char"
-    unknown_id: int | None = None
-
-    @property
-    def vocab_size(self) -> int:
-        return len(self.pieces)
-
-    def piece(self, i: int) -> str:
-        return self.pieces[i]
 
 
 def stream(*documents: Sequence[int]) -> TokenStream:
@@ -49,9 +34,9 @@ def stream(*documents: Sequence[int]) -> TokenStream:
     return TokenStream(ids=ids, starts=starts, bytes=0, chars=0, words=0)
 
 
-def pieces(vocab_size: int) -> Pieces:
+def pieces(vocab_size: int) -> Vocabulary:
     """Token 0 is the line break."""
-    return Pieces(["\n", *(f"w{i}" for i in range(1, vocab_size))])
+    return Vocabulary(["\n", *(f"w{i}" for i in range(1, vocab_size))])
 
 
 def sentences(documents: Sequence[Sequence[int]], restart: str) -> list[list[int]]:
@@ -222,18 +207,18 @@ def test_estimating_in_blocks_changes_nothing(model: NGram, monkeypatch: pytest.
     in_blocks = _ngram_count.in_blocks
     for module in (_ngram_count, _ngram_smooth):
         monkeypatch.setattr(module, "in_blocks", lambda size, work: in_blocks(size, work, block=7))
-    again = NGram.fit(model.config, model.tokenizer, stream(zipf_text(5000, 50, 0)))
+    again = NGram.fit(model.config, pieces(50), stream(zipf_text(5000, 50, 0)))
     assert all(torch.equal(value, again.tensors()[name]) for name, value in model.tensors().items())
 
 
 def test_saving_and_loading_is_exact(model: NGram) -> None:
     tensors = {name: value.clone() for name, value in model.tensors().items()}
-    again = NGram.from_tensors(NGram.Config(restart="line"), model.tokenizer, tensors)
+    again = NGram.from_tensors(NGram.Config(restart="line"), model.vocab_size, tensors)
     tokens = torch.tensor([zipf_text(300, 50, 3)])
     assert torch.equal(again.score(tokens), model.score(tokens))
     assert again.notes == model.notes
     assert again.config == model.config
-    assert again.context == 3
+    assert again.policy == ContextPolicy.last(3)
 
 
 def test_the_first_token_of_a_line_does_not_see_the_line_before(model: NGram) -> None:
@@ -312,8 +297,8 @@ def test_a_discount_that_is_undefined_or_out_of_range_is_replaced_and_reported(r
 
 def test_words_begin_afresh_at_each_line_and_other_tokens_do_not() -> None:
     text = stream([1, 2, 0, 1])
-    for spec, order, restart in [("words", 5, "line"), ("words:10000", 5, "line"), ("char", None, "never")]:
-        config = NGram.fit(NGram.Config(), Pieces(["\n", "a", "b"], spec), text).config
+    for words, order, restart in [(True, 5, "line"), (False, None, "never")]:
+        config = NGram.fit(NGram.Config(), Vocabulary(["\n", "a", "b"], words=words), text).config
         assert config.restart == restart
         assert config.order == order or order is None
 
@@ -361,7 +346,7 @@ def test_penn_treebank_perplexity_is_the_published_one() -> None:
     train, test = ptb("train"), ptb("test")
     id_of = {word: i for i, word in enumerate(sorted(set(train)))}
     assert len(id_of) == 10_000  # 9,999 words, `<unk>` among them, and the line end; the begin symbol is not predicted
-    model = NGram.fit(NGram.Config(), Pieces(list(id_of), "words"), stream([id_of[w] for w in train]))
+    model = NGram.fit(NGram.Config(), Vocabulary(list(id_of), words=True), stream([id_of[w] for w in train]))
     nats = model.score(torch.tensor([[id_of[w] for w in test]])).double()
     assert f"{math.exp(float(nats.mean())):.1f}" == "141.2"
     assert model.notes == []
@@ -373,6 +358,6 @@ def test_tinyshakespeare_characters_cost_what_an_independent_count_found() -> No
     alphabet = sorted(set(text))
     ids = [alphabet.index(c) for c in text]
     cut = len(ids) * 9 // 10
-    model = NGram.fit(NGram.Config(order=7), Pieces(alphabet), stream(ids[:cut]))
+    model = NGram.fit(NGram.Config(order=7), Vocabulary(alphabet), stream(ids[:cut]))
     nats = model.score(torch.tensor([ids[cut:]])).double()
     assert float(nats.mean()) == pytest.approx(1.5165, abs=0.0005)

@@ -1,19 +1,19 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from lmlab.models.uniform import Uniform
+from lmlab.text.pieces import Vocabulary
 from lmlab.text.stream import TokenStream
 
 
 def uniform(vocab_size: int) -> Uniform:
     nothing = TokenStream(ids=np.zeros(0, np.uint16), starts=np.zeros(1, np.int64), bytes=0, chars=0, words=0)
-    return Uniform.fit(Uniform.Config(), SimpleNamespace(vocab_size=vocab_size), nothing)
+    return Uniform.fit(Uniform.Config(), Vocabulary([str(i) for i in range(vocab_size)]), nothing)
 
 
 @pytest.mark.parametrize("vocab_size", [1, 2, 256, 50_000])
@@ -37,6 +37,6 @@ def test_distributions_sum_to_one_and_agree_with_the_score() -> None:
 def test_nothing_is_learned_and_nothing_is_needed_to_load() -> None:
     model = uniform(5)
     assert model.tensors() == {}
-    again = Uniform.from_tensors(model.config, model.tokenizer, {})
+    again = Uniform.from_tensors(model.config, model.vocab_size, {})
     assert torch.equal(again.begin(1)[0], model.begin(1)[0])
     assert model.parameters_count == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 import sys
 from typing import Any, NoReturn
 
@@ -91,3 +92,9 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return " ".join(str(error).split())
+
+
+def _as_option(name: str, value: object) -> str:
+    """A setting that the library speaks of, as it is written on the command line."""
+    option = f"--{name.replace('_', '-')}"
+    return option if value is None else f"{option} {shlex.quote(str(value))}"

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from lmlab.cli import options
-from lmlab.config import Mistake, nearest, parse_settings
+from lmlab.config import Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
-from lmlab.models.registry import MODELS, model_class
+from lmlab.models.registry import model_class
 
 
 def command(
@@ -87,11 +87,17 @@ def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
     """Read model.key=value settings, typed by each model's config."""
     found: dict[str, dict[str, object]] = {}
     for assignment in assignments:
-        model, dot, rest = assignment.partition(".")
-        if not dot or model not in MODELS:
-            near = nearest(model, MODELS)
+        model, dot, rest = _divided(assignment)
+        if not dot:
             raise Mistake(
-                f"{{settings}} here is model.key=value, such as gpt.layers=2; {model!r}: {near}", settings=None
+                f"{{settings}} here is model.key=value, such as gpt.layers=2; got {assignment!r}", settings=None
             )
         found.setdefault(model, {}).update(parse_settings(model_class(model).Config, [rest], model))
     return found
+
+
+def _divided(assignment: str) -> tuple[str, str, str]:
+    """The model, the dot, and key=value; the name of a model that was brought along holds dots of its own."""
+    named, equals, value = assignment.partition("=")
+    model, dot, key = named.rpartition(".")
+    return model, dot, key + equals + value

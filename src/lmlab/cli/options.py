@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from lmlab.config import Mistake, nearest
-from lmlab.models.registry import MODELS
+from lmlab.config import Mistake
+from lmlab.models.registry import kind_of
 
 Text = Annotated[
     str, typer.Argument(help="A named corpus (`lmlab data` lists them), a file, a folder, or - for standard input.")
@@ -49,8 +49,7 @@ def parse_split(text: str, valid: str | None = None, test: str | None = None) ->
 
 def check_model_name(name: str) -> None:
     """A Mistake with the nearest name; needs no torch, so a typo is answered at once."""
-    if name not in MODELS:
-        raise Mistake(f"there is no model {name!r}; {nearest(name, MODELS)}")
+    kind_of(name)
 
 
 def text_stem(text: str) -> str:

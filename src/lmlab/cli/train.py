@@ -12,7 +12,7 @@ import typer
 from lmlab.cli import options
 from lmlab.config import Budget, Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
-from lmlab.models.registry import MODELS, model_class
+from lmlab.models import registry
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def command(
     ctx: typer.Context,
-    model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(MODELS) + ".")] = None,
+    model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(registry.names()) + ".")] = None,
     text: options.Text = "sotu",
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
     tokenizer: options.Tokenizer = "char",
@@ -48,7 +48,7 @@ def command(
         raise Mistake("{resume} needs {out}: the folder of the run to go on with", resume=True, out="RUN")
     if not going_on and model is None:
         lacking = f"{out} holds no run to go on with; " if resume else ""
-        raise Mistake(f"{lacking}name a model to train: {', '.join(MODELS)}")
+        raise Mistake(f"{lacking}name a model to train: {', '.join(registry.names())}")
     if model is not None:
         options.check_model_name(model)
     shares = options.parse_split(split, valid, test)
@@ -79,7 +79,7 @@ def command(
                 valid=valid,
                 test=test,
                 seed=seed,
-                settings=parse_settings(model_class(model).Config, settings, model),
+                settings=parse_settings(registry.model_class(model).Config, settings, model),
                 learning=parse_settings(TrainConfig, learning, "training"),
                 device=device,
                 precision=precision,
@@ -116,7 +116,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
         wanted["split"] = options.parse_split(wanted["split"])
     if "budget" in wanted:
         wanted["budget"] = str(Budget.parse(wanted["budget"]))
-    settings = parse_settings(model_class(model["name"]).Config, given.get("settings", ()), model["name"])
+    settings = parse_settings(registry.model_class(model["name"]).Config, given.get("settings", ()), model["name"])
     learning = parse_settings(TrainConfig, given.get("learning", ()), "training")
     began |= {f"set {key}": model["config"].get(key) for key in settings}
     began |= {f"learn {key}": training["learning"].get(key) for key in learning}
@@ -131,7 +131,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
 
 def free_folder(model: str, text: str) -> Path:
     """runs/MODEL-TEXT, or the first of runs/MODEL-TEXT-2, -3, … that is free."""
-    name = f"{model}-{options.text_stem(text)}"
+    name = f"{registry.file_name(model)}-{options.text_stem(text)}"
     folder, number = Path("runs") / name, 2
     while folder.exists():
         folder, number = Path("runs") / f"{name}-{number}", number + 1

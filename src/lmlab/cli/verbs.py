@@ -7,7 +7,20 @@ import typer
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the command line."""
-    from lmlab.cli import check, compare, compress, data, evaluate, export, generate, machine, prove, sweep, train
+    from lmlab.cli import (
+        check,
+        compare,
+        compress,
+        contract,
+        data,
+        evaluate,
+        export,
+        generate,
+        machine,
+        prove,
+        sweep,
+        train,
+    )
 
     app.command("compare")(compare.command)
     app.command("train")(train.command)
@@ -19,5 +32,6 @@ def register(app: typer.Typer) -> None:
     app.command("export")(export.command)
     app.command("check")(check.command)
     app.command("prove")(prove.command)
+    app.command("contract")(contract.command)
     app.command("data")(data.command)
     app.command("machine")(machine.command)

@@ -41,8 +41,8 @@ def look_closely(model: LanguageModel, tokenizer: Tokenizer, result: Result, see
     pieces = max(20, SAMPLE_CHARACTERS // (1 if tokenizer.spec in ("byte", "char") else 4))
     return CloseLook(
         excerpt=read_closely(model, tokenizer, result.scored, excerpt_bounds(measured)),
-        sample=generate(model, "", max_tokens=pieces, seed=seed)[0].text,
-        proof=Proof(**proof(model, _beginning(measured)[:PROOF_BYTES]).to_json()),
+        sample=generate(model, tokenizer, "", max_tokens=pieces, seed=seed)[0].text,
+        proof=Proof(**proof(model, tokenizer, _beginning(measured)[:PROOF_BYTES]).to_json()),
     )
 
 

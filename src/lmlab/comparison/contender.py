@@ -10,10 +10,10 @@ import numpy as np
 
 from lmlab.comparison.close_look import CloseLook
 from lmlab.comparison.findings import Status
-from lmlab.interface import NeuralModel
 from lmlab.learn.run import Run
 from lmlab.measure import Result, Scored
 from lmlab.measure.interval import interval
+from lmlab.models.registry import Way, file_name, kind_of
 
 DONE: tuple[Status, ...] = ("ranked", "unranked", "failed")
 
@@ -52,11 +52,11 @@ class Contender:
     @property
     def learned(self) -> bool:
         """Whether it was trained from a random start, so that another seed would have made another model."""
-        return self.run is not None and isinstance(self.run.model, NeuralModel)
+        return self.run is not None and kind_of(self.model).way is Way.LEARNS
 
     def folder(self, seed: int) -> str:
         """The name of the folder of one of its runs."""
-        return f"{self.model}-{self.tokenizer.replace(':', '')}" + (f"-seed{seed}" if seed else "")
+        return f"{file_name(self.model)}-{self.tokenizer.replace(':', '')}" + (f"-seed{seed}" if seed else "")
 
 
 class Display(Protocol):

@@ -11,7 +11,7 @@ import torch
 
 from lmlab.comparison.close_look import STEPWISE_BYTES
 from lmlab.hardware.choice import Hardware
-from lmlab.interface import NeuralModel
+from lmlab.interface import NeuralLanguageModel
 from lmlab.measure.score import device_of, evaluating
 
 REHEARSED_TOKENS = 4096  # scored at once: enough to fill the matrix units
@@ -31,7 +31,7 @@ class Rehearsal:
         return CAUTION * (tokens * self.token_s + STEPWISE_BYTES * tokens_per_byte * self.step_s)
 
 
-def rehearse(model: NeuralModel, hardware: Hardware) -> Rehearsal:
+def rehearse(model: NeuralLanguageModel, hardware: Hardware) -> Rehearsal:
     """Time the steps of measuring on an untrained model."""
     model = model.to(hardware.device)
     tokens_1T = torch.randint(model.vocab_size, (1, REHEARSED_TOKENS), device=device_of(model))

@@ -26,7 +26,7 @@ from lmlab.comparison.findings import (
 )
 from lmlab.comparison.luck import Luck
 from lmlab.hardware.versions import versions
-from lmlab.interface import NeuralModel
+from lmlab.interface import Learner
 from lmlab.learn.run import Run
 from lmlab.measure import paired_difference
 from lmlab.measure.interval import widened
@@ -98,6 +98,7 @@ def _entry(entry: Contender) -> Entry:
         return found
     model = entry.run.model
     results = zip(entry.runs, entry.seed_results, strict=True)
+    per_token = model.training_flops_per_token if isinstance(model, Learner) else None
     return replace(
         found,
         seconds=entry.seconds + (seconds if entry.reused else 0.0),  # what it took in all, not only to measure it again
@@ -110,7 +111,7 @@ def _entry(entry: Contender) -> Entry:
             for run, result in results
         ),
         training=Training(tokens=tokens, seconds=seconds, steps=steps or None),
-        training_flops=model.training_flops_per_token * tokens if isinstance(model, NeuralModel) else None,
+        training_flops=None if per_token is None else per_token * tokens,
         tokens_per_second=tokens / seconds if seconds > 0.01 else None,
         curve=_curve(entry.run),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-COUNTED = ("uniform", "bag", "ngram")
+from lmlab.models.registry import Way, kind_of
 
 # Shares of the time that is left when a model's turn comes. Models that go on learning longer get more.
 WEIGHTS = {"bigram": 0.5, "feedforward": 1.0, "attention": 0.7, "rnn": 0.8, "gru": 1.2, "lstm": 1.5}
@@ -17,7 +17,7 @@ LEAST_TEST_BYTES = 20_000
 
 def in_order(models: Sequence[str]) -> list[str]:
     """Count models first; then the neural ones, the one that can use most time last, so that it inherits what is left."""
-    return sorted(models, key=lambda m: (m not in COUNTED, WEIGHTS.get(m, 0.0), m))
+    return sorted(models, key=lambda m: (kind_of(m).way is Way.LEARNS, WEIGHTS.get(m, 0.0), m))
 
 
 def share_seconds(model: str, waiting: Sequence[str], left_s: float, budget_s: float) -> float:

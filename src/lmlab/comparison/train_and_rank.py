@@ -19,13 +19,13 @@ from lmlab.comparison.measured_text import first_bytes, last_bytes
 from lmlab.comparison.rehearsal import rehearse
 from lmlab.comparison.report import write_report
 from lmlab.comparison.summarize import order, summarize
-from lmlab.comparison.time_shares import COUNTED, in_order, share_seconds, test_bytes, training_seconds
+from lmlab.comparison.time_shares import in_order, share_seconds, test_bytes, training_seconds
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake, make
 from lmlab.hardware.choice import choose
 from lmlab.hardware.load import at_this_moment
 from lmlab.hardware.memory import PeakMemory
-from lmlab.interface import NeuralModel
+from lmlab.interface import NeuralLanguageModel
 from lmlab.learn.clock import Clock
 from lmlab.learn.loop import TrainConfig
 from lmlab.learn.pace import Timings
@@ -33,7 +33,7 @@ from lmlab.learn.run import Run, load_run
 from lmlab.learn.sized import sized
 from lmlab.learn.train import stream_folder, train
 from lmlab.measure import evaluate, rank
-from lmlab.models.registry import MODELS, model_class
+from lmlab.models.registry import Role, Way, kind_of, ladder
 from lmlab.records import to_json
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
@@ -95,12 +95,13 @@ def compare(
     if seeds < 1:
         raise Mistake(f"{{seeds}} is a whole number from 1 up; got {seeds}", seeds=None)
     for name in models or ():
-        model_class(name)  # an unknown name is an error that says which one was meant
+        if kind_of(name).role is not Role.LANGUAGE_MODEL:
+            raise Mistake(f"{name} is no language model; only those are compared")
     if not tokenizers:
         raise Mistake("name at least one tokenizer, such as {tokenizers}", tokenizers="char")
     for spec in tokenizers:
         parse_spec(spec)
-    if unused := set(settings or {}) - set(models or MODELS):
+    if unused := set(settings or {}) - set(models or ladder()):
         names = ", ".join(sorted(unused))
         raise Mistake(f"{{settings}} names {names}, which is not among the models that are compared", settings=None)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
@@ -121,7 +122,7 @@ def compare(
     entries = [
         Contender(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
         for tokenizer in dict.fromkeys(tokenizers)
-        for model in in_order(list(dict.fromkeys(models or MODELS)))
+        for model in in_order(list(dict.fromkeys(models or ladder())))
     ]
     return job.run(entries, command)
 
@@ -236,7 +237,9 @@ class _Job:
             entry.runs.append(run)
             entry.status = "measuring"
             self._show(entries, f"measuring {entry.name}")
-            entry.seed_results.append(evaluate(run.model, self.measured, name=self.corpus.name, seed=self.seeds[0]))
+            entry.seed_results.append(
+                evaluate(run.model, run.tokenizer, self.measured, name=self.corpus.name, seed=self.seeds[0])
+            )
         entry.result = mean_result(entry.seed_results, self.seeds[0])
         run = entry.runs[0]
         entry.look = look_closely(run.model, run.tokenizer, entry.seed_results[0], self.seeds[0])
@@ -244,24 +247,24 @@ class _Job:
 
     def _seeds(self, entry: Contender) -> list[int]:
         """Those it is trained with; a count model comes out the same with every one."""
-        return self.seeds[:1] if entry.model in COUNTED else self.seeds
+        return self.seeds[:1] if kind_of(entry.model).way is Way.COUNTS else self.seeds
 
     def _training_seconds(self, entry: Contender, rivals: Sequence[Contender]) -> float:
         """Seconds of training for each of an entry's runs: its share of the time left, less what measuring will take."""
-        if entry.model in COUNTED:
+        if kind_of(entry.model).way is Way.COUNTS:
             return 1.0  # it takes what it needs
         seeds = len(self._seeds(entry))
-        waiting = [e.model for e in rivals if e.model not in COUNTED]
+        waiting = [e.model for e in rivals if kind_of(e.model).way is Way.LEARNS]
         share_s = share_seconds(entry.model, waiting, self.left_s, self.budget_s)
         tokenizer = self._tokenizer(entry)
         stream = tokenize(self.corpus.train, tokenizer, stream_folder())
-        cls = model_class(entry.model)
-        assert issubclass(cls, NeuralModel)
+        cls: Any = kind_of(entry.model).load()
+        assert issubclass(cls, NeuralLanguageModel)
         config = TrainConfig(budget=Budget(seconds=max(1.0, share_s / seeds)))
         wanted: Any = make(cls.Config, self._settings(entry), entry.model)
         hardware = at_this_moment(self.hardware)
         size, _ = sized(cls, wanted, stream, tokenizer, config, hardware, self.timings)
-        rehearsal = rehearse(cls(size, tokenizer), self.hardware)
+        rehearsal = rehearse(cls(size, tokenizer.vocab_size), self.hardware)
         tokens_per_byte = stream.tokens / stream.bytes
         measuring_s = rehearsal.seconds(self.measured.bytes * tokens_per_byte, tokens_per_byte)
         return training_seconds(share_s, measuring_s, seeds)

@@ -29,13 +29,16 @@ from lmlab.measure.score import device_of, evaluating, score_rows
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
     from lmlab.text.spelling import Spelling
+    from lmlab.text.tokenizers import Tokenizer
 
 Progress = Callable[[int, int], None]  # (tokens done, tokens in all)
 
 SPELLING_TABLES = 1 << 14  # beginnings of words whose tables are kept
 
 
-def compress(model: LanguageModel, text: str, *, streams: int = 1, progress: Progress | None = None) -> bytes:
+def compress(
+    model: LanguageModel, tokenizer: Tokenizer, text: str, *, streams: int = 1, progress: Progress | None = None
+) -> bytes:
     """The text in as many bytes as `model` says, and about twenty more that tell what must match.
 
     streams: cut the tokens into so many pieces that are coded side by side, each from `begin`. That is faster for neural
@@ -44,36 +47,39 @@ def compress(model: LanguageModel, text: str, *, streams: int = 1, progress: Pro
     if streams < 1:
         raise ValueError(f"streams is a whole number from 1 up; got {streams}")
     original = _utf8(text)
-    ids, spellings = model.tokenizer.encode(text)
-    assert model.tokenizer.decode(ids, spellings) == text, "tokenizers are lossless"
+    ids, spellings = tokenizer.encode(text)
+    assert tokenizer.decode(ids, spellings) == text, "tokenizers are lossless"
     bounds = stream_bounds(len(ids), min(streams, max(len(ids), 1)))
     spelled = bounds
-    if model.tokenizer.unknown_id is not None:
-        unknown_before = np.concatenate([[0], np.cumsum(ids == model.tokenizer.unknown_id)])
+    if tokenizer.unknown_id is not None:
+        unknown_before = np.concatenate([[0], np.cumsum(ids == tokenizer.unknown_id)])
         spelled = unknown_before[bounds].tolist()
-    speller = _Speller.of(model)
+    speller = _Speller.of(tokenizer)
     senders = [
         _Sender(ids[a:b].tolist(), spellings[c:d], speller)
         for (a, b), (c, d) in zip(pairwise(bounds), pairwise(spelled), strict=True)
     ]
     _walk(model, np.diff(bounds).tolist(), senders, progress)
     header = Header(
-        fingerprint=fingerprint(model), text_check=text_check(original), text_bytes=len(original), tokens=len(ids)
+        fingerprint=fingerprint(model, tokenizer),
+        text_check=text_check(original),
+        text_bytes=len(original),
+        tokens=len(ids),
     )
     return pack(header, [sender.encoder.finish() for sender in senders])
 
 
-def decompress(model: LanguageModel, data: bytes, *, progress: Progress | None = None) -> str:
+def decompress(model: LanguageModel, tokenizer: Tokenizer, data: bytes, *, progress: Progress | None = None) -> str:
     """The text that `compress` made `data` from; ValueError, in one line, for anything else."""
     header, streams = unpack(data)
-    own = fingerprint(model)
+    own = fingerprint(model, tokenizer)
     if header.fingerprint != own:
         raise ValueError(
             f"this was compressed with another model (fingerprint {header.fingerprint.hex()}, and this {model.name} has"
             f" {own.hex()}); give the run it was compressed with"
         )
     bounds = stream_bounds(header.tokens, len(streams))
-    speller = _Speller.of(model)
+    speller = _Speller.of(tokenizer)
     receivers = [_Receiver(Decoder(stream), speller, header.text_bytes) for stream in streams]
     try:
         _walk(model, np.diff(bounds).tolist(), receivers, progress)
@@ -82,31 +88,31 @@ def decompress(model: LanguageModel, data: bytes, *, progress: Progress | None =
     except OutOfStep:
         raise _different_arithmetic(model) from None
     ids = [id for receiver in receivers for id in receiver.ids]
-    text = model.tokenizer.decode(ids, [word for receiver in receivers for word in receiver.spellings])
+    text = tokenizer.decode(ids, [word for receiver in receivers for word in receiver.spellings])
     returned = text.encode()
     if len(returned) != header.text_bytes or text_check(returned) != header.text_check:
         raise _different_arithmetic(model)
     return text
 
 
-def compressed_bits(model: LanguageModel, text: str, *, streams: int = 1) -> int:
+def compressed_bits(model: LanguageModel, tokenizer: Tokenizer, text: str, *, streams: int = 1) -> int:
     """Bits of the whole compressed file, header and checksums included."""
-    return 8 * len(compress(model, text, streams=streams))
+    return 8 * len(compress(model, tokenizer, text, streams=streams))
 
 
-def claimed_bits(model: LanguageModel, text: str) -> float:
+def claimed_bits(model: LanguageModel, tokenizer: Tokenizer, text: str) -> float:
     """Bits that the model's `score` gives the text as one document, the spelling of unknown words included.
 
     Infinite where the model holds a token of the text impossible.
     """
     _utf8(text)
-    ids, spellings = model.tokenizer.encode(text)
+    ids, spellings = tokenizer.encode(text)
     nats = 0.0
     if len(ids):
         with evaluating(model):
             nats = float(score_rows(model, ids[None]).sum(dtype=np.float64))
-    if model.tokenizer.spelling is not None:
-        nats += float(model.tokenizer.spelling.nats(spellings).sum())
+    if tokenizer.spelling is not None:
+        nats += float(tokenizer.spelling.nats(spellings).sum())
     return nats / math.log(2.0)
 
 
@@ -224,9 +230,8 @@ class _Speller:
         self._made = lru_cache(maxsize=SPELLING_TABLES)(self._make)
 
     @classmethod
-    def of(cls, model: LanguageModel) -> _Speller | None:
+    def of(cls, tokenizer: Tokenizer) -> _Speller | None:
         """For tokenizers with an unknown symbol."""
-        tokenizer = model.tokenizer
         if tokenizer.spelling is None or tokenizer.unknown_id is None:
             return None
         return cls(tokenizer.spelling, tokenizer.unknown_id)

@@ -28,6 +28,7 @@ from lmlab.measure.identity import model_hash
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
+    from lmlab.text.tokenizers import Tokenizer
 
 MAGIC = b"\xa7lm"
 VERSION = 1
@@ -45,9 +46,9 @@ class Header:
     tokens: int
 
 
-def fingerprint(model: LanguageModel) -> bytes:
+def fingerprint(model: LanguageModel, tokenizer: Tokenizer) -> bytes:
     """Four bytes that differ between models: of kind, settings, tokenizer and every learned number."""
-    return bytes.fromhex(model_hash(model))[:4]
+    return bytes.fromhex(model_hash(model, tokenizer))[:4]
 
 
 def text_check(text: bytes) -> bytes:

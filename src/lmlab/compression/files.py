@@ -77,11 +77,13 @@ def compress_file(
 ) -> Compressed:
     """Compress the text in `file` with the model of a run. check: decompress again and compare before writing."""
     text = _read_text(str(file))
-    claimed = claimed_bits(run.model, text)
+    claimed = claimed_bits(run.model, run.tokenizer, text)
     started = time.perf_counter()
-    data = compress(run.model, text, streams=streams, progress=watch)
+    data = compress(run.model, run.tokenizer, text, streams=streams, progress=watch)
     seconds = time.perf_counter() - started
-    if check and decompress(run.model, data, progress=watch) != text:  # not an assert: -O must not skip it
+    if (
+        check and decompress(run.model, run.tokenizer, data, progress=watch) != text
+    ):  # not an assert: -O must not skip it
         raise RuntimeError("what was compressed does not come back; nothing was written")
     write_atomically(out, data)
     header, parts = unpack(data)
@@ -106,10 +108,10 @@ def decompress_file(file: Path, run: Callable[[], Run], out: Path, *, watch: Pro
     data = file.read_bytes()
     with _naming(file):
         header, _ = unpack(data)
-    model = run().model
+    opened = run()
     started = time.perf_counter()
     with _naming(file):
-        text = decompress(model, data, progress=watch)
+        text = decompress(opened.model, opened.tokenizer, data, progress=watch)
     seconds = time.perf_counter() - started
     write_atomically(out, text.encode())
     return Coded(

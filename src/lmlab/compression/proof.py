@@ -14,6 +14,7 @@ from lmlab.compression.container import unpack
 if TYPE_CHECKING:
     from lmlab.compression.codec import Progress
     from lmlab.interface import LanguageModel
+    from lmlab.text.tokenizers import Tokenizer
 
 TOLERANCE = 0.01  # of the claim
 FRAME_BYTES = 32  # more than the header and the checksum of any file of one stream take
@@ -52,16 +53,18 @@ class Proof:
         return {**fields, "excess": excess, "holds": self.holds}
 
 
-def proof(model: LanguageModel, text: str, *, streams: int = 1, progress: Progress | None = None) -> Proof:
+def proof(
+    model: LanguageModel, tokenizer: Tokenizer, text: str, *, streams: int = 1, progress: Progress | None = None
+) -> Proof:
     """Compress a text, open it again, compare. `text` is one document, from its beginning.
 
     Errors of decompression are not caught: a file that was just made must open.
     """
-    claimed = claimed_bits(model, text)
+    claimed = claimed_bits(model, tokenizer, text)
     started = time.perf_counter()
-    data = compress(model, text, streams=streams, progress=progress)
+    data = compress(model, tokenizer, text, streams=streams, progress=progress)
     between = time.perf_counter()
-    returned = decompress(model, data, progress=progress)
+    returned = decompress(model, tokenizer, data, progress=progress)
     ended = time.perf_counter()
     header, parts = unpack(data)
     return Proof(

@@ -63,7 +63,7 @@ class Draw:
     """
 
     def __init__(self, reader: Reader, options: Options) -> None:
-        self._options, self._tokenizer = options, reader.model.tokenizer
+        self._options, self._tokenizer = options, reader.tokenizer
         self._generators = [np.random.default_rng([options.seed, row]) for row in range(options.samples)]
 
     def __call__(self, logp_BV: Tensor, rows: Sequence[int]) -> Chosen:

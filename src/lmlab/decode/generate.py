@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from lmlab.decode.continuation import Continuation
     from lmlab.decode.result import Generated
     from lmlab.interface import LanguageModel
+    from lmlab.text.tokenizers import Tokenizer
 
 SEARCHES = {"beam": beam, "exhaustive": exhaustive}
 
 
-def generate(model: LanguageModel, prompt: str = "", **settings: Any) -> list[Generated]:
+def generate(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **settings: Any) -> list[Generated]:
     """Continuations of a prompt: `samples` of them, or the `n_best`, best first. The settings are those of `Options`.
 
     An unknown word of a `words` tokenizer is written out: when sampling, with a spelling drawn from the tokenizer's
     spelling model; otherwise with the likeliest spelling. Its cost is part of the nats.
     """
     options = make(Options, settings, "generate")
-    reader = Reader(model, prompt)
+    reader = Reader(model, tokenizer, prompt)
     if options.method in SEARCHES:
         ranked = deque(SEARCHES[options.method](reader, options), maxlen=1).pop()
         return [continuation.result(continuation.score(options.length_penalty)) for continuation in ranked]
@@ -37,7 +38,7 @@ def generate(model: LanguageModel, prompt: str = "", **settings: Any) -> list[Ge
     return [continuation.result() for continuation in continuations]
 
 
-def stream(model: LanguageModel, prompt: str = "", **settings: Any) -> Stream:
+def stream(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **settings: Any) -> Stream:
     """One continuation of a prompt, as pieces of text that are yielded as soon as they are certain.
 
     The settings are those of `Options` (samples and n_best are 1). Incomplete characters and possible beginnings of stop
@@ -46,7 +47,7 @@ def stream(model: LanguageModel, prompt: str = "", **settings: Any) -> Stream:
     options = make(Options, settings, "generate")
     if options.samples > 1 or options.n_best > 1:
         raise ValueError("a stream is one text; for several set samples or n_best in generate, not stream")
-    return Stream(Reader(model, prompt), options)
+    return Stream(Reader(model, tokenizer, prompt), options)
 
 
 @final

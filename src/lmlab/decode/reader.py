@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, final
 import torch
 from torch import Tensor
 
+from lmlab.config import Mistake
 from lmlab.decode.continuation import Continuation, Spelled, likeliest_spelling
-from lmlab.interface import LanguageModel, NeuralModel, State
+from lmlab.interface import LanguageModel, Learner, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from lmlab.text.tokenizers import Tokenizer
 
 
 @final
@@ -23,23 +26,23 @@ class Reader:
     `bpe` prompt should not end inside a word or in a space, and a `words` prompt not in a space.
     """
 
-    def __init__(self, model: LanguageModel, prompt: str) -> None:
-        if isinstance(model, NeuralModel) and model.training:
+    def __init__(self, model: LanguageModel, tokenizer: Tokenizer, prompt: str) -> None:
+        if isinstance(model, Learner) and model.training:
             raise ValueError(f"this {model.name} is in training, where dropout disturbs it; call model.eval() first")
-        self.model = model
+        self.model, self.tokenizer = model, tokenizer
         try:
             prompt.encode()
         except UnicodeEncodeError as error:  # half a surrogate pair, or a byte of a command line that is not UTF-8
             at = error.start
-            raise ValueError(f"the prompt is not valid Unicode at character {at}; give text in UTF-8") from None
-        encoded = model.tokenizer.encode(prompt)
+            raise Mistake(f"the prompt is not valid Unicode at character {at}; give text in UTF-8") from None
+        encoded = tokenizer.encode(prompt)
         self.prompt_ids, self.prompt_spellings = [int(id) for id in encoded.ids], encoded.spellings
-        spelling = model.tokenizer.spelling
+        spelling = tokenizer.spelling
         self.likeliest = None if spelling is None else likeliest_spelling(spelling)
 
     def empty(self, stop: Sequence[str]) -> Continuation:
         """The continuation that has no token yet."""
-        return Continuation.after(self.model.tokenizer, self.prompt_ids, self.prompt_spellings, stop)
+        return Continuation.after(self.tokenizer, self.prompt_ids, self.prompt_spellings, stop)
 
     @torch.inference_mode()
     def start(self) -> tuple[Tensor, State]:
@@ -68,9 +71,9 @@ class Reader:
         if self.likeliest is None:
             return logp_BV
         logp_BV = logp_BV.clone()
-        logp_BV[:, self.model.tokenizer.unknown_id] -= self.likeliest.nats
+        logp_BV[:, self.tokenizer.unknown_id] -= self.likeliest.nats
         return logp_BV
 
     def spelled(self, id: int) -> Spelled | None:
         """The likeliest spelling if this is the unknown symbol."""
-        return self.likeliest if id == self.model.tokenizer.unknown_id else None
+        return self.likeliest if id == self.tokenizer.unknown_id else None

@@ -19,18 +19,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lmlab.config import Mistake
 from lmlab.models._ngram_count import key_bits
 from lmlab.text.files import atomic_file
 
 if TYPE_CHECKING:
     from lmlab.models.ngram import NGram
+    from lmlab.text.pieces import Vocabulary
 
 BEGIN, END, UNKNOWN = "<s>", "</s>", "<unk>"
 ZERO_LOG10 = -99.0  # what the format writes for log 0
 BLOCK = 1 << 17  # n-grams turned into text at once
 
 
-def arpa_words(model: NGram) -> list[str]:
+def arpa_words(model: NGram, vocabulary: Vocabulary) -> list[str]:
     r"""How each token is written, by id: a word without white space, a different one for every token.
 
     The unknown symbol is `<unk>`. The line break is `</s>` where it is the one token that ends a sentence
@@ -38,30 +40,29 @@ def arpa_words(model: NGram) -> list[str]:
     cannot be a word, an escaped form of it: `\x20` or `\u2028` for white space and what cannot be printed, `\e` for the
     empty piece, `\<s>` for a piece that reads like a symbol; and `word\#7` for token 7 if another token has its word.
     """
-    tokenizer = model.tokenizer
     symbols = {}
-    if tokenizer.unknown_id is not None:
-        symbols[tokenizer.unknown_id] = UNKNOWN
+    if vocabulary.unknown_id is not None:
+        symbols[vocabulary.unknown_id] = UNKNOWN
     ends = np.flatnonzero(model.tables.restarts_V).tolist()
     if len(ends) == 1:
         symbols[ends[0]] = END
     words: dict[str, None] = {}
-    for i in range(model.vocab_size):
-        word = symbols.get(i) or _escape(tokenizer.piece(i))
+    for i, piece in enumerate(vocabulary.pieces):
+        word = symbols.get(i) or _escape(piece)
         while word in words:
             word += f"\\#{i}"
         words[word] = None
     return list(words)
 
 
-def write_arpa(model: NGram, path: str | Path) -> None:
+def write_arpa(model: NGram, vocabulary: Vocabulary, path: str | Path) -> None:
     """Write the model as an ARPA file that gives the same log-probabilities (to the 7 digits written).
 
     Where the model has more than one token that ends a sentence, begin a new sentence after each of them when reading.
     """
     if model.config.smoothing == "add-k":
-        raise ValueError("an ARPA file cannot hold add-k smoothing, which has no back-off; use smoothing=kneser-ney")
-    words = [*arpa_words(model), BEGIN]
+        raise Mistake("an ARPA file cannot hold add-k smoothing, which has no back-off; use smoothing=kneser-ney")
+    words = [*arpa_words(model, vocabulary), BEGIN]
     unsaid = [symbol for symbol in (UNKNOWN, END) if symbol not in words]  # readers insist on having them
     levels = model.tables.levels
     with atomic_file(Path(path)) as binary:

@@ -20,9 +20,9 @@ Activation = Literal["relu2", "gelu"]
 class Block(nn.Module):
     """Attention and a two-layer network four times as wide, each added to the stream it reads from."""
 
-    def __init__(self, width: int, heads: int, layers: int, activation: Activation, dropout: float) -> None:
+    def __init__(self, width: int, heads: int, layers: int, activation: Activation) -> None:
         super().__init__()
-        self.heads, self.activation, self.dropout = heads, activation, dropout
+        self.heads, self.activation = heads, activation
         self.norm_attention = nn.Parameter(torch.ones(width))
         self.norm_mlp = nn.Parameter(torch.ones(width))
         self.qkv = nn.Parameter(torch.randn(3 * width, width) * width**-0.5)
@@ -32,10 +32,10 @@ class Block(nn.Module):
         self.out = nn.Parameter(torch.randn(width, width) * width**-0.5 * small)
         self.down = nn.Parameter(torch.randn(width, 4 * width) * (4 * width) ** -0.5 * small)
 
-    def forward(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype) -> Tensor:
-        """The whole sequence at once."""
+    def forward(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype, dropout: float) -> Tensor:
+        """The whole sequence at once; `dropout` of what is added to the stream."""
         attended_BTD = causal_self_attention(self._project(x_BTD, dtype), rotation)
-        return self._mlp(self._add(x_BTD, F.linear(attended_BTD, self.out.to(dtype))), dtype)
+        return self._mlp(_add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout), dtype, dropout)
 
     def step(self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int) -> Tensor:
         """T more positions after the `filled` ones whose keys and values are in `kv`, which is written in place.
@@ -54,7 +54,7 @@ class Block(nn.Module):
             seen_TS = torch.ones(length, end, dtype=torch.bool, device=x_BTD.device).tril(filled)
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
         attended_BTD = attended.transpose(1, 2).reshape(rows, length, width)
-        return self._mlp(self._add(x_BTD, F.linear(attended_BTD, self.out)), x_BTD.dtype)
+        return self._mlp(_add(x_BTD, F.linear(attended_BTD, self.out), 0.0), x_BTD.dtype, 0.0)
 
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         """Queries, keys and values of the normed stream, B×T×3×H×D."""
@@ -62,18 +62,19 @@ class Block(nn.Module):
         normed_BTD = F.layer_norm(x_BTD, (width,), self.norm_attention).to(dtype)
         return F.linear(normed_BTD, self.qkv.to(dtype)).view(rows, length, 3, self.heads, width // self.heads)
 
-    def _mlp(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
+    def _mlp(self, x_BTD: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         normed_BTD = F.layer_norm(x_BTD, (x_BTD.shape[-1],), self.norm_mlp).to(dtype)
         if self.activation == "relu2":
-            return self._add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down))
+            return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
         hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
-        return self._add(x_BTD, F.linear(hidden, self.down.to(dtype)))
+        return _add(x_BTD, F.linear(hidden, self.down.to(dtype)), dropout)
 
-    def _add(self, x_BTD: Tensor, change_BTD: Tensor) -> Tensor:
-        """The stream and what was read from it, after dropout."""
-        if self.dropout:
-            change_BTD = F.dropout(change_BTD, self.dropout, self.training)
-        return x_BTD + change_BTD.to(x_BTD.dtype)  # converted first: adding two precisions at once is slow on a CPU
+
+def _add(x_BTD: Tensor, change_BTD: Tensor, dropout: float) -> Tensor:
+    """The stream and what was read from it, after dropout."""
+    if dropout:
+        change_BTD = F.dropout(change_BTD, dropout)
+    return x_BTD + change_BTD.to(x_BTD.dtype)  # converted first: adding two precisions at once is slow on a CPU
 
 
 def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:

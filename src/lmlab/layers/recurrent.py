@@ -7,6 +7,7 @@ L layers, G = gates × H.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,15 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.config import a_share, at_least_one
-from lmlab.interface import NeuralModel, State
+from lmlab.config import Mistake, a_share, at_least_one
+from lmlab.interface import CarriedLanguageModel, ContextPolicy, Loss, State, Windows
 from lmlab.layers.cells import Cell, CellWeights
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
-    from lmlab.text.tokenizers import Tokenizer
 
 POSITIONS_AT_ONCE = 1 << 13
 """Inputs read in one go while scoring, so that a long text needs no more memory than a short one."""
@@ -53,22 +53,19 @@ class RecurrentState(State):
         return RecurrentState(tuple(m[rows_B] for m in self.memory))
 
 
-class CarriedModel(NeuralModel):
+class CarriedModel(CarriedLanguageModel):
     """A model that reads tokens one after the other into a memory and predicts the next from a hidden vector.
 
     A model of this kind says what a fresh memory is (`fresh`) and how inputs change it (`read`). Embedding and output
     layer are here: logits = O h + c, where O is the embedding itself when tied.
     """
 
-    carries_state: ClassVar[bool] = True
+    policy = ContextPolicy.everything()
 
-    def __init__(self, config: Any, tokenizer: Tokenizer, embedding_width: int, width: int, tie: bool) -> None:
-        super().__init__()
+    def __init__(self, config: Any, vocab_size: int, embedding_width: int, width: int, tie: bool) -> None:
+        super().__init__(config, vocab_size)
         if tie and embedding_width != width:
-            raise ValueError(
-                f"{self.name}: tie needs embedding_width equal to width; got {embedding_width} and {width}"
-            )
-        self.config, self.tokenizer, self.vocab_size, self.context = config, tokenizer, tokenizer.vocab_size, None
+            raise Mistake(f"{self.name}: tie needs embedding_width equal to width; got {embedding_width} and {width}")
         self.tied_scale = width**0.5 if tie else 1.0
         self.embedding_WX = nn.Parameter(torch.randn(self.vocab_size + 1, embedding_width) / self.tied_scale)
         self.output_VH = None if tie else nn.Parameter(torch.zeros(self.vocab_size, width))
@@ -82,14 +79,15 @@ class CarriedModel(NeuralModel):
     def read(self, x_BTX: Tensor, memory: Memory, dropout: float) -> tuple[Tensor, Memory]:
         """(hidden vectors B×T×H after each input, the memory after the last), in the precision of x."""
 
-    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
-        """Total nats and number of the tokens under the mask, each row from its own begin."""
+    def loss(self, batch: Windows) -> Loss:
+        """Nats and number of the tokens under the mask, each row from its own begin."""
+        tokens_BT = batch.tokens_BT
         nats_BT, _ = self._learn(self._begin_inputs(tokens_BT), tokens_BT, self.fresh(len(tokens_BT)))
-        nats_N = nats_BT.flatten() if mask_BT is None else nats_BT[mask_BT]
-        return nats_N.sum(), nats_N.numel()
+        nats_N = nats_BT.flatten() if batch.mask_BT is None else nats_BT[batch.mask_BT]
+        return Loss(total=nats_N.sum(), count=nats_N.numel())
 
-    def loss_carried(self, tokens_BT: Tensor, carry: Any) -> tuple[Tensor, int, Any]:
-        """Total nats of the next stretch of each row, their number, and what to carry on to the one after it.
+    def loss_carried(self, tokens_BT: Tensor, carry: Any) -> tuple[Loss, Any]:
+        """Nats of the next stretch of each row, and what to carry on to the one after it.
 
         The carry is the last token, which is the first input of the next stretch, and the memory before that token is
         read. Gradients stop there: back-propagation through time is truncated to the stretch.
@@ -100,7 +98,8 @@ class CarriedModel(NeuralModel):
             last_B1, memory = carry
             inputs_BT = torch.cat([last_B1, tokens_BT[:, :-1]], dim=1)
         nats_BT, memory = self._learn(inputs_BT, tokens_BT, memory)
-        return nats_BT.sum(), nats_BT.numel(), (tokens_BT[:, -1:], tuple(m.detach() for m in memory))
+        loss = Loss(total=nats_BT.sum(), count=nats_BT.numel())
+        return loss, (tokens_BT[:, -1:], tuple(m.detach() for m in memory))
 
     @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:
@@ -125,12 +124,6 @@ class CarriedModel(NeuralModel):
         assert isinstance(state, RecurrentState)
         state.spend()
         return self._next(tokens_BT, state.memory)
-
-    @property
-    def training_flops_per_token(self) -> float:
-        """As for every model; a tied embedding also multiplies, as the output layer."""
-        tied = self.vocab_size * self.embedding_WX.shape[1] if self.output_VH is None else 0
-        return super().training_flops_per_token + 6.0 * tied
 
     @torch.no_grad()
     def _next(self, inputs_BT: Tensor, memory: Memory) -> tuple[Tensor, State]:
@@ -181,14 +174,19 @@ class RecurrentModel(CarriedModel):
     Config = RecurrentConfig
     cell: ClassVar[Cell]
 
-    def __init__(self, config: RecurrentConfig, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: RecurrentConfig, vocab_size: int) -> None:
         layers, width, x, tie = config.layers, config.width, config.embedding_width, config.tie
         if not (layers and width and x) or tie is None or config.dropout is None:
             raise AssertionError("resolve first")
-        super().__init__(config, tokenizer, x, width, tie)
+        super().__init__(config, vocab_size, x, width, tie)
         self.layers = nn.ModuleList(
             RecurrentLayer(self.cell, width if i else x, width, bias=config.bias) for i in range(layers)
         )
+
+    def _stack(self) -> Iterator[RecurrentLayer]:
+        for layer in self.layers:
+            assert isinstance(layer, RecurrentLayer)
+            yield layer
 
     def fresh(self, rows: int) -> Memory:
         """All zero; one B×L×H tensor for each thing the cell remembers."""
@@ -204,6 +202,12 @@ class RecurrentModel(CarriedModel):
             x_BTX, state = layer(x_BTX, tuple(m[:, i].to(x_BTX.dtype) for m in memory))
             after.append(state)
         return x_BTX, tuple(torch.stack(kind, dim=1) for kind in zip(*after, strict=True))
+
+    @property
+    def training_flops_per_token(self) -> float:
+        """W and U of every layer, and the output layer, which a tied embedding is too."""
+        inside = sum(layer.input_GX.numel() + layer.state_GH.numel() for layer in self._stack())
+        return 6.0 * (inside + self._output().numel())
 
     @property
     def batch_shape(self) -> tuple[int, int]:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lmlab.interface import HistoryState, NeuralModel, State
+from lmlab.interface import ContextPolicy, HistoryState, Loss, NeuralLanguageModel, State, Windows
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-
-if TYPE_CHECKING:
-    from lmlab.text.tokenizers import Tokenizer
 
 POSITIONS_AT_ONCE = 1 << 13
 """Predictions made in one go while scoring, so that a long text needs no more memory than a short one."""
@@ -33,7 +30,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 """The documents leave the activation σ open ("if using any")."""
 
 
-class WindowedModel(NeuralModel):
+class WindowedModel(NeuralLanguageModel):
     """p(token | the last C tokens), where missing history is the begin symbol, id `vocab_size`.
 
     A model of this kind says how it turns windows into hidden vectors (`hidden`), and which head reads them (`head`).
@@ -41,9 +38,9 @@ class WindowedModel(NeuralModel):
 
     context: int
 
-    def __init__(self, config: Any, tokenizer: Tokenizer, context: int) -> None:
-        super().__init__()
-        self.config, self.tokenizer, self.vocab_size, self.context = config, tokenizer, tokenizer.vocab_size, context
+    def __init__(self, config: Any, vocab_size: int, context: int) -> None:
+        super().__init__(config, vocab_size)
+        self.context, self.policy = context, ContextPolicy.last(context)
 
     @abstractmethod
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
@@ -53,12 +50,12 @@ class WindowedModel(NeuralModel):
     def head(self) -> tuple[Tensor, Tensor | None]:
         """weight_VD and bias_V of the output layer (None: no bias)."""
 
-    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
-        """Total nats and number of the tokens under the mask, each row from its own begin."""
+    def loss(self, batch: Windows) -> Loss:
+        """Nats and number of the tokens under the mask, each row from its own begin."""
         dropout = self.config.dropout if self.training else 0.0
-        hidden_BTD = self.hidden(self.inputs(tokens_BT), dropout, self.compute_dtype)
-        hidden_ND, targets_N = chosen(hidden_BTD, tokens_BT, mask_BT)
-        return cross_entropy_nats(hidden_ND, *self.head(), targets_N).sum(), targets_N.numel()
+        hidden_BTD = self.hidden(self.inputs(batch.tokens_BT), dropout, self.compute_dtype)
+        hidden_ND, targets_N = chosen(hidden_BTD, batch)
+        return Loss(total=cross_entropy_nats(hidden_ND, *self.head(), targets_N).sum(), count=targets_N.numel())
 
     @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:
@@ -94,8 +91,8 @@ class WindowedModel(NeuralModel):
         return log_probabilities(self.hidden(state.history_BN, 0.0, torch.float32)[:, -1], *self.head())
 
 
-def chosen(hidden_BTD: Tensor, tokens_BT: Tensor, mask_BT: Tensor | None) -> tuple[Tensor, Tensor]:
+def chosen(hidden_BTD: Tensor, batch: Windows) -> tuple[Tensor, Tensor]:
     """The hidden vectors N×D and targets N under the mask (all of them without one)."""
-    if mask_BT is None:
-        return hidden_BTD.flatten(0, 1), tokens_BT.flatten()
-    return hidden_BTD[mask_BT], tokens_BT[mask_BT]
+    if batch.mask_BT is None:
+        return hidden_BTD.flatten(0, 1), batch.tokens_BT.flatten()
+    return hidden_BTD[batch.mask_BT], batch.tokens_BT[batch.mask_BT]

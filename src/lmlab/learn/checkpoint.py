@@ -10,6 +10,7 @@ import safetensors
 from safetensors.torch import save
 from torch import Tensor
 
+from lmlab.config import Mistake
 from lmlab.text.files import write_atomically
 
 
@@ -33,7 +34,7 @@ def save_checkpoint(path: Path, progress: Progress, groups: dict[str, dict[str, 
 
 
 def load_checkpoint(path: Path) -> tuple[Progress, dict[str, dict[str, Tensor]]]:
-    """What `save_checkpoint` wrote; ValueError when the file is damaged."""
+    """What `save_checkpoint` wrote; Mistake when the file is damaged."""
     groups: dict[str, dict[str, Tensor]] = {}
     try:
         with safetensors.safe_open(path, framework="pt") as file:
@@ -42,5 +43,5 @@ def load_checkpoint(path: Path) -> tuple[Progress, dict[str, dict[str, Tensor]]]
                 group, _, name = key.partition("/")
                 groups.setdefault(group, {})[name] = file.get_tensor(key)
     except (safetensors.SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:
-        raise ValueError(f"{path} is damaged ({error}); delete the folder it lies in and train again") from None
+        raise Mistake(f"{path} is damaged ({error}); delete the folder it lies in and train again") from None
     return progress, groups

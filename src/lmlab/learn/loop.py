@@ -20,16 +20,17 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor
 
-from lmlab.config import Budget, at_least_one
+from lmlab.config import Budget, Mistake, at_least_one
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.load import Threads
-from lmlab.interface import NeuralModel
+from lmlab.interface import CarriedLanguageModel, Loss, NeuralLanguageModel
 from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
 from lmlab.learn.clock import Clock, learning_rate_factor
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.unit import Unit
 from lmlab.text.batches import draw_stretches, draw_windows, even_windows
 from lmlab.text.stream import TokenStream
+from lmlab.text.tokenizers import Tokenizer
 
 CARRIED_CHUNKS = 16  # of truncated back-propagation; then a carried state starts afresh, and may be checkpointed
 VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to look at often
@@ -59,13 +60,13 @@ class TrainConfig:
         at_least_one("training", rows=self.rows, length=self.length)
         at_least_one("training", validations=self.validations, patience=self.patience)
         if not 0 <= self.seed <= MOST_SEED:
-            raise ValueError(f"training: seed is a whole number from 0 to {MOST_SEED}; got {self.seed}")
+            raise Mistake(f"training: seed is a whole number from 0 to {MOST_SEED}; got {self.seed}")
         rates = {"learning_rate": self.learning_rate, "matrix_learning_rate": self.matrix_learning_rate}
         for name, rate in rates.items():
             if rate is not None and not 0 < rate < math.inf:
-                raise ValueError(f"training: {name} is a number above 0, such as 0.002; got {rate:g}")
+                raise Mistake(f"training: {name} is a number above 0, such as 0.002; got {rate:g}")
         if not 0 <= self.weight_decay < math.inf:
-            raise ValueError(f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}")
+            raise Mistake(f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}")
 
 
 class Watch(Protocol):
@@ -102,7 +103,8 @@ class Trainer:
 
     def __init__(
         self,
-        model: NeuralModel,
+        model: NeuralLanguageModel,
+        tokenizer: Tokenizer,
         train: TokenStream,
         valid: TokenStream | None,
         config: TrainConfig,
@@ -117,7 +119,9 @@ class Trainer:
         if config.budget.seconds is not None:  # steps and tokens mean the same everywhere, seconds do not
             rows *= hardware.batch
         self.rows, self.length = config.rows or rows, min(config.length or length, train.tokens)
-        self.chunks = min(CARRIED_CHUNKS, max(1, train.tokens // self.length)) if model.carries_state else 1
+        self.chunks = (
+            min(CARRIED_CHUNKS, max(1, train.tokens // self.length)) if isinstance(model, CarriedLanguageModel) else 1
+        )
         self.optimizer = Optimizer(
             dict(model.named_parameters()),
             OptimizerConfig(
@@ -128,10 +132,10 @@ class Trainer:
             ),
             model.hidden_matrices(),
         )
-        self.train_unit = self.valid_unit = Unit.of(train, model.tokenizer)
+        self.train_unit = self.valid_unit = Unit.of(train, tokenizer)
         self.validation = None
         if valid is not None and valid.tokens:
-            self.valid_unit = Unit.of(valid, model.tokenizer)
+            self.valid_unit = Unit.of(valid, tokenizer)
             length = min(self.length, valid.tokens)
             self.validation = even_windows(valid, VALIDATION_TOKENS // length, length)
         self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
@@ -205,23 +209,22 @@ class Trainer:
 
     def single_step(self) -> int:
         """One step on real data, to be timed; its tokens. Not for training: the clock is not asked."""
-        before = self.clock.tokens
-        if self.model.carries_state:
+        before, model = self.clock.tokens, self.model
+        if isinstance(model, CarriedLanguageModel):
             stretch_BT = draw_stretches(self.train, self.rows, self.length, self.config.seed, 0).to(self.device)
-            self._step(lambda: self.model.loss_carried(stretch_BT, None)[:2])
+            self._step(lambda: model.loss_carried(stretch_BT, None)[0])
         else:
-            tokens_BT, mask_BT = draw_windows(self.train, self.rows, self.length, self.config.seed, 0)
-            mask_BT = None if mask_BT is None else mask_BT.to(self.device)
-            self._step(lambda: self.model.loss(tokens_BT.to(self.device), mask_BT))
+            windows = draw_windows(self.train, self.rows, self.length, self.config.seed, 0).to(self.device)
+            self._step(lambda: model.loss(windows))
         return self.clock.tokens - before
 
     def _group(self) -> None:
         """One step; for models that carry a state, the steps from one fresh start to the next."""
         first = self.clock.steps
-        if not self.model.carries_state:
-            tokens_BT, mask_BT = draw_windows(self.train, self.rows, self.length, self.config.seed, first)
-            mask_BT = None if mask_BT is None else mask_BT.to(self.device)
-            self._step(lambda: self.model.loss(tokens_BT.to(self.device), mask_BT))
+        model = self.model
+        if not isinstance(model, CarriedLanguageModel):
+            windows = draw_windows(self.train, self.rows, self.length, self.config.seed, first).to(self.device)
+            self._step(lambda: model.loss(windows))
             return
         tokens_BT = draw_stretches(self.train, self.rows, self.length * self.chunks, self.config.seed, first)
         carry: Any = None
@@ -229,28 +232,28 @@ class Trainer:
             if self.clock.fraction >= 1:
                 return
 
-            def carried(chunk_BT: Tensor = chunk_BT) -> tuple[Tensor, int]:
+            def carried(chunk_BT: Tensor = chunk_BT) -> Loss:
                 nonlocal carry
-                nats, count, carry = self.model.loss_carried(chunk_BT, carry)
-                return nats, count
+                loss, carry = model.loss_carried(chunk_BT, carry)
+                return loss
 
             self._step(carried)
 
-    def _step(self, loss: Callable[[], tuple[Tensor, int]]) -> None:
+    def _step(self, compute: Callable[[], Loss]) -> None:
         """Forward, backward, update; where seconds count, with as many threads as are fastest now."""
         if self.threads is not None:
             torch.set_num_threads(self.threads.next_step())
         started = self.clock.seconds
         torch.manual_seed(self.config.seed * 1_000_003 + self.clock.steps)  # for dropout
         self.model.train()
-        nats, count = loss()
-        (nats / count).backward()
+        loss = compute()
+        loss.mean.backward()
         self.norm = self.optimizer.step(learning_rate_factor(self.clock.fraction))
         for p in self.optimizer.parameters.values():
             p.grad = None
-        self.nats += nats.detach()
-        self.count += count
-        self.clock.tick(count)
+        self.nats += loss.total.detach()
+        self.count += loss.count
+        self.clock.tick(loss.count)
         if self.threads is not None:
             self.threads.took(self.clock.seconds - started)
 
@@ -271,13 +274,10 @@ class Trainer:
         valid_nats, started = None, self.clock.seconds
         if self.validation is not None:
             self.model.eval()
-            tokens_BT, mask_BT = self.validation
             total, count = 0.0, 0
-            for rows in range(0, len(tokens_BT), self.rows):
-                part = slice(rows, rows + self.rows)
-                mask = None if mask_BT is None else mask_BT[part].to(self.device)
-                nats, n = self.model.loss(tokens_BT[part].to(self.device), mask)
-                total, count = total + float(nats), count + n
+            for part in self.validation.split(self.rows):
+                loss = self.model.loss(part.to(self.device))
+                total, count = total + float(loss.total), count + loss.count
             valid_nats = total / count
             if self.config.budget.seconds is not None:
                 self.clock.reserve_s = self.clock.seconds - started
@@ -351,7 +351,7 @@ class Trainer:
             self.optimizer.load(groups["optimizer"], self.progress.steps)
             self.nats, self.count = groups["running"]["nats"].to(self.device), int(groups["running"]["count"])
         except (KeyError, RuntimeError) as error:
-            raise ValueError(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
+            raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
         lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
         self.metrics_path.write_text("".join(lines[: self.progress.metrics]))
         done = self.progress

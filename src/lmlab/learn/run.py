@@ -18,7 +18,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from lmlab import __version__
-from lmlab.config import make
+from lmlab.config import Mistake, make
 from lmlab.text.files import write_atomically
 
 if TYPE_CHECKING:
@@ -60,22 +60,23 @@ class Run:
         from lmlab.models.registry import model_class
 
         if self.status == "unfinished":
-            raise ValueError(
-                f"{self.folder} was not trained to the end; finish it with: lmlab train --resume --out"
-                f" {quote(str(self.folder))}"
+            raise Mistake(
+                f"{self.folder} was not trained to the end; finish it first, with {{resume}} {{out}}",
+                resume=None,
+                out=str(self.folder),
             )
         try:
             content = (self.folder / "model.safetensors").read_bytes()
         except FileNotFoundError:
-            raise ValueError(f"{self.folder} has no model.safetensors; the run is damaged: train again") from None
+            raise Mistake(f"{self.folder} has no model.safetensors; the run is damaged: train again") from None
         if hashlib.sha256(content).hexdigest() != self.config["model"].get("sha256"):
-            raise ValueError(f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again")
+            raise Mistake(f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again")
         cls = model_class(self.config["model"]["name"])
         settings: Any = make(cls.Config, self.config["model"]["config"], cls.name)
         try:
-            return cls.from_tensors(settings, self.tokenizer, load(content))
+            return cls.from_tensors(settings, self.tokenizer.vocab_size, load(content))
         except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
-            raise ValueError(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
+            raise Mistake(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -98,7 +99,7 @@ class Run:
         """Write the weights, then the config that vouches for them, then drop what was only needed to resume."""
         from safetensors.torch import save
 
-        from lmlab.interface import NeuralModel
+        from lmlab.interface import Learner
 
         content = save({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()})
         write_atomically(self.folder / "model.safetensors", content)
@@ -109,7 +110,7 @@ class Run:
         write_atomically(self.folder / "README.md", self._readme().encode())
         self.write_config()
         (self.folder / "state" / "checkpoint.safetensors").unlink(missing_ok=True)
-        self.__dict__["model"] = model.to("cpu") if isinstance(model, NeuralModel) else model
+        self.__dict__["model"] = model.to("cpu") if isinstance(model, Learner) else model
 
     def _readme(self) -> str:
         model, corpus = self.config["model"], self.config["corpus"]
@@ -148,32 +149,32 @@ def create_run(
 
 
 def refuse_if_taken(folder: Path) -> None:
-    """ValueError unless `folder` is new or empty: a run never overwrites anything."""
+    """Mistake unless `folder` is new or empty: a run never overwrites anything."""
     if folder.is_file():
-        raise ValueError(f"{folder} is a file; name a new folder for the run")
+        raise Mistake(f"{folder} is a file; name a new folder for the run")
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
     beginnings = {"tokenizer.json", "spelling.json"}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
         is_run = (folder / "config.json").exists()
-        instead = f", or go on with the one in it: lmlab train --resume --out {quote(str(folder))}" if is_run else ""
-        raise ValueError(f"{folder} is not empty; name a new folder for the run{instead}")
+        instead = ", or go on with the one in it: {resume} {out}" if is_run else ""
+        raise Mistake(f"{folder} is not empty; name a new folder for the run{instead}", resume=None, out=str(folder))
 
 
 def load_run(folder: Path | str) -> Run:
-    """Open a run; ValueError, in one line, when it is missing or damaged."""
+    """Open a run; Mistake, in one line, when it is missing or damaged."""
     folder = Path(folder)
     path = folder / "config.json"
     if folder.is_file():
-        raise ValueError(f"{folder} is a file; a run is a folder that lmlab train made")
+        raise Mistake(f"{folder} is a file; a run is a folder that lmlab train made")
     if not folder.is_dir():
-        raise ValueError(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {quote(str(folder))}")
+        raise Mistake(f"there is no run {folder}; train one with {{out}}", out=str(folder))
     try:
         config = json.loads(path.read_text())
         known = config["format"] == FORMAT and set(config) >= NEEDED and {"name", "config"} <= set(config["model"])
     except FileNotFoundError:
-        raise ValueError(f"{folder} is not a run: it has no config.json") from None
+        raise Mistake(f"{folder} is not a run: it has no config.json") from None
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
-        raise ValueError(f"{path} is damaged; train again into a new folder") from None
+        raise Mistake(f"{path} is damaged; train again into a new folder") from None
     if not known:
-        raise ValueError(f"{path} was written by another version of lmlab, or is damaged; train again")
+        raise Mistake(f"{path} was written by another version of lmlab, or is damaged; train again")
     return Run(folder, config)

@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 
-from lmlab.config import Budget, make
+from lmlab.config import Budget, Mistake, make
 from lmlab.hardware.choice import Hardware, choose
 from lmlab.hardware.load import at_this_moment
-from lmlab.interface import CountModel, LanguageModel, NeuralModel
+from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
 from lmlab.learn.curve import loss_curve
 from lmlab.learn.loop import Outcome, Silent, TrainConfig, Trainer, Watch
 from lmlab.learn.pace import Timings
@@ -58,7 +58,11 @@ def train(
     budget = Budget.parse(budget) if isinstance(budget, str) else budget
     learning = dict(learning or {})
     if twice := {"budget", "seed"} & set(learning):
-        raise ValueError(f"{' and '.join(sorted(twice))} is an option of its own, such as --budget 3m or --seed 1")
+        raise Mistake(
+            f"{' and '.join(sorted(twice))} is an option of its own, such as {{budget}} or {{seed}}",
+            budget="3m",
+            seed=1,
+        )
     train_config = make(TrainConfig, {"budget": budget, "seed": seed, **learning}, "training")
     hardware = choose(device, precision)
     if budget.seconds is not None:
@@ -66,7 +70,7 @@ def train(
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.train.bytes:
-        raise ValueError(f"{corpus.name} has no training part; give it a share above 0 in --split")
+        raise Mistake(f"{corpus.name} has no training part; give it a share above 0 in {{split}}", split=None)
     tokens = tokenizer if isinstance(tokenizer, Tokenizer) else train_tokenizer(tokenizer, corpus.train.pieces())
     stream = tokenize(corpus.train, tokens, stream_folder())
     about: dict[str, Any] = {
@@ -76,15 +80,14 @@ def train(
         "precision": precision,
         "learning": learning,
     }
-    if issubclass(cls, NeuralModel):
-        _refuse_long_context(config, stream)
+    if issubclass(cls, NeuralLanguageModel):
         config, plan = sized(cls, config, stream, tokens, train_config, hardware, timings)
         if plan is not None:
             about["planned"] = dataclasses.asdict(plan)
         fresh = _fresh(cls, config, tokens, seed)
         _refuse_long_windows(fresh, train_config)
         run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
-        return _learn(run, fresh, corpus, stream, train_config, hardware, watch)
+        return _learn(run, fresh, tokens, corpus, stream, train_config, hardware, watch)
     run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
     return _count(run, cls, config, tokens, stream)
 
@@ -103,11 +106,11 @@ def resume(folder: str | Path, *, watch: Watch | None = None) -> Run:
     stream = tokenize(run.corpus.train, run.tokenizer, stream_folder())
     cls = model_class(run.config["model"]["name"])
     config: Any = make(cls.Config, run.config["model"]["config"], cls.name)
-    if not issubclass(cls, NeuralModel):
+    if not issubclass(cls, NeuralLanguageModel):
         return _count(run, cls, config, run.tokenizer, stream)
     hardware = choose(training["device"], training["precision"])
     fresh = _fresh(cls, config, run.tokenizer, train_config.seed)
-    return _learn(run, fresh, run.corpus, stream, train_config, hardware, watch or Silent())
+    return _learn(run, fresh, run.tokenizer, run.corpus, stream, train_config, hardware, watch or Silent())
 
 
 def stream_folder() -> Path:
@@ -115,24 +118,18 @@ def stream_folder() -> Path:
     return cache_folder() / "tokens"
 
 
-def _refuse_long_context(config: Any, stream: TokenStream) -> None:
-    wanted = getattr(config, "context", None)
-    if wanted is not None and wanted > stream.tokens:
-        raise ValueError(
-            f"context {wanted} is longer than the training text, {stream.tokens} tokens; choose a shorter one"
-        )
-
-
-def _fresh(cls: type[NeuralModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralModel:
+def _fresh(cls: type[NeuralLanguageModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralLanguageModel:
     """The model before training; its first weights depend on the seed alone."""
     torch.manual_seed(seed)
-    return cls(config, tokenizer)
+    model = cls(config, tokenizer.vocab_size)
+    model.take_vocabulary(tokenizer.vocabulary)
+    return model
 
 
-def _refuse_long_windows(model: NeuralModel, config: TrainConfig) -> None:
+def _refuse_long_windows(model: NeuralLanguageModel, config: TrainConfig) -> None:
     most = model.longest_window
     if most is not None and config.length is not None and config.length > most:
-        raise ValueError(
+        raise Mistake(
             f"{model.name}: a training window of {config.length} tokens is longer than the context, {most};"
             f" set length to {most} or less, or a longer context"
         )
@@ -142,7 +139,7 @@ def _count(run: Run, cls: type[LanguageModel], config: Any, tokenizer: Tokenizer
     """Fit a model that counts, and save it."""
     assert issubclass(cls, CountModel)
     started = time.perf_counter()
-    fitted = cls.fit(config, tokenizer, stream)
+    fitted = cls.fit(config, tokenizer.vocabulary, stream)
     run.config["model"]["config"] = dataclasses.asdict(fitted.config)
     run.finish(fitted, "finished", {"seconds": time.perf_counter() - started, "tokens": stream.tokens})
     return run
@@ -150,7 +147,8 @@ def _count(run: Run, cls: type[LanguageModel], config: Any, tokenizer: Tokenizer
 
 def _learn(
     run: Run,
-    model: NeuralModel,
+    model: NeuralLanguageModel,
+    tokenizer: Tokenizer,
     corpus: Corpus,
     stream: TokenStream,
     train_config: TrainConfig,
@@ -158,8 +156,8 @@ def _learn(
     watch: Watch,
 ) -> Run:
     """Train a neural model from its start or its checkpoint, and save it if it came to an end."""
-    valid = tokenize(corpus.valid, model.tokenizer, stream_folder()) if corpus.valid.bytes else None
-    trainer = Trainer(model, stream, valid, train_config, hardware, run.folder, watch)
+    valid = tokenize(corpus.valid, tokenizer, stream_folder()) if corpus.valid.bytes else None
+    trainer = Trainer(model, tokenizer, stream, valid, train_config, hardware, run.folder, watch)
     outcome: Outcome = trainer.run()
     watch.say(f"{run.config['model']['name']}: {outcome.message}")
     p = outcome.progress

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -11,19 +11,6 @@ if TYPE_CHECKING:
     from lmlab.models.feedforward import FeedForward
     from lmlab.models.gpt import GPT
     from lmlab.models.rnn_attention import RNNAttention
-    from lmlab.text.tokenizers import Tokenizer
-
-
-class Symbols:
-    """Stands in for a tokenizer where only the number of symbols matters."""
-
-    def __init__(self, vocab_size: int) -> None:
-        self.vocab_size = vocab_size
-
-
-def symbols(count: int) -> Tokenizer:
-    """A vocabulary of so many symbols."""
-    return cast("Tokenizer", Symbols(count))
 
 
 def feedforward(V: int, d: int, N: int, d_h: int, activation: Any = "tanh") -> FeedForward:
@@ -33,7 +20,7 @@ def feedforward(V: int, d: int, N: int, d_h: int, activation: Any = "tanh") -> F
     config = FeedForwardConfig(context=N - 1, embedding_width=d, width=d_h, activation=activation, dropout=0.0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return FeedForward(config, symbols(V)).eval()
+        return FeedForward(config, V).eval()
 
 
 def attention(V: int, d: int, N: int, d_h: int, d_k: int, d_v: int, positions: Any = "none") -> Attention:
@@ -52,7 +39,7 @@ def attention(V: int, d: int, N: int, d_h: int, d_k: int, d_v: int, positions: A
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = Attention(config, symbols(V)).eval()
+        model = Attention(config, V).eval()
         torch.nn.init.normal_(model.output_VH)
         torch.nn.init.normal_(model.query_KD, std=d**-0.5)
     return model
@@ -67,7 +54,7 @@ def gpt(V: int, layers: int, width: int, heads: int, context: int, positions: An
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return GPT(config, symbols(V)).eval()
+        return GPT(config, V).eval()
 
 
 def recurrent_attention(width: int, attend_to: Any = "combined") -> RNNAttention:
@@ -87,7 +74,7 @@ def recurrent_attention(width: int, attend_to: Any = "combined") -> RNNAttention
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return RNNAttention(config, symbols(10)).double().eval()
+        return RNNAttention(config, 10).double().eval()
 
 
 def two_token_searches(table: dict[str, float]) -> tuple[str, str]:
@@ -96,6 +83,6 @@ def two_token_searches(table: dict[str, float]) -> tuple[str, str]:
     from lmlab.ledger.tablemodel import TwoTokens
 
     model = TwoTokens(table)
-    greedy = generate(model, method="greedy", max_tokens=2)[0].text
-    best = generate(model, method="exhaustive", max_tokens=2, length_penalty=0.0)[0].text
+    greedy = generate(model, model.tokenizer, method="greedy", max_tokens=2)[0].text
+    best = generate(model, model.tokenizer, method="exhaustive", max_tokens=2, length_penalty=0.0)[0].text
     return greedy, best

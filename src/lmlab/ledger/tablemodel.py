@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from lmlab.interface import HistoryState, LanguageModel, State
-from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from lmlab.interface import ContextPolicy, HistoryState, LanguageModel, State
+from lmlab.text.tokenizers import train_tokenizer
 
 
 class TwoTokens(LanguageModel):
@@ -20,7 +21,7 @@ class TwoTokens(LanguageModel):
     def __init__(self, table: dict[str, float]) -> None:
         letters = sorted({letter for pair in table for letter in pair})
         self.tokenizer = train_tokenizer("char", ["".join(letters)])
-        self.config, self.vocab_size, self.context = table, self.tokenizer.vocab_size, 1
+        self.config, self.vocab_size, self.policy = table, self.tokenizer.vocab_size, ContextPolicy.last(1)
         self.begin_id = self.vocab_size
         self.joint_VV = torch.zeros(self.vocab_size, self.vocab_size, dtype=torch.float64)
         for pair, weight in table.items():
@@ -51,6 +52,6 @@ class TwoTokens(LanguageModel):
         return {"joint": self.joint_VV}
 
     @classmethod
-    def from_tensors(cls, config: Any, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
+    def from_tensors(cls, config: Any, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
         """The model of the table."""
         return cls(config)

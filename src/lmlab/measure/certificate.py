@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
     from lmlab.measure.score import Scored
     from lmlab.text.spelling import Spelling
+    from lmlab.text.tokenizers import Tokenizer
 
 SPELLINGS, SPELLING_SYMBOLS = 8, 16  # words, and symbols of each, at which the spelling model is checked
 
@@ -76,16 +77,16 @@ class Certificate:
         return [check.name for check in self.checks if not check.passed]
 
 
-def certify(model: LanguageModel, scored: Scored, *, seed: int = 0) -> Certificate:
+def certify(model: LanguageModel, tokenizer: Tokenizer, scored: Scored, *, seed: int = 0) -> Certificate:
     """Check a result; `seed` chooses the sample."""
-    trip = round_trip(model.tokenizer, scored.part, scored.stream)
-    hashes = {"data": scored.part.sha256, "tokenizer": model.tokenizer.hash, "model": model_hash(model)}
+    trip = round_trip(tokenizer, scored.part, scored.stream)
+    hashes = {"data": scored.part.sha256, "tokenizer": tokenizer.hash, "model": model_hash(model, tokenizer)}
     with evaluating(model):
-        probe = take_probe(model, scored, seed)
+        probe = take_probe(model, tokenizer, scored, seed)
         checks = (
             _bytes_counted(scored, trip),
             _lossless(trip),
-            _unknown_words_paid(model, scored),
+            _unknown_words_paid(tokenizer, scored),
             _each_token_once(scored),
             _normalised(probe),
             _score_is_probability(probe),
@@ -114,15 +115,15 @@ def _lossless(trip: RoundTrip) -> Check:
     return Check("lossless", False, f"the decoded text differs from byte {trip.first_difference} on")
 
 
-def _unknown_words_paid(model: LanguageModel, scored: Scored) -> Check:
+def _unknown_words_paid(tokenizer: Tokenizer, scored: Scored) -> Check:
     """Spell the words again from the stream and compare with what was added to the total."""
     unknown, unpaid = scored.unknown_tokens, scored.unspelled_tokens
     if unpaid:
         return Check("unknown_words_paid", False, f"{unpaid} of {unknown} unknown words were not paid for")
-    spelling = model.tokenizer.spelling
+    spelling = tokenizer.spelling
     if spelling is None or not unknown:
         return Check("unknown_words_paid", not unknown, f"{unknown} unknown words")
-    spelled = (piece.words for piece in pieces(scored.stream, model.tokenizer.unknown_id))
+    spelled = (piece.words for piece in pieces(scored.stream, tokenizer.unknown_id))
     owed = math.fsum(spelling_nats_of(spelling, words).sum() for words in spelled if words)
     proper = _spells_properly(spelling, scored.stream.spellings[:SPELLINGS])
     passed = math.isclose(owed, scored.spelling_nats, rel_tol=1e-9) and proper <= SUM_TOLERANCE

@@ -11,13 +11,14 @@ import torch
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
+    from lmlab.text.tokenizers import Tokenizer
 
 
-def model_hash(model: LanguageModel) -> str:
+def model_hash(model: LanguageModel, tokenizer: Tokenizer) -> str:
     """SHA-256 of the kind of model, its settings, its tokenizer and everything it has learned, in hexadecimal."""
     digest = hashlib.sha256()
     settings = json.dumps(asdict(model.config), sort_keys=True, default=str)
-    digest.update(f"{model.name}\n{settings}\n{model.tokenizer.hash}\n".encode())
+    digest.update(f"{model.name}\n{settings}\n{tokenizer.hash}\n".encode())
     for name, tensor in sorted(model.tensors().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)

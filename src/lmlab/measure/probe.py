@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmlab.interface import NeuralModel
-from lmlab.measure.context import ContextPolicy
+from lmlab.interface import Learner
 from lmlab.measure.score import device_of, largest_difference, score_rows
 
 if TYPE_CHECKING:
-    from lmlab.interface import LanguageModel, State
+    from lmlab.interface import ContextPolicy, LanguageModel, State
     from lmlab.measure.score import Scored
+    from lmlab.text.tokenizers import Tokenizer
 
 ROWS, ROW_TOKENS = 3, 129  # the short rows, on which everything is tried
 LONG_TOKENS = 4096  # at most in the long row, which reaches over the edges of the model's windows where that suffices
@@ -57,10 +57,10 @@ class Probe:
     chaos_after: int | None  # tokens after which the model amplifies rounding, so that no further ones were looked at
 
 
-def take_probe(model: LanguageModel, scored: Scored, seed: int) -> Probe:
+def take_probe(model: LanguageModel, tokenizer: Tokenizer, scored: Scored, seed: int) -> Probe:
     """Draw the samples, and read them."""
     generator = np.random.Generator(np.random.PCG64(seed))
-    policy = ContextPolicy.of(model)
+    policy = model.policy
     samples = [_sample(model, scored, ROWS, ROW_TOKENS, policy, generator)]
     if policy.window is not None and policy.stride is not None:
         reach = min(policy.window + policy.stride + 2, LONG_TOKENS)
@@ -69,9 +69,11 @@ def take_probe(model: LanguageModel, scored: Scored, seed: int) -> Probe:
     chaos_after = min((sample.tokens_BT.shape[1] for sample in samples if sample.chaotic), default=None)
     walks = [_Walk(model, sample.tokens_BT) for sample in samples]
     target_BP = [walk.through(sample.places_P) for walk, sample in zip(walks, samples, strict=True)]
-    recorded = [_recorded(model, scored, sample, targets) for sample, targets in zip(samples, target_BP, strict=True)]
+    recorded = [
+        _recorded(tokenizer, scored, sample, targets) for sample, targets in zip(samples, target_BP, strict=True)
+    ]
     depth = DEEP_TOKENS[policy.window is not None] if chaos_after is None else chaos_after
-    recorded.append(_recorded_deep(model, scored, depth, generator))
+    recorded.append(_recorded_deep(model, tokenizer, scored, depth, generator))
     return Probe(
         samples=samples,
         distributions=sum(targets.size for targets in target_BP),
@@ -120,7 +122,7 @@ def _same_tokens(model: LanguageModel, tokens_BT: np.ndarray, nats_BT: np.ndarra
     A recurrent network can be chaotic: rounding then grows from token to token until single scores mean nothing, though
     each is a probability all the same. Checks that compare two ways to compute a score must stop before that.
     """
-    if not isinstance(model, NeuralModel):
+    if not isinstance(model, Learner):
         return tokens_BT.shape[1]
     kept = [parameter.detach().clone() for parameter in model.parameters()]
     generator = torch.Generator().manual_seed(0)
@@ -204,18 +206,18 @@ def _after(model: LanguageModel, tokens_BT: Tensor) -> Tensor:
     return model.advance(tokens_BT, state)[0] if tokens_BT.shape[1] else logp_BV
 
 
-def _recorded(model: LanguageModel, scored: Scored, sample: Sample, target_BP: np.ndarray) -> tuple[int, float]:
+def _recorded(tokenizer: Tokenizer, scored: Scored, sample: Sample, target_BP: np.ndarray) -> tuple[int, float]:
     """Compare the record with begin/advance in the rows that begin where a document begins: (places, difference)."""
     begins = np.flatnonzero(np.isin(sample.starts_B, scored.stream.starts))
     at_BP = sample.starts_B[begins, None] + np.array(sample.places_P)
     tokens_BP = sample.tokens_BT[begins][:, sample.places_P]
     recorded_BP = scored.nats_per_token[at_BP]
-    return at_BP.size, _recorded_difference(model, recorded_BP, target_BP[begins], tokens_BP)
+    return at_BP.size, _recorded_difference(tokenizer, recorded_BP, target_BP[begins], tokens_BP)
 
 
 @torch.no_grad()
 def _recorded_deep(
-    model: LanguageModel, scored: Scored, depth: int, generator: np.random.Generator
+    model: LanguageModel, tokenizer: Tokenizer, scored: Scored, depth: int, generator: np.random.Generator
 ) -> tuple[int, float]:
     """Compare the record with begin/advance at random places, at most `depth` tokens after a document's beginning."""
     starts = scored.stream.starts
@@ -226,11 +228,11 @@ def _recorded_deep(
         tokens_T = scored.stream.ids[first : place + 1].astype(np.int64)
         logp_V = _after(model, torch.from_numpy(tokens_T[None, :-1]).to(device_of(model)))[0].cpu().numpy()
         recorded = scored.nats_per_token[place : place + 1]
-        differences.append(_recorded_difference(model, recorded, -logp_V[tokens_T[-1:]], tokens_T[-1:]))
+        differences.append(_recorded_difference(tokenizer, recorded, -logp_V[tokens_T[-1:]], tokens_T[-1:]))
     return len(differences), max(differences)
 
 
-def _recorded_difference(model: LanguageModel, recorded: np.ndarray, expected: np.ndarray, tokens: np.ndarray) -> float:
+def _recorded_difference(tokenizer: Tokenizer, recorded: np.ndarray, expected: np.ndarray, tokens: np.ndarray) -> float:
     """Between the nats in the total and those of begin/advance. An unknown symbol's record also holds a spelling."""
-    unknown = tokens == (-1 if model.tokenizer.unknown_id is None else model.tokenizer.unknown_id)
+    unknown = tokens == (-1 if tokenizer.unknown_id is None else tokenizer.unknown_id)
     return largest_difference(np.where(unknown, np.minimum(recorded, expected), recorded), expected)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmlab.measure.certificate import Certificate, certify
-from lmlab.measure.context import ContextPolicy
 from lmlab.measure.interval import Interval, interval
 from lmlab.measure.score import Progress, Scored, score_part
 
 if TYPE_CHECKING:
-    from lmlab.interface import LanguageModel
+    from lmlab.interface import ContextPolicy, LanguageModel
     from lmlab.text.parts import Part
+    from lmlab.text.tokenizers import Tokenizer
 
 UNITS = {
     "token": "e to the nats per token, spelling included; compare only under one tokenizer",
@@ -102,6 +102,7 @@ class Result:
 
 def evaluate(
     model: LanguageModel,
+    tokenizer: Tokenizer,
     part: Part,
     *,
     name: str = "",
@@ -116,19 +117,19 @@ def evaluate(
     level: of the confidence interval. seed: of the bootstrap and of the sample that the certificate looks at.
     """
     started = time.perf_counter()
-    scored = score_part(model, part, folder=folder, progress=progress)
+    scored = score_part(model, tokenizer, part, folder=folder, progress=progress)
     found = interval(scored, level=level, seed=seed)
-    certificate = certify(model, scored, seed=seed)
+    certificate = certify(model, tokenizer, scored, seed=seed)
     return Result(
         scored=scored,
         interval=found,
         certificate=certificate,
-        context=ContextPolicy.of(model),
+        context=model.policy,
         seconds=time.perf_counter() - started,
         model={
             "name": model.name,
             "config": dataclasses.asdict(model.config),
-            "tokenizer": model.tokenizer.spec,
+            "tokenizer": tokenizer.spec,
             "vocab_size": model.vocab_size,
             "parameters": model.parameters_count,
             "hash": certificate.hashes["model"],

@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from lmlab.interface import NeuralModel
-from lmlab.measure.context import ContextPolicy
+from lmlab.config import Mistake
+from lmlab.interface import Learner
 from lmlab.measure.tally import tally
 from lmlab.text.stream import TokenStream, tokenize
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
     from lmlab.text.parts import Part
+    from lmlab.text.tokenizers import Tokenizer
 
 # ("tokenise", bytes done, bytes in all), then ("score", tokens done, tokens in all)
 Progress = Callable[[str, int, int], None]
@@ -90,18 +91,23 @@ class Scored:
 
 
 def score_part(
-    model: LanguageModel, part: Part, *, folder: Path | str | None = None, progress: Progress | None = None
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    part: Part,
+    *,
+    folder: Path | str | None = None,
+    progress: Progress | None = None,
 ) -> Scored:
     """Tokenise a part and score every document from its beginning.
 
     folder: where the token files are kept and found again; None: a temporary folder that lasts as long as the result.
     """
     if not part.bytes:
-        raise ValueError(f"the {part.name} part is empty: there is nothing to measure; give it some text")
+        raise Mistake(f"the {part.name} part is empty: there is nothing to measure; give it some text")
     place = Path(tempfile.mkdtemp(prefix="lmlab-")) if folder is None else Path(folder)
     try:
-        stream = tokenize(part, model.tokenizer, place, _stage(progress, "tokenise"))
-        scored = score_stream(model, part, stream, _stage(progress, "score"))
+        stream = tokenize(part, tokenizer, place, _stage(progress, "tokenise"))
+        scored = score_stream(model, tokenizer, part, stream, _stage(progress, "score"))
     except BaseException:
         if folder is None:
             shutil.rmtree(place, ignore_errors=True)
@@ -112,17 +118,21 @@ def score_part(
 
 
 def score_stream(
-    model: LanguageModel, part: Part, stream: TokenStream, progress: Callable[[int, int], None] | None = None
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    part: Part,
+    stream: TokenStream,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Scored:
     """The cost of a part whose tokens are at hand."""
     nats = _array(stream.tokens, np.float32)
     calls = _Calls(model, stream, nats, progress)
     with evaluating(model):
         calls.run()
-    sums = tally(model.tokenizer, stream, nats, _array(stream.tokens, np.int64))
+    sums = tally(tokenizer, stream, nats, _array(stream.tokens, np.int64))
     return Scored(
         part=part,
-        tokenizer_hash=model.tokenizer.hash,
+        tokenizer_hash=tokenizer.hash,
         stream=stream,
         nats_per_token=nats,
         spans=np.array(calls.spans, dtype=np.int64).reshape(-1, 2),
@@ -143,7 +153,7 @@ class _Calls:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         self.model, self.stream, self.nats, self.progress = model, stream, nats, progress
-        self.policy = ContextPolicy.of(model)
+        self.policy = model.policy
         self.spans: list[tuple[int, int]] = []
         self.seams, self.seam_difference, self.done = 0, 0.0, 0
 
@@ -234,7 +244,7 @@ def largest_difference(a: np.ndarray, b: np.ndarray) -> float:
 
 def device_of(model: LanguageModel) -> torch.device:
     """Where the model's tokens must lie."""
-    if isinstance(model, NeuralModel):
+    if isinstance(model, Learner):
         return next(model.parameters()).device
     return torch.device("cpu")
 
@@ -242,13 +252,13 @@ def device_of(model: LanguageModel) -> torch.device:
 @contextmanager
 def evaluating(model: LanguageModel) -> Iterator[None]:
     """Without dropout while it lasts; a model in training goes back to it."""
-    training = isinstance(model, NeuralModel) and model.training
-    if isinstance(model, NeuralModel):
+    training = isinstance(model, Learner) and model.training
+    if isinstance(model, Learner):
         model.eval()
     try:
         yield
     finally:
-        if isinstance(model, NeuralModel):
+        if isinstance(model, Learner):
             model.train(training)
 
 

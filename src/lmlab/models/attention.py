@@ -28,14 +28,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.config import a_share, at_least_one, one_of
+from lmlab.config import a_share, at_least_one, one_of, within_text
 from lmlab.layers.positions import sinusoidal_table
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
-    from lmlab.text.tokenizers import Tokenizer
 
 Positions = Literal["sinusoidal", "learned", "none"]
 
@@ -73,12 +72,12 @@ class Attention(WindowedModel):
     Config = AttentionConfig
     default_learning_rate: ClassVar[float] = 0.012
 
-    def __init__(self, config: AttentionConfig, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: AttentionConfig, vocab_size: int) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width
         d_k, d_v = config.key_width, config.value_width
         if not (context and d and d_h and d_k and d_v) or config.dropout is None:
             raise AssertionError("resolve first")
-        super().__init__(config, tokenizer, context)
+        super().__init__(config, vocab_size, context)
         self.embedding_VD = nn.Parameter(torch.randn(self.vocab_size + 1, d))
         self.query_KD = nn.Parameter(torch.zeros(d_k, d))
         self.key_KD = nn.Parameter(torch.randn(d_k, d) * d**-0.5)
@@ -142,8 +141,15 @@ class Attention(WindowedModel):
 
     @property
     def training_flops_per_token(self) -> float:
-        """As for every model; and each word in the window takes part in one score and one average."""
-        return super().training_flops_per_token + 6.0 * self.context * (self.query_KD.shape[0] + self.value_XD.shape[0])
+        """What is really multiplied: a block of S places reads I = S + C - 1 words, and makes all S×I scores and averages.
+
+        With positions, each of the C places takes part in one score and one average more.
+        """
+        query, key, value = self.query_KD.numel(), self.key_KD.numel(), self.value_XD.numel()
+        words = BLOCK + self.context - 1
+        once = query + self.weight_HX.numel() + self.output_VH.numel() + (key + value) * words / BLOCK
+        seen = words + (0 if self.place_CD is None else self.context)
+        return 6.0 * (once + seen * (self.query_KD.shape[0] + self.value_XD.shape[0]))
 
     @property
     def batch_shape(self) -> tuple[int, int]:
@@ -157,6 +163,7 @@ class Attention(WindowedModel):
     @classmethod
     def resolve(cls, config: AttentionConfig, facts: TextFacts, budget: Budget) -> AttentionConfig:
         """The widest layers that the budget can train and the text can fill; explicit settings are kept."""
+        within_text("attention", facts.train_tokens, context=config.context)
         context = min(4, max(1, facts.train_tokens // 8))
 
         def at(width: int) -> AttentionConfig:

@@ -10,6 +10,7 @@ says so (inf, never NaN). Add-k, the default, is finite on any text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -17,11 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmlab.interface import CountModel, HistoryState, State
+from lmlab.config import Mistake
+from lmlab.interface import ContextPolicy, CountModel, HistoryState, State
 
 if TYPE_CHECKING:
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
-    from lmlab.text.tokenizers import Tokenizer
 
 CHUNK = 1 << 22  # tokens counted at once: bincount widens its input to 64 bits, which a large memory map cannot afford
 
@@ -35,9 +37,9 @@ class BagConfig:
 
     def __post_init__(self) -> None:
         if self.smoothing not in ("add-k", "ml"):
-            raise ValueError(f"bag smoothing is add-k or ml; got {self.smoothing!r}")
+            raise Mistake(f"bag smoothing is add-k or ml; got {self.smoothing!r}")
         if not (0 < self.k < float("inf")):
-            raise ValueError(f"bag k is a positive number such as 0.5 (for k = 0 set smoothing=ml); got {self.k}")
+            raise Mistake(f"bag k is a positive number such as 0.5 (for k = 0 set smoothing=ml); got {self.k}")
 
 
 class Bag(CountModel):
@@ -46,26 +48,24 @@ class Bag(CountModel):
     name: ClassVar[str] = "bag"
     Config: ClassVar[type] = BagConfig
 
-    def __init__(self, config: BagConfig, tokenizer: Tokenizer, logp_V: Tensor) -> None:
-        self.config = config
-        self.tokenizer = tokenizer
-        self.vocab_size = tokenizer.vocab_size
-        self.context: int | None = 0
-        self.logp_V = logp_V
+    policy = ContextPolicy.nothing()
+
+    def __init__(self, config: BagConfig, logp_V: Tensor) -> None:
+        self.config, self.vocab_size, self.logp_V = config, len(logp_V), logp_V
 
     @classmethod
-    def fit(cls, config: BagConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
+    def fit(cls, config: BagConfig, vocabulary: Vocabulary, train: TokenStream) -> Self:
         """Count the training tokens."""
-        counts_V = np.zeros(tokenizer.vocab_size)
+        counts_V = np.zeros(vocabulary.size)
         for start in range(0, len(train.ids), CHUNK):
-            counts_V += np.bincount(train.ids[start : start + CHUNK], minlength=tokenizer.vocab_size)
+            counts_V += np.bincount(train.ids[start : start + CHUNK], minlength=vocabulary.size)
         if config.smoothing == "add-k":
             counts_V += config.k
         elif not len(train.ids):
-            raise ValueError("the maximum-likelihood bag needs at least one training token; use smoothing=add-k")
+            raise Mistake("the maximum-likelihood bag needs at least one training token; use smoothing=add-k")
         with np.errstate(divide="ignore"):  # log 0 = -inf is what maximum likelihood says of an unseen token
             logp_V = np.log(counts_V) - np.log(counts_V.sum())
-        return cls(config, tokenizer, torch.from_numpy(logp_V.astype(np.float32)))
+        return cls(config, torch.from_numpy(logp_V.astype(np.float32)))
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """-log p of each token on its own; inf where maximum likelihood never saw it."""
@@ -85,9 +85,9 @@ class Bag(CountModel):
         return {"logp": self.logp_V}
 
     @classmethod
-    def from_tensors(cls, config: BagConfig, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
+    def from_tensors(cls, config: BagConfig, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
         """The model with this table."""
-        return cls(config, tokenizer, tensors["logp"])
+        return cls(config, tensors["logp"])
 
     @property
     def notes(self) -> list[str]:

@@ -15,6 +15,7 @@ The same model with its backward pass written out by hand is `bigram_numpy`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -22,13 +23,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.config import a_share, at_least_one
+from lmlab.config import Mistake, a_share, at_least_one
+from lmlab.interface import Loss, Windows
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 from lmlab.layers.windowed import WindowedModel, chosen
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
-    from lmlab.text.tokenizers import Tokenizer
+    from lmlab.text.pieces import Vocabulary
 
 BATCH = (32, 64)  # rows, tokens
 TABLE_ELEMENTS = 1 << 23
@@ -49,7 +51,7 @@ class BigramConfig:
         at_least_one("bigram", embedding_width=self.embedding_width, width=self.width)
         a_share("bigram", dropout=self.dropout)
         if self.freeze_vectors and self.vectors is None:
-            raise ValueError("bigram: freeze_vectors needs vectors, a file of word vectors to keep as they are")
+            raise Mistake("bigram: freeze_vectors needs vectors, a file of word vectors to keep as they are")
 
 
 class Bigram(WindowedModel):
@@ -59,18 +61,22 @@ class Bigram(WindowedModel):
     Config = BigramConfig
     default_learning_rate: ClassVar[float] = 0.012
 
-    def __init__(self, config: BigramConfig, tokenizer: Tokenizer) -> None:
-        d_x, d_h, vocab = config.embedding_width, config.width, tokenizer.vocab_size
+    def __init__(self, config: BigramConfig, vocab_size: int) -> None:
+        d_x, d_h = config.embedding_width, config.width
         if not (d_x and d_h) or config.dropout is None:
             raise AssertionError("resolve first")
-        super().__init__(config, tokenizer, context=1)
-        self.table = VectorTable(vocab, d_x)
-        if config.vectors is not None:
-            self.table.take(*_read_given(config.vectors, tokenizer, d_x), learn=not config.freeze_vectors)
+        super().__init__(config, vocab_size, context=1)
+        self.table = VectorTable(vocab_size, d_x)
         self.input_XH = nn.Parameter(torch.randn(d_x, d_h) * d_x**-0.5)  # W₁
         self.bias_H = nn.Parameter(torch.zeros(d_h))
-        self.output_VH = nn.Parameter(torch.zeros(vocab, d_h))  # W₂, transposed
-        self.bias_V = nn.Parameter(torch.zeros(vocab))
+        self.output_VH = nn.Parameter(torch.zeros(vocab_size, d_h))  # W₂, transposed
+        self.bias_V = nn.Parameter(torch.zeros(vocab_size))
+
+    def take_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """Look the pieces up in the file of word vectors, if there is one."""
+        if self.config.vectors is not None:
+            given_FX, found_V = _read_given(self.config.vectors, vocabulary.pieces, self.config.embedding_width)
+            self.table.take(given_FX, found_V, learn=not self.config.freeze_vectors)
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
         """h of assignment2 1b, for each previous token."""
@@ -82,11 +88,12 @@ class Bigram(WindowedModel):
         """W₂, transposed, and b₂."""
         return self.output_VH, self.bias_V
 
-    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
-        """Total nats and number of the tokens under the mask."""
-        previous_N1, targets_N = chosen(self.inputs(tokens_BT)[..., None], tokens_BT, mask_BT)
+    def loss(self, batch: Windows) -> Loss:
+        """Nats and number of the tokens under the mask."""
+        previous_N1, targets_N = chosen(self.inputs(batch.tokens_BT)[..., None], batch)
         dropout = self.config.dropout if self.training else 0.0
-        return self._nats(previous_N1[:, 0], targets_N, dropout, self.compute_dtype).sum(), targets_N.numel()
+        nats_N = self._nats(previous_N1[:, 0], targets_N, dropout, self.compute_dtype)
+        return Loss(total=nats_N.sum(), count=targets_N.numel())
 
     @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:
@@ -123,18 +130,22 @@ class Bigram(WindowedModel):
         return sum(p.numel() for p in self.parameters())
 
     @classmethod
-    def from_tensors(cls, config: BigramConfig, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
+    def from_tensors(cls, config: BigramConfig, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
         """A model with these weights, in evaluation mode. The file of word vectors is not needed any more."""
-        model = cls(replace(config, vectors=None, freeze_vectors=False), tokenizer)
-        model.config = config
+        model = cls(config, vocab_size)
         weights = dict(tensors)
         if config.vectors is not None and "table.found_V" in weights and "table.given_embedding_FX" in weights:
             found_V = weights.pop("table.found_V").to(torch.bool)
             model.table.take(weights["table.given_embedding_FX"], found_V, learn=not config.freeze_vectors)
         missing, unexpected = model.load_state_dict(weights, strict=False)
         if missing or unexpected:
-            raise ValueError(f"the weights do not fit a bigram: missing {missing}, unexpected {unexpected}")
+            raise Mistake(f"the weights do not fit a bigram: missing {missing}, unexpected {unexpected}")
         return model.eval()
+
+    @property
+    def training_flops_per_token(self) -> float:
+        """W₁ and W₂, for every token; where few different words stand before the tokens, less is really done."""
+        return 6.0 * (self.input_XH.numel() + self.output_VH.numel())
 
     @property
     def batch_shape(self) -> tuple[int, int]:
@@ -186,20 +197,18 @@ class VectorTable(nn.Module):
         return F.embedding(rows_BT, torch.cat([self.given_embedding_FX, self.own_embedding_OX]))
 
 
-def _read_given(path: str, tokenizer: Tokenizer, width: int) -> tuple[Tensor, Tensor]:
+def _read_given(path: str, pieces: Sequence[str], width: int) -> tuple[Tensor, Tensor]:
     """Vectors F×X of the pieces that the file has, and which these are (V)."""
     from lmlab.text.vectors import read_vectors
 
-    words = [tokenizer.piece(i).strip(" ") for i in range(tokenizer.vocab_size)]
+    words = [piece.strip(" ") for piece in pieces]
     lower = [word.lower() for word in words]
     vectors, found = read_vectors(path, words + lower)
     if vectors.shape[1] != width:
-        raise ValueError(f"{path} has vectors of width {vectors.shape[1]}; embedding_width is {width}: leave it out")
+        raise Mistake(f"{path} has vectors of width {vectors.shape[1]}; embedding_width is {width}: leave it out")
     as_written, as_lower = found[: len(words)], found[len(words) :]
     if not (as_written | as_lower).any():
-        raise ValueError(
-            f"{path} has a vector for none of the {len(words)} pieces; word vectors want the tokenizer words"
-        )
+        raise Mistake(f"{path} has a vector for none of the {len(words)} pieces; word vectors want the tokenizer words")
     chosen_rows = torch.where(
         torch.from_numpy(as_written)[:, None],
         torch.from_numpy(vectors[: len(words)]),

@@ -19,13 +19,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.config import a_share, at_least_one, one_of
+from lmlab.config import a_share, at_least_one, one_of, within_text
 from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
-    from lmlab.text.tokenizers import Tokenizer
 
 BATCH = (32, 64)  # rows, tokens
 WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
@@ -57,15 +56,15 @@ class FeedForward(WindowedModel):
     Config = FeedForwardConfig
     default_learning_rate: ClassVar[float] = 0.012
 
-    def __init__(self, config: FeedForwardConfig, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: FeedForwardConfig, vocab_size: int) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width
         if not (context and d and d_h) or config.dropout is None:
             raise AssertionError("resolve first")
-        super().__init__(config, tokenizer, context)
-        self.embedding_VD = nn.Parameter(torch.randn(self.vocab_size + 1, d))
+        super().__init__(config, vocab_size, context)
+        self.embedding_VD = nn.Parameter(torch.randn(vocab_size + 1, d))
         self.weight_HX = nn.Parameter(torch.randn(d_h, context * d) * (context * d) ** -0.5)
         self.bias_H = nn.Parameter(torch.zeros(d_h))
-        self.output_VH = nn.Parameter(torch.zeros(self.vocab_size, d_h))
+        self.output_VH = nn.Parameter(torch.zeros(vocab_size, d_h))
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
@@ -83,6 +82,11 @@ class FeedForward(WindowedModel):
         """Rows much longer than the window, so that few windows reach back over the begin of their row."""
         return BATCH
 
+    @property
+    def training_flops_per_token(self) -> float:
+        """W and U."""
+        return 6.0 * (self.weight_HX.numel() + self.output_VH.numel())
+
     def hidden_matrices(self) -> dict[str, int]:
         """W."""
         return {"weight_HX": 1}
@@ -91,6 +95,7 @@ class FeedForward(WindowedModel):
     def resolve(cls, config: FeedForwardConfig, facts: TextFacts, budget: Budget) -> FeedForwardConfig:
         """The widest hidden layer that the budget can train and the text can fill; explicit settings are kept."""
         words = facts.vocab_size >= WORDS_FROM
+        within_text("feedforward", facts.train_tokens, context=config.context)
         context, d = min(4 if words else 8, max(1, facts.train_tokens // 8)), 64 if words else 32
 
         def at(width: int) -> FeedForwardConfig:

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.config import a_share, at_least_one, one_of
-from lmlab.interface import NeuralModel, State
+from lmlab.config import Mistake, a_share, at_least_one, one_of, within_text
+from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Windows
 from lmlab.layers.attention import Rotation
 from lmlab.layers.blocks import Activation, Block
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
@@ -28,7 +28,6 @@ from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
-    from lmlab.text.tokenizers import Tokenizer
 
 Positions = Literal["rotary", "learned", "sinusoidal"]
 
@@ -80,7 +79,7 @@ class GPTState(State):
         return GPTState(kv_L2BHCD, self.window_BT[rows_B], self.filled)
 
 
-class GPT(NeuralModel):
+class GPT(NeuralLanguageModel):
     """A decoder Transformer with pre-norm blocks."""
 
     name = "gpt"
@@ -90,9 +89,8 @@ class GPT(NeuralModel):
     sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
 
-    def __init__(self, config: GPTConfig, tokenizer: Tokenizer) -> None:
-        super().__init__()
-        self.config, self.tokenizer, self.vocab_size = config, tokenizer, tokenizer.vocab_size
+    def __init__(self, config: GPTConfig, vocab_size: int) -> None:
+        super().__init__(config, vocab_size)
         layers, width, heads, context = config.layers, config.width, config.heads, config.context
         assert layers is not None, "resolve the config first"
         assert width is not None
@@ -101,14 +99,13 @@ class GPT(NeuralModel):
         assert config.stride is not None
         assert config.dropout is not None
         if width % heads:
-            raise ValueError(f"width {width} is not a multiple of heads {heads}; choose heads that divide it")
+            raise Mistake(f"width {width} is not a multiple of heads {heads}; choose heads that divide it")
         if not 1 <= config.stride <= context:
-            raise ValueError(f"stride {config.stride} must be between 1 and the context, {context}")
-        self.context, self.stride, self.width, self.begin_id = context, config.stride, width, self.vocab_size
+            raise Mistake(f"stride {config.stride} must be between 1 and the context, {context}")
+        self.context, self.stride, self.width, self.begin_id = context, config.stride, width, vocab_size
+        self.policy = ContextPolicy.windows(context, config.stride)
         self.embedding = nn.Parameter(torch.randn(self.vocab_size + 1, width) * (width**-0.5 if config.tie else 1.0))
-        self.blocks = nn.ModuleList(
-            Block(width, heads, layers, config.activation, config.dropout) for _ in range(layers)
-        )
+        self.blocks = nn.ModuleList(Block(width, heads, layers, config.activation) for _ in range(layers))
         self.norm = nn.Parameter(torch.ones(width))
         if not config.tie:
             self.output = nn.Parameter(torch.zeros(self.vocab_size, width))
@@ -124,6 +121,7 @@ class GPT(NeuralModel):
     @classmethod
     def resolve(cls, config: GPTConfig, facts: TextFacts, budget: Budget) -> GPTConfig:
         """Size the model to what the budget can train and the text can feed; explicit settings are kept."""
+        within_text("gpt", facts.train_tokens, context=config.context)
         context = max(2, min(256, facts.train_tokens // 8))
         # A small vocabulary has parameters to spare; a large one would spend most of them on the second matrix.
         tie = config.tie if config.tie is not None else facts.vocab_size > 2048
@@ -152,27 +150,28 @@ class GPT(NeuralModel):
 
     @property
     def training_flops_per_token(self) -> float:
-        """Matrices as everywhere, and the products of attention: on average half the context for scores, and for values."""
-        output = self.vocab_size * self.width if self.config.tie else 0
-        return super().training_flops_per_token + 6.0 * output + 6.0 * len(self.blocks) * self.context * self.width
+        """The matrices of all blocks (12 D² each), attention over half the context on average, and the output layer."""
+        block = 12 * self.width**2 + self.context * self.width
+        return 6.0 * (len(self.blocks) * block + self.vocab_size * self.width)
 
     def hidden_matrices(self) -> dict[str, int]:
         """The four matrices of each block; queries, keys and values are three in one."""
         names = {"qkv": 3, "out": 1, "up": 1, "down": 1}
         return {f"blocks.{i}.{name}": parts for i in range(len(self.blocks)) for name, parts in names.items()}
 
-    def loss(self, tokens_BT: Tensor, mask_BT: Tensor | None = None) -> tuple[Tensor, int]:
-        """(total nats, count) of windows that each start afresh; T is at most the context."""
-        if tokens_BT.shape[1] > self.context:
-            raise ValueError(f"gpt: a window of {tokens_BT.shape[1]} tokens is longer than the context, {self.context}")
+    def loss(self, batch: Windows) -> Loss:
+        """Nats of windows that each start afresh; T is at most the context."""
+        tokens_BT = batch.tokens_BT
+        assert tokens_BT.shape[1] <= self.context, "a window is no longer than the context"
         dtype = self.compute_dtype
-        hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype)
+        dropout = self.config.dropout if self.training else 0.0
+        hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype, dropout)
         hidden_ND, targets_N = hidden_BTD.flatten(0, 1), tokens_BT.reshape(-1)
-        if mask_BT is not None:
-            keep_N = mask_BT.reshape(-1)
+        if batch.mask_BT is not None:
+            keep_N = batch.mask_BT.reshape(-1)
             hidden_ND, targets_N = hidden_ND[keep_N], targets_N[keep_N]
         nats_N = cross_entropy_nats(hidden_ND.to(dtype), self.output_weight(), None, targets_N)
-        return nats_N.sum(), targets_N.numel()
+        return Loss(total=nats_N.sum(), count=targets_N.numel())
 
     @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:
@@ -232,15 +231,15 @@ class GPT(NeuralModel):
 
     def _window_nats(self, tokens_BT: Tensor) -> Tensor:
         """Nats of every token of windows that start afresh, float32."""
-        hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), torch.float32)
+        hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), torch.float32, 0.0)
         nats_N = cross_entropy_nats(hidden_BTD.flatten(0, 1), self.output_weight(), None, tokens_BT.reshape(-1))
         return nats_N.view(tokens_BT.shape)
 
-    def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype) -> Tensor:
+    def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The normed output of the last block, B×T×D."""
         x_BTD, rotation = self._embed(inputs_BT, 0)
         for block in self.blocks:
-            x_BTD = block(x_BTD, rotation, dtype)
+            x_BTD = block(x_BTD, rotation, dtype, dropout)
         return F.layer_norm(x_BTD, (self.width,), self.norm)
 
     def _embed(self, inputs_BT: Tensor, first: int) -> tuple[Tensor, Rotation | None]:

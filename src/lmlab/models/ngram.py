@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -18,15 +19,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmlab.interface import CountModel, State
+from lmlab.config import Mistake
+from lmlab.interface import ContextPolicy, CountModel, State
 from lmlab.models._ngram_count import count_ngrams, with_begins
 from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order
 from lmlab.models._ngram_query import UNSEEN, Tables
 from lmlab.models._ngram_smooth import Level, discounts, kneser_ney, relative_frequencies
 
 if TYPE_CHECKING:
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
-    from lmlab.text.tokenizers import Tokenizer
 
 BYTES_PER_TOKEN = 50  # the least that counting holds in memory at once; long orders of diverse text take twice this
 
@@ -42,13 +44,13 @@ class NGramConfig:
 
     def __post_init__(self) -> None:
         if self.order is not None and self.order < 1:
-            raise ValueError(f"ngram order is a whole number from 1 up; got {self.order}")
+            raise Mistake(f"ngram order is a whole number from 1 up; got {self.order}")
         if self.smoothing not in ("kneser-ney", "add-k", "ml"):
-            raise ValueError(f"ngram smoothing is kneser-ney, add-k or ml; got {self.smoothing!r}")
+            raise Mistake(f"ngram smoothing is kneser-ney, add-k or ml; got {self.smoothing!r}")
         if self.restart not in ("auto", "line", "never"):
-            raise ValueError(f"ngram restart is auto, line or never; got {self.restart!r}")
+            raise Mistake(f"ngram restart is auto, line or never; got {self.restart!r}")
         if not (0 < self.k < float("inf")):
-            raise ValueError(f"ngram k is a positive number such as 0.01 (for k = 0 set smoothing=ml); got {self.k}")
+            raise Mistake(f"ngram k is a positive number such as 0.01 (for k = 0 set smoothing=ml); got {self.k}")
 
 
 class NGramState(State):
@@ -69,26 +71,22 @@ class NGram(CountModel):
     name: ClassVar[str] = "ngram"
     Config: ClassVar[type] = NGramConfig
 
-    def __init__(self, config: NGramConfig, tokenizer: Tokenizer, tables: Tables, counts_of_counts: Tensor) -> None:
-        self.config = config
-        self.tokenizer = tokenizer
-        self.tables = tables
-        self.counts_of_counts = counts_of_counts
-        self.vocab_size = tokenizer.vocab_size
-        self.context: int | None = tables.order - 1
+    def __init__(self, config: NGramConfig, tables: Tables, counts_of_counts: Tensor) -> None:
+        self.config, self.tables, self.counts_of_counts = config, tables, counts_of_counts
+        self.vocab_size, self.policy = tables.vocab_size, ContextPolicy.last(tables.order - 1)
 
     @classmethod
-    def fit(cls, config: NGramConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
+    def fit(cls, config: NGramConfig, vocabulary: Vocabulary, train: TokenStream) -> Self:
         """Count every n-gram of the training tokens up to the order, and estimate."""
-        config = _with_restart(config, tokenizer)
-        V = tokenizer.vocab_size
+        config = _with_restart(config, vocabulary)
+        V = vocabulary.size
         restarts_V = np.zeros(V, dtype=bool)
         if config.restart == "line":
-            restarts_V[[i for i in range(V) if "\n" in tokenizer.piece(i)]] = True
+            restarts_V[[i for i, piece in enumerate(vocabulary.pieces) if "\n" in piece]] = True
         _require_memory(len(train.ids))
         tokens = with_begins(train.ids, train.starts, V)
         if config.order is None:
-            chosen = CUSTOMARY_ORDER if _are_words(tokenizer) else choose_order(tokens, restarts_V, V)
+            chosen = CUSTOMARY_ORDER if vocabulary.words else choose_order(tokens, restarts_V, V)
             config = dataclasses.replace(config, order=chosen)
         assert config.order is not None
         orders = list(count_ngrams(tokens, restarts_V, V, config.order))
@@ -99,11 +97,9 @@ class NGram(CountModel):
             levels = relative_frequencies(orders, V, config.k)
         else:
             if not len(train.ids):
-                raise ValueError(
-                    "a maximum-likelihood n-gram needs at least one training token; use smoothing=kneser-ney"
-                )
+                raise Mistake("a maximum-likelihood n-gram needs at least one training token; use smoothing=kneser-ney")
             levels = relative_frequencies(orders, V, 0.0)
-        return cls(config, tokenizer, _tables(config, levels, restarts_V), torch.from_numpy(n_of_n))
+        return cls(config, _tables(config, levels, restarts_V), torch.from_numpy(n_of_n))
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """-log p of each token given the N - 1 before it in its row; inf where maximum likelihood says impossible."""
@@ -147,22 +143,21 @@ class NGram(CountModel):
         return named
 
     @classmethod
-    def from_tensors(cls, config: NGramConfig, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
+    def from_tensors(cls, config: NGramConfig, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
         """The model with these tables."""
-        V = tokenizer.vocab_size
         order = sum(name.endswith(".logp") for name in tensors)
-        config = dataclasses.replace(_with_restart(config, tokenizer), order=order)
+        config = dataclasses.replace(config, order=order)
         levels = [
             Level(
-                keys=tensors[f"order{k}.keys"].numpy() if k > 1 else np.arange(V),
+                keys=tensors[f"order{k}.keys"].numpy() if k > 1 else np.arange(vocab_size),
                 logp=tensors[f"order{k}.logp"].numpy(),
                 weight=tensors[f"order{k}.weight"].numpy() if k < order else np.zeros(0, dtype=np.float32),
             )
             for k in range(1, order + 1)
         ]
-        restarts_V = np.zeros(V, dtype=bool)
+        restarts_V = np.zeros(vocab_size, dtype=bool)
         restarts_V[tensors["restarts"].numpy()] = True
-        return cls(config, tokenizer, _tables(config, levels, restarts_V), tensors["counts_of_counts"])
+        return cls(config, _tables(config, levels, restarts_V), tensors["counts_of_counts"])
 
     @property
     def parameters_count(self) -> int:
@@ -182,15 +177,11 @@ class NGram(CountModel):
         return lines
 
 
-def _are_words(tokenizer: Tokenizer) -> bool:
-    return tokenizer.spec.partition(":")[0] == "words"
-
-
-def _with_restart(config: NGramConfig, tokenizer: Tokenizer) -> NGramConfig:
+def _with_restart(config: NGramConfig, vocabulary: Vocabulary) -> NGramConfig:
     """Lines of words are sentences, each beginning afresh; for other tokens a line break is like any of them."""
     if config.restart != "auto":
         return config
-    return dataclasses.replace(config, restart="line" if _are_words(tokenizer) else "never")
+    return dataclasses.replace(config, restart="line" if vocabulary.words else "never")
 
 
 def _require_memory(tokens: int) -> None:
@@ -199,7 +190,7 @@ def _require_memory(tokens: int) -> None:
         return
     needed, present = tokens * BYTES_PER_TOKEN, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > present:
-        raise ValueError(
+        raise Mistake(
             f"counting {tokens:,} tokens takes at least {needed / 1e9:.0f} GB of memory and this machine has"
             f" {present / 1e9:.0f}; give a part of the text, or fewer tokens for it (tokenizer words or bpe)"
         )

@@ -1,34 +1,148 @@
-"""The names of the models. A model's file is imported only when the model is asked for."""
+"""Which kinds of models there are, and what each can do. A model's module is imported only when the model is asked for.
+
+A kind is named by its word here, by an entry point of the group `lmlab.models` in an installed package, or by where its
+class is: `package.module:Class`.
+"""
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lmlab.config import nearest
+from lmlab.config import Mistake, nearest
 
 if TYPE_CHECKING:
-    from lmlab.interface import LanguageModel
+    from lmlab.interface import Saved
 
-MODELS: dict[str, str] = {
-    "uniform": "lmlab.models.uniform:Uniform",
-    "bag": "lmlab.models.bag:Bag",
-    "ngram": "lmlab.models.ngram:NGram",
-    "bigram": "lmlab.models.bigram:Bigram",
-    "feedforward": "lmlab.models.feedforward:FeedForward",
-    "attention": "lmlab.models.attention:Attention",
-    "rnn": "lmlab.models.rnn:RNN",
-    "gru": "lmlab.models.gru:GRU",
-    "lstm": "lmlab.models.lstm:LSTM",
-    "rnn-attention": "lmlab.models.rnn_attention:RNNAttention",
-    "gpt": "lmlab.models.gpt:GPT",
-}
+GROUP = "lmlab.models"  # of entry points
 
 
-def model_class(name: str) -> type[LanguageModel]:
-    """The class of that name; an unknown name is a ValueError that names the nearest one."""
-    if name not in MODELS:
-        raise ValueError(f"there is no model {name!r}; {nearest(name, MODELS)}")
-    module, _, attribute = MODELS[name].partition(":")
-    cls: type[LanguageModel] = getattr(importlib.import_module(module), attribute)
-    return cls
+class Role(Enum):
+    """What a kind of model is for."""
+
+    LANGUAGE_MODEL = "language model"
+    ENCODER = "encoder"
+    TRANSLATOR = "translator"
+    CLASSIFIER = "classifier"
+    AUTOENCODER = "autoencoder"
+    LATENT_VARIABLE_MODEL = "latent-variable model"
+    WORD_VECTORS = "word vectors"
+
+
+class Way(Enum):
+    """How a kind of model comes to know its text."""
+
+    COUNTS = "counts"  # in one pass; the same whatever the seed
+    LEARNS = "learns"  # by gradient descent, as long as it is given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One kind of model."""
+
+    name: str
+    where: str  # package.module:Class
+    about: str  # in one line
+    way: Way = Way.LEARNS
+    role: Role = Role.LANGUAGE_MODEL
+    ladder: bool = True  # whether it is compared when nobody says which models; the ladder has the order of the list
+
+    def load(self) -> type[Saved]:
+        """The class; importing it may take a moment."""
+        module, _, attribute = self.where.partition(":")
+        cls: type[Saved] = getattr(importlib.import_module(module), attribute)
+        return cls
+
+
+def _counts(name: str, where: str, about: str) -> Kind:
+    return Kind(name=name, where=f"lmlab.models.{where}", about=about, way=Way.COUNTS)
+
+
+def _learns(name: str, where: str, about: str) -> Kind:
+    return Kind(name=name, where=f"lmlab.models.{where}", about=about)
+
+
+_LADDER = (
+    _counts("uniform", "uniform:Uniform", "every token alike: the yardstick"),
+    _counts("bag", "bag:Bag", "how often each token occurs, nothing else"),
+    _counts("ngram", "ngram:NGram", "counts of the last few tokens, interpolated modified Kneser-Ney"),
+    _learns("bigram", "bigram:Bigram", "a neural bigram: one hidden layer on the vector of the last word"),
+    _learns("feedforward", "feedforward:FeedForward", "the vectors of the last N-1 tokens, one hidden layer"),
+    _learns("attention", "attention:Attention", "the last token attends over the window, one head"),
+    _learns("rnn", "rnn:RNN", "a recurrent network with tanh cells"),
+    _learns("gru", "gru:GRU", "a recurrent network with gated units"),
+    _learns("lstm", "lstm:LSTM", "a recurrent network with a long short-term memory"),
+    _learns("rnn-attention", "rnn_attention:RNNAttention", "a recurrent network that attends to its own past"),
+    _learns("gpt", "gpt:GPT", "a decoder Transformer"),
+)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _LADDER}
+
+
+def names() -> list[str]:
+    """The kinds that have a word here, in the order of the ladder."""
+    return list(KINDS)
+
+
+def ladder() -> list[str]:
+    """The language models that are compared when nobody says which."""
+    return [kind.name for kind in KINDS.values() if kind.ladder and kind.role is Role.LANGUAGE_MODEL]
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of that name; Mistake, with the nearest name, if there is none."""
+    if name in KINDS:
+        return KINDS[name]
+    if ":" in name:
+        return _brought(name)
+    entries = {point.name: point for point in metadata.entry_points(group=GROUP)}
+    if name not in entries:
+        raise Mistake(
+            f"there is no model {name!r}; {nearest(name, [*KINDS, *entries])} (a model of your own: package.module:Class)"
+        )
+    return _brought(entries[name].value, name)
+
+
+def model_class(name: str) -> type[Any]:
+    """The class of that name; Mistake, with the nearest name, if there is none."""
+    return kind_of(name).load()
+
+
+def file_name(name: str) -> str:
+    """The name of a kind as part of a folder's name."""
+    return name.replace(":", ".")
+
+
+def _brought(where: str, name: str | None = None) -> Kind:
+    """Somebody else's class, looked at to see what it can do. Modules of the current folder are found too."""
+    from lmlab.interface import CountModel, LanguageModel, Learner, Saved
+
+    module, _, attribute = where.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    try:
+        cls = getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise  # it is there, and lacks something itself
+        raise Mistake(
+            f"there is no module {module!r} to take {attribute} from; a model is package.module:Class"
+        ) from None
+    except (AttributeError, ValueError):
+        raise Mistake(f"{module} has no class {attribute!r}; a model is package.module:Class") from None
+    if not (isinstance(cls, type) and issubclass(cls, Saved)):
+        raise Mistake(f"{where} is not a model: derive it from the classes in lmlab.interface")
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())) + [
+        a for a in ("name", "Config") if not hasattr(cls, a)
+    ]:
+        raise Mistake(f"{where} is not a whole model yet: it lacks {', '.join(missing)}")
+    if not issubclass(cls, CountModel | Learner):
+        raise Mistake(f"{where} neither counts nor learns: derive it from CountModel or Learner in lmlab.interface")
+    about = (cls.__doc__ or attribute).strip().partition("\n")[0]
+    role = Role.LANGUAGE_MODEL if issubclass(cls, LanguageModel) else Role.ENCODER
+    way = Way.COUNTS if issubclass(cls, CountModel) else Way.LEARNS
+    return Kind(name=name or where, where=where, about=about, way=way, role=role, ladder=False)

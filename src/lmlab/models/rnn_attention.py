@@ -40,7 +40,6 @@ from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
-    from lmlab.text.tokenizers import Tokenizer
 
 ScoreFunction = Literal["scaled", "dot", "additive"]
 AttendTo = Literal["rnn", "combined"]
@@ -80,11 +79,11 @@ class RNNAttention(CarriedModel):
     Config = RNNAttentionConfig
     default_learning_rate: ClassVar[float] = 0.012
 
-    def __init__(self, config: RNNAttentionConfig, tokenizer: Tokenizer) -> None:
+    def __init__(self, config: RNNAttentionConfig, vocab_size: int) -> None:
         width, x, a, tie = config.width, config.embedding_width, config.score_width, config.tie
         if not (width and x and a and config.memory) or tie is None or config.dropout is None:
             raise AssertionError("resolve first")
-        super().__init__(config, tokenizer, x, width, tie)
+        super().__init__(config, vocab_size, x, width, tie)
         self.input_HX = nn.Parameter(torch.randn(width, x) * x**-0.5)
         self.state_HH = nn.Parameter(nn.init.orthogonal_(torch.empty(width, width)))
         self.bias_H = nn.Parameter(torch.zeros(width)) if config.bias else None
@@ -113,8 +112,16 @@ class RNNAttention(CarriedModel):
 
     @property
     def training_flops_per_token(self) -> float:
-        """As for every model; and each state in memory is multiplied once for its score and once for the average."""
-        return super().training_flops_per_token + 6.0 * 2 * self.config.memory * self.config.width
+        """W, U and the output layer; and of each state in memory its part in the average, and its score.
+
+        The score is one more product of that width; or for the additive one, W₂ for each state and W₁ for each query
+        (both once more in the backward pass, which keeps no sums), and v.
+        """
+        memory, width, a = self.config.memory, self.config.width, self.config.score_width
+        products = self.input_HX.numel() + self.state_HH.numel() + self._output().numel() + memory * width
+        if self.config.score_function != "additive":
+            return 6.0 * (products + memory * width)
+        return 6.0 * products + 8.0 * 2 * a * width + 4.0 * memory * a
 
     @property
     def batch_shape(self) -> tuple[int, int]:

@@ -6,17 +6,18 @@ It scores exactly log(V) nats a token, so it also measures the measuring: log2(V
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from lmlab.interface import CountModel, HistoryState, State
+from lmlab.interface import ContextPolicy, CountModel, HistoryState, State
 
 if TYPE_CHECKING:
+    from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
-    from lmlab.text.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +31,15 @@ class Uniform(CountModel):
     name: ClassVar[str] = "uniform"
     Config: ClassVar[type] = UniformConfig
 
-    def __init__(self, config: UniformConfig, tokenizer: Tokenizer) -> None:
-        self.config = config
-        self.tokenizer = tokenizer
-        self.vocab_size = tokenizer.vocab_size
-        self.context: int | None = 0
+    policy = ContextPolicy.nothing()
+
+    def __init__(self, config: UniformConfig, vocab_size: int) -> None:
+        self.config, self.vocab_size = config, vocab_size
 
     @classmethod
-    def fit(cls, config: UniformConfig, tokenizer: Tokenizer, train: TokenStream) -> Self:
+    def fit(cls, config: UniformConfig, vocabulary: Vocabulary, train: TokenStream) -> Self:
         """There is nothing to learn: the training text is not looked at."""
-        return cls(config, tokenizer)
+        return cls(config, vocabulary.size)
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """log V nats for every token."""
@@ -62,6 +62,6 @@ class Uniform(CountModel):
         return {}
 
     @classmethod
-    def from_tensors(cls, config: UniformConfig, tokenizer: Tokenizer, tensors: dict[str, Tensor]) -> Self:
+    def from_tensors(cls, config: UniformConfig, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
         """The model of this vocabulary."""
-        return cls(config, tokenizer)
+        return cls(config, vocab_size)

@@ -39,7 +39,7 @@ def run_job(job: Job) -> Outcome:
     if run.status == "unfinished":
         raise KeyboardInterrupt
     part = first_bytes(corpus.test if corpus.test.bytes else corpus.valid, TEST_BYTES)
-    result = evaluate(run.model, part, name=corpus.name, seed=job.seed)
+    result = evaluate(run.model, run.tokenizer, part, name=corpus.name, seed=job.seed)
     if not result.certified:
         failed = ", ".join(check.name for check in result.certificate.checks if not check.passed)
         raise RuntimeError(f"the certificate of its result fails: {failed}")

@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmlab.interface import Windows
 from lmlab.text.stream import TokenStream
 
 
-def draw_windows(stream: TokenStream, rows: int, length: int, seed: int, step: int) -> tuple[Tensor, Tensor | None]:
+def draw_windows(stream: TokenStream, rows: int, length: int, seed: int, step: int) -> Windows:
     """`rows` windows of `length` tokens, each inside one document, their places uniform over the stream.
 
-    Returns (tokens_BT int64, mask_BT or None). A document shorter than `length` fills its row from the left; the mask is
+    A document shorter than `length` fills its row from the left; the mask is
     False behind it.
     """
     random = np.random.default_rng([seed, step])
@@ -29,7 +30,7 @@ def draw_stretches(stream: TokenStream, rows: int, length: int, seed: int, step:
     return torch.from_numpy(np.stack([stream.ids[s : s + length] for s in start_B]).astype(np.int64))
 
 
-def windows_at(stream: TokenStream, places_B: np.ndarray, length: int) -> tuple[Tensor, Tensor | None]:
+def windows_at(stream: TokenStream, places_B: np.ndarray, length: int) -> Windows:
     """The windows that contain these places, moved to lie inside their documents."""
     document_B = np.searchsorted(stream.starts, places_B, side="right") - 1
     first_B, end_B = stream.starts[document_B], stream.starts[document_B + 1]
@@ -39,11 +40,11 @@ def windows_at(stream: TokenStream, places_B: np.ndarray, length: int) -> tuple[
     for row, (start, size) in enumerate(zip(start_B, sizes_B, strict=True)):
         tokens_BT[row, :size] = stream.ids[start : start + size]
     if (sizes_B == length).all():
-        return torch.from_numpy(tokens_BT), None
-    return torch.from_numpy(tokens_BT), torch.from_numpy(np.arange(length) < sizes_B[:, None])
+        return Windows(torch.from_numpy(tokens_BT))
+    return Windows(torch.from_numpy(tokens_BT), torch.from_numpy(np.arange(length) < sizes_B[:, None]))
 
 
-def even_windows(stream: TokenStream, rows: int, length: int) -> tuple[Tensor, Tensor | None]:
+def even_windows(stream: TokenStream, rows: int, length: int) -> Windows:
     """At most `rows` windows spread evenly over the stream, always the same ones: what validation looks at."""
     rows = max(1, min(rows, stream.tokens // length))
     places_B = (np.arange(rows) * (stream.tokens / rows)).astype(np.int64)

@@ -29,6 +29,7 @@ from lmlab.text.codings import (
     char_backend,
 )
 from lmlab.text.files import write_atomically
+from lmlab.text.pieces import Vocabulary
 from lmlab.text.spelling import Spelling
 from lmlab.text.vocabulary import known_words, most_frequent, spelling_examples
 
@@ -103,6 +104,12 @@ class Tokenizer:
     def piece(self, id: int) -> str:
         """One token's text; bytes that are no character by themselves read like <0xE2>."""
         return self._coding.piece(int(id))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """How every token reads."""
+        pieces = [self.piece(id) for id in range(self.vocab_size)]
+        return Vocabulary(pieces, words=self.spec.partition(":")[0] == "words", unknown_id=self.unknown_id)
 
     @cached_property
     def hash(self) -> str:

@@ -1,31 +1,26 @@
-"""What every language model of the lab promises, as functions that raise AssertionError when a model breaks a promise.
+"""What every language model promises, as functions that raise AssertionError when a model breaks a promise.
 
-They take any model, so that they can be tried on models with planted bugs (test_planted_bugs.py). A check shares its
-model with the others and leaves it as it was. Shapes: B rows, T tokens, V vocabulary.
+They take any model, so that they can be tried on models with planted bugs (tests/contract/test_planted_bugs.py). A check
+shares its model with the others and leaves it as it was. Shapes: B rows, T tokens, V vocabulary.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from pathlib import Path
 
 import safetensors.torch
 import torch
-from cases import UNSEEN_TEXT, Case
 from torch import Tensor
 
-from lmlab.decode import generate
-from lmlab.interface import LanguageModel, NeuralModel, State
-from lmlab.measure import certify, score_part
-from lmlab.text.parts import Document, Part
+from lmlab.interface import LanguageModel, State
 
 Check = Callable[[LanguageModel], None]
 
-TOLERANCE = {"atol": 3e-5, "rtol": 1e-5}  # nats: float32 sums in another order; a planted bug moves tenths
+ATOL, RTOL = 3e-5, 1e-5  # nats: float32 sums in another order; a planted bug moves tenths
 
 
 def random_tokens(model: LanguageModel, rows: int, length: int, seed: int = 0) -> Tensor:
+    """Token ids, B×T."""
     return torch.randint(model.vocab_size, (rows, length), generator=torch.Generator().manual_seed(seed))
 
 
@@ -42,10 +37,12 @@ def stepped(model: LanguageModel, tokens_BT: Tensor, chunks: list[int] | None = 
 
 
 def same(actual: Tensor, expected: Tensor, what: str) -> None:
-    torch.testing.assert_close(actual, expected, **TOLERANCE, msg=lambda numbers: f"{what}\n{numbers}")
+    """AssertionError that begins with `what` unless the two are equal up to rounding."""
+    torch.testing.assert_close(actual, expected, atol=ATOL, rtol=RTOL, msg=lambda numbers: f"{what}\n{numbers}")
 
 
 def advanced(model: LanguageModel, tokens_BT: Tensor) -> tuple[Tensor, State]:
+    """What the model says after these tokens of a text."""
     return model.advance(tokens_BT, model.begin(len(tokens_BT))[1])
 
 
@@ -76,7 +73,7 @@ def check_probabilities_sum_to_one(model: LanguageModel) -> None:
 
 def check_score_equals_steps(model: LanguageModel) -> None:
     """score is what begin and advance say, token by token and in chunks, also far beyond the context."""
-    length = 3 * (model.context or 0) + 29
+    length = 3 * (model.policy.window or 0) + 29
     tokens_BT = random_tokens(model, 3, length)
     nats_BT = model.score(tokens_BT)
     same(stepped(model, tokens_BT), nats_BT, "score differs from begin and advance, token by token")
@@ -128,21 +125,22 @@ def check_the_future_does_not_leak(model: LanguageModel) -> None:
         same(model.score(tokens_BT[:, :cut]), nats_BT[:, :cut], f"leaving out tokens from {cut} on changes scores")
 
 
-def check_history_is_as_long_as_the_context(model: LanguageModel) -> None:
-    """Tokens further back than `context` do not matter; where it is None, even the first token does."""
-    if model.context is None:
+def check_history_is_as_long_as_the_policy_says(model: LanguageModel) -> None:
+    """Tokens further back than the policy says do not matter; where it knows no bound, even the first token does."""
+    most = model.policy.most
+    if most is None:
         tokens_BT = random_tokens(model, 3, 8)
         changed_BT = tokens_BT.clone()
         changed_BT[:, 0] = (changed_BT[:, 0] + 1) % model.vocab_size
         assert bool((model.score(changed_BT)[:, -1] != model.score(tokens_BT)[:, -1]).any()), "it forgets the beginning"
         return
-    length = 2 * model.context + 6
+    length = 2 * most + 6
     tokens_BT = random_tokens(model, 3, length)
     nats_BT = model.score(tokens_BT)
-    for t in range(model.context + 1, length):
+    for t in range(most + 1, length):
         changed_BT = tokens_BT.clone()
-        changed_BT[:, : t - model.context] = (changed_BT[:, : t - model.context] + 1) % model.vocab_size
-        same(model.score(changed_BT)[:, t], nats_BT[:, t], f"token {t} sees more than {model.context} tokens")
+        changed_BT[:, : t - most] = (changed_BT[:, : t - most] + 1) % model.vocab_size
+        same(model.score(changed_BT)[:, t], nats_BT[:, t], f"token {t} sees more than {most} tokens")
 
 
 def check_select_commutes_with_advance(model: LanguageModel) -> None:
@@ -189,145 +187,23 @@ def check_a_spent_state_refuses(model: LanguageModel) -> None:
 def check_a_saved_model_is_the_same(model: LanguageModel) -> None:
     """What tensors() gives, through the bytes of a safetensors file, makes a model with bit-identical numbers."""
     stored = safetensors.torch.save({name: tensor.contiguous() for name, tensor in model.tensors().items()})
-    loaded = type(model).from_tensors(model.config, model.tokenizer, safetensors.torch.load(stored))
+    loaded = type(model).from_tensors(model.config, model.vocab_size, safetensors.torch.load(stored))
     tokens_BT = random_tokens(model, 3, 31)
     assert torch.equal(loaded.score(tokens_BT), model.score(tokens_BT)), "scores changed by saving"
     assert torch.equal(advanced(loaded, tokens_BT)[0], advanced(model, tokens_BT)[0]), "steps changed by saving"
-    assert loaded.parameters_count == model.parameters_count
-    assert loaded.context == model.context
+    assert loaded.parameters_count == model.parameters_count, "another number of parameters after saving"
+    assert loaded.policy == model.policy, "another context policy after saving"
 
 
-def check_beam_of_one_is_greedy(model: LanguageModel) -> None:
-    """And greedy takes, at each place, the likeliest token."""
-    for prompt in ("", "a b"):
-        (greedy,) = generate(model, prompt, method="greedy", max_tokens=12)
-        (narrow,) = generate(model, prompt, method="beam", beam_width=1, max_tokens=12)
-        assert narrow.ids == greedy.ids, f"a beam of one finds {narrow.ids}, greedy {greedy.ids}"
-        nats = _nats_after(model, prompt, torch.tensor([greedy.ids])).sum() + greedy.spelling_nats
-        same(torch.tensor(greedy.nats), nats, "greedy decoding counts other nats than score")
-
-
-def check_measuring_certifies_it(model: LanguageModel, folder: Path) -> None:
-    """Every check of the certificate holds on a text with unknown words, and the number is a number of that text."""
-    path = folder / "text.txt"
-    path.write_text(UNSEEN_TEXT)
-    part = Part("test", [Document(path, 0, len(UNSEEN_TEXT.encode()))])
-    certificate = certify(model, score_part(model, part, folder=folder))
-    assert certificate.passed, f"not certified: {[c for c in certificate.checks if not c.passed]}"
-
-
-# --- only where all strings of three tokens can be listed ---
-
-
-def all_strings(model: LanguageModel, length: int = 3) -> Tensor:
-    assert model.vocab_size**length <= 1000, "only tiny vocabularies can be listed"
-    return torch.tensor(list(itertools.product(range(model.vocab_size), repeat=length)))
-
-
-def check_all_strings_of_three_tokens_total_one(model: LanguageModel) -> None:
-    """The probabilities of all strings of one length sum to one: from the beginning, and after a prompt."""
-    strings_NT = all_strings(model)
-    for prompt in ("", "a b c"):
-        total = _nats_after(model, prompt, strings_NT).double().sum(1).neg().exp().sum()
-        same(total, torch.tensor(1.0, dtype=torch.float64), f"strings after {prompt!r} do not total one")
-
-
-def check_a_full_beam_finds_the_best_of_all_strings(model: LanguageModel) -> None:
-    """A beam as wide as there are strings, and exhaustive search, rank all strings as their scores do."""
-    strings_NT = all_strings(model)
-    spelling = model.tokenizer.spelling
-    assert spelling is not None
-    unknown_nats = float(spelling.nats(list(spelling.words)).min())
-    for prompt in ("", "b a"):
-        nats_N = _nats_after(model, prompt, strings_NT).double().sum(1)
-        nats_N = nats_N + unknown_nats * (strings_NT == model.tokenizer.unknown_id).sum(1)
-        expected = nats_N[nats_N.isfinite()].sort().values
-        best = min(10, len(expected))
-        options = {"max_tokens": 3, "n_best": best, "length_penalty": 0.0}
-        for method in ({"method": "beam", "beam_width": len(strings_NT)}, {"method": "exhaustive"}):
-            found = generate(model, prompt, **options, **method)
-            same(torch.tensor([f.nats for f in found]).double(), expected[:best], f"{method} misses the best strings")
-            assert len({f.ids for f in found}) == best, f"{method} finds a string twice"
-            for f in found:
-                index = (strings_NT == torch.tensor(f.ids)).all(1).nonzero()[0, 0]
-                same(torch.tensor(f.nats).double(), nats_N[index], f"{method} counts other nats than score")
-
-
-def _nats_after(model: LanguageModel, prompt: str, strings_NT: Tensor) -> Tensor:
-    """Nats of the tokens of each string after the prompt, by `score`."""
-    ids_P = torch.tensor(model.tokenizer.encode(prompt).ids.astype("int64"))
-    return model.score(torch.cat([ids_P.expand(len(strings_NT), -1), strings_NT], dim=1))[:, len(ids_P) :]
-
-
-# --- neural models only ---
-
-
-def check_loss_is_the_sum_of_scores(model: LanguageModel) -> None:
-    """In evaluation, over a window that starts afresh; under a mask, the sum and number of what it leaves."""
-    assert isinstance(model, NeuralModel)
-    tokens_BT = random_tokens(model, 5, min(model.context or 9, 9))
-    nats_BT = model.score(tokens_BT)
-    total, count = model.loss(tokens_BT)
-    assert count == tokens_BT.numel(), f"{count} tokens counted of {tokens_BT.numel()}"
-    same(total.detach(), nats_BT.sum(), "the loss is not the sum of the scores")
-    mask_BT = torch.rand(tokens_BT.shape, generator=torch.Generator().manual_seed(3)) < 0.4
-    mask_BT[0, 0] = True
-    total, count = model.loss(tokens_BT, mask_BT)
-    assert count == int(mask_BT.sum()), f"{count} tokens counted of {int(mask_BT.sum())} under the mask"
-    same(total.detach(), nats_BT[mask_BT].sum(), "the loss is not the sum of the scores under the mask")
-
-
-def check_carried_loss_is_the_sum_of_scores(model: LanguageModel) -> None:
-    """A model that carries its state from stretch to stretch: the stretches of a text cost what the text costs."""
-    assert isinstance(model, NeuralModel)
-    tokens_BT = random_tokens(model, 3, 20)
-    carry, total, count = None, torch.tensor(0.0), 0
-    for stretch_BT in tokens_BT.split([7, 1, 12], dim=1):
-        nats, number, carry = model.loss_carried(stretch_BT, carry)
-        total, count = total + nats.detach(), count + number
-    assert count == tokens_BT.numel()
-    same(total, model.score(tokens_BT).sum(), "carried stretches cost another sum than the whole")
-
-
-def check_decoding_leaves_training_possible(model: LanguageModel) -> None:
-    """Nothing that decoding makes or keeps stands in the way of gradients afterwards."""
-    assert isinstance(model, NeuralModel)
-    generate(model, "a b", max_tokens=10, samples=2)
-    tokens_BT = random_tokens(model, 2, min(model.context or 8, 8))
-    model.zero_grad()
-    model.loss(tokens_BT)[0].backward()
-    gradients = [weight.grad for weight in model.parameters() if weight.requires_grad]
-    model.zero_grad()
-    assert all(g is not None and bool(g.isfinite().all()) for g in gradients), "a weight has no finite gradient"
-    assert any(bool(g.any()) for g in gradients if g is not None), "all gradients are zero"
-
-
-EVERY: tuple[Check, ...] = (
+OF_A_MODEL: tuple[Check, ...] = (
     check_shapes_and_types,
     check_probabilities_sum_to_one,
     check_score_equals_steps,
     check_rows_do_not_matter,
     check_the_future_does_not_leak,
-    check_history_is_as_long_as_the_context,
+    check_history_is_as_long_as_the_policy_says,
     check_select_commutes_with_advance,
     check_a_selected_state_is_a_copy,
     check_a_spent_state_refuses,
     check_a_saved_model_is_the_same,
-    check_beam_of_one_is_greedy,
 )
-TINY_ONLY: tuple[Check, ...] = (
-    check_all_strings_of_three_tokens_total_one,
-    check_a_full_beam_finds_the_best_of_all_strings,
-)
-NEURAL_ONLY: tuple[Check, ...] = (
-    check_loss_is_the_sum_of_scores,
-    check_decoding_leaves_training_possible,
-)
-CARRIED_ONLY: tuple[Check, ...] = (check_carried_loss_is_the_sum_of_scores,)
-
-
-def checks_for(case: Case) -> tuple[Check, ...]:
-    """The checks that apply to the model of a case."""
-    # A random recurrent net may be chaotic, and then a rounding error grows with the text; the plain ones are not.
-    long = (check_long_texts_are_scored_like_short_ones,) if case.tiny and not case.variant else ()
-    return EVERY + long + TINY_ONLY * case.tiny + NEURAL_ONLY * case.neural + CARRIED_ONLY * case.carries_state

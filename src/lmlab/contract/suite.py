@@ -1,0 +1,77 @@
+"""The contract suite: every promise that applies to a model, and whether it keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lmlab.config import Mistake
+from lmlab.contract.checks import OF_A_MODEL, check_long_texts_are_scored_like_short_ones
+from lmlab.contract.learning import OF_CARRYING, OF_LEARNING, check_a_repeating_text_is_learned
+from lmlab.contract.subjects import TINY, TOKENIZERS, build, tokenizer
+from lmlab.contract.uses import OF_ALL_STRINGS, OF_USING_IT
+from lmlab.interface import CarriedLanguageModel, LanguageModel, NeuralLanguageModel
+from lmlab.models.registry import model_class
+from lmlab.text.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One promise of one model: its name in words, and a function that raises AssertionError where it is broken."""
+
+    name: str
+    check: Callable[[], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Whether a promise was kept, over one tokenizer; `detail` says how it was broken."""
+
+    promise: str
+    tokenizer: str
+    kept: bool
+    detail: str = ""
+
+
+def promises(model: LanguageModel, tokens: Tokenizer, *, tiny: bool) -> list[Promise]:
+    """All that apply to this model. tiny: whether all strings of a few tokens can be listed."""
+    found = [_promise(check, model) for check in OF_A_MODEL]
+    found += [_promise(check, model, tokens) for check in OF_USING_IT + (OF_ALL_STRINGS if tiny else ())]
+    if isinstance(model, NeuralLanguageModel):
+        found += [_promise(check, model) for check in OF_LEARNING]
+    if isinstance(model, CarriedLanguageModel):
+        found += [_promise(check, model) for check in OF_CARRYING]
+    return found
+
+
+def _promise(check: Callable[..., None], *subjects: object) -> Promise:
+    return Promise(check.__name__.removeprefix("check_").replace("_", " "), partial(check, *subjects))
+
+
+def run(name: str, settings: Mapping[str, Any] | None = None) -> Iterator[Finding]:
+    """Hold a kind of model to the contract, over tokenizers of every kind, one finding after the other."""
+    if not __debug__:
+        raise Mistake("the contract is made of assertions, and python -O leaves them out; run it without -O")
+    cls = model_class(name)
+    for kind in TOKENIZERS:
+        tokens = tokenizer(kind)
+        model = build(cls, settings or {}, tokens)
+        found = promises(model, tokens, tiny=kind == TINY)
+        if kind == TINY:
+            found.append(_promise(check_long_texts_are_scored_like_short_ones, model))
+            if isinstance(model, NeuralLanguageModel):
+                found.append(_promise(check_a_repeating_text_is_learned, model))
+        for promise in found:
+            yield _kept(promise, kind)
+
+
+def _kept(promise: Promise, kind: str) -> Finding:
+    try:
+        promise.check()
+    except Exception as error:  # a model that crashes breaks its promise too
+        said = " ".join(str(error).split())
+        detail = said if isinstance(error, AssertionError) else f"{type(error).__name__}: {said}"
+        return Finding(promise=promise.name, tokenizer=kind, kept=False, detail=detail)
+    return Finding(promise=promise.name, tokenizer=kind, kept=True)

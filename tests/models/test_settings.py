@@ -1,0 +1,87 @@
+"""How models that learn fill in their settings, and which they refuse."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+import torch
+
+from lmlab.config import Budget, Mistake, TextFacts
+from lmlab.interface import NeuralLanguageModel
+from lmlab.models.attention import Attention
+from lmlab.models.feedforward import FeedForward
+from lmlab.models.gpt import GPT
+from lmlab.models.lstm import LSTM
+from lmlab.models.registry import KINDS, Way
+from lmlab.models.rnn_attention import RNNAttention
+
+LEARNED = [kind.load() for kind in KINDS.values() if kind.way is Way.LEARNS]
+
+BUDGETS = [Budget(seconds=5), Budget(seconds=60), Budget(seconds=3600), Budget(steps=10), Budget(tokens=50_000_000)]
+
+
+@pytest.mark.parametrize("cls", LEARNED, ids=lambda c: c.name)
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize(("train_tokens", "vocab"), [(10, 3), (3_000, 40), (1_000_000, 321), (1_000_000, 10_000)])
+def test_resolve_leaves_nothing_open_and_keeps_what_was_chosen(
+    cls: type[NeuralLanguageModel], budget: Budget, train_tokens: int, vocab: int
+) -> None:
+    facts = TextFacts(train_tokens=train_tokens, train_bytes=4 * train_tokens, vocab_size=vocab)
+    config = cls.resolve(cls.Config(), facts, budget)
+    assert [f.name for f in fields(config) if getattr(config, f.name) is None and f.name != "vectors"] == []
+    chosen = cls.resolve(cls.Config(width=18, dropout=0.25), facts, budget)
+    assert (chosen.width, chosen.dropout) == (18, 0.25)
+    assert cls.resolve(config, facts, budget) == config
+    if vocab < 100:
+        model = cls(config, vocab)
+        assert model.score(torch.randint(vocab, (1, 3))).shape == (1, 3)
+
+
+@pytest.mark.parametrize("cls", LEARNED, ids=lambda c: c.name)
+def test_impossible_settings_are_refused_in_one_line(cls: type[NeuralLanguageModel]) -> None:
+    for wrong in ({"width": 0}, {"width": -1}, {"dropout": 1.0}, {"dropout": -0.1}):
+        with pytest.raises(Mistake, match=next(iter(wrong))) as caught:
+            cls.Config(**wrong)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cls", "wrong"),
+    [
+        (FeedForward, {"activation": "swish"}),
+        (Attention, {"activation": "swish"}),
+        (Attention, {"positions": "rotary"}),
+        (RNNAttention, {"score_function": "cosine"}),
+        (RNNAttention, {"attend_to": "all"}),
+    ],
+    ids=str,
+)
+def test_a_choice_that_is_none_is_not_taken_for_another(cls: type[NeuralLanguageModel], wrong: dict[str, str]) -> None:
+    with pytest.raises(Mistake, match=f"{cls.name}: {next(iter(wrong))} is one of"):
+        cls.Config(**wrong)
+
+
+@pytest.mark.parametrize("cls", [LSTM, RNNAttention])
+def test_a_large_vocabulary_ties_unless_the_widths_were_chosen_to_differ(cls: type[NeuralLanguageModel]) -> None:
+    few, many = (TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=v) for v in (300, 10_000))
+    budget = Budget(steps=100)
+    assert not cls.resolve(cls.Config(), few, budget).tie
+    tied = cls.resolve(cls.Config(width=48), many, budget)
+    assert tied.tie
+    assert tied.embedding_width == 48
+    assert not cls.resolve(cls.Config(width=48, embedding_width=20), many, budget).tie
+    assert not cls.resolve(cls.Config(embedding_width=20), many, budget).tie
+
+
+def test_tying_needs_equal_widths() -> None:
+    config = LSTM.Config(layers=1, width=8, embedding_width=6, tie=True, dropout=0.0)
+    with pytest.raises(Mistake, match="tie needs embedding_width equal to width"):
+        LSTM(config, 5)
+
+
+@pytest.mark.parametrize("cls", [FeedForward, Attention, GPT])
+def test_a_context_longer_than_the_text_is_refused(cls: type[NeuralLanguageModel]) -> None:
+    facts = TextFacts(train_tokens=100, train_bytes=100, vocab_size=10)
+    with pytest.raises(Mistake, match="context 101 is longer than the training text, 100 tokens"):
+        cls.resolve(cls.Config(context=101), facts, Budget(steps=1))
