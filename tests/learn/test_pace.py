@@ -99,9 +99,9 @@ def test_a_machine_far_slower_than_its_figures_loses_little_time_to_finding_out(
 
 def test_entries_share_what_was_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, timings = Simulated(monkeypatch, 1e9), Timings()
-    first, _ = chosen(machine, Budget(seconds=60), timings)
+    first, _ = chosen(machine, Budget(seconds=300), timings)
     timed = len(machine.built)
-    again, plan = chosen(machine, Budget(seconds=60), timings)
+    again, plan = chosen(machine, Budget(seconds=300), timings)
     assert (again, len(machine.built), plan.sizes) == (first, timed, 0)
 
 

@@ -15,11 +15,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-ROWS, WIDTH, HIDDEN = (
-    512,
-    192,
-    768,
-)  # a two-layer network of a small Transformer: what most of a training step goes into
+# A two-layer network of a small Transformer: what most of a training step goes into.
+ROWS, WIDTH, HIDDEN = 512, 192, 768
+WORTH_ASKING = 30  # times what asking for a kernel costs: a product that takes less says nothing of the device
+LARGEST = 16  # times these sizes
 MATRICES = 4  # that Muon's iteration takes together
 PROBE = 64  # rows of the product that tells whether a precision is worth timing at all
 CRAWLING = 4.0  # times slower than float32 on the probe: this machine has no units for that precision
@@ -50,18 +49,31 @@ def seconds_of(work: Callable[[], object], device: torch.device, timed_s: float 
             return best
 
 
-def product_flops(device: torch.device, dtype: torch.dtype, rows: int = ROWS) -> float:
-    """Floating-point operations per second of a product forward and its two products backward."""
-    x_ND = torch.randn(rows, WIDTH, device=device).to(dtype)
-    weight_FD = torch.randn(HIDDEN, WIDTH, device=device).to(dtype)
-    grad_NF = torch.randn(rows, HIDDEN, device=device).to(dtype)
+def product_flops(device: torch.device, dtype: torch.dtype) -> float:
+    """Floating-point operations per second of a product forward and its two products backward.
+
+    At the size of a small model's; on a device that takes longer to ask than to multiply, at sizes that keep it busy.
+    """
+    least_s, scale = WORTH_ASKING * request_s(device), 1
+    while True:
+        seconds = _products_s(device, dtype, scale)
+        if seconds >= least_s or scale == LARGEST:
+            return 6.0 * ROWS * WIDTH * HIDDEN * scale**3 / seconds
+        scale *= 2
+
+
+def _products_s(device: torch.device, dtype: torch.dtype, scale: int) -> float:
+    rows, width, hidden = ROWS * scale, WIDTH * scale, HIDDEN * scale
+    x_ND = torch.randn(rows, width, device=device).to(dtype)
+    weight_FD = torch.randn(hidden, width, device=device).to(dtype)
+    grad_NF = torch.randn(rows, hidden, device=device).to(dtype)
 
     def work() -> None:
         torch.mm(x_ND, weight_FD.T)
         torch.mm(grad_NF, weight_FD)
         torch.mm(grad_NF.T, x_ND)
 
-    return 6.0 * rows * WIDTH * HIDDEN / seconds_of(work, device)
+    return seconds_of(work, device)
 
 
 def iteration_flops(device: torch.device, dtype: torch.dtype) -> float:

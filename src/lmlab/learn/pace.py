@@ -81,22 +81,26 @@ class Pace:
         return self._flops_per_token(config) in self._timings
 
     def time(self, config: Any, most_s: float) -> None:
-        """Take some steps with a model of this config, which is then thrown away; of a very slow one only the first."""
+        """Take some steps with a model of this config, which is then thrown away; of a very slow one only two."""
         started = time.perf_counter()
         step = self._begin(config)
-        tokens = step()
+        step()
         settle(self.hardware.device)
-        first, steps = time.perf_counter(), 0
-        if first - started < most_s:
-            tokens = 0
-        else:  # the first step is all that there is time for
-            first, steps = started, TIMED_STEPS
+        first, tokens, steps = time.perf_counter(), 0, 0
+        if first - started > most_s:
+            steps = TIMED_STEPS - 1  # one more is all that there is time for
         while (ended := time.perf_counter()) - first < TIMED_S or steps < TIMED_STEPS:
             tokens, steps = tokens + step(), steps + 1
             settle(self.hardware.device)
         self._timings[self._flops_per_token(config)] = (ended - first) / tokens
         self.timed_s += ended - started
         self.sizes += 1
+
+    def warm_up(self, config: Any) -> None:
+        """A GPU loads its kernels when they are first asked for, which the run itself would have to wait for too."""
+        if self.hardware.device.type != "cpu":
+            self._begin(config)()
+            settle(self.hardware.device)
 
     def timing_s(self, config: Any, batch_tokens: int) -> float:
         """Seconds that timing this config will take, roughly: the first step takes about twice as long as others."""
@@ -138,6 +142,8 @@ def size_by_the_clock(
     facts = replace(facts, tokens_per_second=pace.tokens_per_second)
     most_s = SHARE * budget.seconds
     next_timed = resolve(facts, budget if pace.known else Budget(seconds=SMALL * budget.seconds))
+    if not pace.known:
+        pace.warm_up(next_timed)
     while not pace.is_timed(next_timed):
         if pace.timed_s + pace.timing_s(next_timed, batch_tokens(next_timed)) > most_s and pace.known:
             break
