@@ -24,6 +24,7 @@ from torch import Tensor
 from lmlab import __version__
 from lmlab.compression.coder import Decoder, Encoder, OutOfStep, Table
 from lmlab.compression.container import Header, fingerprint, pack, stream_bounds, text_check, unpack
+from lmlab.config import Mistake
 from lmlab.measure.score import device_of, evaluating, score_rows
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def compress(model: LanguageModel, text: str, *, streams: int = 1, progress: Pro
         models, and costs what the model would have known from before each cut.
     """
     if streams < 1:
-        raise ValueError(f"streams is a whole number from 1 up; got {streams}")
+        raise Mistake(f"{{streams}} is a whole number from 1 up; got {streams}", streams=None)
     original = _utf8(text)
     ids, spellings = model.tokenizer.encode(text)
     assert model.tokenizer.decode(ids, spellings) == text, "tokenizers are lossless"
@@ -64,11 +65,11 @@ def compress(model: LanguageModel, text: str, *, streams: int = 1, progress: Pro
 
 
 def decompress(model: LanguageModel, data: bytes, *, progress: Progress | None = None) -> str:
-    """The text that `compress` made `data` from; ValueError, in one line, for anything else."""
+    """The text that `compress` made `data` from; a Mistake, in one line, for anything else."""
     header, streams = unpack(data)
     own = fingerprint(model)
     if header.fingerprint != own:
-        raise ValueError(
+        raise Mistake(
             f"this was compressed with another model (fingerprint {header.fingerprint.hex()}, and this {model.name} has"
             f" {own.hex()}); give the run it was compressed with"
         )
@@ -114,17 +115,17 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(
+        raise Mistake(
             f"character {error.start} of the text is half of a surrogate pair, which UTF-8 cannot hold;"
             " read the text as UTF-8"
         ) from None
 
 
-def _different_arithmetic(model: LanguageModel) -> ValueError:
+def _different_arithmetic(model: LanguageModel) -> Mistake:
     """The file is whole and the model is the one: what is left is the machine."""
     kind = torch.backends.cpu.get_cpu_capability()
     here = f"lmlab {__version__}, torch {torch.__version__} on {device_of(model).type} ({kind})"
-    return ValueError(
+    return Mistake(
         "the file is whole and the model is right, but the model's probabilities come out differently here than where the"
         f" file was made; decompress with the same lmlab, torch, processor and device (here: {here})"
     )
