@@ -65,7 +65,7 @@ def compress(model: LanguageModel, text: str, *, streams: int = 1, progress: Pro
 
 
 def decompress(model: LanguageModel, data: bytes, *, progress: Progress | None = None) -> str:
-    """The text that `compress` made `data` from; a Mistake, in one line, for anything else."""
+    """The text that `compress` made `data` from; ValueError, in one line, for anything else."""
     header, streams = unpack(data)
     own = fingerprint(model)
     if header.fingerprint != own:
