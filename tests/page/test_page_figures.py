@@ -23,7 +23,7 @@ def test_names_of_crowded_points_cover_no_point_and_no_other_name() -> None:
     for note in axes.texts:
         x, y = axes.transData.transform(note.xy) / pixel
         dx, dy = note.xyann
-        width, height = 0.55 * figures.NAME_SIZE * len(note.get_text()), 1.1 * figures.NAME_SIZE
+        width, height = figures.LETTER_WIDTH * figures.NAME_SIZE * len(note.get_text()), 1.1 * figures.NAME_SIZE
         boxes.append((x + dx - width / 2, y + dy - height / 2, x + dx + width / 2, y + dy + height / 2))
         boxes.append((x - 4, y - 4, x + 4, y + 4))
     names = boxes[::2]

@@ -129,8 +129,8 @@ def _naming(file: Path) -> Iterator[None]:
     """What is wrong with the compressed file is said with its name."""
     try:
         yield
-    except ValueError as error:
-        raise Mistake(f"{file}: {error}") from None
+    except Mistake as error:
+        raise Mistake(f"{file}: {error.template}", **error.settings) from None
 
 
 def _read_text(file: str) -> str:

@@ -87,7 +87,7 @@ def _article(entry: Entry) -> str:
         f"<dl>{holds}<dt>Evidence</dt><dd>{prose(outcome.evidence)}</dd>"
         f"<dt>How it is checked</dt><dd>{prose(claim.method)}</dd></dl>{_derivations(entry)}"
     )
-    heading = f"{escape(claim.id)} {_badge(outcome.verdict)}"
+    heading = f"{escape(claim.id)}&ensp;{_badge(outcome.verdict)}"
     style = f"judged {outcome.verdict}"
     return html.card(heading, body, beside=escape(claim.where), style=style, anchor=claim.id, level=2)
 

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 from lmlab.page.html import escape, stylesheet
 
 NAME_SIZE = 8.5  # of names beside points, in points
+LETTER_WIDTH = 0.64  # of its size: as wide as the sans-serif letters of common systems
 COLOURS = 11  # of series that the stylesheet has
 
 INK, SOFT, RULE = "#010203", "#040506", "#070809"
@@ -82,7 +83,7 @@ def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, f
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in spots]
     frame = [edge / pixel for edge in axes.get_window_extent().extents]
     for (name, x, y), spot in zip(points, spots, strict=True):
-        width, height = 0.55 * NAME_SIZE * len(name), 1.1 * NAME_SIZE
+        width, height = LETTER_WIDTH * NAME_SIZE * len(name), 1.1 * NAME_SIZE
         box, offset = _free_place(spot, width, height, taken, frame)
         taken.append(box)
         line = {"arrowstyle": "-", "color": RULE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
