@@ -31,11 +31,11 @@ class TrainingLine:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
+    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
         """Show how far, how well, how fast, how long still."""
-        valid = "" if valid_bits is None else f", valid {valid_bits:.3f}"
+        held_out = "" if valid is None else f", valid {valid:.3f}"
         status = (
-            f"{train_bits:.3f} bits/byte{valid} · {clock.tokens / max(clock.seconds, 1e-9):,.0f} tokens/s"
+            f"{train:.3f} {unit}{held_out} · {clock.tokens / max(clock.seconds, 1e-9):,.0f} tokens/s"
             f" · {_duration(clock.remaining_s)} left"
         )
         if self.console.is_terminal:

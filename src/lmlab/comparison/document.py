@@ -75,8 +75,8 @@ def _entry(entry: Entry) -> dict[str, Any]:
     }
     if entry.run is None or entry.result is None:
         return found
-    facts = [run.config["training"] for run in entry.runs]
-    tokens, seconds, steps = (sum(f.get(key) or 0 for f in facts) for key in ("tokens", "seconds", "steps"))
+    went = [run.record.result for run in entry.runs]
+    tokens, seconds, steps = sum(r.tokens for r in went), sum(r.seconds for r in went), sum(r.steps or 0 for r in went)
     model = entry.run.model
     if entry.reused:  # what it took in all, not only to measure it again
         found["seconds"] += seconds
@@ -94,7 +94,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 def _seed(run: Run, result: Result) -> dict[str, Any]:
     """The number of one run."""
-    return {"seed": run.config["training"]["seed"], "bits_per_byte": result.to_json()["bits_per_byte"]}
+    return {"seed": run.record.training.seed, "bits_per_byte": result.to_json()["bits_per_byte"]}
 
 
 def _curve(run: Run) -> list[dict[str, float]]:

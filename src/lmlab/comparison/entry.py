@@ -79,7 +79,7 @@ class EntryWatch:
     entry: Entry
     show: Callable[[str], None]
 
-    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
+    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
         """Show how far training is."""
         self.entry.fraction = min(1.0, clock.fraction)
         self.show(f"training {self.entry.name}")

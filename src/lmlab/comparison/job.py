@@ -258,7 +258,7 @@ class _Job:
             if run.status == "unfinished":
                 continue
             for key, value in self._settings(entry).items():
-                had = run.config["model"]["config"].get(key)
+                had = run.record.model.config.get(key)
                 if had != value:
                     raise ValueError(f"{folder} was trained with {key}={had}; name a new folder with --out")
             found[seed] = run
