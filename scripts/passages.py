@@ -58,7 +58,7 @@ def main() -> None:
             size = len(text.encode())
             print(f"\n{passage.stem}: {size} bytes, {len(text.split())} words")
             honest = lmlab.evaluate(char, passage)
-            print(f"  {char.config['model']['name']} over characters: {honest.bits_per_byte:.3f} bits per byte,"
+            print(f"  {char.record.model.name} over characters: {honest.bits_per_byte:.3f} bits per byte,"
                   f" perplexity per character {honest.perplexity['character']:.2f}")  # fmt: skip
             for name, change in STEPS.items():
                 changed = Path(scratch) / "passage.txt"

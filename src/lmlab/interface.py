@@ -113,6 +113,11 @@ class Windows:
         """The same on another device."""
         return Windows(self.tokens_BT.to(device), None if self.mask_BT is None else self.mask_BT.to(device))
 
+    def share(self, rank: int, world: int) -> Windows:
+        """The rows that fall to one of `world` processes: all together they are the batch."""
+        mine = slice(rank, None, world)
+        return Windows(self.tokens_BT[mine], None if self.mask_BT is None else self.mask_BT[mine])
+
     def split(self, rows: int) -> Iterator[Windows]:
         """The same in batches of at most so many rows."""
         for first in range(0, len(self.tokens_BT), rows):

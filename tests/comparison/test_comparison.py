@@ -175,7 +175,7 @@ def test_a_model_made_worse_on_purpose_never_outranks_its_original(small_text: P
     for hurt in (1.02, 1.2, 2.0):
         worse = type("Worse", (type(model),), {"score": lambda self, t, hurt=hurt: honest(self, t) * hurt})
         model.__class__ = worse
-        ranks = rank([good, evaluate(model, found.measured).scored])
+        ranks = rank([good, evaluate(model, found.entries[0].run.tokenizer, found.measured).scored])
         model.__class__ = worse.__mro__[1]
         assert ranks[0] <= ranks[1]
 

@@ -28,7 +28,7 @@ def trained(corpus: Corpus, folder: Path, model: str, seed: int = 0, steps: int 
     """One entry of a comparison, trained by steps so that it comes out the same on every machine."""
     out = folder / f"{model}-{seed}-{steps}"
     run = train(model, corpus, out=out, budget=f"{steps}steps", seed=seed, settings=settings)
-    result = evaluate(run.model, first_bytes(corpus.test, 120_000))
+    result = evaluate(run.model, run.tokenizer, first_bytes(corpus.test, 120_000))
     assert result.certified
     return Contender(model, "char", runs=[run], seed_results=[result], result=result, name=out.name)
 

@@ -253,7 +253,7 @@ def test_impossible_tokens_are_never_chosen(settings: dict[str, Any]) -> None:
 
 def test_exhaustive_search_leaves_out_the_impossible() -> None:
     found = generate(*ngram("words", "ml"), "the", method="exhaustive", max_tokens=2, n_best=1000)
-    assert 1 < len(found) < ngram("words").vocab_size ** 2
+    assert 1 < len(found) < ngram("words").model.vocab_size ** 2
     assert all(math.isfinite(f.nats) for f in found)
 
 

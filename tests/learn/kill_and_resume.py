@@ -38,12 +38,12 @@ def kill_myself_later(steps: int, delay_s: float) -> None:
     """
     honest, done = loop.Trainer._step, 0
 
-    def step(self: loop.Trainer, loss: Any) -> None:
+    def step(self: loop.Trainer, losses: Any) -> bool:
         nonlocal done
         done += 1
         if done == steps:
             threading.Timer(delay_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
-        honest(self, loss)
+        return honest(self, losses)
 
     loop.Trainer._step = step  # type: ignore[method-assign]
 

@@ -18,8 +18,9 @@ from lmlab.config import Budget, Mistake
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import Loss, Windows
 from lmlab.learn import loop
+from lmlab.learn import train as training
 from lmlab.learn.clock import Clock
-from lmlab.learn.train import Silent
+from lmlab.learn.settings import TrainConfig
 from lmlab.models.gpt import GPT
 from lmlab.text.stream import tokenize
 
@@ -35,7 +36,7 @@ def test_training_lowers_the_loss_and_keeps_the_best_weights(small_text: Path, t
     losses = [line["valid_nats_per_token"] for line in run.metrics]
     assert run.status == "finished"
     assert losses[-1] < 0.7 * losses[0]
-    assert min(losses) == losses[[line["step"] for line in run.metrics].index(run.config["training"]["best_step"])]
+    assert min(losses) == losses[[line["step"] for line in run.metrics].index(run.record.result.best_step)]
 
 
 def test_a_loaded_run_scores_exactly_as_the_trained_one(small_text: Path, tmp_path: Path) -> None:
@@ -45,9 +46,7 @@ def test_a_loaded_run_scores_exactly_as_the_trained_one(small_text: Path, tmp_pa
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(small_text: Path, tmp_path: Path) -> None:
-    hashes = [
-        run_gpt(small_text, tmp_path / str(i), seed=seed).config["model"]["sha256"] for i, seed in enumerate((1, 1, 2))
-    ]
+    hashes = [run_gpt(small_text, tmp_path / str(i), seed=seed).record.model.sha256 for i, seed in enumerate((1, 1, 2))]
     assert hashes[0] == hashes[1] != hashes[2]
 
 
@@ -57,7 +56,7 @@ class InterruptAt:
     def __init__(self, step: int) -> None:
         self.step = step
 
-    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
+    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
         if clock.steps >= self.step:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -78,7 +77,7 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
     with pytest.raises(Mistake, match="resume"):
         _ = broken.model
     resumed = lmlab.resume(tmp_path / "broken")
-    assert resumed.config["model"]["sha256"] == whole.config["model"]["sha256"]
+    assert resumed.record.model.sha256 == whole.record.model.sha256
     keys = ("step", "train_nats_per_token", "valid_nats_per_token")
     assert [[line[k] for k in keys] for line in resumed.metrics] == [[line[k] for k in keys] for line in whole.metrics]
 
@@ -108,9 +107,9 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_good_weights(
     monkeypatch.setattr(GPT, "loss", poisoned)
     run = run_gpt(small_text, tmp_path / "run", steps=60)
     assert run.status == "diverged"
-    assert "step" in run.config["training"]["message"]
+    assert "step" in run.record.result.message
     assert all(torch.isfinite(t).all() for t in run.model.tensors().values())
-    assert run.config["training"]["best_step"] < 20
+    assert run.record.result.best_step < 20
 
 
 def test_a_learning_rate_far_too_high_is_called_divergence(small_text: Path, tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_it_stops_early_when_validation_gets_worse(tmp_path: Path) -> None:
         settings=SETTINGS | {"dropout": 0.0}, learning={"weight_decay": 0.0},
     )  # fmt: skip
     assert run.status == "stopped early"
-    assert run.config["training"]["best_step"] < run.config["training"]["steps"] < 600
+    assert run.record.result.best_step < run.record.result.steps < 600
 
 
 def test_a_part_that_does_not_exist_is_refused_by_name(small_text: Path, tmp_path: Path) -> None:
@@ -143,7 +142,7 @@ def test_a_text_without_validation_keeps_the_last_weights(small_text: Path, tmp_
     run = run_gpt(small_text, tmp_path / "run", split=(100, 0, 0))
     assert run.status == "finished"
     assert all(line["valid_nats_per_token"] is None for line in run.metrics)
-    assert run.config["training"]["best_step"] == 30
+    assert run.record.result.best_step == 30
 
 
 @pytest.mark.parametrize(("budget", "factor"), [("5s", 4), ("5steps", 1)])
@@ -153,6 +152,6 @@ def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_
     run = run_gpt(small_text, tmp_path / "run", steps=1)
     hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32, batch=4)
     stream = tokenize(run.corpus.train, run.tokenizer, tmp_path)
-    config = loop.TrainConfig(budget=Budget.parse(budget))
-    trainer = loop.Trainer(run.model, run.tokenizer, stream, None, config, hardware, tmp_path, Silent())
-    assert trainer.rows == factor * run.model.batch_shape[0]
+    config = TrainConfig(budget=Budget.parse(budget))
+    task = training._task(run.model, run.tokenizer, run.corpus, stream, config, hardware)
+    assert task.rows == factor * run.model.batch_shape[0]

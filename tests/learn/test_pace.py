@@ -59,7 +59,7 @@ def resolve(facts: TextFacts, budget: Budget) -> Config:
 
 def chosen(machine: Simulated, budget: Budget, timings: Timings | None = None):  # type: ignore[no-untyped-def]
     pace = Pace("fake", work, machine.begin, HARDWARE, timings)
-    return size_by_the_clock(resolve, FACTS, budget, pace, lambda config: BATCH)
+    return size_by_the_clock(resolve, FACTS, budget, pace)
 
 
 def ideal(machine: Simulated, budget: Budget) -> int:

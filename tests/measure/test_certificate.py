@@ -183,7 +183,7 @@ def test_bytes_moved_between_documents_are_seen(tmp_path: Path) -> None:
 def test_unknown_words_that_nobody_pays_for_are_seen(tmp_path: Path) -> None:
     whole = planted.tokenizer_for("words")
     free = Tokenizer(whole.spec, whole.backend, whole._coding, spelling=None)
-    assert failures(planted.Chain.random(free), tmp_path) == ["unknown_words_paid"]
+    assert failures(planted.Chain.random(free), free, tmp_path) == ["unknown_words_paid"]
 
 
 def test_unknown_words_at_half_price_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +230,7 @@ def test_a_cut_that_a_model_feels_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(scoring, "PIECE_TOKENS", 50)
     monkeypatch.setattr(scoring, "SEAM", 1)
     model = planted.SaysItForgets.random(planted.tokenizer_for("char"))
-    assert "chunking" in failures(model, tmp_path)
+    assert "chunking" in failures(model, model.tokenizer, tmp_path)
 
 
 def test_a_text_that_changed_after_scoring_is_seen(tmp_path: Path) -> None:

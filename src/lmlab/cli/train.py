@@ -60,7 +60,7 @@ def command(
         if going_on:
             assert out is not None
             begun = face.load(out)
-            name = begun.config["model"]["name"]
+            name = begun.record.model.name
             if model not in (None, name):
                 raise Mistake(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
             _refuse_changes(begun, {key: value for key, value in ctx.params.items() if _is_given(ctx, key)})
@@ -86,7 +86,7 @@ def command(
                 watch=watch,
             )
     if json:
-        options.print_json({"run": str(run.folder), **run.config})
+        options.print_json({"run": str(run.folder), **run.record.to_json()})
     elif run.status == "unfinished":
         print(f"Stopped, and saved. Go on with: lmlab train --resume --out {quote(str(run.folder))}")
     else:
@@ -104,9 +104,10 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     """A run goes on as it began: a Mistake for an option that says otherwise, which would have no effect."""
     from lmlab.learn.loop import TrainConfig
 
-    model, corpus, training = (run.config[key] for key in ("model", "corpus", "training"))
-    began: dict[str, Any] = {"tokenizer": run.config["tokenizer"], "split": tuple(corpus["split"])}
-    began |= {key: training[key] for key in ("budget", "seed", "device", "precision")}
+    model, corpus, training = run.record.model, run.record.inputs.corpus, run.record.training
+    began: dict[str, Any] = {"tokenizer": run.record.inputs.tokenizer, "split": tuple(corpus["split"])}
+    began |= {"budget": training.budget, "seed": training.seed}
+    began |= {"device": training.device, "precision": training.precision}
     began |= {key: corpus[key] for key in ("text", "valid", "test")}
     wanted = {key: value for key, value in given.items() if key in began}
     for key in {"text", "valid", "test"} & set(wanted):
@@ -116,10 +117,10 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
         wanted["split"] = options.parse_split(wanted["split"])
     if "budget" in wanted:
         wanted["budget"] = str(Budget.parse(wanted["budget"]))
-    settings = parse_settings(registry.model_class(model["name"]).Config, given.get("settings", ()), model["name"])
+    settings = parse_settings(registry.model_class(model.name).Config, given.get("settings", ()), model.name)
     learning = parse_settings(TrainConfig, given.get("learning", ()), "training")
-    began |= {f"set {key}": model["config"].get(key) for key in settings}
-    began |= {f"learn {key}": training["learning"].get(key) for key in learning}
+    began |= {f"set {key}": model.config.get(key) for key in settings}
+    began |= {f"learn {key}": training.learning.get(key) for key in learning}
     wanted |= {f"set {key}": value for key, value in settings.items()}
     wanted |= {f"learn {key}": value for key, value in learning.items()}
     for key, value in wanted.items():
@@ -140,8 +141,8 @@ def free_folder(model: str, text: str) -> Path:
 
 def _summary(run: Run) -> str:
     """What a user wants to know of a finished run, and what to do next."""
-    model, training = run.config["model"], run.config["training"]
-    lines = [f"{model['name']}: {run.status}, {model['parameters']:,} parameters, {training.get('seconds', 0):.1f} s"]
+    model, result = run.record.model, run.record.result
+    lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters, {result.seconds:.1f} s"]
     lines += [f"  note: {note}" for note in run.model.notes]
     lines.append(f"Saved in {run.folder}. Next: lmlab eval {quote(str(run.folder))}")
     return "\n".join(lines)

@@ -134,6 +134,7 @@ class Training:
     tokens: int
     seconds: float
     steps: int | None
+    planned_tokens: float | None = None  # what the size was chosen for; None: nothing was planned
 
 
 @dataclass(frozen=True, kw_only=True)

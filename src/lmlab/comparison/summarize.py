@@ -80,8 +80,10 @@ def order(entry: Contender) -> tuple[int, float]:
 
 
 def _entry(entry: Contender) -> Entry:
-    facts = [run.config["training"] for run in entry.runs]
-    tokens, seconds, steps = (sum(f.get(key) or 0 for f in facts) for key in ("tokens", "seconds", "steps"))
+    went = [run.record.result for run in entry.runs]
+    tokens, seconds, steps = sum(r.tokens for r in went), sum(r.seconds for r in went), sum(r.steps or 0 for r in went)
+    plans = [run.record.training.planned for run in entry.runs]
+    planned = sum(plan.tokens for plan in plans if plan is not None) or None
     found = Entry(
         name=entry.name,
         model=entry.model,
@@ -107,10 +109,10 @@ def _entry(entry: Contender) -> Entry:
         proof=entry.look.proof,
         result=Score(entry.result.to_json()),
         seeds=tuple(
-            SeedScore(seed=run.config["training"]["seed"], bits_per_byte=result.to_json()["bits_per_byte"])
+            SeedScore(seed=run.record.training.seed, bits_per_byte=result.to_json()["bits_per_byte"])
             for run, result in results
         ),
-        training=Training(tokens=tokens, seconds=seconds, steps=steps or None),
+        training=Training(tokens=tokens, planned_tokens=planned, seconds=seconds, steps=steps or None),
         training_flops=None if per_token is None else per_token * tokens,
         tokens_per_second=tokens / seconds if seconds > 0.01 else None,
         curve=_curve(entry.run),

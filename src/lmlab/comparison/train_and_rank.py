@@ -30,8 +30,7 @@ from lmlab.learn.clock import Clock
 from lmlab.learn.loop import TrainConfig
 from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run, load_run
-from lmlab.learn.sized import sized
-from lmlab.learn.train import stream_folder, train
+from lmlab.learn.train import sized_language_model, stream_folder, train
 from lmlab.measure import evaluate, rank
 from lmlab.models.registry import Role, Way, kind_of, ladder
 from lmlab.records import to_json
@@ -263,7 +262,7 @@ class _Job:
         config = TrainConfig(budget=Budget(seconds=max(1.0, share_s / seeds)))
         wanted: Any = make(cls.Config, self._settings(entry), entry.model)
         hardware = at_this_moment(self.hardware)
-        size, _ = sized(cls, wanted, stream, tokenizer, config, hardware, self.timings)
+        size, _ = sized_language_model(cls, wanted, tokenizer, stream, config, hardware, self.timings)
         rehearsal = rehearse(cls(size, tokenizer.vocab_size), self.hardware)
         tokens_per_byte = stream.tokens / stream.bytes
         measuring_s = rehearsal.seconds(self.measured.bytes * tokens_per_byte, tokens_per_byte)
@@ -291,7 +290,7 @@ class _Job:
             if run.status == "unfinished":
                 continue
             for key, value in self._settings(entry).items():
-                had = run.config["model"]["config"].get(key)
+                had = run.record.model.config.get(key)
                 if had != value:
                     raise self._taken(f"holds a {entry.name} that was trained with {key}={had}")
             found[seed] = run
@@ -332,7 +331,7 @@ class _TrainingWatch:
     entry: Contender
     show: Callable[[str], None]
 
-    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
+    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
         """Show how far training is."""
         self.entry.fraction = min(1.0, clock.fraction)
         self.show(f"training {self.entry.name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -13,6 +13,16 @@ from lmlab.hardware.rates import HIDDEN, WIDTH
 WORTH = 1.3  # times as fast as float32 must products in bf16 be: what is rounded must also be converted back and forth
 TYPICAL_ROWS = 2048  # tokens of a step
 DEVICES, CHOSEN = ("cpu", "cuda", "mps"), "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """What was chosen for a run, as its record keeps it: a resumed run is to compute as it began."""
+
+    precision: str
+    iteration: str
+    threads: int
+    batch: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +37,29 @@ class Hardware:
     batch: int = 1  # how many times the usual rows a step should have where seconds count
     flops: float = 1e11  # per second, of the products that training makes: a first guess, corrected by real steps
 
+    @property
+    def chosen(self) -> Chosen:
+        """For the record of a run."""
+        precision, iteration = precision_name(self.dtype), precision_name(self.iteration_dtype)
+        return Chosen(precision=precision, iteration=iteration, threads=self.threads, batch=self.batch)
+
     def __str__(self) -> str:
         threads = f", {self.threads} thread{'s' * (self.threads > 1)}" if self.device.type == "cpu" else ""
         return f"{self.device.type}, {precision_name(self.dtype)}{threads}"
+
+
+def as_chosen(hardware: Hardware, chosen: Chosen | None) -> Hardware:
+    """This hardware, used as a run began to use it."""
+    if chosen is None:
+        return hardware
+    return replace(
+        hardware,
+        dtype=PRECISIONS[chosen.precision],
+        iteration_dtype=PRECISIONS[chosen.iteration],
+        threads=chosen.threads,
+        now=chosen.threads,
+        batch=chosen.batch,
+    )
 
 
 def precision_name(dtype: torch.dtype) -> str:

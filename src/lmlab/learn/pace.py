@@ -64,6 +64,7 @@ class Pace:
         self.hardware, self._begin, self._formula = hardware, begin, flops_per_token
         self._timings = (timings or Timings()).of(kind, hardware)
         self._flops: dict[Any, float] = {}
+        self._step_tokens = 0  # of the largest step that was timed
         self.timed_s, self.sizes = 0.0, 0
 
     def tokens_per_second(self, config: Any) -> float:
@@ -93,6 +94,7 @@ class Pace:
             tokens, steps = tokens + step(), steps + 1
             settle(self.hardware.device)
         self._timings[self._flops_per_token(config)] = (ended - first) / tokens
+        self._step_tokens = max(self._step_tokens, round(tokens / steps))
         self.timed_s += ended - started
         self.sizes += 1
 
@@ -102,9 +104,9 @@ class Pace:
             self._begin(config)()
             settle(self.hardware.device)
 
-    def timing_s(self, config: Any, batch_tokens: int) -> float:
+    def timing_s(self, config: Any) -> float:
         """Seconds that timing this config will take, roughly: the first step takes about twice as long as others."""
-        step_s = batch_tokens / self.tokens_per_second(config)
+        step_s = self._step_tokens / self.tokens_per_second(config)
         return 2 * step_s + max(TIMED_STEPS * step_s, TIMED_S)
 
     def _flops_per_token(self, config: Any) -> float:
@@ -131,7 +133,6 @@ def size_by_the_clock(
     facts: TextFacts,
     budget: Budget,
     pace: Pace,
-    batch_tokens: Callable[[Any], int],
 ) -> tuple[Any, Plan | None]:
     """The config that `resolve` comes to with the speeds of this machine, and what was planned.
 
@@ -145,7 +146,7 @@ def size_by_the_clock(
     if not pace.known:
         pace.warm_up(next_timed)
     while not pace.is_timed(next_timed):
-        if pace.timed_s + pace.timing_s(next_timed, batch_tokens(next_timed)) > most_s and pace.known:
+        if pace.timed_s + pace.timing_s(next_timed) > most_s and pace.known:
             break
         pace.time(next_timed, most_s - pace.timed_s)
         next_timed = resolve(facts, budget)

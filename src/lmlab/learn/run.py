@@ -9,40 +9,37 @@ last and holds the hash of the weights: a run is either whole or recognisably no
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from lmlab import __version__
 from lmlab.config import Mistake, make
+from lmlab.learn.record import Record, Result
 from lmlab.text.files import write_atomically
 
 if TYPE_CHECKING:
-    from lmlab.interface import LanguageModel
+    from lmlab.interface import LanguageModel, Saved
     from lmlab.text.corpus import Corpus
     from lmlab.text.tokenizers import Tokenizer
-
-FORMAT = 1
-NEEDED = {"model", "tokenizer", "corpus", "status", "training"}  # in every config.json
 
 
 class Run:
     """One trained (or half-trained) model and all that is known of how it came to be."""
 
-    def __init__(self, folder: Path, config: dict[str, Any]) -> None:
-        self.folder, self.config = folder, config
+    def __init__(self, folder: Path, record: Record) -> None:
+        self.folder, self.record = folder, record
 
     def __repr__(self) -> str:
-        return f"Run({str(self.folder)!r}, {self.config['model']['name']}, {self.status})"
+        return f"Run({str(self.folder)!r}, {self.record.model.name}, {self.status})"
 
     @property
     def status(self) -> str:
         """ "finished", "stopped early", "diverged" or, before its end, "unfinished"."""
-        return str(self.config["status"])
+        return self.record.result.status
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -52,8 +49,8 @@ class Run:
         return Tokenizer.load(self.folder)
 
     @cached_property
-    def model(self) -> LanguageModel:
-        """The model, its weights checked against their recorded hash."""
+    def saved(self) -> Saved:
+        """What was trained, its weights checked against their recorded hash."""
         from safetensors import SafetensorError
         from safetensors.torch import load
 
@@ -69,21 +66,41 @@ class Run:
             content = (self.folder / "model.safetensors").read_bytes()
         except FileNotFoundError:
             raise Mistake(f"{self.folder} has no model.safetensors; the run is damaged: train again") from None
-        if hashlib.sha256(content).hexdigest() != self.config["model"].get("sha256"):
+        if hashlib.sha256(content).hexdigest() != self.record.model.sha256:
             raise Mistake(f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again")
-        cls = model_class(self.config["model"]["name"])
-        settings: Any = make(cls.Config, self.config["model"]["config"], cls.name)
+        cls = model_class(self.record.model.name)
+        settings: Any = make(cls.Config, self.record.model.config, cls.name)
+        vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
         try:
-            return cls.from_tensors(settings, self.tokenizer.vocab_size, load(content))
+            saved: Saved = cls.from_tensors(settings, vocab_size, load(content))
         except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
             raise Mistake(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
+        return saved
+
+    @property
+    def model(self) -> LanguageModel:
+        """What was trained, where that is a language model."""
+        from lmlab.interface import LanguageModel
+
+        if not isinstance(self.saved, LanguageModel):
+            raise Mistake(
+                f"{self.folder} holds a model of the kind {self.record.model.name}, which is no language model"
+            )
+        return self.saved
+
+    def load(self, device: str) -> LanguageModel:
+        """The model on this device; models that count stay where they are."""
+        from lmlab.interface import Learner
+
+        model = self.model
+        return model.to(device) if isinstance(model, Learner) else model
 
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus it was trained on, read again and checked against its hashes."""
         from lmlab.text.corpus import Corpus
 
-        return Corpus.from_spec(self.config["corpus"])
+        return Corpus.from_spec(dict(self.record.inputs.corpus))
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -91,60 +108,50 @@ class Run:
         path = self.folder / "metrics.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def write_config(self) -> None:
-        """Write config.json."""
-        write_atomically(self.folder / "config.json", (json.dumps(self.config, indent=2) + "\n").encode())
-
-    def finish(self, model: LanguageModel, status: str, facts: dict[str, Any]) -> None:
-        """Write the weights, then the config that vouches for them, then drop what was only needed to resume."""
+    def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
+        """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""
         from safetensors.torch import save
 
         from lmlab.interface import Learner
 
         content = save({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()})
         write_atomically(self.folder / "model.safetensors", content)
-        self.config["model"]["sha256"] = hashlib.sha256(content).hexdigest()
-        self.config["model"]["parameters"] = model.parameters_count
-        self.config["status"] = status
-        self.config["training"] = self.config.get("training", {}) | facts
+        trained = replace(
+            self.record.model,
+            config=config,
+            parameters=model.parameters_count,
+            sha256=hashlib.sha256(content).hexdigest(),
+        )
+        self.record = replace(self.record, model=trained, result=result)
         write_atomically(self.folder / "README.md", self._readme().encode())
-        self.write_config()
+        self.write_record()
         (self.folder / "state" / "checkpoint.safetensors").unlink(missing_ok=True)
-        self.__dict__["model"] = model.to("cpu") if isinstance(model, Learner) else model
+        self.__dict__["saved"] = model.to("cpu") if isinstance(model, Learner) else model
+
+    def write_record(self) -> None:
+        """Write config.json."""
+        write_atomically(self.folder / "config.json", (json.dumps(self.record.to_json(), indent=2) + "\n").encode())
 
     def _readme(self) -> str:
-        model, corpus = self.config["model"], self.config["corpus"]
-        folder = quote(self.folder.name)
-        settings = "\n".join(f"- {key}: {value}" for key, value in model["config"].items())
+        record, folder = self.record, quote(self.folder.name)
+        settings = "\n".join(f"- {key}: {value}" for key, value in record.model.config.items())
         return (
-            f"# {model['name']} on {corpus['name']}\n\n"
-            f"Trained by lmlab {self.config['lmlab']} with the `{self.config['tokenizer']}` tokenizer;"
-            f" {model['parameters']:,} parameters; {self.status}.\n\n"
+            f"# {record.model.name} on {record.inputs.corpus['name']}\n\n"
+            f"Trained by lmlab {record.lmlab} with the `{record.inputs.tokenizer}` tokenizer;"
+            f" {record.model.parameters:,} parameters; {self.status}.\n\n"
             f'    lmlab eval {folder}\n    lmlab generate {folder} --prompt "…"\n\n'
             f"Settings\n\n{settings}\n"
         )
 
 
-def create_run(
-    folder: Path, *, model: str, config: Any, tokenizer: Tokenizer, corpus: Corpus, training: dict[str, Any]
-) -> Run:
+def create_run(folder: Path, record: Record, tokenizer: Tokenizer | None) -> Run:
     """A new, unfinished run in an empty or new folder."""
     refuse_if_taken(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(folder)
-    run = Run(
-        folder,
-        {
-            "format": FORMAT,
-            "lmlab": __version__,
-            "status": "unfinished",
-            "model": {"name": model, "config": dataclasses.asdict(config)},
-            "tokenizer": tokenizer.spec,
-            "corpus": corpus.spec(),
-            "training": training,
-        },
-    )
-    run.write_config()
+    if tokenizer is not None:
+        tokenizer.save(folder)
+    run = Run(folder, record)
+    run.write_record()
     return run
 
 
@@ -169,12 +176,12 @@ def load_run(folder: Path | str) -> Run:
     if not folder.is_dir():
         raise Mistake(f"there is no run {folder}; train one with {{out}}", out=str(folder))
     try:
-        config = json.loads(path.read_text())
-        known = config["format"] == FORMAT and set(config) >= NEEDED and {"name", "config"} <= set(config["model"])
+        document = json.loads(path.read_text())
     except FileNotFoundError:
         raise Mistake(f"{folder} is not a run: it has no config.json") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+    except (json.JSONDecodeError, UnicodeDecodeError):
         raise Mistake(f"{path} is damaged; train again into a new folder") from None
-    if not known:
-        raise Mistake(f"{path} was written by another version of lmlab, or is damaged; train again")
-    return Run(folder, config)
+    try:
+        return Run(folder, Record.from_json(document))
+    except (KeyError, TypeError, ValueError):
+        raise Mistake(f"{path} was written by another version of lmlab, or is damaged; train again") from None

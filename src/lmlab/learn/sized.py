@@ -2,46 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lmlab.config import TextFacts
-from lmlab.hardware.choice import Hardware
-from lmlab.interface import NeuralLanguageModel
-from lmlab.learn.loop import Silent, TrainConfig, Trainer
+from lmlab.learn.loop import Silent, Trainer
 from lmlab.learn.pace import Pace, Plan, Step, Timings, size_by_the_clock
-from lmlab.text.stream import TokenStream
-from lmlab.text.tokenizers import Tokenizer
+
+if TYPE_CHECKING:
+    from lmlab.config import TextFacts
+    from lmlab.hardware.choice import Hardware
+    from lmlab.interface import Learner
+    from lmlab.learn.settings import TrainConfig
+    from lmlab.learn.task import Task
+    from lmlab.text.pieces import Vocabulary
 
 
 def sized(
-    cls: type[NeuralLanguageModel],
+    cls: type[Learner],
     config: Any,
-    stream: TokenStream,
-    tokenizer: Tokenizer,
+    facts: TextFacts,
+    vocabulary: Vocabulary,
+    task: Callable[[Learner], Task],
     train_config: TrainConfig,
     hardware: Hardware,
     timings: Timings | None = None,
 ) -> tuple[Any, Plan | None]:
-    """The config to train, and for a budget of seconds what it was planned to read."""
-    facts = TextFacts(train_tokens=stream.tokens, train_bytes=stream.bytes, vocab_size=tokenizer.vocab_size)
+    """The config to train, and for a budget of seconds what it was planned to read.
+
+    task: what a fresh model would learn, in the batches it would see; its steps are what is timed.
+    """
 
     def begin(config: Any) -> Step:
-        model = cls(config, tokenizer.vocab_size)
-        model.take_vocabulary(tokenizer.vocabulary)
-        trainer = Trainer(model, tokenizer, stream, None, train_config, hardware, Path(), Silent())
-        return trainer.single_step
+        model = cls(config, facts.vocab_size)
+        model.take_vocabulary(vocabulary)
+        return Trainer(model, task(model), train_config, hardware, Path(), Silent()).single_step
 
-    def on_paper(config: Any) -> NeuralLanguageModel:
+    def on_paper(config: Any) -> Learner:
         with torch.device("meta"):  # takes no memory and draws no weights
-            return cls(config, tokenizer.vocab_size)
-
-    def batch_tokens(config: Any) -> int:
-        rows, length = on_paper(config).batch_shape
-        return rows * length * hardware.batch
+            return cls(config, facts.vocab_size)
 
     def flops_per_token(config: Any) -> float:
         model = on_paper(config)
@@ -51,7 +53,6 @@ def sized(
     pace = Pace(cls.name, flops_per_token, begin, hardware, timings)
     state = torch.random.get_rng_state()
     try:
-        resolve = partial(cls.resolve, config)
-        return size_by_the_clock(resolve, facts, train_config.budget, pace, batch_tokens)
+        return size_by_the_clock(partial(cls.resolve, config), facts, train_config.budget, pace)
     finally:
         torch.random.set_rng_state(state)

@@ -10,15 +10,19 @@ from typing import Any
 
 import torch
 
-from lmlab.config import Budget, Mistake, make
-from lmlab.hardware.choice import Hardware, choose
+from lmlab.config import Budget, Mistake, TextFacts, make
+from lmlab.hardware.choice import Hardware, as_chosen, choose
 from lmlab.hardware.load import at_this_moment
-from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
+from lmlab.interface import CountModel, Learner, NeuralLanguageModel
 from lmlab.learn.curve import loss_curve
-from lmlab.learn.loop import Outcome, Silent, TrainConfig, Trainer, Watch
-from lmlab.learn.pace import Timings
+from lmlab.learn.loop import Silent, Trainer, Watch
+from lmlab.learn.next_token import NextToken
+from lmlab.learn.pace import Plan, Timings
+from lmlab.learn.record import Inputs, Model, Record, Result, Training
 from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
+from lmlab.learn.settings import TrainConfig
 from lmlab.learn.sized import sized
+from lmlab.learn.task import Task
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import cache_folder, write_atomically
@@ -73,23 +77,43 @@ def train(
         raise Mistake(f"{corpus.name} has no training part; give it a share above 0 in {{split}}", split=None)
     tokens = tokenizer if isinstance(tokenizer, Tokenizer) else train_tokenizer(tokenizer, corpus.train.pieces())
     stream = tokenize(corpus.train, tokens, stream_folder())
-    about: dict[str, Any] = {
-        "budget": str(budget),
-        "seed": seed,
-        "device": device,
-        "precision": precision,
-        "learning": learning,
-    }
-    if issubclass(cls, NeuralLanguageModel):
-        config, plan = sized(cls, config, stream, tokens, train_config, hardware, timings)
-        if plan is not None:
-            about["planned"] = dataclasses.asdict(plan)
-        fresh = _fresh(cls, config, tokens, seed)
-        _refuse_long_windows(fresh, train_config)
-        run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
-        return _learn(run, fresh, tokens, corpus, stream, train_config, hardware, watch)
-    run = create_run(out, model=model, config=config, tokenizer=tokens, corpus=corpus, training=about)
-    return _count(run, cls, config, tokens, stream)
+    asked = Training(budget=str(budget), seed=seed, device=device, precision=precision, learning=learning)
+    inputs = Inputs(corpus=corpus.spec(), tokenizer=tokens.spec)
+
+    def create() -> Run:
+        about = Model(name=model, config=dataclasses.asdict(config))
+        return create_run(out, Record(task=NextToken.name, inputs=inputs, model=about, training=asked), tokens)
+
+    if issubclass(cls, CountModel):
+        return _count(create(), cls, config, tokens, stream)
+    assert issubclass(cls, NeuralLanguageModel), f"{model} predicts no tokens"
+    config, plan = sized_language_model(cls, config, tokens, stream, train_config, hardware, timings)
+    asked = dataclasses.replace(asked, chosen=hardware.chosen, planned=plan)
+    fresh = _fresh(cls, config, tokens, seed)
+    task = _task(fresh, tokens, corpus, stream, train_config, hardware)
+    return _learn(create(), fresh, task, train_config, hardware, watch)
+
+
+def sized_language_model(
+    cls: type[NeuralLanguageModel],
+    config: Any,
+    tokenizer: Tokenizer,
+    stream: TokenStream,
+    train_config: TrainConfig,
+    hardware: Hardware,
+    timings: Timings | None = None,
+) -> tuple[Any, Plan | None]:
+    """The config made whole for this text and budget on this machine; for a budget of seconds also what it will read."""
+    facts = TextFacts(train_tokens=stream.tokens, train_bytes=stream.bytes, vocab_size=tokenizer.vocab_size)
+    whole = dataclasses.replace(
+        train_config, length=None
+    )  # windows that are asked for are looked at when the size stands
+
+    def task(model: Learner) -> Task:
+        assert isinstance(model, NeuralLanguageModel)
+        return _task(model, tokenizer, None, stream, whole, hardware)
+
+    return sized(cls, config, facts, tokenizer.vocabulary, task, train_config, hardware, timings)
 
 
 def resume(folder: str | Path, *, watch: Watch | None = None) -> Run:
@@ -100,17 +124,19 @@ def resume(folder: str | Path, *, watch: Watch | None = None) -> Run:
     run = load_run(folder)
     if run.status != "unfinished":
         return run
-    training = run.config["training"]
-    budget = Budget.parse(training["budget"])
-    train_config = make(TrainConfig, {"budget": budget, "seed": training["seed"], **training["learning"]}, "training")
+    asked = run.record.training
+    budget = Budget.parse(asked.budget)
+    train_config = make(TrainConfig, {"budget": budget, "seed": asked.seed, **asked.learning}, "training")
     stream = tokenize(run.corpus.train, run.tokenizer, stream_folder())
-    cls = model_class(run.config["model"]["name"])
-    config: Any = make(cls.Config, run.config["model"]["config"], cls.name)
-    if not issubclass(cls, NeuralLanguageModel):
+    cls = model_class(run.record.model.name)
+    config: Any = make(cls.Config, run.record.model.config, cls.name)
+    if issubclass(cls, CountModel):
         return _count(run, cls, config, run.tokenizer, stream)
-    hardware = choose(training["device"], training["precision"])
+    assert issubclass(cls, NeuralLanguageModel), f"{cls.name} predicts no tokens"
+    hardware = as_chosen(choose(asked.device, asked.precision), asked.chosen)
     fresh = _fresh(cls, config, run.tokenizer, train_config.seed)
-    return _learn(run, fresh, run.tokenizer, run.corpus, stream, train_config, hardware, watch or Silent())
+    task = _task(fresh, run.tokenizer, run.corpus, stream, train_config, hardware)
+    return _learn(run, fresh, task, train_config, hardware, watch or Silent())
 
 
 def stream_folder() -> Path:
@@ -126,44 +152,46 @@ def _fresh(cls: type[NeuralLanguageModel], config: Any, tokenizer: Tokenizer, se
     return model
 
 
-def _refuse_long_windows(model: NeuralLanguageModel, config: TrainConfig) -> None:
-    most = model.longest_window
-    if most is not None and config.length is not None and config.length > most:
-        raise Mistake(
-            f"{model.name}: a training window of {config.length} tokens is longer than the context, {most};"
-            f" set length to {most} or less, or a longer context"
-        )
+def _task(
+    model: NeuralLanguageModel,
+    tokenizer: Tokenizer,
+    corpus: Corpus | None,
+    stream: TokenStream,
+    config: TrainConfig,
+    hardware: Hardware,
+) -> NextToken:
+    held_out = corpus is not None and corpus.valid.bytes > 0
+    valid = tokenize(corpus.valid, tokenizer, stream_folder()) if corpus is not None and held_out else None
+    # Steps and tokens mean the same everywhere, seconds do not.
+    larger = hardware.batch if config.budget.seconds is not None else 1
+    return NextToken.of(model, tokenizer, stream, valid, config, larger)
 
 
-def _count(run: Run, cls: type[LanguageModel], config: Any, tokenizer: Tokenizer, stream: TokenStream) -> Run:
+def _count(run: Run, cls: type[CountModel], config: Any, tokenizer: Tokenizer, stream: TokenStream) -> Run:
     """Fit a model that counts, and save it."""
-    assert issubclass(cls, CountModel)
     started = time.perf_counter()
     fitted = cls.fit(config, tokenizer.vocabulary, stream)
-    run.config["model"]["config"] = dataclasses.asdict(fitted.config)
-    run.finish(fitted, "finished", {"seconds": time.perf_counter() - started, "tokens": stream.tokens})
+    result = Result(status="finished", seconds=time.perf_counter() - started, tokens=stream.tokens)
+    run.finish(fitted, dataclasses.asdict(fitted.config), result)
     return run
 
 
-def _learn(
-    run: Run,
-    model: NeuralLanguageModel,
-    tokenizer: Tokenizer,
-    corpus: Corpus,
-    stream: TokenStream,
-    train_config: TrainConfig,
-    hardware: Hardware,
-    watch: Watch,
-) -> Run:
-    """Train a neural model from its start or its checkpoint, and save it if it came to an end."""
-    valid = tokenize(corpus.valid, tokenizer, stream_folder()) if corpus.valid.bytes else None
-    trainer = Trainer(model, tokenizer, stream, valid, train_config, hardware, run.folder, watch)
-    outcome: Outcome = trainer.run()
-    watch.say(f"{run.config['model']['name']}: {outcome.message}")
+def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
+    """Train from the start or the checkpoint, and save what came to an end."""
+    outcome = Trainer(model, task, config, hardware, run.folder, watch).run()
+    watch.say(f"{run.record.model.name}: {outcome.message}")
+    if outcome.status == "interrupted":
+        return run
     p = outcome.progress
-    facts: dict[str, Any] = {"steps": p.steps, "tokens": p.tokens, "seconds": p.seconds, "best_step": p.best_step}
-    facts |= {"hardware": str(hardware), "message": outcome.message}
-    if outcome.status != "interrupted":
-        run.finish(model, outcome.status, facts)
-        write_atomically(run.folder / "loss.svg", loss_curve(run.metrics, run.config["model"]["name"]).encode())
+    result = Result(
+        status=outcome.status,
+        steps=p.steps,
+        tokens=p.tokens,
+        seconds=p.seconds,
+        best_step=p.best_step,
+        hardware=str(hardware),
+        message=outcome.message,
+    )
+    run.finish(model, dataclasses.asdict(model.config), result)
+    write_atomically(run.folder / "loss.svg", loss_curve(run.metrics, run.record.model.name, task.unit).encode())
     return run

@@ -54,12 +54,12 @@ class ProgressLine:
         """A line of its own."""
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)  # a log keeps it in one piece
 
-    def update(self, clock: Clock, train_bits: float, valid_bits: float | None) -> None:
+    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
         """Of training: how far, how well, how fast, how long still."""
-        valid = "" if valid_bits is None else f", valid {valid_bits:.3f}"
+        held_out = "" if valid is None else f", valid {valid:.3f}"
         speed = clock.tokens / max(clock.seconds, 1e-9)
         left = minutes(clock.remaining_s)
-        self.show(clock.fraction, f"{train_bits:.3f} bits/byte{valid} · {speed:,.0f} tokens/s · {left} left")
+        self.show(clock.fraction, f"{train:.3f} {unit}{held_out} · {speed:,.0f} tokens/s · {left} left")
 
     def tokens(self, done: int, total: int) -> None:
         """Of coding: how many tokens of how many."""

@@ -1,0 +1,109 @@
+"""Predicting the next token: the task of every language model.
+
+Batches are windows of a token stream, each from its own begin; a model that carries a state reads long stretches instead,
+a piece at a time, and starts afresh after a few pieces, so that the state that is carried need never be saved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lmlab.config import Mistake
+from lmlab.interface import CarriedLanguageModel, Loss, NeuralLanguageModel, Windows
+from lmlab.learn.task import PartName, Task
+from lmlab.learn.unit import Unit
+from lmlab.text.batches import draw_stretches, draw_windows, even_windows
+
+if TYPE_CHECKING:
+    from lmlab.interface import Learner
+    from lmlab.learn.settings import TrainConfig
+    from lmlab.text.stream import TokenStream
+    from lmlab.text.tokenizers import Tokenizer
+
+CARRIED_CHUNKS = 16  # of truncated back-propagation; then a carried state starts afresh, and may be checkpointed
+VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to look at often
+DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
+
+
+@dataclass(frozen=True, kw_only=True)
+class NextToken(Task):
+    """Next-token prediction on one text, in batches of `rows` windows of `length` tokens."""
+
+    name = "next-token"
+    thing = "token"
+    unit = "bits per byte"
+
+    train: TokenStream
+    valid: TokenStream | None
+    units: dict[PartName, Unit]
+    vocab_size: int
+    rows: int
+    length: int
+    chunks: int | None  # pieces of `length` tokens in a stretch, for models that carry a state; None: windows
+
+    @classmethod
+    def of(
+        cls,
+        model: NeuralLanguageModel,
+        tokenizer: Tokenizer,
+        train: TokenStream,
+        valid: TokenStream | None,
+        config: TrainConfig,
+        larger: int = 1,
+    ) -> NextToken:
+        """The task with batches that suit the model. larger: how many times its rows, where a machine takes that as easily."""
+        most = model.longest_window
+        if most is not None and config.length is not None and config.length > most:
+            raise Mistake(
+                f"{model.name}: a training window of {config.length} tokens is longer than the context, {most};"
+                f" set length to {most} or less, or a longer context"
+            )
+        rows, length = model.batch_shape
+        length = min(config.length or length, train.tokens)
+        carries = isinstance(model, CarriedLanguageModel)
+        valid = valid if valid is not None and valid.tokens else None
+        return cls(
+            train=train,
+            valid=valid,
+            units={"train": Unit.of(train, tokenizer), "valid": Unit.of(valid or train, tokenizer)},
+            vocab_size=tokenizer.vocab_size,
+            rows=config.rows or rows * larger,
+            length=length,
+            chunks=min(CARRIED_CHUNKS, max(1, train.tokens // length)) if carries else None,
+        )
+
+    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Windows:
+        """Windows, or stretches across document bounds, drawn from (seed, step)."""
+        if self.chunks is None:
+            return draw_windows(self.train, self.rows, self.length, seed, step).share(rank, world)
+        return Windows(draw_stretches(self.train, self.rows, self.length * self.chunks, seed, step)).share(rank, world)
+
+    def losses(self, model: Learner, batch: Any) -> Iterator[Loss]:
+        """The loss of the windows; of stretches, piece by piece, with the state carried from one to the next."""
+        if self.chunks is None:
+            yield model.loss(batch)
+            return
+        assert isinstance(model, CarriedLanguageModel)
+        carry: Any = None
+        for piece_BT in batch.tokens_BT.split(self.length, dim=1):
+            loss, carry = model.loss_carried(piece_BT, carry)
+            yield loss
+
+    def validation(self) -> Iterable[Windows]:
+        """Windows spread evenly over the validation part."""
+        if self.valid is None:
+            return ()
+        length = min(self.length, self.valid.tokens)
+        return even_windows(self.valid, VALIDATION_TOKENS // length, length).split(self.rows)
+
+    def measured(self, nats: float, part: PartName) -> dict[str, float]:
+        """Bits per byte, what spelling unknown words costs included; and nats per token."""
+        return {"bits_per_byte": self.units[part].bits_per_byte(nats), "nats_per_token": nats}
+
+    @property
+    def worst_nats(self) -> float:
+        """Somewhat above what guessing costs."""
+        return math.log(self.vocab_size) + DIVERGED_NATS

@@ -1,0 +1,122 @@
+"""What is known of a run, as frozen records; JSON only at the edge.
+
+    config.json:  format, lmlab, task, inputs (corpus, tokenizer), model (name, config, parameters, sha256),
+                  training (budget, seed, device, precision, learning), result (status, steps, tokens, seconds, …)
+
+Runs of format 1, which had no task and kept status and result elsewhere, are read too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from lmlab import __version__
+from lmlab.hardware.choice import Chosen
+from lmlab.learn.pace import Plan
+
+FORMAT = 2
+
+Status = Literal["unfinished", "finished", "stopped early", "diverged"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What a run learns from."""
+
+    corpus: Mapping[str, Any]  # Corpus.spec(): where the text is, how it is divided, and the hashes of its parts
+    tokenizer: str | None  # what it was made from, such as "char"; None: the task has no tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Which model, and once it is trained, which weights."""
+
+    name: str
+    config: Mapping[str, Any]
+    parameters: int | None = None
+    sha256: str | None = None  # of model.safetensors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """What was asked for."""
+
+    budget: str
+    seed: int
+    device: str
+    precision: str
+    learning: Mapping[str, Any] = field(default_factory=dict)  # settings of the loop
+    chosen: Chosen | None = None  # what was left open and decided at the start; a resumed run keeps to it
+    planned: Plan | None = None  # for a budget of seconds: what it was to read, to be held against what it did
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How it went."""
+
+    status: Status = "unfinished"
+    steps: int | None = None  # None: it was fitted by counting
+    tokens: int = 0
+    seconds: float = 0.0
+    best_step: int | None = None
+    hardware: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """All of it."""
+
+    task: str
+    inputs: Inputs
+    model: Model
+    training: Training
+    result: Result = field(default_factory=Result)
+    lmlab: str = __version__
+
+    def to_json(self) -> dict[str, Any]:
+        """What config.json holds."""
+        return {"format": FORMAT, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Record:
+        """From what config.json holds; KeyError or TypeError where it is damaged, ValueError where its format is unknown."""
+        if document["format"] not in (1, FORMAT):
+            raise ValueError(f"format {document['format']}")
+        found = _from_format_1(document) if document["format"] == 1 else document
+        return cls(
+            task=found["task"],
+            inputs=Inputs(**found["inputs"]),
+            model=Model(**found["model"]),
+            training=_training(found["training"]),
+            result=Result(**found["result"]),
+            lmlab=found.get("lmlab", ""),
+        )
+
+
+def _training(found: Mapping[str, Any]) -> Training:
+    chosen, planned = found.get("chosen"), found.get("planned")
+    return Training(
+        **{
+            **found,
+            "chosen": None if chosen is None else Chosen(**chosen),
+            "planned": None if planned is None else Plan(**planned),
+        }
+    )
+
+
+def _from_format_1(document: Mapping[str, Any]) -> dict[str, Any]:
+    training = dict(document["training"])
+    asked = {f.name for f in dataclasses.fields(Training)}
+    result = {key: training.pop(key) for key in list(training) if key not in asked}
+    return {
+        "task": "next-token",
+        "inputs": {"corpus": document["corpus"], "tokenizer": document["tokenizer"]},
+        "model": document["model"],
+        "training": training,
+        "result": {"status": document["status"], **result},
+        "lmlab": document.get("lmlab", ""),
+    }

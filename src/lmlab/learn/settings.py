@@ -1,0 +1,45 @@
+"""How to train: the settings of the loop, with errors that name what would be right."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from lmlab.config import Budget, Mistake, at_least_one, one_of
+
+MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
+
+Stepping = Literal["adamw", "muon"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """How to train; None is filled in by what suits the model."""
+
+    budget: Budget
+    seed: int = 0
+    optimizer: Stepping | None = (
+        None  # muon for the matrices between hidden vectors and AdamW for the rest; or AdamW alone
+    )
+    learning_rate: float | None = None  # of AdamW
+    matrix_learning_rate: float = 0.02  # of Muon, for models with hidden matrices
+    weight_decay: float = 0.1
+    rows: int | None = None  # sequences per step
+    length: int | None = None  # tokens per sequence
+    validations: int = 20  # over the whole budget
+    patience: int = 6  # validations without a new best before the run stops early
+
+    def __post_init__(self) -> None:
+        at_least_one("training", rows=self.rows, length=self.length)
+        at_least_one("training", validations=self.validations, patience=self.patience)
+        if self.optimizer is not None:
+            one_of("training", Stepping, optimizer=self.optimizer)
+        if not 0 <= self.seed <= MOST_SEED:
+            raise Mistake(f"training: seed is a whole number from 0 to {MOST_SEED}; got {self.seed}")
+        rates = {"learning_rate": self.learning_rate, "matrix_learning_rate": self.matrix_learning_rate}
+        for name, rate in rates.items():
+            if rate is not None and not 0 < rate < math.inf:
+                raise Mistake(f"training: {name} is a number above 0, such as 0.002; got {rate:g}")
+        if not 0 <= self.weight_decay < math.inf:
+            raise Mistake(f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}")

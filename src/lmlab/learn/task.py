@@ -1,0 +1,58 @@
+"""What the loop learns: where batches come from, what is measured and in which unit, and when it has gone wrong."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
+
+if TYPE_CHECKING:
+    import torch
+
+    from lmlab.interface import Learner, Loss
+
+PartName = Literal["train", "valid"]
+
+
+class Batch(Protocol):
+    """What `Learner.loss` takes; it can be moved to where the model is."""
+
+    def to(self, device: torch.device) -> Self:
+        """The same on another device."""
+        ...
+
+
+class Task(ABC):
+    """One thing that can be learned. The loop, the checkpoint and the record of a run know nothing else of it."""
+
+    name: ClassVar[str]  # in the record of a run
+    thing: ClassVar[str]  # what a `Loss` counts: "token", "example"
+    unit: ClassVar[str]  # of the numbers that are shown, such as "bits per byte"
+
+    @abstractmethod
+    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Batch:
+        """The batch of a step, a function of (seed, step) alone, so that a resumed run sees what it would have seen.
+
+        rank, world: of `world` processes that share the step, the part of the one with this number.
+        """
+
+    def losses(self, model: Learner, batch: Any) -> Iterator[Loss]:
+        """The losses of a batch, each stepped before the next is asked for: one, unless the batch is worked off in pieces."""
+        yield model.loss(batch)
+
+    @abstractmethod
+    def validation(self) -> Iterable[Batch]:
+        """What the model is validated on, always the same; nothing: the last weights are kept."""
+
+    @abstractmethod
+    def measured(self, nats: float, part: PartName) -> Mapping[str, float]:
+        """A mean of nats per thing as the numbers that are written down, by name; that of the unit is the one shown."""
+
+    @property
+    @abstractmethod
+    def worst_nats(self) -> float:
+        """Mean nats per thing above which training has diverged."""
+
+    def shown(self, nats: float, part: PartName) -> float:
+        """A mean of nats per thing in the unit of the task."""
+        return self.measured(nats, part)[self.unit.replace(" ", "_")]

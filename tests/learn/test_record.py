@@ -1,0 +1,82 @@
+"""The record of a run: what config.json holds, and that runs of the format before it still open and go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import lmlab
+from lmlab.config import Mistake
+
+SETTINGS = {"context": 2, "embedding_width": 4, "width": 8, "dropout": 0.0}
+
+
+def to_format_1(folder: Path) -> None:
+    """Rewrite a run as lmlab wrote it when there was one task: status at the top, results among the training facts."""
+    new = json.loads((folder / "config.json").read_text())
+    result: dict[str, Any] = {
+        key: value for key, value in new["result"].items() if key != "status" and value is not None
+    }
+    model = {key: value for key, value in new["model"].items() if value is not None}
+    unfinished = new["result"]["status"] == "unfinished"
+    old = {
+        "format": 1,
+        "lmlab": "0.1.0",
+        "status": new["result"]["status"],
+        "model": model,
+        "tokenizer": new["inputs"]["tokenizer"],
+        "corpus": new["inputs"]["corpus"],
+        "training": new["training"] | ({} if unfinished else result),
+    }
+    (folder / "config.json").write_text(json.dumps(old, indent=2))
+
+
+def test_the_record_has_its_six_parts_and_the_hash_of_the_weights(small_text: Path, tmp_path: Path) -> None:
+    run = lmlab.train("feedforward", small_text, out=tmp_path / "run", budget="5steps", settings=SETTINGS)
+    record = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert set(record) == {"format", "lmlab", "task", "inputs", "model", "training", "result"}
+    assert (record["format"], record["task"], record["result"]["steps"]) == (2, "next-token", 5)
+    weights = (tmp_path / "run" / "model.safetensors").read_bytes()
+    assert record["model"]["sha256"] == hashlib.sha256(weights).hexdigest()
+    assert lmlab.load(tmp_path / "run").record == run.record
+
+
+@pytest.mark.parametrize("model", ["ngram", "feedforward"])
+def test_a_run_of_format_1_opens_with_the_same_numbers(model: str, small_text: Path, tmp_path: Path) -> None:
+    settings = SETTINGS if model == "feedforward" else {"order": 3}
+    run = lmlab.train(model, small_text, out=tmp_path / "run", budget="5steps", settings=settings)
+    to_format_1(tmp_path / "run")
+    old = lmlab.load(tmp_path / "run")
+    assert old.status == "finished"
+    assert old.record.result.seconds == run.record.result.seconds
+    assert old.record.training == run.record.training
+    tokens_BT = torch.randint(run.model.vocab_size, (2, 20))
+    assert torch.equal(old.model.score(tokens_BT), run.model.score(tokens_BT))
+
+
+def test_an_unfinished_run_of_format_1_is_trained_to_the_end(small_text: Path, tmp_path: Path) -> None:
+    whole = lmlab.train("feedforward", small_text, out=tmp_path / "whole", budget="5steps", settings=SETTINGS)
+    lmlab.train("feedforward", small_text, out=tmp_path / "run", budget="5steps", settings=SETTINGS)
+    path = tmp_path / "run" / "config.json"  # as a kill before the first checkpoint leaves it
+    begun = json.loads(path.read_text())
+    begun["result"] = {"status": "unfinished"}
+    begun["model"] |= {"sha256": None, "parameters": None}
+    path.write_text(json.dumps(begun))
+    to_format_1(tmp_path / "run")
+    assert lmlab.load(tmp_path / "run").status == "unfinished"
+    resumed = lmlab.resume(tmp_path / "run")
+    assert resumed.record.model.sha256 == whole.record.model.sha256
+    assert load_file(tmp_path / "run" / "model.safetensors").keys() == whole.model.tensors().keys()
+
+
+@pytest.mark.parametrize("damage", ['{"format": 9}', "[]", "{}", '{"format": 2, "task": "next-token"}'])
+def test_a_record_of_another_kind_is_refused_in_one_line(damage: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(damage)
+    with pytest.raises(Mistake, match="another version of lmlab, or is damaged"):
+        lmlab.load(tmp_path)
