@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = [
-    "check", "compare", "compress", "data", "decompress", "evaluate", "export", "generate", "grade", "load", "prove",
-    "read", "resume", "sweep", "train",
+    "check", "compare", "compress", "data", "decompress", "evaluate", "export", "generate", "grade", "load", "machine",
+    "prove", "read", "resume", "sweep", "train",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         generate,
         grade,
         load,
+        machine,
         prove,
         read,
         resume,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lmlab.compression.codec import Progress
     from lmlab.compression.files import Coded, Compressed
     from lmlab.decode import Generated
+    from lmlab.hardware.report import MachineReport
     from lmlab.learn.run import Run
     from lmlab.learn.train import resume as resume
     from lmlab.learn.train import train as train
@@ -57,6 +58,13 @@ def _opened(run: Run | str | Path) -> Run:
     return load_run(run) if isinstance(run, str | Path) else run
 
 
+def _on(device: str, run: Run | str | Path) -> Run:
+    """The run, its model on that device."""
+    run = _opened(run)
+    run.load(device)
+    return run
+
+
 def _free(out: str | Path, force: bool) -> Path:
     """Before any work is done: a Mistake if writing the file `out` would lose something."""
     out = Path(out)
@@ -68,7 +76,13 @@ def _free(out: str | Path, force: bool) -> Path:
 
 
 def evaluate(
-    run: Run | str | Path, text: str | Path | None = None, *, part: str = "test", seed: int = 0, level: float = 0.95
+    run: Run | str | Path,
+    text: str | Path | None = None,
+    *,
+    part: str = "test",
+    seed: int = 0,
+    level: float = 0.95,
+    device: str = "auto",
 ) -> Result:
     """Bits per byte of a text under a run's model, with interval (of that level) and certificate.
 
@@ -90,7 +104,7 @@ def evaluate(
     else:
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
-    return measure(run.model, run.tokenizer, chosen, name=name, seed=seed, level=level)
+    return measure(run.load(device), run.tokenizer, chosen, name=name, seed=seed, level=level)
 
 
 def generate(
@@ -109,6 +123,7 @@ def generate(
     stop: str | Sequence[str] = (),
     samples: int = 1,
     seed: int = 0,
+    device: str = "auto",
     watch: Callable[[str], None] | None = None,
 ) -> list[Generated]:
     """Continuations of `prompt`: `samples` of them, or the `best` of a beam; see `lmlab.decode.Options`.
@@ -121,9 +136,10 @@ def generate(
     options |= {"top_p": top_p, "min_p": min_p, "beam_width": beam, "n_best": best, "length_penalty": length_penalty}
     options |= {"stop": stop, "samples": samples, "seed": seed}
     run = _opened(run)
+    model = run.load(device)
     if watch is None:
-        return decode.generate(run.model, run.tokenizer, prompt, **options)
-    pieces = decode.stream(run.model, run.tokenizer, prompt, **options)
+        return decode.generate(model, run.tokenizer, prompt, **options)
+    pieces = decode.stream(model, run.tokenizer, prompt, **options)
     for piece in pieces:
         watch(piece)
     return [pieces.result]
@@ -137,26 +153,34 @@ def compress(
     streams: int = 1,
     check: bool = False,
     force: bool = False,
+    device: str = "cpu",
     watch: Progress | None = None,
 ) -> Compressed:
     """Compress a text with a trained model, by arithmetic coding, to the bits that `evaluate` claims.
 
     file: UTF-8, plain or gzip; "-" is standard input. model: the run. check: decompress again and compare before writing.
+    device: what is compressed on one is opened on one of its kind alone; there is a CPU everywhere.
     """
     target = _free(out, force)
     from lmlab.compression.files import compress_file
 
-    return compress_file(file, _opened(model), target, streams=streams, check=check, watch=watch)
+    return compress_file(file, _on(device, model), target, streams=streams, check=check, watch=watch)
 
 
 def decompress(
-    file: str | Path, *, model: Run | str | Path, out: str | Path, force: bool = False, watch: Progress | None = None
+    file: str | Path,
+    *,
+    model: Run | str | Path,
+    out: str | Path,
+    force: bool = False,
+    device: str = "cpu",
+    watch: Progress | None = None,
 ) -> Coded:
     """Bring back a text that `compress` made small, byte for byte, with the run it was compressed with."""
     target = _free(out, force)
     from lmlab.compression.files import decompress_file
 
-    return decompress_file(Path(file), lambda: _opened(model), target, watch=watch)
+    return decompress_file(Path(file), lambda: _on(device, model), target, watch=watch)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,3 +304,10 @@ def prove(
     if html is not None:
         page.write(entries, Path(html))
     return entries
+
+
+def machine(*, again: bool = False) -> MachineReport:
+    """What this machine was found to do and what is chosen because of it. again: measure anew what is known already."""
+    from lmlab.hardware.report import about_machine
+
+    return about_machine(again=again)

@@ -24,6 +24,7 @@ def compress(
     ] = 1,
     check: Annotated[bool, typer.Option("--check", help="Decompress again and compare before writing.")] = False,
     force: options.Force = False,
+    device: options.Device = "cpu",
     json: options.Json = False,
 ) -> None:
     """Compress a text with a trained model, by arithmetic coding, to the bits that `lmlab eval` claims.
@@ -34,7 +35,9 @@ def compress(
     from lmlab.cli.show.progress import ProgressLine
 
     with ProgressLine("compress") as line:
-        found = face.compress(file, model=model, out=out, streams=streams, check=check, force=force, watch=line.tokens)
+        found = face.compress(
+            file, model=model, out=out, streams=streams, check=check, force=force, device=device, watch=line.tokens
+        )
     if json:
         options.print_json(found.to_json())
     else:
@@ -46,6 +49,7 @@ def decompress(
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="The text file to write.")],
     force: options.Force = False,
+    device: options.Device = "cpu",
     json: options.Json = False,
 ) -> None:
     """Bring back a text that `lmlab compress` made small, byte for byte, with the run it was compressed with."""
@@ -53,7 +57,7 @@ def decompress(
     from lmlab.cli.show.progress import ProgressLine
 
     with ProgressLine("decompress") as line:
-        found = face.decompress(file, model=model, out=out, force=force, watch=line.tokens)
+        found = face.decompress(file, model=model, out=out, force=force, device=device, watch=line.tokens)
     if json:
         options.print_json(found.to_json())
     else:

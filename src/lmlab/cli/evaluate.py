@@ -16,12 +16,13 @@ def command(
     ] = None,
     part: Annotated[str, typer.Option(help="Part of the run's own corpus: train, valid or test.")] = "test",
     seed: options.Seed = 0,
+    device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
     """Measure how well a model predicts a text, in bits per byte, and certify the measurement."""
     from lmlab import face
 
-    result = face.evaluate(run, text, part=part, seed=seed)
+    result = face.evaluate(run, text, part=part, seed=seed, device=device)
     if json:
         options.print_json(result.to_json())
     else:

@@ -25,6 +25,7 @@ def command(
     stop: Annotated[list[str], typer.Option(help="Stop where this string would begin. May be repeated.")] = [],  # noqa: B006
     samples: Annotated[int, typer.Option(help="How many texts to draw.")] = 1,
     seed: options.Seed = 0,
+    device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
     """Generate text from a trained model."""
@@ -47,6 +48,7 @@ def command(
         stop=stop,
         samples=samples,
         seed=seed,
+        device=device,
         watch=writer if streamed else None,
     )
     if json:

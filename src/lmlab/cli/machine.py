@@ -33,7 +33,9 @@ def command(
         else:
             print(f"Deleted {sum(kept.files for kept in was)} files, {_size(freed)}.")
         return
-    found = report.about_machine(again=again)
+    from lmlab import face
+
+    found = face.machine(again=again)
     if json:
         options.print_json(found.to_json())
     else:

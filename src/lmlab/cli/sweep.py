@@ -36,6 +36,7 @@ def command(
     ray: Annotated[
         str | None, typer.Option(help="Run on the Ray cluster at this address; local starts one here.")
     ] = None,
+    device: options.Device = "cpu",
     json: options.Json = False,
 ) -> None:
     """Train a grid of settings with several seeds, and say which differences are real.
@@ -64,6 +65,7 @@ def command(
         settings=parse_settings(registry.model_class(model).Config, settings, model),
         jobs=jobs,
         ray=ray,
+        device=device,
         watch=_tell,
     )
     if json:

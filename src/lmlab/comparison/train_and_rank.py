@@ -195,7 +195,7 @@ class _Job:
         mark = self.out / "corpus.json"
         spec = self.corpus.spec()
         if mark.exists():
-            if json.loads(mark.read_text()).get("parts") != spec["parts"]:
+            if json.loads(mark.read_text(encoding="utf-8")).get("parts") != spec["parts"]:
                 raise self._taken("holds a comparison on another text")
             return
         if self.out.exists() and any(self.out.iterdir()):
@@ -237,7 +237,7 @@ class _Job:
             entry.status = "measuring"
             self._show(entries, f"measuring {entry.name}")
             entry.seed_results.append(
-                evaluate(run.model, run.tokenizer, self.measured, name=self.corpus.name, seed=self.seeds[0])
+                evaluate(run.load(self.device), run.tokenizer, self.measured, name=self.corpus.name, seed=self.seeds[0])
             )
         entry.result = mean_result(entry.seed_results, self.seeds[0])
         run = entry.runs[0]

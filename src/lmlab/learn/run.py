@@ -88,12 +88,13 @@ class Run:
             )
         return self.saved
 
-    def load(self, device: str) -> LanguageModel:
-        """The model on this device; models that count stay where they are."""
+    def load(self, device: str = "auto") -> LanguageModel:
+        """The model where it is wanted (auto: on a GPU if there is one); models that count stay where they are."""
+        from lmlab.hardware.choice import choose_device
         from lmlab.interface import Learner
 
-        model = self.model
-        return model.to(device) if isinstance(model, Learner) else model
+        place, model = choose_device(device), self.model
+        return model.to(place) if isinstance(model, Learner) else model
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -106,7 +107,7 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
         path = self.folder / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
     def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
         """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""

@@ -25,6 +25,7 @@ class Job:
     budget: str
     seed: int
     out: str
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,7 @@ def plan(
     budget: str,
     seeds: int,
     folder: Path,
+    device: str = "cpu",
 ) -> list[Job]:
     """The jobs of a sweep. fixed: settings that all points share."""
     return [
@@ -85,6 +87,7 @@ def plan(
             budget=budget,
             seed=seed,
             out=str(folder.resolve() / ("-".join(f"{k}={v}" for k, v in point.items()) + f"-seed{seed}")),
+            device=device,
         )
         for point in points
         for seed in range(seeds)

@@ -34,12 +34,12 @@ def run_job(job: Job) -> Outcome:
         budget=job.budget,
         seed=job.seed,
         settings=job.settings,
-        device="cpu",
+        device=job.device,
     )
     if run.status == "unfinished":
         raise KeyboardInterrupt
     part = first_bytes(corpus.test if corpus.test.bytes else corpus.valid, TEST_BYTES)
-    result = evaluate(run.model, run.tokenizer, part, name=corpus.name, seed=job.seed)
+    result = evaluate(run.load(job.device), run.tokenizer, part, name=corpus.name, seed=job.seed)
     if not result.certified:
         failed = ", ".join(check.name for check in result.certificate.checks if not check.passed)
         raise RuntimeError(f"the certificate of its result fails: {failed}")

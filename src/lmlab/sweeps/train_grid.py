@@ -68,12 +68,14 @@ def sweep(
     settings: Mapping[str, Any] | None = None,
     jobs: int = 1,
     ray: str | None = None,
+    device: str = "cpu",
     watch: Told | None = None,
 ) -> Sweep:
     """Train a grid of settings with several seeds, and say which differences are real.
 
     over: the axes, {"layers": [2, 4]} or ["layers=2,4"]. seeds: runs per cell. budget: of each run, in steps or tokens.
     settings: what all points share. jobs: processes side by side. ray: the address of a cluster; "local" starts one here.
+    device: auto, cpu, cuda or mps.
     The same folder `out` again goes on: results are kept there, failures are tried again.
     """
     if seeds < 1 or jobs < 1:
@@ -103,6 +105,7 @@ def sweep(
         budget=str(budget),
         seeds=seeds,
         folder=folder,
+        device=device,
     )
     cells = collect(points, run_jobs(planned, processes=jobs, ray=ray, watch=watch))
     figure = html.write(folder / "sweep.svg", draw(cells))
@@ -137,8 +140,8 @@ def _known(job: Job) -> Outcome | None:
     """The result from before, if it belongs to exactly this job; an unfinished attempt is cleared away."""
     path = _result_path(job)
     if path.exists():
-        found: dict[str, Any] = json.loads(path.read_text())
-        if found["job"] != json.loads(json.dumps(to_json(job))):
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if from_json(Job, found["job"]) != from_json(Job, json.loads(json.dumps(to_json(job)))):
             raise Mistake(f"{job.out} holds a result of other settings; name a new folder with {{out}}", out=None)
         return from_json(Outcome, found)
     if Path(job.out).exists():
