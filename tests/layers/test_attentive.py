@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmlab.layers.attentive import Additive, Rule, attentive_scan, step_by_step
+from lmlab.layers.attentive import attentive_scan, step_by_step
+from lmlab.layers.fast.attentive import Additive, Rule
 
 ROWS, STEPS, H, A = 2, 6, 3, 4
 WIDE = torch.float64

@@ -9,6 +9,7 @@ from lmlab.config import Budget, TextFacts
 from lmlab.interface import Windows
 from lmlab.layers import attention
 from lmlab.layers.blocks import squared_relu_network
+from lmlab.layers.fast import attention as products
 from lmlab.layers.positions import rotary_tables
 from lmlab.models.gpt import GPT, GPTConfig
 
@@ -85,13 +86,12 @@ def test_a_row_alone_advances_like_one_of_two(positions: str, activation: str, t
 def test_written_out_attention_equals_the_fused_kernel_and_so_do_its_gradients(
     rotary: bool, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention, "BLOCK", block)
+    monkeypatch.setattr(products, "BLOCK", block)
     torch.manual_seed(0)
     qkv = torch.randn(2, 7, 3, 2, 6, dtype=torch.float64, requires_grad=True)
     cos, sin = (table.double() for table in rotary_tables(7, 6))
     rotation = (cos, sin) if rotary else None
-    tables = attention._for_queries_and_keys(rotation, qkv) if rotation else [None, None]
-    mine = attention._MatrixProductAttention.apply(qkv, *tables)
+    mine = products.attention_by_products(qkv, rotation)
     q, k, v = attention.split_heads(qkv, rotation)
     fused = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 7, -1)
     torch.testing.assert_close(mine, fused)

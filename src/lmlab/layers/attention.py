@@ -1,8 +1,8 @@
 """Causal multi-head self-attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
 
-Two ways to compute the same thing. PyTorch's fused kernel serves nearly everything. Its backward pass in bf16 on a CPU,
-though, is several times slower than plain matrix products on units made for them, so for that one case, which is the one
-that trains on a laptop or a small server, the products and their derivatives are written out below.
+PyTorch's fused kernel serves nearly everything. Its backward pass in bf16 on a CPU, though, is several times slower than matrix
+products on units made for them, so that one case, the one that trains on a laptop or a small server, has a kernel of its own
+(`layers/fast/attention.py`).
 
 Shapes: B rows, T positions (S when they are keys), H heads, D width of a head. Queries, keys and values come packed, as one
 matrix product makes them: qkv_BT3HD.
@@ -10,24 +10,21 @@ matrix product makes them: qkv_BT3HD.
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-Rotation = tuple[Tensor, Tensor]  # cos_TD, sin_TD of these positions: see `rotary_tables`
+from lmlab.layers import fast
+from lmlab.layers.fast.attention import attention_by_products
+from lmlab.layers.positions import Rotation
 
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
     """Every position attends to itself and those before it. Returns B×T×(H·D)."""
     rows, length = qkv_BT3HD.shape[:2]
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
-    if learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16:
-        cos, sin = (None, None) if rotation is None else _for_queries_and_keys(rotation, qkv_BT3HD)
-        out: Tensor = _MatrixProductAttention.apply(qkv_BT3HD, cos, sin)
-        return out
+    if fast.enabled and learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16:
+        return attention_by_products(qkv_BT3HD, rotation)
     q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, rotation)
     out = F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True)
     return out.transpose(1, 2).reshape(rows, length, -1)
@@ -38,92 +35,6 @@ def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, T
     qk_BT2HD, v_BTHD = qkv_BT3HD[:, :, :2], qkv_BT3HD[:, :, 2]
     if rotation is not None:
         cos, sin = (table_TD[:, None, None].to(qkv_BT3HD.dtype) for table_TD in rotation)
-        qk_BT2HD = torch.addcmul(qk_BT2HD * cos, _swapped(qk_BT2HD), sin)
+        qk_BT2HD = torch.addcmul(qk_BT2HD * cos, qk_BT2HD.roll(qk_BT2HD.shape[-1] // 2, -1), sin)
     q_BHTD, k_BHTD = qk_BT2HD.permute(2, 0, 3, 1, 4).unbind(0)
     return q_BHTD, k_BHTD, v_BTHD.transpose(1, 2)
-
-
-def _swapped(x: Tensor) -> Tensor:
-    """The two halves of each head, exchanged."""
-    return x.roll(x.shape[-1] // 2, -1)
-
-
-def _for_queries_and_keys(rotation: Rotation, like_BT3HD: Tensor) -> Rotation:
-    """The tables, 2×1×1×T×D. For queries they are multiplied by 1/√D: scaling the scores then costs nothing of its own."""
-    scale_2 = torch.tensor([like_BT3HD.shape[-1] ** -0.5, 1.0]).view(2, 1, 1, 1, 1)
-    cos, sin = ((table_TD * scale_2).to(like_BT3HD.dtype) for table_TD in rotation)
-    return cos, sin
-
-
-def _rotate(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> None:
-    """Turn (or turn back) in place."""
-    swapped = _swapped(x)
-    x.mul_(cos).addcmul_(swapped, sin, value=-1 if back else 1)
-
-
-@functools.lru_cache(maxsize=64)
-def _causal_mask(start: int, end: int, dtype: torch.dtype) -> Tensor:
-    """0 where a query may look, -inf where it may not, for queries from `start` on and keys from 0 on."""
-    return torch.full((end - start, end), -torch.inf, dtype=dtype).triu(start + 1)
-
-
-BLOCK = 256  # queries at a time: keys that come after all of them are not multiplied at all
-
-
-class _MatrixProductAttention(torch.autograd.Function):
-    """Keeps the weights A of the forward pass. With S = Q Kᵀ / √D, where the scale is part of Q:
-
-    dV = Aᵀ dO, dA = dO Vᵀ, dS = A ∘ (dA - Σ_s A ∘ dA), dQ = dS K, dK = dSᵀ Q.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, qkv_BT3HD: Tensor, cos: Tensor | None, sin: Tensor | None) -> Tensor:
-        rows, length, _, heads, width = qkv_BT3HD.shape
-        qkv = qkv_BT3HD.new_empty(3, rows, heads, length, width)
-        qkv.copy_(qkv_BT3HD.permute(2, 0, 3, 1, 4))
-        if cos is None or sin is None:
-            qkv[0] *= width**-0.5
-        else:
-            _rotate(qkv[:2], cos, sin)
-        q, k, v = qkv.view(3, rows * heads, length, width)
-        out_BTHD, weights = qkv_BT3HD.new_empty(rows, length, heads, width), []
-        for start in range(0, length, BLOCK):
-            end = min(start + BLOCK, length)
-            # Contiguous copies: with strided operands the products leave the fast path.
-            queries, keys, values = q[:, start:end].contiguous(), k[:, :end].contiguous(), v[:, :end].contiguous()
-            mask = _causal_mask(start, end, q.dtype).expand(len(q), -1, -1)
-            scores = torch.baddbmm(mask, queries, keys.transpose(1, 2))
-            weights.append(torch.softmax(scores, dim=-1, out=scores))
-            attended = torch.bmm(scores, values).view(rows, heads, end - start, width)
-            out_BTHD[:, start:end] = attended.transpose(1, 2)
-        ctx.save_for_backward(q, k, v, cos, sin, *weights)
-        ctx.rows = rows
-        return out_BTHD.flatten(2)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None]:
-        q, k, v, cos, sin, *weights = ctx.saved_tensors
-        length, width = q.shape[1:]
-        heads = q.shape[0] // ctx.rows
-        grad = grads[0].view(ctx.rows, length, heads, width).transpose(1, 2).reshape(q.shape)
-        grad_qkv = q.new_empty(3, *q.shape)
-        starts = range(0, length, BLOCK)
-        for start, weight in zip(reversed(starts), reversed(weights), strict=True):
-            end = min(start + BLOCK, length)
-            here, queries = grad[:, start:end].contiguous(), q[:, start:end].contiguous()
-            keys, values = k[:, :end].contiguous(), v[:, :end].contiguous()
-            grad_scores = torch.bmm(here, values.transpose(1, 2))
-            torch.ops.aten._softmax_backward_data.out(grad_scores, weight, -1, weight.dtype, grad_input=grad_scores)
-            torch.bmm(grad_scores, keys, out=grad_qkv[0, :, start:end])
-            if end == length:  # the last block, which sees all keys, comes first
-                torch.bmm(grad_scores.mT, queries, out=grad_qkv[1])
-                torch.bmm(weight.mT, here, out=grad_qkv[2])
-            else:
-                grad_qkv[1, :, :end] += torch.bmm(grad_scores.mT, queries)
-                grad_qkv[2, :, :end] += torch.bmm(weight.mT, here)
-        grad_qkv = grad_qkv.view(3, ctx.rows, heads, length, width)
-        if cos is None:
-            grad_qkv[0] *= width**-0.5
-        else:  # the derivative of a rotation is the rotation back
-            _rotate(grad_qkv[:2], cos, sin, back=True)
-        return grad_qkv.permute(1, 3, 0, 2, 4).contiguous(), None, None

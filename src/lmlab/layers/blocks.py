@@ -6,13 +6,16 @@ float32; `dtype` says in which precision the matrix products run. The residual s
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.layers.attention import Rotation, causal_self_attention, split_heads
+from lmlab.layers import fast
+from lmlab.layers.attention import causal_self_attention, split_heads
+from lmlab.layers.fast.networks import squared_relu
+from lmlab.layers.positions import Rotation
 
 Activation = Literal["relu2", "gelu"]
 
@@ -82,27 +85,6 @@ def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tenso
     up_HI, down_OH = up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype)
     if not torch.is_grad_enabled():
         return F.linear(F.linear(x_BTI, up_HI).relu_().square_(), down_OH)
-    out: Tensor = _SquaredReLUNetwork.apply(x_BTI.flatten(0, -2), up_HI, down_OH)
-    return out.view(*x_BTI.shape[:-1], -1)
-
-
-class _SquaredReLUNetwork(torch.autograd.Function):
-    """Written out because the elementwise part is memory traffic, and by hand most of it is saved.
-
-    With p = max(x upᵀ, 0) and y = p² downᵀ:  d down = dyᵀ p²,  dh = p ∘ (dy 2 down),  d up = dhᵀ x,  dx = dh up.
-    Doubling `down` rather than dh is exact and touches far fewer numbers.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
-        positive_NH = torch.mm(x_NI, up_HI.t()).relu_()
-        squared_NH = positive_NH.square()
-        ctx.save_for_backward(x_NI, up_HI, down_OH, positive_NH, squared_NH)
-        return torch.mm(squared_NH, down_OH.t())
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
-        x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
-        grad_NO = grads[0]
-        hidden_NH = torch.mm(grad_NO, down_OH * 2).mul_(positive_NH)
-        return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH)
+    if fast.enabled:
+        return squared_relu(x_BTI, up_HI, down_OH)
+    return F.linear(F.linear(x_BTI, up_HI).relu().square(), down_OH)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lmlab.config import Mistake
+
+Rotation = tuple[Tensor, Tensor]  # cos_TD, sin_TD of these positions: see `rotary_tables`
+
 
 def sinusoidal_table(length: int, width: int) -> Tensor:
     """The fixed encoding of lab11 problem 7 and bishop12 12.10, length × width, float32.
@@ -25,7 +29,7 @@ def rotary_tables(length: int, head_width: int) -> tuple[Tensor, Tensor]:
     The pairs that are turned are (x_i, x_{i + head_width/2}); the sign is part of sin: x ∘ cos + swapped halves of x ∘ sin.
     """
     if head_width % 2:
-        raise ValueError(f"rotary positions need an even width per head; got {head_width}: change width or heads")
+        raise Mistake(f"rotary positions need an even width per head; got {head_width}: change width or heads")
     angles = _angles(length, head_width)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat([cos, cos], dim=1), torch.cat([-sin, sin], dim=1)

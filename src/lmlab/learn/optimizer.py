@@ -9,11 +9,14 @@ State is kept as plain tensors by parameter name, so that a checkpoint is one fl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
+
+from lmlab.layers import fast
+from lmlab.layers.fast.adamw import fused_adamw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,7 @@ class Optimizer:
         self.steps += 1
         grads = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
         vectors = [n for n in grads if n not in self.matrices]
-        norms = dict(zip(grads, torch._foreach_norm(list(grads.values())), strict=True))
+        norms = {n: torch.linalg.vector_norm(g) for n, g in grads.items()}
         if vectors:
             excess = (_length(norms[n] for n in vectors) / self.config.clip).clamp(min=1.0)
             self._adamw(vectors, grads, factor, excess)
@@ -62,28 +65,24 @@ class Optimizer:
         return _length(norms.values())
 
     def _adamw(self, names: list[str], grads: Mapping[str, Tensor], factor: float, divisor: Tensor) -> None:
-        """Loshchilov and Hutter's AdamW of gradients / divisor, in one pass over memory; only matrices decay."""
+        """Loshchilov and Hutter's AdamW of gradients / divisor; only matrices decay."""
         c, rate = self.config, self.config.learning_rate * factor
         for matrices in (True, False):
             chosen = [n for n in names if (self.parameters[n].ndim >= 2) == matrices]
             if not chosen:
                 continue
-            steps = torch.tensor(float(self.steps), device=grads[chosen[0]].device)
-            torch._fused_adamw_(
+            way = fused_adamw if fast.enabled and fused_adamw is not None else plain_adamw
+            way(
                 [self.parameters[n] for n in chosen],
                 [grads[n] for n in chosen],
                 [self.slots[f"first.{n}"] for n in chosen],
                 [self.slots[f"second.{n}"] for n in chosen],
-                [],
-                [steps] * len(chosen),
-                lr=rate,
-                beta1=c.betas[0],
-                beta2=c.betas[1],
+                steps=self.steps,
+                rate=rate,
+                betas=c.betas,
+                epsilon=c.epsilon,
                 weight_decay=c.weight_decay if matrices else 0.0,
-                eps=c.epsilon,
-                amsgrad=False,
-                maximize=False,
-                grad_scale=divisor,
+                divisor=divisor,
             )
 
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float) -> None:
@@ -115,6 +114,29 @@ class Optimizer:
         self.steps = steps
         for name, slot in self.slots.items():
             slot.copy_(tensors[name])
+
+
+def plain_adamw(
+    parameters: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    firsts: Sequence[Tensor],
+    seconds: Sequence[Tensor],
+    *,
+    steps: int,
+    rate: float,
+    betas: tuple[float, float],
+    epsilon: float,
+    weight_decay: float,
+    divisor: Tensor,
+) -> None:
+    """One step of AdamW with these moments, all in place."""
+    first_sum, second_sum = 1 - betas[0] ** steps, 1 - betas[1] ** steps
+    for p, grad, first, second in zip(parameters, grads, firsts, seconds, strict=True):
+        grad = grad / divisor
+        first.lerp_(grad, 1 - betas[0])
+        second.lerp_(grad * grad, 1 - betas[1])
+        p.mul_(1 - rate * weight_decay)
+        p.addcdiv_(first, (second / second_sum).sqrt_().add_(epsilon), value=-rate / first_sum)
 
 
 def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32, iterations: int = 5) -> Tensor:

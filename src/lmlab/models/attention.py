@@ -29,8 +29,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import a_share, at_least_one, one_of, within_text
+from lmlab.layers.activations import ACTIVATIONS, Activation
 from lmlab.layers.positions import sinusoidal_table
-from lmlab.layers.windowed import ACTIVATIONS, Activation, WindowedModel
+from lmlab.models.families.windowed import WindowedModel
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from torch.nn import functional as F
 from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.interface import Loss, Windows
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-from lmlab.layers.windowed import WindowedModel, chosen
+from lmlab.models.families.windowed import WindowedModel, chosen
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts

@@ -10,6 +10,7 @@ history and costs more.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -19,11 +20,11 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one, one_of, within_text
 from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Windows
-from lmlab.layers.attention import Rotation
+from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block
+from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-from lmlab.layers.positions import rotary_tables, sinusoidal_table
-from lmlab.models._gpt_one_row import OneRow
+from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
@@ -218,16 +219,36 @@ class GPT(NeuralLanguageModel):
         else:
             inputs_BT = F.pad(state.window_BT, (1, 0), value=self.begin_id)
         after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.one_row)
-        if inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
-            after.one_row = state.one_row or OneRow(self)
+        if fast.enabled and inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
+            after.one_row = state.one_row or OneRow(self._weights())
             logits_V = after.one_row.logits(int(inputs_BT), state.filled, state.kv_L2BHCD)
             return torch.log_softmax(logits_V, dim=-1)[None], after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
-        for block, kv_2BHCD in zip(self.blocks, state.kv_L2BHCD, strict=True):
-            assert isinstance(block, Block)
+        for block, kv_2BHCD in zip(self._stack(), state.kv_L2BHCD, strict=True):
             x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled)
         last_BD = F.layer_norm(x_BTD[:, -1], (self.width,), self.norm)
         return log_probabilities(last_BD, self.output_weight(), None), after
+
+    def _stack(self) -> Iterator[Block]:
+        for block in self.blocks:
+            assert isinstance(block, Block)
+            yield block
+
+    def _weights(self) -> Weights:
+        """As the kernel for one row wants them."""
+        blocks = [BlockWeights(b.norm_attention, b.qkv, b.out, b.norm_mlp, b.up, b.down) for b in self._stack()]
+        assert self.config.heads is not None
+        return Weights(
+            embedding_VD=self.embedding,
+            blocks=blocks,
+            norm_D=self.norm,
+            output_VD=self.output_weight(),
+            position_CD=None if self.config.positions == "rotary" else self.position,
+            heads=self.config.heads,
+            context=self.context,
+            scale=self.width**0.5 if self.config.tie else 1.0,
+            gelu=self.config.activation == "gelu",
+        )
 
     def _window_nats(self, tokens_BT: Tensor) -> Tensor:
         """Nats of every token of windows that start afresh, float32."""
@@ -238,7 +259,7 @@ class GPT(NeuralLanguageModel):
     def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The normed output of the last block, B×T×D."""
         x_BTD, rotation = self._embed(inputs_BT, 0)
-        for block in self.blocks:
+        for block in self._stack():
             x_BTD = block(x_BTD, rotation, dtype, dropout)
         return F.layer_norm(x_BTD, (self.width,), self.norm)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from lmlab.layers.cells import Cell, GRUCell
-from lmlab.layers.recurrent import RecurrentModel
+from lmlab.models.families.recurrent import RecurrentModel
 
 
 class GRU(RecurrentModel):

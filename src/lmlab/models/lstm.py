@@ -19,7 +19,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from lmlab.layers.cells import Cell, LSTMCell
-from lmlab.layers.recurrent import RecurrentModel
+from lmlab.models.families.recurrent import RecurrentModel
 
 
 class LSTM(RecurrentModel):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from lmlab.layers.cells import Cell, TanhCell
-from lmlab.layers.recurrent import RecurrentModel
+from lmlab.models.families.recurrent import RecurrentModel
 
 
 class RNN(RecurrentModel):

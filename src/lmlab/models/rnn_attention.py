@@ -21,7 +21,7 @@ and a_1 = 0, since there is nothing before the first step. What is attended over
 
 The last `memory` states are attended over, so that a state is of bounded size. The memory is part of what is carried from
 one training stretch to the next: later stretches attend over states of earlier ones, but send no gradient into them.
-The scan itself, with its backward pass by hand, is in `layers/attentive.py`.
+The scan itself is in `layers/attentive.py`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import a_share, at_least_one, one_of
-from lmlab.layers.attentive import Additive, Rule, attentive_scan
-from lmlab.layers.recurrent import CarriedModel, Memory, tie_by_default
+from lmlab.layers.attentive import attentive_scan
+from lmlab.layers.fast.attentive import Additive, Rule
+from lmlab.models.families.recurrent import CarriedModel, Memory, tie_by_default
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:

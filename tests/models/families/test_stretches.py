@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lmlab.layers import recurrent, windowed
+from lmlab.models.families import recurrent, windowed
 from lmlab.models.feedforward import FeedForward, FeedForwardConfig
 from lmlab.models.lstm import LSTM
 from lmlab.models.rnn_attention import RNNAttention, RNNAttentionConfig

@@ -2,7 +2,8 @@
 
 A product of a small matrix with a vector takes a few microseconds, and so does asking torch for it; everything around the
 products is smaller still. NumPy is asked several times faster. So the norms, the rotation, the nonlinearity and the sums
-are NumPy here, the products and attention are torch's, and both work on the same buffers (bench/bench_decoding.py).
+are NumPy here, the products and attention are torch's, and both work on the same buffers (bench/bench_decoding.py). The plain
+twin is `Block.step` in `layers/blocks.py`, which `gpt` takes for everything else.
 
 Shapes: D width of the stream, H heads, C context, R half the width of a head, V vocabulary.
 """
@@ -11,40 +12,60 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from lmlab.layers.blocks import Block
 from lmlab.layers.positions import rotary_tables
-
-if TYPE_CHECKING:
-    from lmlab.models.gpt import GPT
 
 EPSILON = 1e-5  # of the norms, as in F.layer_norm
 
 
-class OneRow:
-    """The weights of a `gpt` as they lie in memory, and the buffers of one step. Not for two threads at once."""
+class BlockWeights(NamedTuple):
+    """Of one block of a decoder Transformer."""
 
-    def __init__(self, model: GPT) -> None:
-        heads = model.config.heads
-        assert heads is not None
-        self.width, self.heads, self.gelu = model.width, heads, model.config.activation == "gelu"
-        self.scale = model.width**0.5 if model.config.tie else 1.0
-        self.embedding_VD = _array(model.embedding)
-        rotary = model.config.positions == "rotary"
-        self.position_CD = None if rotary else _array(model.position)
-        self.turns = _turns(model.context, heads, model.width // heads) if rotary else None
-        self.blocks = [_Weights(block) for block in model.blocks]
-        self.norm_D, self.output_VD = _array(model.norm), model.output_weight().detach()
+    norm_attention_D: Tensor
+    qkv: Tensor
+    out: Tensor
+    norm_mlp_D: Tensor
+    up: Tensor
+    down: Tensor
+
+
+class Weights(NamedTuple):
+    """Of a decoder Transformer, in float32 on a CPU."""
+
+    embedding_VD: Tensor
+    blocks: Sequence[BlockWeights]
+    norm_D: Tensor
+    output_VD: Tensor
+    position_CD: Tensor | None  # None: positions are rotary
+    heads: int
+    context: int
+    scale: float  # of the embedding
+    gelu: bool  # else the squared ReLU
+
+
+class OneRow:
+    """The weights as they lie in memory, and the buffers of one step. Not for two threads at once."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.width, heads = weights.norm_D.shape[0], weights.heads
+        self.heads, self.gelu, self.scale = heads, weights.gelu, weights.scale
+        self.embedding_VD = _array(weights.embedding_VD)
+        rotary = weights.position_CD is None
+        self.position_CD = None if weights.position_CD is None else _array(weights.position_CD)
+        self.turns = _turns(weights.context, heads, self.width // heads) if rotary else None
+        self.blocks = [_Weights(block) for block in weights.blocks]
+        self.norm_D, self.output_VD = _array(weights.norm_D), weights.output_VD.detach()
         with torch.inference_mode(False):  # buffers that may be written to in any mode
-            self.normed_D, self.added_D = torch.empty(model.width), torch.empty(model.width)
-            self.qkv, self.hidden = torch.empty(3 * model.width), torch.empty(4 * model.width)
-            self.query_BH1D = self.qkv[: model.width].view(1, heads, 1, -1)
+            self.normed_D, self.added_D = torch.empty(self.width), torch.empty(self.width)
+            self.qkv, self.hidden = torch.empty(3 * self.width), torch.empty(4 * self.width)
+            self.query_BH1D = self.qkv[: self.width].view(1, heads, 1, -1)
         self.normed_np, self.added_np, self.hidden_np = map(_array, (self.normed_D, self.added_D, self.hidden))
         self.qkv_3HD = _array(self.qkv).reshape(3, heads, -1)
         self.halves = self.qkv_3HD[:2].reshape(2 * heads, 2, -1)  # of queries and keys
@@ -98,10 +119,9 @@ class OneRow:
 class _Weights:
     """Of one block: matrices for torch, vectors for NumPy."""
 
-    def __init__(self, block: nn.Module) -> None:
-        assert isinstance(block, Block)
+    def __init__(self, block: BlockWeights) -> None:
         self.qkv, self.out, self.up, self.down = (w.detach() for w in (block.qkv, block.out, block.up, block.down))
-        self.norm_attention, self.norm_mlp = _array(block.norm_attention), _array(block.norm_mlp)
+        self.norm_attention, self.norm_mlp = _array(block.norm_attention_D), _array(block.norm_mlp_D)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

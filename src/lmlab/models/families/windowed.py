@@ -6,8 +6,7 @@ Shapes: B rows, T tokens to predict, C tokens of history (the documents' N - 1),
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,16 +17,6 @@ from lmlab.layers.heads import cross_entropy_nats, log_probabilities
 
 POSITIONS_AT_ONCE = 1 << 13
 """Predictions made in one go while scoring, so that a long text needs no more memory than a short one."""
-
-Activation = Literal["gelu", "relu", "tanh", "sigmoid", "none"]
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "gelu": F.gelu,
-    "relu": F.relu,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-    "none": lambda x: x,
-}
-"""The documents leave the activation σ open ("if using any")."""
 
 
 class WindowedModel(NeuralLanguageModel):

@@ -1,0 +1,115 @@
+"""The cross-entropy of a linear head over a large vocabulary, without ever holding all its logits.
+
+Its plain twin is the last line of `cross_entropy_nats` in `layers/heads.py`. Shapes: N positions, n of them in a chunk,
+D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+CHUNK_ELEMENTS = 1 << 21
+"""Most logits alive at once: 8 MiB of float32, since more falls out of the caches. What fits takes the plain path."""
+
+CHUNK_ROWS = 256
+"""But never fewer positions than this in a chunk, since each chunk runs over the whole V×D gradient once."""
+
+
+def chunked_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
+    """Nats of each target; differentiable in hidden, weight and bias."""
+    nats_N: Tensor = _ChunkedCrossEntropy.apply(hidden_ND, weight_VD, bias_V, targets_N)
+    return nats_N
+
+
+def widened(x: Tensor) -> Tensor:
+    """At least float32: eight bits of mantissa cannot hold a log-probability."""
+    return x if x.dtype == torch.float64 else x.float()
+
+
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    """Cross-entropy of a linear head, a chunk of positions at a time.
+
+    With theta the logits, d nats_n / d theta = p - onehot(target) (assignment2 1a), so
+    d/d hidden = (p - y) W, d/d W = (p - y)^T hidden, d/d b = p - y.
+
+    The nats of a batch are nearly always summed, which makes the incoming gradient the same number for all positions.
+    So the gradients of the plain sum are made in `forward`, while the logits of a chunk are at hand, and only scaled in
+    `backward`. Any other incoming gradient is answered exactly too, by computing the logits once more.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
+        """Nats of each target; keeps the gradients of their sum when any will be asked for."""
+        wanted = tuple(ctx.needs_input_grad[:3])
+        nats_N, *sums = _nats_and_gradients(hidden_ND, weight_VD, bias_V, targets_N, None, wanted)
+        if any(wanted):
+            ctx.save_for_backward(hidden_ND, weight_VD, bias_V, targets_N, *sums)
+        return nats_N
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_N: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the kept gradients, or compute them afresh when the positions weigh differently."""
+        hidden_ND, weight_VD, bias_V, targets_N, *sums = ctx.saved_tensors
+        if grad_N.numel() and bool((grad_N == grad_N[0]).all()):
+            scale = grad_N[0]
+            scaled = [None if g is None else (g * scale).to(g.dtype) for g in sums]
+            return (*scaled, None)
+        wanted = tuple(ctx.needs_input_grad[:3])
+        _, *grads = _nats_and_gradients(hidden_ND, weight_VD, bias_V, targets_N, grad_N, wanted)
+        return (*grads, None)
+
+
+def _nats_and_gradients(
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+    targets_N: Tensor,
+    scale_N: Tensor | None,
+    wanted: tuple[bool, bool, bool],
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """Nats of each target, and the gradients of sum(scale * nats) by hidden, weight and bias where wanted."""
+    positions, vocab = hidden_ND.shape[0], weight_VD.shape[0]
+    rows = max(CHUNK_ROWS, CHUNK_ELEMENTS // vocab)
+    wide = torch.float64 if hidden_ND.dtype == torch.float64 else torch.float32
+    nats_N = hidden_ND.new_empty(positions, dtype=wide)
+    grad_hidden_ND = torch.empty_like(hidden_ND) if wanted[0] else None
+    grad_weight_VD = torch.zeros_like(weight_VD, dtype=wide) if wanted[1] else None
+    grad_bias_V = torch.zeros_like(bias_V, dtype=wide) if wanted[2] and bias_V is not None else None
+    for start in range(0, positions, rows):
+        chunk = slice(start, start + rows)
+        target_n1 = targets_N[chunk, None]
+        logp_nV = F.log_softmax(widened(F.linear(hidden_ND[chunk], weight_VD, bias_V)), dim=-1)
+        nats_N[chunk] = -logp_nV.gather(1, target_n1)[:, 0]
+        if not any(wanted):
+            continue
+        delta_nV = logp_nV.exp_()
+        delta_nV.scatter_add_(1, target_n1, torch.full_like(target_n1, -1, dtype=wide))
+        if scale_N is not None:
+            delta_nV *= scale_N[chunk, None]
+        if grad_bias_V is not None:
+            grad_bias_V += delta_nV.sum(0)
+        delta_nV = delta_nV.to(hidden_ND.dtype)
+        if grad_hidden_ND is not None:
+            torch.mm(delta_nV, weight_VD, out=grad_hidden_ND[chunk])
+        if grad_weight_VD is not None:
+            _add_product(grad_weight_VD, delta_nV.T, hidden_ND[chunk])
+    return (
+        nats_N,
+        grad_hidden_ND,
+        None if grad_weight_VD is None else grad_weight_VD.to(weight_VD.dtype),
+        None if grad_bias_V is None or bias_V is None else grad_bias_V.to(bias_V.dtype),
+    )
+
+
+def _add_product(sum_VD: Tensor, left_Vn: Tensor, right_nD: Tensor) -> None:
+    """sum += left @ right, in one kernel where the precisions agree."""
+    if sum_VD.dtype == left_Vn.dtype:
+        sum_VD.addmm_(left_Vn, right_nD)
+    else:
+        sum_VD += left_Vn @ right_nD

@@ -1,0 +1,1 @@
+"""What several kinds of models have in common."""

@@ -1,0 +1,166 @@
+"""Every hand-written kernel against its plain twin, forward and backward; one switch chooses between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmlab.layers import fast, heads
+from lmlab.layers.attention import causal_self_attention
+from lmlab.layers.attentive import attentive_scan
+from lmlab.layers.blocks import squared_relu_network
+from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, one_row
+from lmlab.layers.fast import attention as products
+from lmlab.layers.fast.attentive import Additive, Rule
+from lmlab.layers.positions import rotary_tables
+from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.models.gpt import GPT, GPTConfig
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(shape, generator=generator).to(dtype).requires_grad_()
+
+
+def both(compute: Callable[[], Tensor], leaves: list[Tensor], monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
+    """Compute with and without the kernel; results and gradients must agree, and the kernel must have been called once."""
+    calls: list[str] = []
+    module, name = kernel.rsplit(".", 1)
+    owner = {m.__name__.rsplit(".", 1)[1]: m for m in (products, networks, cross_entropy, attentive)}[module]
+    honest = getattr(owner, name).forward
+
+    def counted(*arguments: object) -> object:
+        calls.append(name)
+        return honest(*arguments)
+
+    monkeypatch.setattr(getattr(owner, name), "forward", staticmethod(counted))
+    found = []
+    for way in ("fast", "plain"):
+        for leaf in leaves:
+            leaf.grad = None
+        if way == "plain":
+            with fast.plain():
+                out = compute()
+        else:
+            out = compute()
+        weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(5)).to(out.dtype)
+        (out * weights).sum().backward()
+        found.append([out.detach(), *(leaf.grad for leaf in leaves)])
+    assert calls == [name], "the switch does not choose between the kernel and its twin"
+    loose = {"atol": 0.06, "rtol": 0.06} if leaves[0].dtype == torch.bfloat16 else {"atol": 2e-5, "rtol": 1e-4}
+    for mine, plain in zip(*found, strict=True):
+        torch.testing.assert_close(mine, plain, **loose)
+
+
+@pytest.mark.parametrize("rotary", [True, False])
+def test_attention_by_products(rotary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "BLOCK", 5)
+    qkv = drawn(2, 12, 3, 2, 8, dtype=torch.bfloat16)
+    rotation = rotary_tables(12, 8) if rotary else None
+    both(lambda: causal_self_attention(qkv, rotation), [qkv], monkeypatch, "attention._MatrixProductAttention")
+
+
+def test_the_softmax_of_attention_has_its_derivative_without_a_private_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = drawn(3, 4, 6)
+    weights, grad = scores.softmax(-1).detach(), drawn(3, 4, 6).detach() + 1
+    expected = torch.autograd.grad(scores.softmax(-1), scores, grad)[0]
+    by_kernel, by_formula = grad.clone(), grad.clone()
+    products._softmax_back(weights, by_kernel)
+    monkeypatch.setattr(products, "_PRIVATE_SOFTMAX", None)
+    products._softmax_back(weights, by_formula)
+    torch.testing.assert_close(by_kernel, expected)
+    torch.testing.assert_close(by_formula, expected)
+
+
+def test_the_squared_relu_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, up, down = drawn(2, 5, 6), drawn(12, 6), drawn(4, 12)
+    both(lambda: squared_relu_network(x, up, down), [x, up, down], monkeypatch, "networks._SquaredReLUNetwork")
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_the_chunked_cross_entropy(with_bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "CHUNK_ELEMENTS", 1)
+    monkeypatch.setattr(cross_entropy, "CHUNK_ELEMENTS", 1)
+    monkeypatch.setattr(cross_entropy, "CHUNK_ROWS", 3)
+    hidden, weight, bias = drawn(10, 6), drawn(7, 6), drawn(7)
+    targets = torch.arange(10) % 7
+    leaves = [hidden, weight, bias] if with_bias else [hidden, weight]
+    both(
+        lambda: heads.cross_entropy_nats(hidden, weight, bias if with_bias else None, targets),
+        leaves,
+        monkeypatch,
+        "cross_entropy._ChunkedCrossEntropy",
+    )
+
+
+@pytest.mark.parametrize("combined", [True, False])
+@pytest.mark.parametrize("with_score", [True, False])
+def test_the_attentive_scan(combined: bool, with_score: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive, h, past, state = drawn(2, 7, 5), drawn(2, 5), drawn(2, 3, 5), drawn(5, 5)
+    score = [drawn(4, 5), drawn(5, 4).T.detach().requires_grad_(), drawn(4)] if with_score else []
+    additive = Additive(*score) if with_score else None
+    both(
+        lambda: attentive_scan(drive, h, past, state, additive, Rule(4, 0.5, combined))[0],
+        [drive, h, past, state, *score],
+        monkeypatch,
+        "attentive._Scan",
+    )
+
+
+@pytest.mark.parametrize("positions", ["rotary", "learned"])
+@pytest.mark.parametrize("activation", ["relu2", "gelu"])
+def test_one_row_of_a_transformer(positions: str, activation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = GPTConfig(
+        layers=2,
+        width=16,
+        heads=2,
+        context=8,
+        stride=3,
+        dropout=0.0,
+        tie=True,
+        positions=positions,
+        activation=activation,
+    )  # type: ignore[arg-type]
+    torch.manual_seed(0)
+    model = GPT(config, 11).eval()
+    calls = []
+    honest = one_row.OneRow.logits
+    monkeypatch.setattr(one_row.OneRow, "logits", lambda self, *a: calls.append(1) or honest(self, *a))
+
+    def stepped() -> Tensor:
+        logp_1V, state = model.begin(1)
+        found = [logp_1V]
+        for token in (3, 1, 4, 1, 5, 9, 2, 6, 5):
+            logp_1V, state = model.advance(torch.tensor([[token]]), state)
+            found.append(logp_1V)
+        return torch.cat(found)
+
+    quick = stepped()
+    assert calls
+    calls.clear()
+    with fast.plain():
+        torch.testing.assert_close(stepped(), quick, atol=1e-5, rtol=1e-5)
+    assert not calls
+
+
+def test_adamw_in_one_pass() -> None:
+    found = []
+    for enabled in (True, False):
+        weights = {"matrix": drawn(4, 3).detach().clone(), "vector": drawn(6).detach().clone()}
+        optimizer = Optimizer(weights, OptimizerConfig(learning_rate=0.05, clip=0.5))
+        for step in range(12):
+            generator = torch.Generator().manual_seed(step)
+            for p in weights.values():
+                p.grad = torch.randn(p.shape, generator=generator)
+            if enabled:
+                optimizer.step(0.7)
+            else:
+                with fast.plain():
+                    optimizer.step(0.7)
+        found.append({**weights, **optimizer.tensors()})
+    assert adamw.fused_adamw is not None, "this torch has no fused kernel to hold the twin against"
+    for name, tensor in found[0].items():
+        torch.testing.assert_close(found[1][name], tensor, msg=lambda said, name=name: f"{name}: {said}")
