@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import torch
-from lmlab.learn.hardware import Hardware
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import Budget
+from lmlab.hardware.choice import Hardware
 from lmlab.interface import Learner, Loss
 from lmlab.learn.clock import Clock
 from lmlab.learn.curve import loss_curve
@@ -26,7 +26,7 @@ from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Batch, PartName, Task
 from lmlab.learn.train import Silent
 
-CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32, training_flops=1e11)
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 
 
 @dataclass(frozen=True)

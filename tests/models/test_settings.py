@@ -27,7 +27,9 @@ BUDGETS = [Budget(seconds=5), Budget(seconds=60), Budget(seconds=3600), Budget(s
 def test_resolve_leaves_nothing_open_and_keeps_what_was_chosen(
     cls: type[NeuralLanguageModel], budget: Budget, train_tokens: int, vocab: int
 ) -> None:
-    facts = TextFacts(train_tokens=train_tokens, train_bytes=4 * train_tokens, vocab_size=vocab)
+    facts = TextFacts(
+        train_tokens=train_tokens, train_bytes=4 * train_tokens, vocab_size=vocab, tokens_per_second=lambda config: 2e4
+    )
     config = cls.resolve(cls.Config(), facts, budget)
     assert [f.name for f in fields(config) if getattr(config, f.name) is None and f.name != "vectors"] == []
     chosen = cls.resolve(cls.Config(width=18, dropout=0.25), facts, budget)
@@ -36,6 +38,28 @@ def test_resolve_leaves_nothing_open_and_keeps_what_was_chosen(
     if vocab < 100:
         model = cls(config, vocab)
         assert model.score(torch.randint(vocab, (1, 3))).shape == (1, 3)
+
+
+FOLLOWS = {  # by definition: heads of one width, an embedding no wider than the state, windows that overlap by half
+    "width": {"heads", "embedding_width", "score_width", "key_width", "value_width"},
+    "context": {"stride"},
+}
+
+
+@pytest.mark.parametrize("vocab", [60, 10_000])
+@pytest.mark.parametrize("setting", ["layers", "width", "context", "embedding_width", "memory", "dropout"])
+@pytest.mark.parametrize("cls", LEARNED, ids=lambda c: c.name)
+def test_a_setting_changes_itself_and_what_follows_from_it_alone(
+    cls: type[NeuralLanguageModel], setting: str, vocab: int
+) -> None:
+    if setting not in {f.name for f in fields(cls.Config)}:
+        return
+    facts, budget = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=vocab), Budget(steps=300)
+    free = cls.resolve(cls.Config(), facts, budget)
+    swept = cls.resolve(cls.Config(**{setting: 0.4 if setting == "dropout" else 6}), facts, budget)
+    changed = {f.name for f in fields(free) if getattr(free, f.name) != getattr(swept, f.name)}
+    untied = {"tie"} if setting == "embedding_width" else set()  # which a width of its own makes impossible
+    assert changed <= {setting} | FOLLOWS.get(setting, set()) | untied
 
 
 @pytest.mark.parametrize("cls", LEARNED, ids=lambda c: c.name)
