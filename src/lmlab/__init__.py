@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from lmlab.version import __version__ as __version__
+
 __all__ = ["check", "compare", "evaluate", "generate", "load", "read", "resume", "train"]
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 import typer
 
-from lmlab import __version__
 from lmlab.config import Mistake
+from lmlab.version import __version__
 
 app = typer.Typer(
     name="lmlab",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from lmlab.cli import options
+from lmlab.config import Mistake
 
 # What messages about decoding call a setting, and what it is called here; the others have one name.
 OPTIONS = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
@@ -47,8 +47,8 @@ def command(
             _write(prompt, stream(model, tokenizer, prompt, **choices))
             return
         results = generate(model, tokenizer, prompt, **choices)
-    except ValueError as error:
-        raise ValueError(_in_options(str(error))) from None
+    except Mistake as error:
+        raise Mistake(error.written(_as_option)) from None
     if json:
         options.print_json([result.to_json() for result in results])
         return
@@ -67,12 +67,6 @@ def _write(prompt: str, pieces: Iterable[str]) -> None:
     print()
 
 
-def _in_options(message: str) -> str:
-    """A message about settings of decoding, such as `n_best=3`, in the words of the command line: `--best 3`."""
-
-    def option(match: re.Match[str]) -> str:
-        name = match["name"]
-        return f"--{OPTIONS.get(name, name).replace('_', '-')}{' ' if match['equals'] else ''}"
-
-    named = r"max_tokens|beam_width|n_best|top_k|top_p|min_p|length_penalty"
-    return re.sub(rf"\b(?P<name>{named}|(?:method|samples|temperature)(?==))(?P<equals>=?)", option, message)
+def _as_option(name: str, value: object) -> str:
+    option = f"--{OPTIONS.get(name, name).replace('_', '-')}"
+    return option if value is None else f"{option} {value}"

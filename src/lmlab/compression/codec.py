@@ -21,10 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmlab import __version__
 from lmlab.compression.coder import Decoder, Encoder, OutOfStep, Table
 from lmlab.compression.container import Header, fingerprint, pack, stream_bounds, text_check, unpack
+from lmlab.config import Mistake
 from lmlab.measure.score import device_of, evaluating, score_rows
+from lmlab.version import __version__
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -45,7 +46,7 @@ def compress(
         models, and costs what the model would have known from before each cut.
     """
     if streams < 1:
-        raise ValueError(f"streams is a whole number from 1 up; got {streams}")
+        raise Mistake(f"streams is a whole number from 1 up; got {streams}")
     original = _utf8(text)
     ids, spellings = tokenizer.encode(text)
     assert tokenizer.decode(ids, spellings) == text, "tokenizers are lossless"
@@ -70,11 +71,11 @@ def compress(
 
 
 def decompress(model: LanguageModel, tokenizer: Tokenizer, data: bytes, *, progress: Progress | None = None) -> str:
-    """The text that `compress` made `data` from; ValueError, in one line, for anything else."""
+    """The text that `compress` made `data` from; Mistake, in one line, for anything else."""
     header, streams = unpack(data)
     own = fingerprint(model, tokenizer)
     if header.fingerprint != own:
-        raise ValueError(
+        raise Mistake(
             f"this was compressed with another model (fingerprint {header.fingerprint.hex()}, and this {model.name} has"
             f" {own.hex()}); give the run it was compressed with"
         )
@@ -120,17 +121,17 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(
+        raise Mistake(
             f"character {error.start} of the text is half of a surrogate pair, which UTF-8 cannot hold;"
             " read the text as UTF-8"
         ) from None
 
 
-def _different_arithmetic(model: LanguageModel) -> ValueError:
+def _different_arithmetic(model: LanguageModel) -> Mistake:
     """The file is whole and the model is the one: what is left is the machine."""
     kind = torch.backends.cpu.get_cpu_capability()
     here = f"lmlab {__version__}, torch {torch.__version__} on {device_of(model).type} ({kind})"
-    return ValueError(
+    return Mistake(
         "the file is whole and the model is right, but the model's probabilities come out differently here than where the"
         f" file was made; decompress with the same lmlab, torch, processor and device (here: {here})"
     )

@@ -13,6 +13,8 @@ from typing import final
 
 import numpy as np
 
+from lmlab.config import Mistake
+
 TOTAL_BITS = 32
 TOTAL = 1 << TOTAL_BITS  # the shares of all symbols together
 SUM_TOLERANCE = 0.01  # far more than rounding brings about: beyond it a model is broken
@@ -40,7 +42,7 @@ class Table:
         assert 0 < self._size < TOTAL
         total = cumulative_V.item(-1)
         if not abs(total - 1.0) < SUM_TOLERANCE:
-            raise ValueError(f"these probabilities sum to {total}, not to 1: the model is broken; train it again")
+            raise Mistake(f"these probabilities sum to {total}, not to 1: the model is broken; train it again")
         self._scale = (TOTAL - self._size) / total
 
     def start(self, symbol: int) -> int:

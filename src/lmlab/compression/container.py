@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from lmlab.config import Mistake
 from lmlab.measure.identity import model_hash
 
 if TYPE_CHECKING:
@@ -70,14 +71,14 @@ def pack(header: Header, streams: Sequence[bytes]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[Header, list[bytes]]:
-    """The header and the coded streams; ValueError, in one line, when this is no such file or not a whole one."""
+    """The header and the coded streams; Mistake, in one line, when this is no such file or not a whole one."""
     if data[: len(MAGIC)] != MAGIC:
-        raise ValueError("this was not made by lmlab compress, or its beginning is damaged")
+        raise Mistake("this was not made by lmlab compress, or its beginning is damaged")
     if len(data) > len(MAGIC) and data[len(MAGIC)] != VERSION:
         made = data[len(MAGIC)]
-        raise ValueError(f"this is compressed in format {made}, or damaged; this lmlab reads format {VERSION}")
+        raise Mistake(f"this is compressed in format {made}, or damaged; this lmlab reads format {VERSION}")
     body, crc = data[:-_CRC_BYTES], data[-_CRC_BYTES:]
-    damaged = ValueError("the compressed data are damaged: cut short, added to or changed; make them again")
+    damaged = Mistake("the compressed data are damaged: cut short, added to or changed; make them again")
     if len(body) < _FIXED or zlib.crc32(body) != int.from_bytes(crc, "big"):
         raise damaged
     try:

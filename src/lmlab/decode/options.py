@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from lmlab.config import nearest
+from lmlab.config import Mistake, nearest
 
 Method = Literal["sample", "greedy", "beam", "exhaustive"]
 
@@ -46,55 +46,75 @@ class Options:
             object.__setattr__(self, "stop", (self.stop,))
         object.__setattr__(self, "stop", tuple(self.stop))
         if self.method not in get_args(Method):
-            raise ValueError(f"there is no decoding method {self.method!r}; {nearest(self.method, get_args(Method))}")
+            raise Mistake(f"there is no decoding method {self.method!r}; {nearest(self.method, get_args(Method))}")
         for name in ("max_tokens", "beam_width", "n_best", "samples", "top_k"):
             value = getattr(self, name)
             if value is not None and not (_whole(value) and value >= 1):
-                raise ValueError(f"{name} is a whole number from 1 up; got {value!r}")
+                raise Mistake(f"{{{name}}} is a whole number from 1 up; got {value!r}", **{name: None})
         if not (_whole(self.seed) and self.seed >= 0):
-            raise ValueError(f"seed is a whole number from 0 up; got {self.seed!r}")
+            raise Mistake(f"{{seed}} is a whole number from 0 up; got {self.seed!r}", seed=None)
         if not (_number(self.temperature) and self.temperature >= 0):
-            raise ValueError(
-                f"temperature is a number from 0 (greedy) up, 1 being the model's own; got {self.temperature!r}"
+            raise Mistake(
+                f"{{temperature}} is a number from 0 (greedy) up, 1 being the model's own; got {self.temperature!r}",
+                temperature=None,
             )
         if self.top_p is not None and not (_number(self.top_p) and 0 < self.top_p <= 1):
-            raise ValueError(f"top_p is a share above 0 and up to 1; got {self.top_p!r}")
+            raise Mistake(f"{{top_p}} is a share above 0 and up to 1; got {self.top_p!r}", top_p=None)
         if self.min_p is not None and not (_number(self.min_p) and 0 <= self.min_p <= 1):
-            raise ValueError(f"min_p is a share from 0 to 1; got {self.min_p!r}")
+            raise Mistake(f"{{min_p}} is a share from 0 to 1; got {self.min_p!r}", min_p=None)
         if not _number(self.length_penalty):
-            raise ValueError(f"length_penalty is a number such as 0 or 1; got {self.length_penalty!r}")
+            raise Mistake(
+                f"{{length_penalty}} is a number such as 0 or 1; got {self.length_penalty!r}", length_penalty=None
+            )
         for string in self.stop:
             if not isinstance(string, str) or not string:
-                raise ValueError(f"a stop string has at least one character; got {string!r}")
+                raise Mistake(f"a stop string has at least one character; got {string!r}")
         self._check_method()
 
     def _check_method(self) -> None:
         """Settings that the method would leave unused are refused, not ignored."""
         searches = self.method in ("beam", "exhaustive")
         if self.beam_width != Options.beam_width and self.method != "beam":
-            raise ValueError(f"beam_width is for method=beam; leave it out with {self.method}")
+            raise self._unused("beam_width", "beam")
         if self.length_penalty != Options.length_penalty and not searches:
-            raise ValueError(f"length_penalty is for method=beam; leave it out with {self.method}")
+            raise self._unused("length_penalty", "beam")
         if self.method == "sample":
             if self.n_best > 1:
-                raise ValueError(f"n_best is for method=beam; to draw {self.n_best} texts set samples={self.n_best}")
+                many = self.n_best
+                raise Mistake(
+                    f"{{n_best}} is for {{method}}; to draw {many} texts set {{samples}}",
+                    n_best=None,
+                    method="beam",
+                    samples=many,
+                )
             if self.samples > 1 and self.temperature == 0:
-                raise ValueError(f"temperature 0 always finds the same text; for {self.samples} texts set it above 0")
+                raise Mistake(
+                    f"{{temperature}} always finds the same text; for {self.samples} texts set it above 0",
+                    temperature=0,
+                )
             return
         if self.samples > 1:
-            advice = f"set n_best={self.samples}" if self.method == "beam" else "set method=sample"
-            raise ValueError(f"method={self.method} always finds the same text; for {self.samples} texts {advice}")
+            said = f"{{method}} always finds the same text; for {self.samples} texts"
+            if self.method == "beam":
+                raise Mistake(f"{said} set {{n_best}}", method=self.method, n_best=self.samples)
+            raise Mistake(f"{said} sample it", method=self.method)
         if self.temperature not in (0, 1):
-            raise ValueError(f"temperature={self.temperature} is for method=sample; leave it out with {self.method}")
+            raise self._unused("temperature", "sample", self.temperature)
         for name in ("top_k", "top_p", "min_p"):
             if getattr(self, name) is not None:
-                raise ValueError(f"{name} is for method=sample; leave it out with {self.method}")
+                raise self._unused(name, "sample")
         if self.method == "greedy" and self.n_best > 1:
-            raise ValueError(f"method=greedy finds one text; for {self.n_best} set method=beam")
+            raise Mistake(f"a greedy search finds one text; for {self.n_best} set {{method}}", method="beam")
         if self.method == "beam" and self.n_best > self.beam_width:
-            raise ValueError(
-                f"a beam of {self.beam_width} has no {self.n_best} best; set beam_width={self.n_best} or more"
+            raise Mistake(
+                f"a beam of {self.beam_width} has no {self.n_best} best; set {{beam_width}} or more",
+                beam_width=self.n_best,
             )
+
+    def _unused(self, name: str, method: Method, value: object = None) -> Mistake:
+        return Mistake(
+            f"{{{name}}} is for {{method}}; leave it out with {self.method}", **{name: value, "method": method}
+        )
 
     @property
     def draws(self) -> bool:

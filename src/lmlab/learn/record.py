@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lmlab import __version__
+from lmlab.version import __version__
 
 FORMAT = 2
 
