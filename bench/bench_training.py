@@ -114,11 +114,8 @@ def compare_optimizers(seconds: float = 45.0) -> None:
         text = lmlab.read("python-docs")
         losses = {}
         for name in ("adamw", "muon"):
-            honest = GPT.hidden_matrices
-            if name == "adamw":
-                GPT.hidden_matrices = lambda self: {}  # type: ignore[method-assign]
-            run = lmlab.train("gpt", text, out=Path(folder) / name, budget=f"{seconds:g}s")
-            GPT.hidden_matrices = honest  # type: ignore[method-assign]
+            learning = {"optimizer": name}
+            run = lmlab.train("gpt", text, out=Path(folder) / name, budget=f"{seconds:g}s", learning=learning)
             losses[name] = min(line["valid_nats_per_token"] for line in run.metrics)
         print(
             f"after {seconds:g} s on python-docs: AdamW {losses['adamw']:.3f}, Muon {losses['muon']:.3f} nats per character"

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from lmlab.version import __version__ as __version__
+
 __all__ = [
     "check", "compare", "compress", "data", "decompress", "evaluate", "export", "generate", "grade", "load", "machine",
     "prove", "read", "resume", "sweep", "train",

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import typer
 
-from lmlab import __version__
 from lmlab.cli.flags import as_flag
 from lmlab.config import Mistake
+from lmlab.version import __version__
 
 app = typer.Typer(
     name="lmlab",

@@ -21,11 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmlab import __version__
 from lmlab.compression.coder import Decoder, Encoder, OutOfStep, Table
 from lmlab.compression.container import Header, fingerprint, pack, stream_bounds, text_check, unpack
 from lmlab.config import Mistake
 from lmlab.measure.score import device_of, evaluating, score_rows
+from lmlab.version import __version__
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -71,7 +71,7 @@ def compress(
 
 
 def decompress(model: LanguageModel, tokenizer: Tokenizer, data: bytes, *, progress: Progress | None = None) -> str:
-    """The text that `compress` made `data` from; ValueError, in one line, for anything else."""
+    """The text that `compress` made `data` from; Mistake, in one line, for anything else."""
     header, streams = unpack(data)
     own = fingerprint(model, tokenizer)
     if header.fingerprint != own:

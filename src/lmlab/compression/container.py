@@ -71,7 +71,7 @@ def pack(header: Header, streams: Sequence[bytes]) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[Header, list[bytes]]:
-    """The header and the coded streams; ValueError, in one line, when this is no such file or not a whole one."""
+    """The header and the coded streams; Mistake, in one line, when this is no such file or not a whole one."""
     if data[: len(MAGIC)] != MAGIC:
         raise Mistake("this was not made by lmlab compress, or its beginning is damaged")
     if len(data) > len(MAGIC) and data[len(MAGIC)] != VERSION:

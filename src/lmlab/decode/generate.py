@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any, final
 
-from lmlab.config import make
+from lmlab.config import Mistake, make
 from lmlab.decode.following import Draw, Greedy, follow
 from lmlab.decode.options import Options
 from lmlab.decode.reader import Reader
@@ -46,7 +46,7 @@ def stream(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **setti
     """
     options = make(Options, settings, "generate")
     if options.samples > 1 or options.n_best > 1:
-        raise ValueError("a stream is one text; for several set samples or n_best in generate, not stream")
+        raise Mistake("a stream is one text; for several set samples or n_best in generate, not stream")
     return Stream(Reader(model, tokenizer, prompt), options)
 
 

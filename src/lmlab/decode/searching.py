@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from lmlab.config import Mistake
 from lmlab.decode.continuation import Continuation
 
 if TYPE_CHECKING:
@@ -41,9 +42,11 @@ def exhaustive(reader: Reader, options: Options) -> Iterator[list[Continuation]]
     """As `beam`, with a beam that leaves nothing out."""
     vocab, length = reader.model.vocab_size, options.max_tokens
     if length * math.log(vocab) > math.log(MOST_STRINGS):
-        raise ValueError(
+        raise Mistake(
             f"there are {vocab}^{length} continuations, and exhaustive search tries at most {MOST_STRINGS};"
-            " lower max_tokens or set method=beam"
+            " lower {max_tokens} or set {method}",
+            max_tokens=None,
+            method="beam",
         )
     return _search(reader, options, vocab**length)
 

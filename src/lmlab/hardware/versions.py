@@ -7,7 +7,7 @@ import platform
 from importlib import metadata
 from pathlib import Path
 
-from lmlab import __version__
+from lmlab.version import __version__
 
 PACKAGES = ("torch", "numpy", "tokenizers", "safetensors", "typer", "rich", "matplotlib", "sympy", "zstandard")
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lmlab import __version__
 from lmlab.hardware.choice import Chosen
 from lmlab.learn.pace import Plan
+from lmlab.version import __version__
 
 FORMAT = 2
 

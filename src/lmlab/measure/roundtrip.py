@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lmlab.config import Mistake
 from lmlab.measure.tally import PIECE_TOKENS, document_pieces
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def round_trip(tokenizer: Tokenizer, part: Part, stream: TokenStream) -> RoundTr
                 expected = next(decoded, b"") if difference is None else b""
                 actual = file.read(min(len(expected) or 1 << 20, left))
                 if not actual:
-                    raise ValueError(f"{document.path} became shorter while it was read; it must stay as it is")
+                    raise Mistake(f"{document.path} became shorter while it was read; it must stay as it is")
                 if difference is None and actual != expected:
                     difference = read + _first_difference(actual, expected)
                 digest.update(actual)

@@ -19,6 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lmlab.config import Mistake
+
 Ids = NDArray[np.int32]
 BLOCK = 1 << 18  # entries that one thread works on at once: their temporaries stay in its cache
 MOST_TOKENS = 2**31 - 1  # positions and n-gram ids are 32-bit; two of them must fit a 64-bit key
@@ -50,11 +52,11 @@ def in_blocks(size: int, work: Callable[[slice], None], block: int = BLOCK) -> N
         list(threads.map(work, slices))
 
 
-def with_begins(ids: NDArray, starts: NDArray, vocab_size: int) -> Ids:
+def with_begins(ids: NDArray[np.unsignedinteger], starts: NDArray[np.int64], vocab_size: int) -> Ids:
     """The tokens as int32 with the begin symbol V before each document."""
     firsts = np.asarray(starts[:-1])
     if len(ids) + len(firsts) > MOST_TOKENS:
-        raise ValueError(f"an ngram model counts at most {MOST_TOKENS:,} tokens; got {len(ids):,}")
+        raise Mistake(f"an ngram model counts at most {MOST_TOKENS:,} tokens; got {len(ids):,}")
     tokens = np.empty(len(ids) + len(firsts), dtype=np.int32)
     is_token = np.ones(len(tokens), dtype=bool)
     is_token[firsts + np.arange(len(firsts))] = False

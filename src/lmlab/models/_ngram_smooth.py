@@ -149,7 +149,7 @@ class _Runs:
         starts = np.flatnonzero(is_start)
         return cls(history=history[starts], starts=starts, is_start=is_start)
 
-    def sum(self, values: NDArray) -> NDArray[np.float64]:
+    def sum(self, values: NDArray[np.number]) -> NDArray[np.float64]:
         """The total of each run."""
         if not len(self.starts):
             return np.zeros(0)
@@ -161,7 +161,9 @@ class _Runs:
         return np.cumsum(self.is_start[part]) + (before - 1)
 
 
-def _append(levels: list[Level], keys: NDArray[np.int64], logp: Floats, runs: _Runs, weight: NDArray) -> None:
+def _append(
+    levels: list[Level], keys: NDArray[np.int64], logp: Floats, runs: _Runs, weight: NDArray[np.float64]
+) -> None:
     """Add a level, and give the weights of its histories to the level below."""
     if levels:
         below = levels[-1]

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
+from lmlab.config import Mistake
 from lmlab.text import intake
 from lmlab.text.files import file_sha256
 from lmlab.text.intake import Text
@@ -65,21 +66,19 @@ class Corpus:
 
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any]) -> Corpus:
-        """Read a corpus again; ValueError if any of its files is not what it was."""
+        """Read a corpus again; Mistake if any of its files is not what it was."""
         for name, sha256 in spec["files"].items():
             path = Path(name)
             if not path.exists() and path == Path(str(spec["text"])):
-                raise ValueError(f"{path}, from which this corpus was read, is gone; put it back, or name another text")
+                raise Mistake(f"{path}, from which this corpus was read, is gone; put it back, or name another text")
             if path.exists() and file_sha256(path) != sha256:
-                raise ValueError(
-                    f"{path} has changed since this corpus was read; put the old file back, or train again"
-                )
+                raise Mistake(f"{path} has changed since this corpus was read; put the old file back, or train again")
         corpus = read(
             spec["text"], valid=spec["valid"], test=spec["test"], split=tuple(spec["split"]), seed=spec["seed"]
         )
         for name, part in corpus.parts.items():
             if part.sha256 != spec["parts"][name]["sha256"]:
-                raise ValueError(f"the {name} part of {spec['name']} is not what it was; files were added or removed")
+                raise Mistake(f"the {name} part of {spec['name']} is not what it was; files were added or removed")
         corpus.name = spec["name"]
         return corpus
 

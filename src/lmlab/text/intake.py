@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from lmlab.config import nearest
+from lmlab.config import Mistake, nearest
 from lmlab.text import sources
 from lmlab.text.files import atomic_file, cache_folder, file_sha256
 from lmlab.text.parts import Document, character_boundary
@@ -35,7 +35,7 @@ PACKED = {
 def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
     """(name, documents, the same text as it can be asked for again from any working directory)."""
     if not isinstance(text, Path) and not text:
-        raise ValueError("no text was given; name a file, a folder, a corpus, or - for standard input")
+        raise Mistake("no text was given; name a file, a folder, a corpus, or - for standard input")
     if isinstance(text, (str, Path)):
         if str(text) == "-":
             path = _spool(sys.stdin.buffer)
@@ -64,12 +64,12 @@ def _in_folder(folder: Path) -> list[Path]:
         and path.is_file()
     )
     if not files:
-        raise ValueError(
+        raise Mistake(
             f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)} or one of these with .gz"
         )
     found = [path for path in files if path.stat().st_size]
     if not found:
-        raise ValueError(f"there is no text in {folder}: every file in it is empty")
+        raise Mistake(f"there is no text in {folder}: every file in it is empty")
     return found
 
 
@@ -80,7 +80,7 @@ def checked(path: Path, label: str | None = None) -> Document:
         if not path.exists():
             is_path = os.sep in label or path.suffix
             hint = "" if is_path else f", and no corpus of that name: {nearest(label, sources.available())}"
-            raise ValueError(f"there is no file or folder {label}{hint}")
+            raise Mistake(f"there is no file or folder {label}{hint}")
         if not path.is_file():  # a pipe, which can be read only once
             with open(path, "rb") as stream:
                 path = _spool(stream)
@@ -90,13 +90,13 @@ def checked(path: Path, label: str | None = None) -> Document:
                 path = _unpacked(path, label)
         size = path.stat().st_size
         if size == 0:
-            raise ValueError(f"{label} is empty; a text needs at least a few characters")
+            raise Mistake(f"{label} is empty; a text needs at least a few characters")
         with open(path, "rb") as file:
             _check_utf8(file, label)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
-        raise ValueError(f"{label} cannot be read: {error.strerror or error}") from None
+        raise Mistake(f"{label} cannot be read: {error.strerror or error}") from None
     return Document(path, 0, size)
 
 
@@ -105,7 +105,7 @@ def _check_utf8(file: BinaryIO, label: str) -> None:
     head = file.read(1 << 16)
     file.seek(0)
     if head.count(b"\0") > len(head) / 100 and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError(f"{label} is a binary file, not text; give plain text in UTF-8")
+        raise Mistake(f"{label} is a binary file, not text; give plain text in UTF-8")
     offset, held = 0, b""
     while block := file.read(BLOCK_BYTES):
         block = held + block
@@ -121,13 +121,13 @@ def _check_block(block: bytes, offset: int, label: str, head: bytes) -> None:
     except UnicodeDecodeError as error:
         byte, at = block[error.start], offset + error.start
         if kind := next((kind for magic, kind in PACKED.items() if head.startswith(magic)), None):
-            raise ValueError(f"{label} is {kind}; unpack it first (plain text and gzip are read)") from None
+            raise Mistake(f"{label} is {kind}; unpack it first (plain text and gzip are read)") from None
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise ValueError(f"{label} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW") from None
+            raise Mistake(f"{label} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW") from None
         control = sum(b < 32 and b not in b"\t\n\v\f\r\x1a\x1b" for b in head)
         if control > len(head) / 100:
-            raise ValueError(f"{label} is a binary file, not text; give plain text in UTF-8") from None
-        raise ValueError(
+            raise Mistake(f"{label} is a binary file, not text; give plain text in UTF-8") from None
+        raise Mistake(
             f"{label} is not UTF-8: byte 0x{byte:02X} at offset {at}. If it is Latin-1 or Windows text, convert it:"
             f" iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
         ) from None
@@ -141,7 +141,7 @@ def _unpacked(path: Path, label: str) -> Path:
             with gzip.open(path, "rb") as packed, atomic_file(target) as out:
                 shutil.copyfileobj(packed, out, BLOCK_BYTES)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(f"{label} is a damaged gzip file: {error}") from None
+            raise Mistake(f"{label} is a damaged gzip file: {error}") from None
     return target
 
 

@@ -18,7 +18,7 @@ from itertools import islice
 
 import numpy as np
 
-from lmlab.config import make, parse_settings
+from lmlab.config import Mistake, make, parse_settings
 
 SYMBOLS = string.ascii_lowercase + string.ascii_uppercase + string.digits
 MOST_CONTEXTS = 1 << 20
@@ -36,11 +36,11 @@ class MarkovSpec:
 
     def __post_init__(self) -> None:
         if not 2 <= self.alphabet <= len(SYMBOLS):
-            raise ValueError(f"markov needs an alphabet of 2 to {len(SYMBOLS)} letters; got {self.alphabet}")
+            raise Mistake(f"markov needs an alphabet of 2 to {len(SYMBOLS)} letters; got {self.alphabet}")
         if not self.order >= 0 or self.alphabet**self.order > MOST_CONTEXTS:
-            raise ValueError(f"markov needs an order from 0 with at most {MOST_CONTEXTS} contexts; got {self.order}")
+            raise Mistake(f"markov needs an order from 0 with at most {MOST_CONTEXTS} contexts; got {self.order}")
         if self.length < 1 or self.seed < 0:
-            raise ValueError("markov needs a length of at least 1 and a seed of at least 0")
+            raise Mistake("markov needs a length of at least 1 and a seed of at least 0")
 
     @classmethod
     def parse(cls, name: str) -> MarkovSpec:

@@ -11,6 +11,8 @@ from typing import final
 
 import numpy as np
 
+from lmlab.config import Mistake
+
 BLOCK_BYTES = 1 << 20
 
 
@@ -35,7 +37,7 @@ class Document:
             while left:
                 block = file.read(min(BLOCK_BYTES, left))
                 if not block:
-                    raise ValueError(f"{self.path} became shorter while it was read; it must stay as it is")
+                    raise Mistake(f"{self.path} became shorter while it was read; it must stay as it is")
                 left -= len(block)
                 block = held + block
                 cut = block.rfind(b"\n") + 1 or character_boundary(block)

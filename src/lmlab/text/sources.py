@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import nearest
+from lmlab.config import Mistake, nearest
 from lmlab.text.files import atomic_file, cache_folder, file_sha256
 from lmlab.text.markov import MarkovSpec, generate
 
@@ -113,7 +113,7 @@ def get(name: str, say: Say | None = None) -> list[Path]:
         spec = MarkovSpec.parse(name)
         folder = str(spec).replace(":", "-").replace(",", "-").replace("=", "")
         return _kept(folder) or _keep(folder, [("markov.txt", generate(spec))])
-    raise ValueError(f"there is no corpus {name!r}: {nearest(name, available())}")
+    raise Mistake(f"there is no corpus {name!r}: {nearest(name, available())}")
 
 
 def _say(line: str) -> None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from lmlab.config import Mistake
 from lmlab.text.parts import Document
 
 NEAR = 0.2  # whole documents must give each part its share of the bytes, give or take this much of the share
@@ -28,7 +29,7 @@ def split_documents(
         if share and not sum(document.size for document in part):
             size = sum(document.characters() for document in documents)
             wanted = ",".join(f"{s:g}" for s in split)
-            raise ValueError(
+            raise Mistake(
                 f"{name} has {size} character{'s' if size != 1 else ''}, too few to split {wanted};"
                 " give more text or another split"
             )
@@ -42,7 +43,7 @@ def _shares(split: Sequence[float]) -> list[Fraction]:
         shares = []
     if len(shares) != 3 or any(share < 0 for share in shares) or shares[0] == 0:
         given = ",".join(map(str, split))
-        raise ValueError(
+        raise Mistake(
             f"split {given!r} is not understood; write the shares of train (above 0), valid and test, such as 80,10,10"
         )
     return [share / sum(shares) for share in shares]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, overload
 
 import numpy as np
 
+from lmlab.config import Mistake
 from lmlab.text.files import atomic_file, write_atomically
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _open(where: Path) -> TokenStream:
     except (FileNotFoundError, ValueError, KeyError):  # a size that is no multiple of the type's is a ValueError too
         whole = False
     if not whole:
-        raise ValueError(f"the token files in {where} are damaged; delete that folder and they are made again")
+        raise Mistake(f"the token files in {where} are damaged; delete that folder and they are made again")
     return TokenStream(
         ids=ids,
         starts=np.array(about["starts"], dtype=np.int64),

@@ -14,7 +14,7 @@ import numpy as np
 from tokenizers import Regex, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
-from lmlab.config import nearest
+from lmlab.config import Mistake, nearest
 from lmlab.text import wordcoding
 from lmlab.text.chunks import by_document, chunks
 from lmlab.text.codings import (
@@ -151,9 +151,9 @@ class Tokenizer:
                 return _byte()
             return cls(f"bpe:{backend.get_vocab_size()}", backend, BpeCoding(backend))
         except FileNotFoundError as error:
-            raise ValueError(f"{error.filename} is missing; a saved tokenizer has it") from None
+            raise Mistake(f"{error.filename} is missing; a saved tokenizer has it") from None
         except Exception as error:  # the library raises bare Exception for a damaged file
-            raise ValueError(f"{path} (or spelling.json beside it) is damaged: {error}") from None
+            raise Mistake(f"{path} (or spelling.json beside it) is damaged: {error}") from None
 
 
 def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
@@ -180,13 +180,13 @@ def parse_spec(spec: str) -> tuple[str, int | None]:
     if kind in ("words", "bpe") and re.fullmatch(r"[1-9]\d{0,6}", number):
         size = int(number)
         if kind == "bpe" and size <= BYTES:
-            raise ValueError(
+            raise Mistake(
                 f"bpe:{size} leaves no room for merges: the {BYTES} bytes come first; write bpe:512 or more, or byte"
             )
         return kind, size
     hint = nearest(kind, KINDS)
     meant = f": {hint}" if kind not in KINDS and hint.endswith("?") else "."
-    raise ValueError(f"there is no tokenizer {spec!r}{meant} A tokenizer is {SPECS}")
+    raise Mistake(f"there is no tokenizer {spec!r}{meant} A tokenizer is {SPECS}")
 
 
 def _byte() -> Tokenizer:
@@ -240,7 +240,7 @@ def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]]) -> T
     if backend.get_vocab_size() < size:
         possible = backend.get_vocab_size()
         advice = f"write bpe:{possible} or less" if possible > 256 else "use byte or char"
-        raise ValueError(f"bpe:{size} is larger than the text allows: it has pairs for {possible} ids; {advice}")
+        raise Mistake(f"bpe:{size} is larger than the text allows: it has pairs for {possible} ids; {advice}")
     return Tokenizer(f"bpe:{size}", backend, BpeCoding(backend))
 
 

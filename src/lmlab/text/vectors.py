@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lmlab.config import Mistake
+
 
 def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """(vectors, found): a float32 row for each of `words`, zero where the file has none, and which were found.
@@ -27,7 +29,7 @@ def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np
                 continue
             size = size or fields
             if fields < size or size == 0:
-                raise ValueError(
+                raise Mistake(
                     f"{path}, line {number}: {fields} numbers after the word, where the first line has {size}"
                 )
             word, *numbers = line.rsplit(" ", size)  # from the right: some published files have words with spaces
@@ -35,11 +37,11 @@ def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np
                 try:
                     row = np.array(numbers, dtype=np.float32)
                 except ValueError:
-                    raise ValueError(f"{path}, line {number}: not {size} numbers after the word {word!r}") from None
+                    raise Mistake(f"{path}, line {number}: not {size} numbers after the word {word!r}") from None
                 if word in wanted:
                     rows[word] = row
     if size == 0:
-        raise ValueError(f"{path} holds no vectors; each line should be a word and its numbers, as in GloVe text files")
+        raise Mistake(f"{path} holds no vectors; each line should be a word and its numbers, as in GloVe text files")
     found = np.array([word in rows for word in words], dtype=bool)
     vectors = np.zeros((len(words), size), dtype=np.float32)
     for i in np.flatnonzero(found):
@@ -54,12 +56,10 @@ def _lines(path: Path) -> Generator[tuple[int, str], None, None]:
         with (gzip.open if packed else open)(path, "rt", encoding="utf-8", newline="\n") as file:
             yield from enumerate(file, start=1)
     except FileNotFoundError:
-        raise ValueError(
-            f"there is no file {path}; word vectors are read from a GloVe text file, plain or .gz"
-        ) from None
+        raise Mistake(f"there is no file {path}; word vectors are read from a GloVe text file, plain or .gz") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{path} is not UTF-8 text; word vectors are read from a GloVe text file") from None
+        raise Mistake(f"{path} is not UTF-8 text; word vectors are read from a GloVe text file") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} is a damaged gzip file: {error}") from None
+        raise Mistake(f"{path} is a damaged gzip file: {error}") from None
     except IsADirectoryError:
-        raise ValueError(f"{path} is a folder; word vectors are read from a GloVe text file, plain or .gz") from None
+        raise Mistake(f"{path} is a folder; word vectors are read from a GloVe text file, plain or .gz") from None

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from lmlab.config import Mistake
+
 # Where single occurrences make up less than this share of a text's words, the next new word is that unlikely too
 # (Good and Turing's estimate), and the vocabulary counts as closed.
 CLOSED_BELOW = 0.001
@@ -25,7 +27,7 @@ def _by_frequency(counts: Counter[str]) -> list[str]:
 def most_frequent(counts: Counter[str], size: int) -> list[str]:
     """The vocabulary of `words:N`: the N most frequent words, line breaks and whitespace runs among them."""
     if size > len(counts):
-        raise ValueError(
+        raise Mistake(
             f"words:{size} is larger than the text allows: it has {len(counts)} different words;"
             f" write words:{len(counts)} or less"
         )

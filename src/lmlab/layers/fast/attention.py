@@ -6,6 +6,7 @@ Its plain twin is the call of torch's kernel in `layers/attention.py`. Shapes: B
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,8 +18,8 @@ from lmlab.layers.positions import Rotation
 def attention_by_products(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
     """Every position attends to itself and those before it. Returns B×T×(H·D)."""
     cos, sin = (None, None) if rotation is None else _for_queries_and_keys(rotation, qkv_BT3HD)
-    out: Tensor = _MatrixProductAttention.apply(qkv_BT3HD, cos, sin)
-    return out
+    apply: Callable[..., Tensor] = _MatrixProductAttention.apply
+    return apply(qkv_BT3HD, cos, sin)
 
 
 def _swapped(x: Tensor) -> Tensor:

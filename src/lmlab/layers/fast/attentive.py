@@ -10,6 +10,7 @@ the precision of the inputs: the products of one step are too small for bf16 to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -37,7 +38,8 @@ def scan(
     drive_BTH: Tensor, h_BH: Tensor, past_BPH: Tensor, state_HH: Tensor, additive: Additive | None, rule: Rule
 ) -> tuple[Tensor, Tensor]:
     """As `attentive_scan` of `layers/attentive.py`."""
-    h_BTH, states_BSH = _Scan.apply(drive_BTH, h_BH, past_BPH, state_HH, *(additive or (None, None, None)), rule)
+    apply: Callable[..., tuple[Tensor, Tensor]] = _Scan.apply
+    h_BTH, states_BSH = apply(drive_BTH, h_BH, past_BPH, state_HH, *(additive or (None, None, None)), rule)
     return h_BTH, states_BSH[:, -rule.reach :]
 
 

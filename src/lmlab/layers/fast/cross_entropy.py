@@ -6,6 +6,7 @@ D width, V vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -22,8 +23,8 @@ CHUNK_ROWS = 256
 
 def chunked_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
     """Nats of each target; differentiable in hidden, weight and bias."""
-    nats_N: Tensor = _ChunkedCrossEntropy.apply(hidden_ND, weight_VD, bias_V, targets_N)
-    return nats_N
+    apply: Callable[..., Tensor] = _ChunkedCrossEntropy.apply
+    return apply(hidden_ND, weight_VD, bias_V, targets_N)
 
 
 def widened(x: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,8 +11,8 @@ from torch import Tensor
 
 def squared_relu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """max(x upᵀ, 0)² downᵀ; all three in one precision."""
-    out: Tensor = _SquaredReLUNetwork.apply(x_BTI.flatten(0, -2), up_HI, down_OH)
-    return out.view(*x_BTI.shape[:-1], -1)
+    apply: Callable[..., Tensor] = _SquaredReLUNetwork.apply
+    return apply(x_BTI.flatten(0, -2), up_HI, down_OH).view(*x_BTI.shape[:-1], -1)
 
 
 class _SquaredReLUNetwork(torch.autograd.Function):
