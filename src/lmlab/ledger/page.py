@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from lmlab.ledger.claim import MEANINGS, Book
+from lmlab.ledger.book import Book
+from lmlab.ledger.claim import MEANINGS
 from lmlab.ledger.mathml import TOKEN, to_mathml
 from lmlab.ledger.running import Entry, books, tally
 
