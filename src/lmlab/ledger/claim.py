@@ -131,7 +131,7 @@ def together(*findings: Finding) -> Finding:
     """What several findings show of a statement that needs all of them: the weakest."""
     for weakest in ("refuted", "undecided", "supported"):
         if weakest in findings:
-            return weakest  # type: ignore[return-value]
+            return weakest
     return "proved"
 
 

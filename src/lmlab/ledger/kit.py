@@ -104,13 +104,20 @@ def seeded(make: Callable[[], Any], seed: int = 0) -> Any:
         return make()
 
 
+def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step of an optimizer down the gradient of a loss."""
+    optimizer.zero_grad()
+    torch.autograd.backward(loss)
+    optimizer.step()
+
+
 def attention(x_ND: Tensor, seed: int, heads: int = 1, causal: bool = False) -> Tensor:
     """Multi-head self-attention (bishop12 12.19) with fixed random weights and no positions, float64."""
     d = x_ND.shape[1]
     w = normals(seed, 4, d, d) / math.sqrt(d)
-    q, k, v = ((x_ND @ w[i]).unflatten(1, (heads, -1)).transpose(0, 1) for i in range(3))
+    q, k, v = (torch.stack((x_ND @ w[i]).chunk(heads, dim=1)) for i in range(3))
     out_HND = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    return out_HND.transpose(0, 1).flatten(1) @ w[3]
+    return torch.cat(list(out_HND), dim=1) @ w[3]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmlab.ledger.kit import seeded
+from lmlab.ledger.kit import descend, seeded
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel, NeuralModel
@@ -145,7 +145,8 @@ class Measured:
         """-log p of every token of a text, unknown words as one symbol."""
         from lmlab.measure.score import score_rows
 
-        return score_rows(self.model, self.tokenizer.encode(text).ids[None].astype(np.int64))[0]
+        nats: NDArray[np.float32] = score_rows(self.model, self.tokenizer.encode(text).ids[None].astype(np.int64))[0]
+        return nats
 
     def cost(self, text: str) -> Cost:
         """The cost of a text, its unknown words spelled."""
@@ -193,9 +194,7 @@ def taught(
     for step in range(steps):
         total, count = model.loss(*draw_windows(tokens, rows, length, 0, step))
         curve.append(float(total.detach()) / count)
-        optimizer.zero_grad()
-        (total / count).backward()
-        optimizer.step()
+        descend(optimizer, total / count)
         if after_step is not None:
             after_step()
     return curve

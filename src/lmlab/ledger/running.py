@@ -108,7 +108,7 @@ def by_source(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 def to_json(entries: Sequence[Entry]) -> dict[str, Any]:
-    """{"claims": [{"id", "verdict", "statement", "method", "evidence", "steps", "corrected", ...}], "verdicts": {...}, "sources": {...}}."""
+    """The claims with everything known of them, and how many of each verdict, in all and by source."""
     return {
         "claims": [
             {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
+from typing import Any
 
 from lmlab.ledger.claim import Finding, Outcome, exact, judged, together
 
@@ -31,7 +32,7 @@ def put(text: str) -> Sheet:
 
     report = check(text)
     assert report.claims, f"the derivation holds no claim: {text!r}"
-    findings: list[Finding] = []
+    findings: list[Any] = []
     lines: list[str] = []
     told: list[str] = []
     for claim in report.claims:

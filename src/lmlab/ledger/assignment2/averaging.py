@@ -108,17 +108,18 @@ def _film_errors(wanted: int) -> str:
     )
 
 
-PRAISE = "this movie was good it was perfect and liked".split()
-BLAME = "the film was a disappointment it was boring and poor".split()
+PRAISE = "this movie was good it was perfect and liked"
+BLAME = "the film was a disappointment it was boring and poor"
 
 
 @claim("4e.1", pooling="mean", orders=200)
 def _initial_phrases(t: SimpleNamespace) -> Outcome:
     model, mean, rng = trained(t.pooling), trained(), generator(3)
-    words = PRAISE + BLAME
-    forth, back = model.logit(words), model.logit(BLAME + PRAISE)
+    praise, blame = PRAISE.split(), BLAME.split()
+    words = praise + blame
+    forth, back = model.logit(words), model.logit(blame + praise)
     logits = [forth, back] + [model.logit([words[i] for i in rng.permutation(len(words))]) for _ in range(t.orders)]
-    spread, swing = max(logits) - min(logits), mean.logit(PRAISE) - mean.logit(BLAME)
+    spread, swing = max(logits) - min(logits), mean.logit(praise) - mean.logit(blame)
     return judged(
         exact(spread > ROUNDING),
         f"Praise first {forth:.6f}, praise last {back:.6f}, {t.orders} random orders: all within {spread:.1e}; more than "
@@ -126,17 +127,17 @@ def _initial_phrases(t: SimpleNamespace) -> Outcome:
         because="The words matter, their places do not: an average forgets them.",
         corrected="An averaging network gives every word the same weight 1/n wherever it stands; only which words "
         "occur, and how often, can have misled it.",
-        holds=abs(mean.logit(words) - mean.logit(BLAME + PRAISE)) < ROUNDING and swing > 1,
+        holds=abs(mean.logit(words) - mean.logit(blame + praise)) < ROUNDING and swing > 1,
     )
 
 
-MIXED = "the scene was awesome and stunning the story was tame and the actor a bore perfect".split()
+MIXED = "the scene was awesome and stunning the story was tame and the actor a bore perfect"
 
 
 @claim("4e.2", pooling="mean", named=("awesome", "stunning", "perfect"))
 def _phrases(t: SimpleNamespace) -> Outcome:
     model = trained(t.pooling)
-    mixed, without = model.logit(MIXED), model.logit([w for w in MIXED if w not in t.named])
+    mixed, without = model.logit(MIXED.split()), model.logit([w for w in MIXED.split() if w not in t.named])
     effects = []
     for phrase in ("not half bad", "short is a perfect example"):
         together = ["the", "movie", "was", "good", "and", *phrase.split(), "with", "a", "story", "of", "the", "year"]

@@ -201,7 +201,8 @@ def _loss_plot(t: SimpleNamespace) -> Outcome:
         f"The lab's feed-forward model after {t.steps} steps on {len(real):,} characters of text, and on the same characters "
         "in random order, where there is nothing to learn; nats a character, those of a bag of characters in brackets. "
         + "; ".join(
-            f"{name}: training loss {a:.2f} ({b:.2f}), held out {c:.2f} ({d:.2f})" for name, (a, b, c, d) in curves.items()
+            f"{name}: training loss {a:.2f} ({b:.2f}), held out {c:.2f} ({d:.2f})"
+            for name, (a, b, c, d) in curves.items()
         )
         + ".",
         because="The training loss falls below the bag's in both; it cannot tell learning from memorising. And the figure "

@@ -14,13 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lmlab.ledger.kit import generator, seeded
+from lmlab.ledger.kit import descend, generator, seeded
 
-POSITIVE = "entertaining recommend good liked awesome stunning perfect fun badass enjoyed lovely great".split()
-NEGATIVE = "boring disappointment barely unfunny poor nosedived bore tame bad cliche awful dull".split()
-NEUTRAL = (
-    "the a movie film plot scene actor story this that it was is half example of and with short man year".split()
-)
+WORDS = {
+    "positive": "entertaining recommend good liked awesome stunning perfect fun badass enjoyed lovely great",
+    "negative": "boring disappointment barely unfunny poor nosedived bore tame bad cliche awful dull",
+    "neutral": "the a movie film plot scene actor story this that it was is half example of and with short man year",
+}
+POSITIVE, NEGATIVE, NEUTRAL = (words.split() for words in WORDS.values())
 
 Review = tuple[list[str], int]  # words, and 1 for a good review
 
@@ -86,9 +87,7 @@ def fit(reviews: Sequence[Review], vocabulary: Sequence[str], epochs: int, pooli
     for _ in range(epochs):
         for batch in np.array_split(rng.permutation(len(reviews)), max(1, len(reviews) // 64)):
             loss = nn.functional.binary_cross_entropy_with_logits(model([reviews[i][0] for i in batch]), labels[batch])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
     return model.double().eval()  # so that rounding cannot be mistaken for an effect
 
 

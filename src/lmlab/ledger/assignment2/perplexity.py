@@ -32,7 +32,9 @@ def by_line(model: Measured, text: str, width: int = 10) -> Cost:
     The model's own symbols are words, so the whole line becomes one word (its spaces are written as points).
     """
     words = text.split()
-    lines = [" ".join(words[i : i + width]) for i in range(0, len(words), width)] if "\n" not in text else text.splitlines()
+    lines = (
+        [" ".join(words[i : i + width]) for i in range(0, len(words), width)] if "\n" not in text else text.splitlines()
+    )
     return model.cost(" ".join(line.strip().replace(" ", "·") for line in lines if line.strip()))
 
 
@@ -48,7 +50,9 @@ def _word_numbers(t: SimpleNamespace) -> Outcome:
     if (ptb := bench("ptb", "ptb.train.txt")) and passages():
         treebank = ngram(f"words:{t.vocabulary}", 2, [plain(ptb)])
         for name, text in passages().items():
-            counted = f"{len(text.splitlines())} lines, {sum(not line.strip() for line in text.splitlines())} of them empty"
+            counted = (
+                f"{len(text.splitlines())} lines, {sum(not line.strip() for line in text.splitlines())} of them empty"
+            )
             steps.append(
                 f"The {name} passage ({counted}, {len(text.split())} words) under a bigram of Penn Treebank: word by word "
                 f"{treebank.cost(plain(text))}; line by line {by_line(treebank, text)}."
@@ -106,7 +110,9 @@ def _character_numbers(t: SimpleNamespace) -> Outcome:
 @claim("3b.4", vocabulary=10, order=6, unit="token")  # the unit in which the figures are compared: token or byte
 def _lower_is_better(t: SimpleNamespace) -> Outcome:
     held = documentation()[1]
-    words, characters = (of_documentation(*kind).cost(held) for kind in ((f"words:{t.vocabulary}", 2), ("byte", t.order)))
+    words, characters = (
+        of_documentation(*kind).cost(held) for kind in ((f"words:{t.vocabulary}", 2), ("byte", t.order))
+    )
     better = words.bits_per_byte < characters.bits_per_byte
     lower = {"token": words.perplexity < characters.perplexity, "byte": better}[t.unit]
     return judged(

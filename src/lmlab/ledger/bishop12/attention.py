@@ -150,8 +150,8 @@ def _equivariant(t: SimpleNamespace) -> Outcome:
     return confirmed(
         put(t.derivation),
         change == 0 and worst < 1e-12,
-        f"Exchanging two tokens among any number exchanges two terms of every weighted mean, which changes by {change}, and the "
-        "rows of the two move with them; exchanges generate all orders.",
+        f"Exchanging two tokens among any number exchanges two terms of every weighted mean, which changes by {change}, and "
+        "the rows of the two move with them; exchanges generate all orders.",
         f"Two heads, all {math.factorial(5)} orders of 5 tokens, outputs {t.outputs}: largest difference {worst:.1e}.",
     )
 

@@ -152,10 +152,10 @@ def _choices(t: SimpleNamespace) -> Outcome:
     off = abs(float(t.total_millions) * MILLION - totals[t.prediction])
     return judged(
         exact(not wrong and off < 0.05 * MILLION),
-        f"Positions {t.positions}, activation {t.activation}, prediction matrix {t.prediction}: differs from what was published "
-        f"in {', '.join(wrong) or 'nothing'}.",
-        f"Counted with learned positions {learned:,}, with fixed ones {fixed:,}; with the masked-word head {totals['tied']:,} if "
-        f"its matrix is the word embedding itself, {totals['untied']:,} if not. The {t.total_millions} M for {t.prediction} "
+        f"Positions {t.positions}, activation {t.activation}, prediction matrix {t.prediction}: differs from what was "
+        f"published in {', '.join(wrong) or 'nothing'}.",
+        f"Counted with learned positions {learned:,}, with fixed ones {fixed:,}; with the masked-word head {totals['tied']:,} "
+        f"if its matrix is the word embedding itself, {totals['untied']:,} if not. The {t.total_millions} M for {t.prediction} "
         f"is off by {millions(off)}.",
         corrected=f"BERT learns its {POSITIONS} positions ({learned - fixed:,} parameters), uses GELU, and ties the "
         f"prediction matrix to the word embedding: {millions(totals['tied'])}.",

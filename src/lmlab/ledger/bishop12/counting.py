@@ -83,8 +83,8 @@ def _bag(t: SimpleNamespace) -> Outcome:
     return confirmed(
         put(t.derivation),
         total == 1 and len(multipliers) == 1 and concave and best,
-        f"{t.estimate} sums to {total}; N_j/θ_j = {row(multipliers)} for every j, as the Lagrange condition demands; the second "
-        "derivative of N_j log θ is negative, so the stationary point is the maximum.",
+        f"{t.estimate} sums to {total}; N_j/θ_j = {row(multipliers)} for every j, as the Lagrange condition demands; the "
+        "second derivative of N_j log θ is negative, so the stationary point is the maximum.",
         f"Among all tables in twentieths: {'; '.join(lines)} (a word never seen gets 0, at the edge of the simplex).",
     )
 
@@ -162,9 +162,7 @@ def _smoothing(t: SimpleNamespace) -> Outcome:
         """Per context, the sum of p_2/p_1 after adding 1 to every pair and so much to every single."""
         added = int(value(added_to_context, V=V))
         mass = Fraction(pairs.total() + added * V, pairs.total() + V * V)
-        return {
-            c: mass * sum(Fraction(pairs[c, x] + 1, singles[(c,)] + added) for x in symbols) for c in symbols
-        }
+        return {c: mass * sum(Fraction(pairs[c, x] + 1, singles[(c,)] + added) for x in symbols) for c in symbols}
 
     found = {added: sums(added) for added in (t.consistent, t.separate)}
     return conditional(

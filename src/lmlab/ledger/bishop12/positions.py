@@ -105,6 +105,6 @@ def _sines_alone(t: SimpleNamespace) -> Outcome:
         f"At n = 0 the encoding by {' and '.join(t.functions)} is the zero vector, which every matrix leaves at zero, and at k "
         f"it is not: {stuck}. Largest error of the best matrix over 200 positions, {encoding.shape[1]} components: "
         f"{listed(residuals, 'k = {}: {:.2g}')}.",
-        note="(The document's reason, that a cosine is not among the components, is not yet a proof: on few positions the other "
-        "sines can imitate it.)",
+        note="(The document's reason, that a cosine is not among the components, is not yet a proof: on few positions the "
+        "other sines can imitate it.)",
     )

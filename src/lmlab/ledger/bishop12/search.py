@@ -91,7 +91,10 @@ def _printed_table(t: SimpleNamespace) -> Outcome:
 
 
 @claim(
-    "15.b", table={**PRINTED, "BB": "1/2"}, repair={"AA": "35/100", "AB": "25/100", "BA": "0", "BB": "4/10"}, said="4/10"
+    "15.b",
+    table={**PRINTED, "BB": "1/2"},
+    repair={"AA": "35/100", "AB": "25/100", "BA": "0", "BB": "4/10"},
+    said="4/10",
 )
 def _half(t: SimpleNamespace) -> Outcome:
     table, repair = fractions(t.table), fractions(t.repair)
@@ -152,7 +155,12 @@ def _three_tables(t: SimpleNamespace) -> Outcome:
     return judged(exact(whole and tuple(seen) == t.claimed), "; ".join(lines) + ".")
 
 
-@claim("15.f", table={"AA": "40/100", "AB": "9/100", "BA": "30/100", "BB": "21/100"}, found=("BA", "3/10"), best=("AA", "4/10"))
+@claim(
+    "15.f",
+    table={"AA": "40/100", "AB": "9/100", "BA": "30/100", "BB": "21/100"},
+    found=("BA", "3/10"),
+    best=("AA", "4/10"),
+)
 def _table_four(t: SimpleNamespace) -> Outcome:
     table = fractions(t.table)
     found, best, decoded = greedy(table), likeliest(table), two_token_searches(table)

@@ -51,7 +51,8 @@ def held(gates: str, gate: str, at: float, seed: int, units: int = 8) -> Weights
 
 def gru(w: Weights, x: Tensor, h: Tensor) -> Tensor:
     """h_t of the lab's GRU cell."""
-    return GRUCell().step(x[None], (h[None],), w.packed(GRU_GATES))[0][0]
+    (new_h,) = GRUCell().step(x[None], (h[None],), w.packed(GRU_GATES))
+    return new_h[0]
 
 
 def lstm(w: Weights, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,7 +92,8 @@ def along_the_cell(weights: Weights, x: Tensor, steps: int, output: float = 0.0)
 
 def orthogonal(size: int, seed: int) -> Tensor:
     """A random orthogonal matrix."""
-    return torch.linalg.qr(normals(seed, size, size))[0]
+    basis: Tensor = torch.linalg.qr(normals(seed, size, size))[0]
+    return basis
 
 
 def through_time(recurrent: Tensor, activation: Callable[[Tensor], Tensor], inputs_TD: Tensor) -> float:

@@ -16,7 +16,9 @@ from lmlab.ledger.kit import formula, gap, letter, letters, row, seeded, value, 
 
 claim = book("lab11").claim
 
-SIZES = tuple(product((3, 40, 128), (5, 64, 96), (4, 16, 32)))  # M, N, k: three of each settle a polynomial of degree two
+SIZES = tuple(
+    product((3, 40, 128), (5, 64, 96), (4, 16, 32))
+)  # M, N, k: three of each settle a polynomial of degree two
 ENCODER, DECODER, CROSS = ("M", "M"), ("N", "N"), ("N", "M")  # whose queries, and whose keys and values
 
 
@@ -32,14 +34,16 @@ def operations(n: int, m: int, k: int) -> int:
     """Multiplications and additions of attention from n queries to m tokens, counted while it runs without memory."""
     with FlopCounterMode(display=False) as counter, torch.device("meta"):
         attention(torch.empty(n, k), torch.empty(m, k))
-    return counter.get_total_flops()
+    return int(counter.get_total_flops())
 
 
 def counted(text: str, kind: tuple[str, str]) -> bool:
     """Whether a formula gives exactly the operations counted, on the grid of sizes."""
-    return all(
-        operations(*({"M": m, "N": n}[length] for length in kind), k) == value(text, M=m, N=n, k=k) for m, n, k in SIZES
-    )
+    for m, n, k in SIZES:
+        queries, memory = ({"M": m, "N": n}[length] for length in kind)
+        if operations(queries, memory, k) != value(text, M=m, N=n, k=k):
+            return False
+    return True
 
 
 def same_order(count: str, bound: str) -> tuple[sympy.Expr, sympy.Expr] | None:
@@ -88,11 +92,15 @@ def within(bound: str, kept: str, longer: str, times: int) -> tuple[bool, sympy.
     return bool(rest.is_nonnegative), quotient, rest
 
 
-def shortened(t: SimpleNamespace, kind: tuple[str, str], longer: str, examples: dict[str, tuple[int, int, int]]) -> Outcome:
+def shortened(
+    t: SimpleNamespace, kind: tuple[str, str], longer: str, examples: dict[str, tuple[int, int, int]]
+) -> Outcome:
     """A bound from which terms are dropped under the document's own condition, that these lengths exceed k."""
     right, evidence = order_of(kind, t)
     holds, quotient, rest = within(t.bound, t.kept, longer, t.times)
-    elsewhere = {name: float(quotient.subs(dict(zip(letters("M N k"), at, strict=True)))) for name, at in examples.items()}
+    elsewhere = {
+        name: float(quotient.subs(dict(zip(letters("M N k"), at, strict=True)))) for name, at in examples.items()
+    }
     return judged(
         exact(right and holds),
         evidence,
@@ -196,9 +204,12 @@ def _bilinear(t: SimpleNamespace) -> Outcome:
     def scores(queries: int, memory: int) -> int:
         with FlopCounterMode(display=False) as counter, torch.device("meta"):
             torch.empty(queries, 16) @ torch.empty(memory, 16).T
-        return counter.get_total_flops()
+        return int(counter.get_total_flops())
 
-    said = [sympy.simplify(cost.subs(longer, simultaneous=True) / cost) for longer in ({m: 2 * m}, {n: 2 * n}, {m: 2 * m, n: 2 * n})]
+    said = [
+        sympy.simplify(cost.subs(longer, simultaneous=True) / cost)
+        for longer in ({m: 2 * m}, {n: 2 * n}, {m: 2 * m, n: 2 * n})
+    ]
     base = scores(10, 40)
     found = [sympy.Rational(scores(*sizes), base) for sizes in ((20, 40), (10, 80), (20, 80))]
     return judged(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -26,6 +27,9 @@ from lmlab.ledger.lab11.cells import (
 from lmlab.ledger.sheet import confirmed, put
 
 claim = book("lab11").claim
+
+
+Map = Callable[[Tensor], Tensor]
 
 
 def linear(a: Tensor) -> Tensor:
@@ -90,12 +94,14 @@ def _slopes(t: SimpleNamespace) -> Outcome:
         steepest = float(np.max(sympy.lambdify(x, sympy.diff(formula(text), x), "numpy")(grid)))
         slopes[text] = sympy.nsimplify(steepest, rational=True, tolerance=1e-9)
     u, inputs = number(t.norm) * orthogonal(16, 4), 0.1 * normals(3, t.steps, 16)
-    kinds = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "linear": linear}
+    kinds: dict[str, Map] = {"sigmoid": torch.sigmoid, "tanh": torch.tanh, "linear": linear}
     norms = {name: through_time(u, kind, inputs) for name, kind in kinds.items()}
     return judged(
         exact(max(slopes.values()) > 1),
         f"Only a slope above 1 can enlarge a gradient. Largest slopes: {listed(slopes)}.",
-        f"|∂h_T/∂h_0| after {t.steps} steps with |U| = {t.norm}: " + row(f"{n:.1e} for {k} units" for k, n in norms.items()) + ".",
+        f"|∂h_T/∂h_0| after {t.steps} steps with |U| = {t.norm}: "
+        + row(f"{n:.1e} for {k} units" for k, n in norms.items())
+        + ".",
         because="The squashing functions damp the explosion; they never cause it.",
         corrected="Flat slopes of sigmoid and tanh make gradients vanish; explosion comes from the recurrent weights "
         "and is worst for units that do not squash.",
@@ -148,7 +154,7 @@ def _gated(t: SimpleNamespace) -> Outcome:
     )
 
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, tuple[Map, Map]] = {  # and their slopes
     "linear": (linear, torch.ones_like),
     "tanh": (torch.tanh, lambda a: 1 - torch.tanh(a) ** 2),
     "ReLU": (torch.relu, lambda a: (a > 0).double()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 import torch
@@ -61,14 +63,15 @@ def _update_gate(t: SimpleNamespace) -> Outcome:
 def _overwritten(t: SimpleNamespace) -> Outcome:
     apart, from_input, slope, before = 0.0, 0.0, 0.0, 0.0
     for seed in range(t.draws):
-        x, w = normals(1 + seed, INPUTS), draw(
-            GRU_GATES, INPUTS, UNITS, 300 + 10 * seed, z=number(t.z_bias), r=number(t.r_bias)
+        x, w = (
+            normals(1 + seed, INPUTS),
+            draw(GRU_GATES, INPUTS, UNITS, 300 + 10 * seed, z=number(t.z_bias), r=number(t.r_bias)),
         )
         first, second = torch.tanh(normals(400 + seed, UNITS)), torch.tanh(normals(500 + seed, UNITS))
         before = max(before, gap(first, second))
         apart = max(apart, gap(gru(w, x, first), gru(w, x, second)))
         from_input = max(from_input, gap(gru(w, x, first), torch.tanh(w.W["c"] @ x)))
-        slope = max(slope, spectral_norm(lambda h, w=w, x=x: gru(w, x, h), first))
+        slope = max(slope, spectral_norm(partial(gru, w, x), first))
     return confirmed(
         put(t.derivation),
         max(apart, from_input, slope) < 1e-6,
@@ -144,7 +147,7 @@ def _negative_cell(t: SimpleNamespace) -> Outcome:
 
 @claim("3d", squash="sigmoid", draws=1000)
 def _no_distribution(t: SimpleNamespace) -> Outcome:
-    squash = {"sigmoid": torch.sigmoid, "softmax": lambda a: torch.softmax(a, dim=-1)}[t.squash]
+    squash: Callable[[Tensor], Tensor] = {"sigmoid": torch.sigmoid, "softmax": partial(torch.softmax, dim=-1)}[t.squash]
     by_hand = float(squash(zeros(3)).sum())
     sums = squash(2 * normals(14, t.draws, UNITS)).sum(1)
     return judged(

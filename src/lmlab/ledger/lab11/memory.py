@@ -93,7 +93,8 @@ class Tape:
 
     def gradient(self) -> Tensor:
         """The true ∂J/∂W_g, with every h_t in J."""
-        return torch.func.grad(lambda wg: ((self.states(wg)[0] - self.y) ** 2).sum() / 2)(self.wg)
+        gradient: Tensor = torch.func.grad(lambda wg: ((self.states(wg)[0] - self.y) ** 2).sum() / 2)(self.wg)
+        return gradient
 
     def formula(self, cost_gradient: str, state_gradient: str) -> Tensor:
         """The document's sum with its symbols read as named.
@@ -121,7 +122,8 @@ class Tape:
         def new(h: Tensor) -> Tensor:
             return lstm(self.w, self.x[t], h, self.c[t] if reading == "fixed" else torch.atanh(h / output))[0]
 
-        return torch.func.jacrev(new)(self.h[t])
+        jacobian: Tensor = torch.func.jacrev(new)(self.h[t])
+        return jacobian
 
     def _total(self, t: int) -> Tensor:
         """dJ/dh_t with the later steps' dependence on h_t included, C_t held fixed."""
@@ -133,7 +135,8 @@ class Tape:
                 total = total + ((h - y) ** 2).sum() / 2
             return total
 
-        return torch.func.grad(after)(self.h[t + 1])
+        gradient: Tensor = torch.func.grad(after)(self.h[t + 1])
+        return gradient
 
 
 @claim("4a", derivation=TWO_STEPS, cost_gradient="explicit", state_gradient="fixed")
@@ -244,8 +247,8 @@ def _highway(t: SimpleNamespace) -> Outcome:
     return conditional(
         measured(law and all(p[0] >= t.unhindered for p in near.values())),
         measured(law and all(p[1] >= t.unhindered for p in worn.values())),
-        f"|∂C_T/∂C_0| of the lab's LSTM with f held, ten draws: {told(near)}; {told(worn)}; always f^T: {law}. Unhindered means "
-        f"at least {t.unhindered:g}. A plain RNN with sigmoid units and |U| = 1 keeps {plain:.0e} over 20 steps.",
+        f"|∂C_T/∂C_0| of the lab's LSTM with f held, ten draws: {told(near)}; {told(worn)}; always f^T: {law}. Unhindered "
+        f"means at least {t.unhindered:g}. A plain RNN with sigmoid units and |U| = 1 keeps {plain:.0e} over 20 steps.",
         because="There f is close to 1 as well, but T(1 - f) is not small.",
         precisely="What counts is T(1 - f): gradients pass along the cell when it is small against 1; f close to 1 "
         "alone does not suffice over long times.",

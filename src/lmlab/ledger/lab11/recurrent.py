@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -115,7 +116,10 @@ def _all_others(t: SimpleNamespace) -> Outcome:
 
 @claim("5a.3", model="recurrent", lengths=(5, 10, 20))  # or "self-attention"
 def _parallel(t: SimpleNamespace) -> Outcome:
-    models = {"recurrent": attentive_rnn, "self-attention": lambda x: attention(x, 54, causal=True)}
+    models: dict[str, Callable[[Tensor], Tensor]] = {
+        "recurrent": attentive_rnn,
+        "self-attention": lambda x: attention(x, 54, causal=True),
+    }
     depths = {
         name: [graph_depth(model(normals(53, n, WIDTH).requires_grad_())[-1]) for n in t.lengths]
         for name, model in models.items()

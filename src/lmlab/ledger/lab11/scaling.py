@@ -101,7 +101,7 @@ def _root(t: SimpleNamespace) -> Outcome:
     variance = sympy.simplify((2 * sigma**2 * d * m**2 + d * sigma**4) / sympy.sqrt(d) ** 2)
     return judged(
         exact(sympy.simplify(sympy.diff(mean / d, d)) == 0),
-        f"With s = {t.scale} and means of equal entries m, E[q·k/s] = {mean}; Var(q·k/√d) = {in_greek(sympy.expand(variance))}.",
+        f"With s = {t.scale} and means of equal entries m E[q·k/s] = {mean}; Var(q·k/√d) = {in_greek(sympy.expand(variance))}.",
         because="That mean does not grow linearly with d, as the question demands; s = 1 does that. What √d achieves is that d "
         "drops out of the variance.",
         corrected="s = √d keeps the variance of the scores from growing with d; it is not the answer to the question "
@@ -119,7 +119,8 @@ def _root(t: SimpleNamespace) -> Outcome:
 )
 def _unscaled(t: SimpleNamespace) -> Outcome:
     found = {
-        d: estimate((t.sigma**2 * (normals(d, t.draws, d) * normals(d + 1, t.draws, d)).sum(1)) ** 2) for d in (2, 8, 32)
+        d: estimate((t.sigma**2 * (normals(d, t.draws, d) * normals(d + 1, t.draws, d)).sum(1)) ** 2)
+        for d in (2, 8, 32)
     }
     said = {d: number(t.variance, d=d, s=t.sigma) for d in found}
     return confirmed(
@@ -152,7 +153,7 @@ def _skewed(t: SimpleNamespace) -> Outcome:
     )
 
 
-@claim("6d.3", through="softmax", dimensions=(1, 16, 256, 1024), draws=1000, times=10)  # or through "identity"
+@claim("6d.3", through="softmax", dimensions=(1, 16, 256, 1024), draws=1000, times=20)  # or through "identity"
 def _explosion(t: SimpleNamespace) -> Outcome:
     norms, means, medians = {}, {}, {}
     for d in t.dimensions:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lmlab.layers.positions import sinusoidal_table
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import attention, gap, generator, normals, row, seeded, value, zeros
+from lmlab.ledger.kit import attention, descend, gap, generator, normals, row, seeded, value, zeros
 from lmlab.ledger.sheet import put
 
 claim = book("lab11").claim
@@ -24,7 +24,9 @@ def _invariant(t: SimpleNamespace) -> Outcome:
     y = attention(x, 60)
     read = {"tokens": lambda out: out, "average": lambda out: out.mean(0)}
     outputs = [(order, attention(x[order], 60)) for order in orders]
-    unchanged, pooled = (max(gap(read[kind](out), read[kind](y)) for _, out in outputs) for kind in (t.output, "average"))
+    unchanged, pooled = (
+        max(gap(read[kind](out), read[kind](y)) for _, out in outputs) for kind in (t.output, "average")
+    )
     reordered = max(gap(out, y[order]) for order, out in outputs)
     return judged(
         exact(unchanged < 1e-12),
@@ -94,8 +96,8 @@ def _several_heads(t: SimpleNamespace) -> Outcome:
         exact(sheet.holds and reached),
         f"Two patterns at once, the first token through one map and the previous token through another: least relative error, "
         f"over all weights that depend on places and all maps, {one:.2f} with one head, {several:.1e} with {t.heads}.",
-        f"One pattern that needs width, attending to the middle of three keys on a line: {sheet} So a head of width 1 gives the "
-        f"middle key less than the two outer ones together; the most found for width {t.narrow} is "
+        f"One pattern that needs width, attending to the middle of three keys on a line: {sheet} So a head of width 1 gives "
+        f"the middle key less than the two outer ones together; the most found for width {t.narrow} is "
         f"{weights[t.narrow]:.3f}, for width 2 {weights[2]:.3f}.",
         because="More heads at the same total width are narrower heads, and there one of them does worse than a wide one.",
         precisely="Several heads help where several patterns are needed at once; at a fixed total width each becomes "
@@ -144,9 +146,7 @@ def train_reader(steps: int, task: str) -> float:
     for _ in range(steps):
         x, y, _ = batch(64)
         loss = nn.functional.cross_entropy(model(x)[0].flatten(0, 1), y.reshape(-1))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        descend(optimizer, loss)
     with torch.no_grad():
         x, _, place = batch(500)
         weights = model(x)[1]
@@ -160,9 +160,11 @@ def _structure(t: SimpleNamespace) -> Outcome:
     before, after = ({task: train_reader(steps, task) for task in tasks} for steps in (0, t.steps))
     return judged(
         measured(min(after.values()) > t.found),
-        f"Two small attention models learn invented languages, {t.steps} steps: translating into the reversed order, and stating "
-        f"the number of the only noun. Share of a head's weight on the aligned word, or on the noun (chance 1/{LENGTH}; found "
-        f"means above {t.found:g}): " + row(f"{task} {before[task]:.2f} before, {after[task]:.2f} after" for task in tasks) + ".",
+        f"Two small attention models learn invented languages, {t.steps} steps: translating into the reversed order, and "
+        f"stating the number of the only noun. Share of a head's weight on the aligned word, or on the noun (chance 1/{LENGTH}; "
+        f"found means above {t.found:g}): "
+        + row(f"{task} {before[task]:.2f} before, {after[task]:.2f} after" for task in tasks)
+        + ".",
         note="Nothing told the heads where to look. This shows that they can find such relations where predicting needs them; "
         "which head finds what in a large model is a matter of measuring that model.",
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lmlab.ledger.book import book
-from lmlab.ledger.claim import Outcome, answered, conditional, exact, ill_posed, measured, together
+from lmlab.ledger.claim import Outcome, answered, conditional, ill_posed, measured, together
 from lmlab.ledger.kit import eye, formula, gap, generator, normals, number, row, value
 from lmlab.ledger.sheet import confirmed, put
 

@@ -30,9 +30,7 @@ Count = Callable[[nn.Module], int]
 def sizes(names: str) -> list[dict[str, int]]:
     """Three sets of sizes to show, then two values of every size in all combinations."""
     shown = zip(*(SHOWN[name] for name in names), strict=True)
-    return [
-        dict(zip(names, each, strict=True)) for each in (*shown, *product(*(TWO_OF_EACH[name] for name in names)))
-    ]
+    return [dict(zip(names, each, strict=True)) for each in (*shown, *product(*(TWO_OF_EACH[name] for name in names)))]
 
 
 def weights(*names: str) -> Count:
@@ -55,7 +53,9 @@ def tried(said: str, count: Count, made: Callable[..., nn.Module], names: str) -
     cases = sizes(names)
     right, lines = agree(said, lambda **at: count(made(**at)), cases)
     right &= all(sympy.degree(formula(said), size) <= 1 for size in formula(said).free_symbols)
-    rest = f"{'All' if right else 'Not all'} {len(cases)} models agree, two values of every size in all combinations among"
+    rest = (
+        f"{'All' if right else 'Not all'} {len(cases)} models agree, two values of every size in all combinations among"
+    )
     return right, "; ".join(lines[:3]) + f". {rest} them, which settles a count that is linear in each size."
 
 
@@ -75,9 +75,7 @@ def counts(count: Count, made: Callable[..., nn.Module], names: str, note: str =
     derivation="given E: d, V\ngiven x: V onehot\nclaim E @ x == sum(E * x, axis=1)\nclaim shape(E) == [d, V]",
 )
 def _embedding(t: SimpleNamespace) -> Outcome:
-    right, evidence = tried(
-        t.count, lambda m: m.get_parameter("embedding_VD")[:-1].numel(), feedforward, names="VdNh"
-    )
+    right, evidence = tried(t.count, lambda m: m.get_parameter("embedding_VD")[:-1].numel(), feedforward, names="VdNh")
     return confirmed(put(t.derivation), right, evidence, note=BEGIN)
 
 
@@ -128,8 +126,8 @@ claim("E4b", count="V*(d + h) + 2*k*d + v*d + (v + 1)*h")(counts(weights(), atte
 def _free_of_n(t: SimpleNamespace) -> Outcome:
     derivative = sympy.diff(formula(t.count), letter("N"))
     lengths, at = range(2, 9), {"V": 20, "d": 6, "h": 5, "k": 4, "v": 3}
-    found = [weights()(attention(N=n, **at)) for n in lengths]
-    placed = [parameters(attention(N=n, **at, positions="learned")) for n in (2, 3)]
+    found = [weights()(attention(20, 6, n, 5, 4, 3)) for n in lengths]
+    placed = [parameters(attention(20, 6, n, 5, 4, 3, "learned")) for n in (2, 3)]
     return judged(
         exact(derivative == 0 and set(found) == {int(value(t.count, **at))}),
         f"Derivative by N: {derivative}.",

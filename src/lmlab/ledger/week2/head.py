@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -14,15 +15,23 @@ from lmlab.ledger.kit import gap, order_of_a_weighted_mean, row, value, yes
 from lmlab.ledger.lab import attention
 from lmlab.ledger.sheet import confirmed, put
 
+if TYPE_CHECKING:
+    from lmlab.models.attention import Attention
+
 claim = book("week2").claim
 
 WORDS = [3, 7, 1, 4, 9]
 SIZES = {"V": 20, "d": 6, "h": 5, "k": 4, "v": 3}
 
 
+def made(N: int) -> Attention:
+    """The lab's model that predicts from N - 1 words."""
+    return attention(SIZES["V"], SIZES["d"], N, SIZES["h"], SIZES["k"], SIZES["v"])
+
+
 def head() -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """On five words: their embeddings, the scores by the document's formula, and the lab's vector a and weights α."""
-    model = attention(N=len(WORDS) + 1, **SIZES)
+    model = made(len(WORDS) + 1)
     with torch.no_grad():
         e_ND = model.embedding_VD[WORDS]
         scores_N = (model.query_KD @ e_ND[-1]) @ (e_ND @ model.key_KD.T).T / SIZES["k"] ** 0.5
@@ -33,7 +42,7 @@ def head() -> tuple[Tensor, Tensor, Tensor, Tensor]:
 @claim("E2a", scores="(N-1)**2", corrected="N-1")
 def _each_pair(t: SimpleNamespace) -> Outcome:
     lengths = (3, 5, 9)
-    found = {n: attention(N=n, **SIZES).attend(torch.zeros(1, n - 1, dtype=torch.long))[1].numel() for n in lengths}
+    found = {n: made(n).attend(torch.zeros(1, n - 1, dtype=torch.long))[1].numel() for n in lengths}
     _, scores_N, _, alpha_N = head()
     the_formula_s = gap(torch.softmax(scores_N, dim=0), alpha_N)
     said = {n: int(value(t.scores, N=n)) for n in lengths}
@@ -76,7 +85,7 @@ def _softmax_of_scalar(t: SimpleNamespace) -> Outcome:
 )
 def _attention_vector(t: SimpleNamespace) -> Outcome:
     e_ND, _, a_X, alpha_N = head()
-    value_XD = attention(N=len(WORDS) + 1, **SIZES).value_XD.detach()
+    value_XD = made(len(WORDS) + 1).value_XD.detach()
     by_hand = torch.stack([weight * (value_XD @ e) for weight, e in zip(alpha_N, e_ND, strict=True)]).sum(0)
     width = int(value(t.width, **SIZES))
     right = gap(by_hand, a_X) < 1e-6 and len(a_X) == width
@@ -91,7 +100,7 @@ def _attention_vector(t: SimpleNamespace) -> Outcome:
 @claim("E2d", moved=4)  # how many of the five words are re-ordered, from the left
 def _order(t: SimpleNamespace) -> Outcome:
     change = order_of_a_weighted_mean()
-    model = attention(N=len(WORDS) + 1, **SIZES)
+    model = made(len(WORDS) + 1)
 
     def moved_by(order: list[int]) -> float:
         after, before = (model.advance(torch.tensor([words]), model.begin(1)[1])[0] for words in (order, WORDS))
