@@ -147,7 +147,11 @@ def _negative_cell(t: SimpleNamespace) -> Outcome:
 
 @claim("3d", squash="sigmoid", draws=1000)
 def _no_distribution(t: SimpleNamespace) -> Outcome:
-    squash: Callable[[Tensor], Tensor] = {"sigmoid": torch.sigmoid, "softmax": partial(torch.softmax, dim=-1)}[t.squash]
+    kinds: dict[str, Callable[[Tensor], Tensor]] = {
+        "sigmoid": torch.sigmoid,
+        "softmax": lambda a: torch.softmax(a, dim=-1),
+    }
+    squash = kinds[t.squash]
     by_hand = float(squash(zeros(3)).sum())
     sums = squash(2 * normals(14, t.draws, UNITS)).sum(1)
     return judged(

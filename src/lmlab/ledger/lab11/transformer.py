@@ -161,7 +161,7 @@ def _structure(t: SimpleNamespace) -> Outcome:
     return judged(
         measured(min(after.values()) > t.found),
         f"Two small attention models learn invented languages, {t.steps} steps: translating into the reversed order, and "
-        f"stating the number of the only noun. Share of a head's weight on the aligned word, or on the noun (chance 1/{LENGTH}; "
+        f"stating the number of the only noun. Share of a head's weight on the aligned word or the noun (chance 1/{LENGTH}; "
         f"found means above {t.found:g}): "
         + row(f"{task} {before[task]:.2f} before, {after[task]:.2f} after" for task in tasks)
         + ".",

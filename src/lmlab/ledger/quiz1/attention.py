@@ -78,7 +78,8 @@ def _spectral(t: SimpleNamespace) -> Outcome:
 def own_weights(p_q: Tensor, p_k: Tensor, products: Tensor) -> Tensor:
     """Weight each eigenvector of W_K gives itself as query among all of them as keys, with these eigenvalue products."""
     d = len(products)
-    w_q, w_k = p_q @ torch.diag(products) @ p_q.T, p_k @ p_k.T
+    values_k = torch.linspace(0.5, 2.0, d, dtype=torch.float64)
+    w_q, w_k = p_q @ torch.diag(products / values_k) @ p_q.T, p_k @ torch.diag(values_k) @ p_k.T
     x = math.sqrt(4 * math.sqrt(d)) * p_k.T  # one token along each eigenvector, so that scores are 4 times the product
     return torch.softmax((x @ w_q) @ (x @ w_k).T / math.sqrt(d), dim=1)
 
