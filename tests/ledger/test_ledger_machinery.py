@@ -105,6 +105,7 @@ def test_why_a_statement_is_false_is_not_told_of_one_that_holds() -> None:
         ("off by 5.2e-24", "off by 5.2·10⁻²⁴"),
         ("1e-09, 0.0e+00, 3.0e+00, 6.9e+06", "10⁻⁹, 0, 3.0, 6.9·10⁶"),
         ("8*M*k**2 + sqrt(d)*m**10", "8·M·k² + √d·m¹⁰"),
+        ("V**(n-1)*(V-1), V**n", "V^(n-1)·(V-1), V^n"),
         ("`a**2 * 1e-3` stays, a**2 does not", "`a**2 * 1e-3` stays, a² does not"),
         ("2 * 3, x1e-5y, version 1.2e", "2 * 3, x1e-5y, version 1.2e"),
     ],

@@ -69,12 +69,16 @@ class Claim:
     @property
     def statement(self) -> str:
         """The statement with the constants under test."""
-        return Template(self.says).substitute(self.tested)
+        return self._filled(self.says)
 
     @property
     def method(self) -> str:
         """How it is checked, with the constants under test."""
-        return Template(self.how).substitute(self.tested)
+        return self._filled(self.how)
+
+    def _filled(self, text: str) -> str:
+        """The text with every $name replaced by the constant of that name under test, as one writes it."""
+        return Template(text).substitute({name: readable(shown(value)) for name, value in self.tested.items()})
 
     def check(self) -> Outcome:
         """Run the check. A fault of the ledger itself comes back as the verdict "failed", never as an exception."""
@@ -90,6 +94,15 @@ class Claim:
         if unknown:
             raise ValueError(f"{self.id} tests {sorted(self.tested)}; there is no {unknown[0]!r} to alter")
         return dataclasses.replace(self, tested={**self.tested, **changes})
+
+
+def shown(value: object) -> str:
+    """A constant under test as it stands in a statement."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{shown(key)}: {shown(item)}" for key, item in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(shown, value))
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -112,6 +125,7 @@ def _as_written(text: str) -> str:
     text = re.sub(r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]\d+)\b", power_of_ten, text)
     text = re.sub(r"\bsqrt\((\w+)\)", r"√\1", text)
     text = re.sub(r"\*\*(\d+)", lambda match: match[1].translate(RAISED), text)
+    text = re.sub(r"(?<=\w)\*\*(?=[\w(])", "^", text)
     return re.sub(r"(?<=[\w)²³⁴])\*(?=[\w(√])", "·", text)
 
 
