@@ -1,6 +1,6 @@
 """Planted errors: a formula or constant of a claim is replaced by a wrong one (or a wrong one by the right one).
 
-Every verdict is reached by running its check, so it must change. The changes are in `mutations`.
+Every verdict is reached by running its check, so it must change. The changes are in `ledger_mutations`.
 """
 
 from __future__ import annotations

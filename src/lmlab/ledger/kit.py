@@ -72,6 +72,25 @@ def order_of_a_weighted_mean() -> sympy.Expr:
     return sympy.simplify(mean.subs({w1: w2, w2: w1, v1: v2, v2: v1}, simultaneous=True) - mean)
 
 
+def blocks(names: str, signs: tuple[int, int] = (1, 1)) -> tuple[bool, str]:
+    """Whether [A B][X; Y] is ±A X ± B Y with these signs, for blocks of any size as symbols, and the product."""
+    sizes = sympy.symbols("n p q m", integer=True, positive=True)
+    shapes = ((0, 1), (0, 2), (1, 3), (2, 3))
+    a, b, x, y = (
+        sympy.MatrixSymbol(name, sizes[i], sizes[j]) for name, (i, j) in zip(names.split(), shapes, strict=True)
+    )
+    product = sympy.block_collapse(sympy.BlockMatrix([[a, b]]) * sympy.BlockMatrix([[x], [y]]))
+    said = signs[0] * a * x + signs[1] * b * y
+    evidence = f"With blocks of any size as symbols: [{a} {b}][{x}; {y}] = {product}."
+    return product in (said, sympy.BlockMatrix([[said]])), evidence
+
+
+def orthogonal(size: int, seed: int) -> Tensor:
+    """A random orthogonal matrix."""
+    basis: Tensor = torch.linalg.qr(normals(seed, size, size))[0]
+    return basis
+
+
 def parameters(module: nn.Module) -> int:
     """Learned numbers in a module, tied ones once."""
     return sum(weight.numel() for weight in module.parameters())

@@ -6,7 +6,6 @@ import math
 from itertools import permutations, product
 from types import SimpleNamespace
 
-import sympy
 import torch
 from torch import nn
 
@@ -16,6 +15,7 @@ from lmlab.ledger.claim import Outcome, exact, judged
 from lmlab.ledger.kit import (
     agree,
     attention,
+    blocks,
     eye,
     gap,
     normals,
@@ -54,16 +54,7 @@ STACKED = "given A: N, N\ngiven X: N, D\ngiven Wv: D, D\n"
 
 @claim("5", derivation=HEADS + "claim Y == (A1 @ X) @ (Wv1 @ Wo[0:Dv]) + (A2 @ X) @ (Wv2 @ Wo[Dv:2*Dv])")
 def _sum_of_heads(t: SimpleNamespace) -> Outcome:
-    n, v, d = sympy.symbols("n v d", integer=True, positive=True)
-    h1, h2 = (sympy.MatrixSymbol(name, n, v) for name in ("H1", "H2"))
-    o1, o2 = (sympy.MatrixSymbol(name, v, d) for name in ("O1", "O2"))
-    blocks = sympy.block_collapse(sympy.BlockMatrix([[h1, h2]]) * sympy.BlockMatrix([[o1], [o2]]))
-    said = h1 * o1 + h2 * o2
-    return confirmed(
-        put(t.derivation),
-        blocks in (said, sympy.BlockMatrix([[said]])),
-        f"Blocks with matrices as symbols: [H1, H2][O1; O2] = {blocks}; with H_h = A_h X W_v the brackets may be moved.",
-    )
+    return confirmed(put(t.derivation), *blocks("H1 H2 O1 O2"), "With H_h = A_h X W_v the brackets may be moved.")
 
 
 @claim("6.a", full="N**2*D**2", attention="3*D**2")

@@ -6,12 +6,11 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
-import sympy
 import torch
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import NOTE, estimate, generator, listed, normals, number
+from lmlab.ledger.kit import NOTE, blocks, estimate, generator, listed, normals, number
 from lmlab.ledger.sheet import confirmed, derived, put
 
 claim = book("bishop12").claim
@@ -48,16 +47,7 @@ def _cosine(t: SimpleNamespace) -> Outcome:
     "claim concat(Wx, Wr, axis=1) @ concat(x, r) == Wx @ x + Wr @ r",
 )
 def _concatenation(t: SimpleNamespace) -> Outcome:
-    m, d, p = sympy.symbols("m d p", integer=True, positive=True)
-    wx, wr = sympy.MatrixSymbol("Wx", m, d), sympy.MatrixSymbol("Wr", m, p)
-    x, r = sympy.MatrixSymbol("x", d, 1), sympy.MatrixSymbol("r", p, 1)
-    product = sympy.block_collapse(sympy.BlockMatrix([[wx, wr]]) * sympy.BlockMatrix([[x], [r]]))
-    said = wx * x + wr * r
-    return confirmed(
-        put(t.derivation),
-        product in (said, sympy.BlockMatrix([[said]])),
-        f"With matrices as symbols: {product}.",
-    )
+    return confirmed(put(t.derivation), *blocks("Wx Wr x r"))
 
 
 @claim(

@@ -90,12 +90,6 @@ def along_the_cell(weights: Weights, x: Tensor, steps: int, output: float = 0.0)
     return spectral_norm(last, zeros(weights.U["f"].shape[0]))
 
 
-def orthogonal(size: int, seed: int) -> Tensor:
-    """A random orthogonal matrix."""
-    basis: Tensor = torch.linalg.qr(normals(seed, size, size))[0]
-    return basis
-
-
 def through_time(recurrent: Tensor, activation: Callable[[Tensor], Tensor], inputs_TD: Tensor) -> float:
     """|∂h_T/∂h_0| of the plain RNN h_t = φ(U h_{t-1} + x_t) from h_0 = 0, for any φ (the lab's own has φ = tanh)."""
 

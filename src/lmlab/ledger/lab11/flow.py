@@ -13,14 +13,13 @@ from torch import Tensor, nn
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import formula, letter, listed, normals, number, row
+from lmlab.ledger.kit import formula, letter, listed, normals, number, orthogonal, row
 from lmlab.ledger.lab11.cells import (
     GRU_GATES,
     LSTM_GATES,
     along_the_cell,
     along_the_state,
     held,
-    orthogonal,
     spectral_norm,
     through_time,
 )

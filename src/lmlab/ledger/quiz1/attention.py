@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from types import SimpleNamespace
 
-import numpy as np
 import sympy
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, answered, conditional, ill_posed, measured, together
-from lmlab.ledger.kit import eye, formula, gap, generator, normals, number, row, value
+from lmlab.ledger.kit import eye, formula, gap, normals, number, orthogonal, row, value
 from lmlab.ledger.sheet import confirmed, put
 
 claim = book("quiz1").claim
@@ -37,11 +35,6 @@ def _columns(t: SimpleNamespace) -> Outcome:
     )
 
 
-def random_basis(rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-    """A random orthogonal matrix."""
-    return np.asarray(np.linalg.qr(rng.standard_normal((size, size)))[0])
-
-
 @claim(
     "Q4.0b",
     derivation="given S: n, n\ngiven u, v: n\nlet W = S + S.T          # every symmetric matrix is of this form\n"
@@ -52,15 +45,12 @@ def _spectral(t: SimpleNamespace) -> Outcome:
     m = sympy.Matrix([[formula(entry) for entry in line] for line in t.matrix])
     discriminant = sympy.factor(m.trace() ** 2 - 4 * m.det())
     squares = sympy.simplify(discriminant - ((m[0, 0] - m[1, 1]) ** 2 + (2 * m[0, 1]) ** 2)) == 0
-    rng, draws, worst = generator(8), 200, 0.0
-    for trial in range(draws):
-        s = rng.standard_normal((5, 5))
-        s = s + s.T
-        if trial % 2:  # repeated eigenvalues too
-            basis = random_basis(rng, 5)
-            s = basis @ np.diag([1.0, 1.0, 2.0, 2.0, 2.0]) @ basis.T
-        values, vectors = np.linalg.eigh(s)
-        worst = max(worst, gap(vectors @ np.diag(values) @ vectors.T, s), gap(vectors.T @ vectors, np.eye(5)))
+    draws, worst, repeated = 200, 0.0, torch.tensor([1.0, 1.0, 2.0, 2.0, 2.0], dtype=torch.float64)
+    for seed in range(draws):
+        s, basis = normals(seed, 5, 5), orthogonal(5, seed)
+        s = s + s.T if seed % 2 else basis @ torch.diag(repeated) @ basis.T
+        values, vectors = torch.linalg.eigh(s)
+        worst = max(worst, gap(vectors @ torch.diag(values) @ vectors.T, s), gap(vectors.T @ vectors, eye(5)))
     nilpotent = sympy.Matrix([[1, sympy.I], [sympy.I, -1]])
     return confirmed(
         put(t.derivation),
@@ -95,8 +85,7 @@ def own_weights(p_q: Tensor, p_k: Tensor, products: Tensor) -> Tensor:
 )
 def _aligned(t: SimpleNamespace) -> Outcome:
     sheet, draws, size = put(t.derivation), 100, len(t.products)
-    rng, finds = generator(18), {}
-    bases = [torch.from_numpy(random_basis(rng, size)) for _ in range(2 * draws)]
+    finds, bases = {}, [orthogonal(size, seed) for seed in range(2 * draws)]
     for texts in (t.products, t.mixed):
         products = torch.tensor([number(text) for text in texts], dtype=torch.float64)
         weights = [
@@ -130,10 +119,10 @@ def _aligned(t: SimpleNamespace) -> Outcome:
     premise="all eigenvectors",  # or "those with a non-zero eigenvalue"
 )
 def _orthogonal(t: SimpleNamespace) -> Outcome:
-    d, rng, draws = 4, generator(9), 2000
-    smallest = min(float(np.abs(random_basis(rng, d).T @ random_basis(rng, d)).max()) for _ in range(draws))
-    hadamard = np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2
-    best, bound, right = float(np.abs(hadamard).max()), number(t.bound, d=d), put(t.repaired)
+    d, draws = 4, 2000
+    smallest = min(float((orthogonal(d, seed).T @ orthogonal(d, draws + seed)).abs().max()) for seed in range(draws))
+    hadamard = torch.tensor([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2
+    best, bound, right = float(hadamard.abs().max()), number(t.bound, d=d), put(t.repaired)
     forced = smallest >= bound > 0 and math.isclose(best, bound)
     return ill_posed(
         forced and t.premise == "all eigenvectors",

@@ -9,7 +9,7 @@ import torch
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Judge, Outcome, answered, exact, ill_posed, judged
-from lmlab.ledger.kit import formula, letter, normals
+from lmlab.ledger.kit import blocks, formula, letter, normals
 from lmlab.ledger.sheet import confirmed, derived, put
 
 claim = book("quiz1").claim
@@ -97,16 +97,7 @@ claim(
     signs=(1, 1),
 )
 def _cut(t: SimpleNamespace) -> Outcome:
-    p, d = sympy.symbols("Dp Dx", integer=True, positive=True)
-    w11, w12 = (sympy.MatrixSymbol(name, p, d) for name in ("W11", "W12"))
-    x1, x2 = (sympy.MatrixSymbol(name, d, 1) for name in ("x1", "x2"))
-    product = sympy.block_collapse(sympy.BlockMatrix([[w11, w12]]) * sympy.BlockMatrix([[x1], [x2]]))
-    said = t.signs[0] * w11 * x1 + t.signs[1] * w12 * x2
-    return confirmed(
-        put(t.derivation),
-        product in (said, sympy.BlockMatrix([[said]])),
-        f"With blocks of any size as symbols: [W11 W12][x1; x2] = {product}.",
-    )
+    return confirmed(put(t.derivation), *blocks("W11 W12 x1 x2", t.signs))
 
 
 @claim("Q3.0b", loss="d**2/2", corrected="d**2/2")
