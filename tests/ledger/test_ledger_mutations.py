@@ -5,17 +5,12 @@ Every verdict is reached by running its check, so it must change. The changes ar
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from ledger_mutations import CASES, HOLDS, Case, Edit
 
 from lmlab.ledger import Claim, claims
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from mutations import CASES, HOLDS, Case, Edit
 
 FAST = {  # a claim of every kind and file, all decided within a second or so
     "week2": "E1d E2a E2b E2d I1b I2b I2d",

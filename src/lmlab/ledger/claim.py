@@ -16,6 +16,8 @@ from string import Template
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from lmlab.config import Mistake
+
 Verdict = Literal["proved", "supported", "refuted", "conditional", "ill-posed", "answered", "failed"]
 Finding = Literal["proved", "supported", "refuted", "undecided"]  # what a check shows of a statement
 
@@ -92,7 +94,7 @@ class Claim:
         """The same claim with some of the formulas under test replaced: how an error is planted."""
         unknown = sorted(set(changes) - set(self.tested))
         if unknown:
-            raise ValueError(f"{self.id} tests {sorted(self.tested)}; there is no {unknown[0]!r} to alter")
+            raise Mistake(f"{self.id} tests {sorted(self.tested)}; there is no {unknown[0]!r} to alter")
         return dataclasses.replace(self, tested={**self.tested, **changes})
 
 
