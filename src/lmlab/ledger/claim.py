@@ -86,7 +86,10 @@ class Claim:
         """Run the check. A fault of the ledger itself comes back as the verdict "failed", never as an exception."""
         try:
             outcome = self.judge(SimpleNamespace(**self.tested))
-            return dataclasses.replace(outcome, steps=tuple(readable(step) for step in outcome.steps if step))
+            steps = tuple(readable(step) for step in outcome.steps if step)
+            return dataclasses.replace(
+                outcome, steps=steps, corrected=outcome.corrected and readable(outcome.corrected)
+            )
         except Exception as fault:
             return Outcome(verdict="failed", steps=(f"{type(fault).__name__}: {fault}",))
 
