@@ -103,7 +103,7 @@ def _character_numbers(t: SimpleNamespace) -> Outcome:
         repaired="On a passage kept out of training, over bytes so that no character is unknown, the cost in bits a "
         "byte is a figure that can be compared and repeated.",
         holds=unseen.bits_per_byte >= seen.bits_per_byte or t.compared == "held-out",
-        otherwise="supported" if possible else "refuted",
+        otherwise="undecided" if possible else "refuted",
     )
 
 
