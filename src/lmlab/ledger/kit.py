@@ -145,7 +145,6 @@ class Estimate:
 
     mean: float
     half_width: float
-    samples: int
 
     @property
     def low(self) -> float:
@@ -168,7 +167,7 @@ class Estimate:
 def estimate(samples: NDArray[Any] | Tensor) -> Estimate:
     """The mean of independent samples and how far the true mean can be from it."""
     array = np.asarray(samples, dtype=np.float64).ravel()
-    return Estimate(float(array.mean()), SIGMAS * float(array.std(ddof=1)) / math.sqrt(len(array)), len(array))
+    return Estimate(float(array.mean()), SIGMAS * float(array.std(ddof=1)) / math.sqrt(len(array)))
 
 
 def gap(left: Tensor | NDArray[Any], right: Tensor | NDArray[Any]) -> float:

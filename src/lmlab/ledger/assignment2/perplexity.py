@@ -6,6 +6,7 @@ import codecs
 import math
 import re
 from collections.abc import Callable
+from importlib import import_module
 from types import SimpleNamespace
 
 from lmlab.ledger.book import book
@@ -158,16 +159,9 @@ def _explained(t: SimpleNamespace) -> Outcome:
 
 def other_prose() -> str:
     """English of another kind that every Python has: the help texts of some of its modules."""
-    import argparse
-    import decimal
-    import email.message
-    import logging
-    import random
-    import statistics
-    import unittest
-
     texts = []
-    for module in (argparse, decimal, email.message, logging, random, statistics, unittest):
+    for name in ("argparse", "decimal", "email.message", "logging", "random", "statistics", "unittest"):
+        module = import_module(name)
         texts.append(module.__doc__ or "")
         texts += [member.__doc__ or "" for _, member in sorted(vars(module).items()) if isinstance(member, type)]
     return plain(" ".join(texts))
