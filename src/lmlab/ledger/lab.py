@@ -156,6 +156,13 @@ class Measured:
         sums = tally(self.tokenizer, tokens, self.nats(text).copy(), np.zeros(tokens.tokens, dtype=np.int64))
         return Cost(sums.model_nats, sums.spelling_nats, tokens.tokens, sums.unknown_tokens, tokens.bytes)
 
+    def written(self, samples: int, tokens: int) -> list[str]:
+        """Texts of so many tokens drawn from the model, each beginning a word."""
+        from lmlab.decode import generate
+
+        drawn = generate(self.model, " ", method="sample", max_tokens=tokens, samples=samples, seed=2)
+        return [text.text for text in drawn]
+
     def known(self, text: str) -> NDArray[np.bool_]:
         """Which tokens of a text are not the unknown symbol."""
         return np.asarray(self.tokenizer.encode(text).ids != self.tokenizer.unknown_id)

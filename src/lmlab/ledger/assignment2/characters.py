@@ -116,14 +116,6 @@ def _memory(t: SimpleNamespace) -> Outcome:
     )
 
 
-def sampled(text: str, order: int, samples: int) -> str:
-    """Texts of 400 characters drawn from the lab's character n-gram of a text."""
-    from lmlab.decode import generate
-
-    model = ngram("char", order, [text]).model
-    return " ".join(g.text for g in generate(model, " ", method="sample", max_tokens=400, samples=samples, seed=2))
-
-
 def new_words(text: str, made: str) -> list[str]:
     """Words of 5 to 12 letters that the text does not have."""
     known = set(text.split())
@@ -135,7 +127,9 @@ def _suffixes(t: SimpleNamespace) -> Outcome:
     text = small_letters(documentation()[0])
     real = [w for w in text.split() if 5 <= len(w) <= 12]
     endings = [e for e, _ in Counter(w[-3:] for w in real).most_common(20)]
-    new, chance = (new_words(text, sampled(text, order, t.samples)) for order in (t.order, 1))
+    new, chance = (
+        new_words(text, " ".join(ngram("char", order, [text]).written(t.samples, 400))) for order in (t.order, 1)
+    )
     found, by_chance, natural = (
         estimate(np.array([float(w[-3:] in endings) for w in words] or [0.0, 0.0]))
         for words in (new, chance, sorted(set(real)))
