@@ -10,58 +10,93 @@ import pytest
 
 from lmlab.cli.prove import run_prove
 from lmlab.ledger import Book, Outcome, claims, run, to_json
-from lmlab.ledger.claim import answered, conditional, ill_posed, proved, readable, refuted
+from lmlab.ledger.claim import answered, conditional, exact, ill_posed, judged, measured, readable, together
 from lmlab.ledger.sheet import put
+
+WORDS = {"where": "here", "quote": "two and two", "says": "two and two are $total", "latex": "2+2", "how": "by adding"}
 
 
 def book_of(judge: object, **tested: object) -> Book:
-    book = Book(source="test", title="A test", about="")
-    book.claim("1", where="here", says="two and two", latex="2+2", how="by adding", **tested)(judge)  # type: ignore[arg-type]
+    book = Book(source="test", title="A test", about="", records={"1": WORDS})
+    book.claim("1", **{"total": 4, **tested})(judge)  # type: ignore[arg-type]
     return book
 
 
 def test_a_claim_judges_what_is_under_test_and_an_altered_one_judges_the_alteration() -> None:
-    (claim,) = book_of(lambda t: proved(t.total == 2 + 2, "2 + 2 = 4"), total=4).claims
+    (claim,) = book_of(lambda t: judged(exact(t.total == 2 + 2), "2 + 2 = 4")).claims
     assert claim.check().verdict == "proved"
     assert claim.altered(total=5).check().verdict == "refuted"
     assert claim.check().verdict == "proved"
 
 
+def test_an_altered_claim_states_the_alteration() -> None:
+    (claim,) = book_of(lambda t: judged("proved")).claims
+    assert claim.statement == "two and two are 4"
+    assert claim.altered(total=5).statement == "two and two are 5"
+
+
 def test_altering_what_is_not_under_test_names_what_is() -> None:
-    (claim,) = book_of(lambda t: proved(True, ""), total=4).claims
+    (claim,) = book_of(lambda t: judged("proved")).claims
     with pytest.raises(ValueError, match=r"tests \['total'\].*'sum'"):
         claim.altered(sum=5)
 
 
 def test_a_broken_check_is_a_verdict_of_its_own_and_no_exception() -> None:
-    (claim,) = book_of(lambda t: proved(1 / t.zero > 0, ""), zero=0).claims
+    (claim,) = book_of(lambda t: judged(exact(1 / t.zero > 0)), zero=0).claims
     outcome = claim.check()
     assert outcome.verdict == "failed"
     assert "ZeroDivisionError" in outcome.evidence
 
 
 @pytest.mark.parametrize(
-    ("with_condition", "without", "verdict"),
-    [(True, False, "conditional"), (True, True, "proved"), (False, False, "refuted"), (False, True, "refuted")],
+    ("inside", "outside", "verdict"),
+    [
+        ("proved", "refuted", "conditional"),
+        ("supported", "refuted", "conditional"),
+        ("proved", "proved", "proved"),
+        ("proved", "supported", "supported"),
+        ("refuted", "refuted", "refuted"),
+        ("refuted", "proved", "refuted"),
+    ],
 )
 def test_conditional_needs_success_with_the_condition_and_failure_without(
-    with_condition: bool, without: bool, verdict: str
+    inside: str, outside: str, verdict: str
 ) -> None:
-    assert conditional(with_condition, without, "", "if").verdict == verdict
+    assert conditional(inside, outside, precisely="if").verdict == verdict  # type: ignore[arg-type]
 
 
 def test_a_correction_a_repair_or_an_answer_that_does_not_hold_breaks_the_check() -> None:
     for judge in (
-        lambda t: refuted(False, "", "so", corrected_holds=False),
-        lambda t: ill_posed(True, "", "so", repaired_holds=False),
-        lambda t: answered(False, "", "so"),
+        lambda t: judged("refuted", corrected="so", holds=False),
+        lambda t: ill_posed(True, repaired="so", holds=False),
+        lambda t: answered(False, answer="so"),
     ):
         assert book_of(judge).claims[0].check().verdict == "failed"
 
 
-def test_a_flaw_that_is_not_there_or_a_statement_that_holds_is_proved() -> None:
-    assert ill_posed(False, "", "so", repaired_holds=True).verdict == "proved"
-    assert refuted(True, "", "so", corrected_holds=True).verdict == "proved"
+def test_a_check_that_shows_nothing_has_failed_and_proves_nothing() -> None:
+    for judge in (
+        lambda t: judged("undecided"),
+        lambda t: judged(measured(False, fails=False)),
+        lambda t: conditional("undecided", "refuted", precisely="if"),
+        lambda t: conditional("proved", "undecided", precisely="if"),
+        lambda t: ill_posed(False, repaired="so", holds=True),
+        lambda t: judged(together("proved", "undecided")),
+    ):
+        outcome = book_of(judge).claims[0].check()
+        assert outcome.verdict == "failed"
+        assert "neither" in outcome.evidence
+
+
+def test_a_flaw_that_is_not_there_leaves_what_was_found_otherwise() -> None:
+    assert ill_posed(False, repaired="so", holds=True, otherwise="proved").verdict == "proved"
+    assert ill_posed(False, repaired="so", holds=True, otherwise="refuted").verdict == "refuted"
+
+
+def test_why_a_statement_is_false_is_not_told_of_one_that_holds() -> None:
+    said = {"because": "it is wrong", "note": "by the way"}
+    assert judged("refuted", "measured", **said).steps == ("measured", "it is wrong", "by the way")  # type: ignore[arg-type]
+    assert "it is wrong" not in judged("proved", "measured", **said).steps  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -70,19 +105,20 @@ def test_a_flaw_that_is_not_there_or_a_statement_that_holds_is_proved() -> None:
         ("off by 5.2e-24", "off by 5.2·10⁻²⁴"),
         ("1e-09, 0.0e+00, 3.0e+00, 6.9e+06", "10⁻⁹, 0, 3.0, 6.9·10⁶"),
         ("8*M*k**2 + sqrt(d)*m**10", "8·M·k² + √d·m¹⁰"),
+        ("V**(n-1)*(V-1), V**n", "V^(n-1)·(V-1), V^n"),
         ("`a**2 * 1e-3` stays, a**2 does not", "`a**2 * 1e-3` stays, a² does not"),
         ("2 * 3, x1e-5y, version 1.2e", "2 * 3, x1e-5y, version 1.2e"),
     ],
 )
 def test_evidence_shows_numbers_and_formulas_as_one_writes_them(computed: str, written: str) -> None:
     assert readable(computed) == written
-    (claim,) = book_of(lambda t: proved(True, computed)).claims
+    (claim,) = book_of(lambda t: judged("proved", computed)).claims
     assert claim.check().evidence == written
 
 
 def test_a_derivation_tells_each_reason_once() -> None:
     sheet = put("given a, b: n\nclaim a + b == b + a\nclaim a * b == b * a\nclaim a + b == a")
-    first, second, third = str(sheet).split("; `")
+    first, second, third = sheet.summary.split("; `")
     assert first.startswith("`a + b == b + a` is proved for all sizes n")
     assert "random points" in first
     assert second == "a * b == b * a` is proved likewise"
@@ -120,9 +156,10 @@ def test_json_has_what_is_promised() -> None:
     document = json.loads(json.dumps(to_json(entries)))
     assert [entry["id"] for entry in document["claims"]] == ["week2.I2b", "quiz1.Q3.3", "lab11.6b"]
     for entry in document["claims"]:
-        assert {"id", "verdict", "statement", "method", "evidence", "corrected"} <= set(entry)
-        assert entry["evidence"]
+        assert {"id", "verdict", "statement", "method", "evidence", "corrected", "quote"} <= set(entry)
+        assert " ".join(entry["steps"]) == entry["evidence"] != ""
     assert document["verdicts"] == {"refuted": 2, "answered": 1}
+    assert document["sources"] == {"week2": {"refuted": 1}, "quiz1": {"answered": 1}, "lab11": {"refuted": 1}}
 
 
 def test_running_tells_of_every_claim_as_it_is_done() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from itertools import product
+from fractions import Fraction
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,54 +13,59 @@ from lmlab.ledger.assignment2.deepaverage import DeepAverage, made_up_reviews
 from lmlab.ledger.assignment2.perplexity import restored, split_and_lowered
 from lmlab.ledger.bishop12 import bert
 from lmlab.ledger.kit import estimate, generator, parameters
+from lmlab.ledger.lab import (
+    documentation,
+    feedforward,
+    ngram,
+    of_documentation,
+    stream,
+    taught,
+    tokenizer_of,
+    two_token_searches,
+)
 from lmlab.ledger.lab11.costs import operations
-from lmlab.ledger.tablemodel import TwoTokens
-from lmlab.ledger.textlab import Counts, Words, documentation
 
 
-def slow_witten_bell(text: list[int], order: int, symbols: int, context: tuple[int, ...], symbol: int) -> float:
-    """The recursion, one dictionary at a time."""
-    if order == 0:
-        return 1 / symbols
-    shorter = slow_witten_bell(text, order - 1, symbols, context[1:] if len(context) == order - 1 else context, symbol)
-    padded = [symbols] * (order - 1) + text
-    followers = Counter(
-        padded[i] for i in range(order - 1, len(padded)) if tuple(padded[i - order + 1 : i]) == context[-(order - 1) :]
-    ) if order > 1 else Counter(text)  # fmt: skip
-    if not followers:
-        return shorter
-    return (followers[symbol] + len(followers) * shorter) / (followers.total() + len(followers))
-
-
-def test_count_models_follow_the_recursion_of_witten_and_bell() -> None:
-    text = [0, 1, 2, 0, 1, 0, 2, 2, 1, 0, 1]
-    model = Counts([text], 3, symbols=4)
-    for a, b, c in product(range(4), repeat=3):
-        expected = slow_witten_bell(text, 3, 4, (a, b), c)
-        assert math.exp(-model.nats([[a, b, c]])[2]) == pytest.approx(expected), (a, b, c)
-
-
-def test_count_models_sum_to_one_in_every_context() -> None:
-    model = Counts([list(b"abracadabra")], 3, symbols=256)
-    for context in (b"", b"a", b"br", b"zz"):
-        total = sum(math.exp(-model.nats([[*context, x]])[-1]) for x in range(256))
-        assert total == pytest.approx(1.0)
-
-
-def test_words_pay_for_spelling_and_a_uniform_model_costs_eight_bits_a_byte() -> None:
-    text = "the cat sat on the mat and the dog sat on the cat"
-    known, strange = Words(text, vocabulary=3).score("the cat"), Words(text, vocabulary=3).score("the xyz")
-    assert known.unknown == 0
+def test_words_pay_for_spelling_and_the_tokens_are_counted_once() -> None:
+    model = ngram("words:3", 2, ["the cat sat on the mat and the dog sat on the cat"])
+    known, strange = model.cost("the cat"), model.cost("the xyz")
+    assert known.unknown == known.spelling_nats == 0
     assert strange.unknown == 1
     assert strange.spelling_nats > 0
-    uniform = Counts([list(range(256))], 1, symbols=256)
-    assert list(uniform.nats([list(b"abc")])) == pytest.approx([math.log(256)] * 3)
+    assert strange.tokens == 2
+    assert strange.nats == pytest.approx(float(model.nats("the xyz").sum()))
+    assert list(model.known("the xyz")) == [True, False]
+
+
+def test_bits_a_byte_are_those_of_the_lab_s_own_measure(tmp_path: Path) -> None:
+    from lmlab.measure import score_part
+    from lmlab.text.corpus import read
+    from lmlab.text.parts import Part
+
+    (tmp_path / "text.txt").write_text(text := documentation()[1][:5000], encoding="utf-8")
+    part = Part("whole", read(tmp_path / "text.txt", split=(100, 0, 0)).train.documents)
+    model = of_documentation("words:300")
+    assert model.cost(text).bits_per_byte == pytest.approx(score_part(model.model, part).bits_per_byte)
+
+
+def test_a_bigram_counted_on_a_table_is_that_table() -> None:
+    texts = ["AA"] * 40 + ["AB"] * 9 + ["BA"] * 30 + ["BB"] * 21
+    model = ngram("char", 2, texts, smoothing="ml")
+    assert float(model.nats("AB").sum()) == pytest.approx(-math.log(0.09), rel=1e-5)
+    table = {pair: Fraction(texts.count(pair), 100) for pair in sorted(set(texts))}
+    assert two_token_searches(table) == ("BA", "AA")
+
+
+def test_a_taught_model_of_the_lab_learns() -> None:
+    tokenizer = tokenizer_of("char", "abab")
+    curve = taught(feedforward(tokenizer, 4, 3, 8), stream(tokenizer, ["ab" * 50]), 60, 1e-2, rows=4, length=8)
+    assert curve[-1] < curve[0] / 2
 
 
 def test_the_preparation_of_words_can_be_undone() -> None:
     text = documentation()[1].replace("·", "").replace("^", "")
     assert restored(split_and_lowered(text)) == text
-    assert split_and_lowered("Hello, (World)!") == "^ hello ·, ( ·^ world ·) ·!"
+    assert split_and_lowered("Hello, World!") == "^ hello ·, ^ world ·!"
 
 
 def test_the_bert_that_is_counted_is_the_library_s() -> None:
@@ -77,18 +82,8 @@ def test_the_bert_that_is_counted_is_the_library_s() -> None:
     assert parameters(bert.bert_large(bert.TRUE_VOCABULARY)) == parameters(library)
     assert config.hidden_act == bert.PUBLISHED["activation"]
     assert getattr(config, "tie_word_embeddings", True) == (bert.PUBLISHED["prediction"] == "tied")
-
-
-def test_the_table_model_is_a_distribution_and_scores_what_it_predicts() -> None:
-    model = TwoTokens({"AA": 0.4, "AB": 0.09, "BA": 0.3, "BB": 0.21})
-    ids = model.tokenizer.encode("AB").ids
-    first, state = model.begin(1)
-    second, _ = model.advance(torch.tensor([[int(ids[0])]]), state)
-    assert first.exp().sum() == pytest.approx(1.0)
-    assert second.exp().nan_to_num().sum() == pytest.approx(1.0)
-    nats = model.score(torch.tensor([[int(i) for i in ids]]))
-    assert nats[0, 0] == pytest.approx(-float(first[0, ids[0]]))
-    assert float(nats.sum()) == pytest.approx(-math.log(0.09), rel=1e-5)
+    learned = "position_embeddings.weight" in dict(library.embeddings.named_parameters())
+    assert learned == (bert.PUBLISHED["positions"] == "learned")
 
 
 def test_counted_operations_are_those_of_five_matrix_products() -> None:

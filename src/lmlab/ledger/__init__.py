@@ -4,10 +4,12 @@
     for entry in run(claims(source="lab11")):
         print(entry.claim.id, entry.outcome.verdict, entry.outcome.evidence)
 
-One module or package a source document; `claim` is what a claim is, `running` runs them, `page` writes them for a class.
+One package a source document: claims.toml holds what it says, the modules beside it the checks. `claim` is what a claim is,
+`book` reads the documents, `running` runs them, `page` writes them for a class.
 """
 
-from lmlab.ledger.claim import Book, Claim, Outcome
+from lmlab.ledger.book import Book
+from lmlab.ledger.claim import Claim, Outcome
 from lmlab.ledger.running import SOURCES, Entry, books, claims, run, to_json
 
 __all__ = ["SOURCES", "Book", "Claim", "Entry", "Outcome", "books", "claims", "run", "to_json"]

@@ -8,7 +8,8 @@ from html import escape as escape_html
 from pathlib import Path
 
 from lmlab.config import Mistake
-from lmlab.ledger.claim import MEANINGS, Book, Verdict
+from lmlab.ledger.book import Book
+from lmlab.ledger.claim import MEANINGS, Verdict
 from lmlab.ledger.running import Entry, books, tally
 from lmlab.page import html
 from lmlab.page.html import Row, escape

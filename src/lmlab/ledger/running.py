@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
-from lmlab.config import nearest
-from lmlab.ledger.claim import MEANINGS, Book, Claim, Outcome, Verdict
+from lmlab.config import Mistake, nearest
+from lmlab.ledger.book import Book, book
+from lmlab.ledger.claim import MEANINGS, Claim, Outcome, Verdict
 
 SOURCES = ("week2", "quiz1", "assignment2", "lab11", "bishop12")
 
@@ -28,8 +30,18 @@ class Entry:
 def books(source: str | None = None) -> list[Book]:
     """The source documents with their claims, or one of them."""
     if source is not None and source not in SOURCES:
-        raise ValueError(f"there is no source {source!r}; {nearest(source, SOURCES)}")
-    return [import_module(f"lmlab.ledger.{name}").BOOK for name in SOURCES if source in (None, name)]
+        raise Mistake(f"there is no source {source!r}; {nearest(source, SOURCES)}")
+    return [_opened(name) for name in SOURCES if source in (None, name)]
+
+
+def _opened(source: str) -> Book:
+    """A document with its checks: all modules of its package are imported."""
+    package = import_module(f"lmlab.ledger.{source}")
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}")
+    unchecked = [name for name in book(source).records if name not in book(source).checked]
+    assert not unchecked, f"claims of {source} without a check: {unchecked}"
+    return book(source)
 
 
 def claims(ids: Iterable[str] = (), source: str | None = None) -> list[Claim]:
@@ -44,7 +56,7 @@ def claims(ids: Iterable[str] = (), source: str | None = None) -> list[Claim]:
         found = exact or {claim.id for claim in known if claim.id.startswith(name) and _at_a_boundary(claim.id, name)}
         if not found:
             where = f" in {source}" if source else ""
-            raise ValueError(f"there is no claim {name!r}{where}; {nearest(name, [claim.id for claim in known])}")
+            raise Mistake(f"there is no claim {name!r}{where}; {nearest(name, [claim.id for claim in known])}")
         chosen |= found
     return [claim for claim in known if claim.id in chosen]
 
@@ -87,8 +99,16 @@ def tally(entries: Iterable[Entry]) -> dict[Verdict, int]:
     return {verdict: found[verdict] for verdict in MEANINGS if found[verdict]}
 
 
+def by_source(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """The entries of each document, documents in their order."""
+    found: dict[str, list[Entry]] = {source: [] for source in SOURCES}
+    for entry in entries:
+        found.setdefault(entry.claim.source, []).append(entry)
+    return {source: its for source, its in found.items() if its}
+
+
 def to_json(entries: Sequence[Entry]) -> dict[str, Any]:
-    """{"claims": [{"id", "verdict", "statement", "method", "evidence", "corrected", ...}], "verdicts": {...}}."""
+    """The claims with everything known of them, and how many of each verdict, in all and by source."""
     return {
         "claims": [
             {
@@ -97,12 +117,15 @@ def to_json(entries: Sequence[Entry]) -> dict[str, Any]:
                 "statement": entry.claim.statement,
                 "method": entry.claim.method,
                 "evidence": entry.outcome.evidence,
+                "steps": list(entry.outcome.steps),
                 "corrected": entry.outcome.corrected,
                 "source": entry.claim.source,
                 "where": entry.claim.where,
+                "quote": entry.claim.quote,
                 "latex": entry.claim.latex,
             }
             for entry in entries
         ],
         "verdicts": tally(entries),
+        "sources": {source: tally(its) for source, its in by_source(entries).items()},
     }

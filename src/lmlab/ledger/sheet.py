@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
-from lmlab.ledger.claim import Outcome, Verdict
+from lmlab.ledger.claim import Finding, Outcome, exact, judged, together
 
 
 @dataclass(frozen=True)
 class Sheet:
     """The checker's answer to a text in the derivation language: the weakest verdict of its claims, and the reasons."""
 
-    verdict: Verdict  # proved, supported or refuted (an invalid line counts as refuted)
+    finding: Finding  # an invalid line counts as refuted
     summary: str
 
     @property
     def holds(self) -> bool:
         """Whether every claim of the text holds."""
-        return self.verdict in ("proved", "supported")
+        return self.finding in ("proved", "supported")
 
     def __str__(self) -> str:
-        return self.summary
+        return f"{self.summary}."
 
 
 def put(text: str) -> Sheet:
@@ -28,20 +31,15 @@ def put(text: str) -> Sheet:
     from lmlab.checker import check
 
     report = check(text)
-    verdicts = {claim.verdict for claim in report.claims}
-    if not verdicts:
-        raise AssertionError(f"the derivation holds no claim: {text!r}")
-    verdict: Verdict = "proved"
-    if verdicts & {"refuted", "invalid"}:
-        verdict = "refuted"
-    elif "supported" in verdicts:
-        verdict = "supported"
+    assert report.claims, f"the derivation holds no claim: {text!r}"
+    findings: list[Any] = []
     lines: list[str] = []
     told: list[str] = []
     for claim in report.claims:
+        findings.append("refuted" if claim.verdict == "invalid" else claim.verdict)
         reason = f"{claim.reason}; {claim.counterexample}" if claim.counterexample else claim.reason
         lines.append(f"`{claim.claim.removeprefix('claim ')}` is {_once(claim.verdict, reason, told)}")
-    return Sheet(verdict, "; ".join(lines))
+    return Sheet(together(*findings), "; ".join(lines))
 
 
 def _once(verdict: str, reason: str, told: list[str]) -> str:
@@ -58,7 +56,25 @@ def _once(verdict: str, reason: str, told: list[str]) -> str:
     return f"{why} (holds in float64 {points})" if first and points else why
 
 
-def read(text: str) -> Outcome:
-    """The outcome of a claim that is nothing but a derivation."""
-    sheet = put(text)
-    return Outcome(verdict=sheet.verdict, evidence=f"{sheet}.")
+def derived(note: str = "") -> Callable[[SimpleNamespace], Outcome]:
+    """The check of a claim that is nothing but a derivation."""
+
+    def judge(t: SimpleNamespace) -> Outcome:
+        sheet = put(t.derivation)
+        return judged(sheet.finding, str(sheet), note=note)
+
+    return judge
+
+
+def confirmed(sheet: Sheet, holds: object, *steps: str, **more: str) -> Outcome:
+    """A claim that the derivation must carry and that is shown beside it exactly: proved if both say so."""
+    finding: Finding = "proved" if sheet.holds and holds else together(sheet.finding, exact(holds))
+    return judged(finding, str(sheet), *steps, **more)  # type: ignore[arg-type]
+
+
+def contradicted(t: SimpleNamespace, corrected: str, because: str) -> Outcome:
+    """A claim that is a derivation, with a corrected derivation beside it, which must hold."""
+    said, right = put(t.derivation), put(t.corrected)
+    return judged(
+        said.finding, str(said), corrected=corrected, holds=right.holds, because=f"{because} Correction: {right}"
+    )

@@ -7,66 +7,21 @@ import gzip
 import os
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lmlab.ledger.kit import generator
+from lmlab.ledger.kit import descend, generator, seeded
 
-POSITIVE = [
-    "entertaining",
-    "recommend",
-    "good",
-    "liked",
-    "awesome",
-    "stunning",
-    "perfect",
-    "fun",
-    "badass",
-    "enjoyed",
-    "lovely",
-    "great",
-]
-NEGATIVE = [
-    "boring",
-    "disappointment",
-    "barely",
-    "unfunny",
-    "poor",
-    "nosedived",
-    "bore",
-    "tame",
-    "bad",
-    "cliche",
-    "awful",
-    "dull",
-]
-NEUTRAL = [
-    "the",
-    "a",
-    "movie",
-    "film",
-    "plot",
-    "scene",
-    "actor",
-    "story",
-    "this",
-    "that",
-    "it",
-    "was",
-    "is",
-    "half",
-    "example",
-    "of",
-    "and",
-    "with",
-    "short",
-    "man",
-    "year",
-]
+WORDS = {
+    "positive": "entertaining recommend good liked awesome stunning perfect fun badass enjoyed lovely great",
+    "negative": "boring disappointment barely unfunny poor nosedived bore tame bad cliche awful dull",
+    "neutral": "the a movie film plot scene actor story this that it was is half example of and with short man year",
+}
+POSITIVE, NEGATIVE, NEUTRAL = (words.split() for words in WORDS.values())
 
 Review = tuple[list[str], int]  # words, and 1 for a good review
 
@@ -86,7 +41,7 @@ class DeepAverage(nn.Module):
 
     def pooled(self, words: Sequence[str]) -> Tensor:
         """The average of the word vectors."""
-        vectors = self.embed(torch.tensor([self.ids.get(word, 0) for word in words]))
+        vectors: Tensor = self.embed(torch.tensor([self.ids.get(word, 0) for word in words]))
         if self.pooling == "mean":
             return vectors.mean(0)
         weights = torch.softmax(-torch.arange(len(words), dtype=vectors.dtype) / 5, dim=0)
@@ -95,7 +50,8 @@ class DeepAverage(nn.Module):
     def forward(self, reviews: Sequence[Sequence[str]]) -> Tensor:
         """One logit for each review."""
         mean_BD = torch.stack([self.pooled(words) for words in reviews])
-        return self.out(torch.relu(self.hidden(mean_BD)))[:, 0]
+        logits: Tensor = self.out(torch.relu(self.hidden(mean_BD)))[:, 0]
+        return logits
 
     @torch.no_grad()
     def logit(self, words: Sequence[str]) -> float:
@@ -108,15 +64,13 @@ def made_up_reviews(count: int, seed: int) -> list[Review]:
     rng = generator(seed)
     reviews: list[Review] = []
     while len(reviews) < count:
-        words, balance = [], 0
-        lean = rng.random()
+        words: list[str] = []
+        balance, lean = 0, rng.random()
         for _ in range(rng.integers(12, 31)):
-            draw = rng.random()
-            if draw < 0.65:
+            if rng.random() < 0.65:
                 words.append(str(rng.choice(NEUTRAL)))
                 continue
-            good = rng.random() < lean
-            turned = rng.random() < 0.25
+            good, turned = rng.random() < lean, rng.random() < 0.25
             words += ["not"] * turned + [str(rng.choice(POSITIVE if good else NEGATIVE))]
             balance += 1 if good != turned else -1
         if balance:
@@ -126,25 +80,21 @@ def made_up_reviews(count: int, seed: int) -> list[Review]:
 
 def fit(reviews: Sequence[Review], vocabulary: Sequence[str], epochs: int, pooling: str = "mean") -> DeepAverage:
     """Train a network on reviews, the same way every time."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        model = DeepAverage(vocabulary, pooling)
+    model: DeepAverage = seeded(lambda: DeepAverage(vocabulary, pooling))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     labels = torch.tensor([float(label) for _, label in reviews])
     rng = generator(5)
     for _ in range(epochs):
         for batch in np.array_split(rng.permutation(len(reviews)), max(1, len(reviews) // 64)):
             loss = nn.functional.binary_cross_entropy_with_logits(model([reviews[i][0] for i in batch]), labels[batch])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
+            descend(optimizer, loss)
     return model.double().eval()  # so that rounding cannot be mistaken for an effect
 
 
-@lru_cache(maxsize=2)
+@cache
 def trained(pooling: str = "mean") -> DeepAverage:
     """The network trained on made-up reviews."""
-    return fit(made_up_reviews(2000, seed=1), POSITIVE + NEGATIVE + NEUTRAL + ["not"], epochs=6, pooling=pooling)
+    return fit(made_up_reviews(2000, seed=1), [*POSITIVE, *NEGATIVE, *NEUTRAL, "not"], epochs=6, pooling=pooling)
 
 
 def film_reviews(part: str, count: int) -> list[Review] | None:
@@ -166,16 +116,12 @@ def flipped_by(model: DeepAverage, words: Sequence[str], label: int) -> list[str
     """The fewest words whose removal, the most misleading first, turns a wrong decision right. Empty: none do."""
     left, taken = list(words), []
     sign = 1 if label else -1
-    while len(left) > 1 and sign * model.logit(left) < 0:
+    while len(set(left)) > 1 and sign * model.logit(left) < 0:
         base = model.logit(left)
-        pulls = {
-            word: sign * (model.logit([w for w in left if w != word]) - base)
-            for word in set(left)
-            if len(set(left)) > 1
-        }
-        if not pulls or max(pulls.values()) <= 0:
+        pulls = {word: sign * (model.logit([w for w in left if w != word]) - base) for word in sorted(set(left))}
+        worst = max(pulls, key=lambda word: pulls[word])
+        if pulls[worst] <= 0:
             return []
-        worst = max(sorted(pulls), key=lambda word: pulls[word])
         taken.append(worst)
         left = [w for w in left if w != worst]
     return taken

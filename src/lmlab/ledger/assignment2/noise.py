@@ -10,10 +10,28 @@ import sympy
 import torch
 from torch import Tensor
 
-from lmlab.ledger.assignment2.book import BOOK
-from lmlab.ledger.claim import Outcome, conditional, ill_posed, refuted, supported
-from lmlab.ledger.kit import NOTE, Estimate, estimate, formula, generator, identical, in_greek, normals, value
+from lmlab.ledger.book import book
+from lmlab.ledger.claim import Outcome, conditional, exact, ill_posed, judged, measured
+from lmlab.ledger.kit import (
+    NOTE,
+    Estimate,
+    estimate,
+    eye,
+    formula,
+    generator,
+    identical,
+    in_greek,
+    letters,
+    listed,
+    normals,
+    number,
+    row,
+    value,
+    zeros,
+)
 from lmlab.ledger.sheet import put
+
+claim = book("assignment2").claim
 
 KEYS, A, B = 10, 2, 6  # ten keys; a and b are two of them, neither the first nor the second
 LAMBDA = 10.0
@@ -27,7 +45,7 @@ def phi(z: float) -> float:
 
 def keys(seed: int, draws: int, alpha: float, along_a: float, n: int = KEYS) -> Tensor:
     """draws × n × n keys around the unit vectors: variance alpha everywhere, along_a more along the mean of key a."""
-    k = torch.eye(n, dtype=torch.float64) + math.sqrt(alpha) * normals(seed, draws, n, n)
+    k = eye(n) + math.sqrt(alpha) * normals(seed, draws, n, n)
     k[:, A, A] += math.sqrt(along_a) * normals(seed + 1, draws)
     return k
 
@@ -39,14 +57,12 @@ def attend(k_SND: Tensor, q_D: Tensor) -> Tensor:
 
 def query(scale: float, *indices: int, n: int = KEYS) -> Tensor:
     """scale times the sum of these unit vectors."""
-    q = torch.zeros(n, dtype=torch.float64)
+    q = zeros(n)
     q[list(indices)] = scale
     return q
 
 
-def target() -> Tensor:
-    """½(v_a + v_b)."""
-    return query(0.5, A, B)
+TARGET = query(0.5, A, B)  # ½(v_a + v_b)
 
 
 def total_variance(c_SD: Tensor) -> Estimate:
@@ -54,72 +70,50 @@ def total_variance(c_SD: Tensor) -> Estimate:
     return estimate(((c_SD - c_SD.mean(0)) ** 2).sum(1))
 
 
-@BOOK.claim(
-    "5.3a",
-    where="5.3 a, line 343",
-    says="For keys with covariance αI, α vanishingly small, the query λ(μ_a + μ_b) still gives the average of v_a "
-    "and v_b.",
-    latex=r"k_i\sim\mathcal N(\mu_i,\alpha I),\ q=\lambda(\mu_a+\mu_b)\ \Rightarrow\ c\approx\tfrac12(v_a+v_b)",
-    how="The score difference of a and b has standard deviation 2λ√α (measured against the formula). 20,000 draws "
-    "of ten keys at α = 10⁻⁶: with λ = 10, where this is small, and with λ = 10⁴, where it is not; off means by "
-    "more than 0.05.",
-    deviation="2*l*sqrt(a)",
-)
+@claim("5.3a", deviation="2*l*sqrt(a)", moderate=LAMBDA, huge=1e4, draws=20_000)
 def _small_noise(t: SimpleNamespace) -> Outcome:
-    spread, off = {}, {}
-    fits = True
-    for lam in (LAMBDA, 1e4):
-        k, q = keys(3, 20_000, SMALL, 0.0), query(lam, A, B)
-        difference = (k[:, A] - k[:, B]) @ q
-        said = float(value(t.deviation, l=lam, a=SMALL))
-        measured = estimate(difference**2)
-        fits &= measured.contains(said**2)
-        spread[lam] = f"2λ√α = {said:g} (its square {said**2:.3g}, measured {measured})"
-        off[lam] = estimate(((attend(k, q) - target()).norm(dim=1) > 0.05).double())
+    steps, off, fits = [], {}, True
+    for lam in (t.moderate, t.huge):
+        k, q = keys(3, t.draws, SMALL, 0.0), query(lam, A, B)
+        said, spread = number(t.deviation, l=lam, a=SMALL), estimate(((k[:, A] - k[:, B]) @ q) ** 2)
+        fits &= spread.contains(said**2)
+        off[lam] = estimate(((attend(k, q) - TARGET).norm(dim=1) > 0.05).double())
+        steps.append(
+            f"λ = {lam:g}: the score difference of a and b has variance {spread}, by {in_greek(t.deviation)} it is "
+            f"{said**2:.3g}; a share of {off[lam]} of {t.draws:,} outputs is off the average by more than 0.05."
+        )
     return conditional(
-        with_condition=fits and off[LAMBDA].mean < 0.001,
-        without_condition=fits and off[1e4].mean - off[1e4].half_width < 0.001,
-        evidence=f"At λ = 10 the score difference spreads by {spread[LAMBDA]}, and {off[LAMBDA].mean * 20_000:.0f} "
-        f"of 20,000 outputs are off the average; at λ = 10⁴ by {spread[1e4]}, and a share of {off[1e4]} is off: the "
-        f"output copies whichever key happens to be larger. {NOTE}",
-        corrected="It works when λ is large against log n and small against 1/√α: α must vanish faster than 1/λ².",
+        measured(fits and off[t.moderate].mean < 0.001),
+        measured(fits and off[t.huge].low < 0.001),
+        f"Ten keys, α = {SMALL:.0e}.",
+        *steps,
+        because="There the output copies whichever key happens to be larger.",
+        note=NOTE,
+        precisely="It works when λ is large against log n and small against 1/√α: α must vanish faster than 1/λ².",
     )
 
 
-@BOOK.claim(
-    "5.3b.1",
-    where="5.3 b, line 360",
-    says="With Σ_a = αI + ½μ_aμ_aᵀ the noise is written N(0, αI + 0.5), and k_a = (1 + γ)μ_a with γ ~ N(0, 0.5).",
-    latex=r"\epsilon_a\sim\mathcal N(0,\alpha I+0.5)\ \Rightarrow\ k_a=(1+\gamma)\mu_a,\ \gamma\sim\mathcal N(0,0.5)",
-    how="The covariance αI + 0.5 read literally (0.5 added to every entry) and as ½μμᵀ, 200,000 draws each in four "
-    "dimensions: mean and variance along μ_a, and variance across it.",
-    gamma_variance="1/2",
-    literal="everywhere",  # where the 0.5 goes: to every entry, or along μ_a
-)
+@claim("5.3b.1", gamma_variance="1/2", literal="to every entry", draws=200_000)  # or "along μ_a"
 def _gamma(t: SimpleNamespace) -> Outcome:
-    d, draws, variance = 4, 200_000, float(value(t.gamma_variance))
-    noise = math.sqrt(SMALL) * generator(5).standard_normal((draws, d))
-    gamma = math.sqrt(0.5) * generator(6).standard_normal((draws, 1))
+    d, variance = 4, number(t.gamma_variance)
+    noise = math.sqrt(SMALL) * generator(5).standard_normal((t.draws, d))
+    gamma = math.sqrt(0.5) * generator(6).standard_normal((t.draws, 1))
     mu = np.eye(d)[0]
     proper = mu + noise + gamma * mu
-    literal = mu + noise + gamma * (np.ones(d) if t.literal == "everywhere" else mu)
+    literal = mu + noise + gamma * {"to every entry": np.ones(d), "along μ_a": mu}[t.literal]
     along, across = estimate((proper[:, 0] - 1) ** 2), estimate(proper[:, 1:] ** 2)
     stray = estimate(literal[:, 1:] ** 2)
+    right = along.contains(variance + SMALL) and across.contains(SMALL)
     return ill_posed(
-        flawed=not stray.contains(SMALL),
-        evidence="αI + 0.5 adds a number to a matrix. Added to every entry, it spreads k_a across μ_a as much as "
-        f"along it: variance across {stray}. With ½μμᵀ: variance along μ_a {along}, across {across}. {NOTE}",
-        repaired="ε_a ~ N(0, αI + ½μ_aμ_aᵀ), and as α vanishes k_a = (1 + γ)μ_a with γ normal of mean 0 and "
-        "variance 1/2 (standard deviation 0.71, not 0.5).",
-        repaired_holds=along.contains(variance + SMALL) and across.contains(SMALL),
+        not stray.contains(SMALL),
+        f"0.5 added {t.literal}: variance of k_a across μ_a {stray}. With ½μμᵀ: variance along μ_a {along}, across {across}.",
+        because="αI + 0.5 adds a number to a matrix; added to every entry, it spreads k_a across μ_a as much as along it.",
+        note=NOTE,
+        repaired=f"ε_a ~ N(0, αI + ½μ_aμ_aᵀ), and as α vanishes k_a = (1 + γ)μ_a with γ normal of mean 0 and variance "
+        f"{t.gamma_variance} (standard deviation {math.sqrt(variance):.2f}, not 0.5).",
+        holds=right,
+        otherwise=measured(right),
     )
-
-
-def single_head(n: int | sympy.Symbol) -> tuple[sympy.Expr, sympy.Expr]:
-    """True weights of a and b for k_a = (1+g)μ_a and the query λ(μ_a + μ_b); symbols l and g."""
-    l, g = sympy.symbols("l g", real=True)  # noqa: E741
-    whole = sympy.exp(l * (1 + g)) + sympy.exp(l) + n - 2
-    return sympy.exp(l * (1 + g)) / whole, sympy.exp(l) / whole
 
 
 SINGLE_HEAD = """
@@ -130,134 +124,123 @@ let a = softmax(concat([(1 + g) * R[0] @ q], R[1:n] @ q))       # k_a = (1 + g) 
 """
 
 
-def said(text: str) -> sympy.Expr:
-    """A formula of the document in l and g."""
-    return formula(text).subs(
-        {sympy.Symbol("l"): sympy.Symbol("l", real=True), sympy.Symbol("g"): sympy.Symbol("g", real=True)}
-    )
+def single_head(n: int) -> tuple[sympy.Expr, sympy.Expr]:
+    """True weights of a and b for k_a = (1+g)μ_a and the query λ(μ_a + μ_b); symbols l and g."""
+    lam, g = letters("l g")
+    whole = sympy.exp(lam * (1 + g)) + sympy.exp(lam) + n - 2
+    return sympy.exp(lam * (1 + g)) / whole, sympy.exp(lam) / whole
 
 
-@BOOK.claim(
+@claim(
     "5.3b.2",
-    where="5.3 b, line 364",
-    says="Then α_a = e^{λ(1+γ)}/(e^{λ(1+γ)} + e^λ).",
-    latex=r"\alpha_a=\frac{e^{\lambda(1+\gamma)}}{e^{\lambda(1+\gamma)}+e^{\lambda}}",
-    how="Subtracted symbolically from the softmax of the true scores, for n = 2 keys and for n = 3.",
     weight="exp(l*(1+g))/(exp(l*(1+g))+exp(l))",
-    corrected=SINGLE_HEAD + "claim a[0] == exp(l * (1 + g)) / (exp(l * (1 + g)) + exp(l) + n - 2)",
+    derivation=SINGLE_HEAD + "claim a[0] == exp(l * (1 + g)) / (exp(l * (1 + g)) + exp(l) + n - 2)",
 )
 def _alpha_a(t: SimpleNamespace) -> Outcome:
-    off = {n: sympy.simplify(single_head(n)[0] - said(t.weight)) for n in (2, 3)}
-    right = put(t.corrected)
-    point = {sympy.Symbol("l", real=True): 1, sympy.Symbol("g", real=True): 0}
+    said, right = formula(t.weight), put(t.derivation)
+    off = {n: sympy.simplify(single_head(n)[0] - said) for n in (2, 3)}
+    at = [
+        f"λ = {lam}: {float(single_head(KEYS)[0].subs(point)):.4f} and {float(said.subs(point)):.4f}"
+        for lam in (1, 10)
+        for point in [dict(zip(letters("l g"), (lam, 0), strict=True))]
+    ]
     return conditional(
-        with_condition=off[2] == 0 and right.holds,
-        without_condition=off[3] == 0,
-        evidence=f"Difference to the softmax: n = 2: {off[2]}; n = 3: {in_greek(off[3])}. At λ = 1, γ = 0 and ten "
-        f"keys the true weight is {float(single_head(10)[0].subs(point)):.3f}, the formula gives "
-        f"{float(said(t.weight).subs(point)):.3f}; at λ = 10 they agree to four digits. With n keys: {right}.",
-        corrected="The denominator also holds n - 2, one for each further key; the formula is exact for n = 2 and "
+        exact(off[2] == 0 and right.holds),
+        exact(off[3] == 0),
+        f"Difference of the softmax to the formula: n = 2: {in_greek(off[2])}; n = 3: {in_greek(off[3])}. With γ = 0 and "
+        f"{KEYS} keys, softmax and formula: {'; '.join(at)}.",
+        f"With n keys: {right}",
+        precisely="The denominator also holds n - 2, one for each further key; the formula is exact for n = 2 and "
         "good when e^λ is large against n.",
     )
 
 
-@BOOK.claim(
+@claim(
     "5.3b.3",
-    where="5.3 b, line 366",
-    says="And α_b = exp(λ)/exp(λ(1+γ) + exp(λ)).",
-    latex=r"\alpha_b=\frac{\exp(\lambda)}{\exp(\lambda(1+\gamma)+\exp(\lambda))}",
-    how="Compared symbolically with the softmax for n = 2 keys, and the two weights added up.",
     weight="exp(l)/exp(l*(1+g)+exp(l))",
     corrected="exp(l)/(exp(l*(1+g))+exp(l))",
     derivation=SINGLE_HEAD + "claim a[1] == exp(l) / (exp(l * (1 + g)) + exp(l) + n - 2)",
 )
 def _alpha_b(t: SimpleNamespace) -> Outcome:
-    true_a, true_b = single_head(2)
+    (true_a, true_b), said, right = single_head(2), formula(t.weight), formula(t.corrected)
     sheet = put(t.derivation)
-    l, g = sympy.symbols("l g", real=True)  # noqa: E741
-    at = {l: 2, g: sympy.Rational(1, 2)}
-    wrong = said(t.weight)
-    return refuted(
-        holds=identical(wrong, true_b),
-        evidence=f"At λ = 2, γ = 1/2: the formula gives {float(wrong.subs(at)):.2e}, the softmax "
-        f"{float(true_b.subs(at)):.4f}; α_a and the formula add up to {float((true_a + wrong).subs(at)):.4f} "
-        "instead of 1. The bracket of the first exp closes too late.",
-        corrected="α_b = e^λ/(e^{λ(1+γ)} + e^λ) (for n = 2; further keys add n - 2 to the denominator).",
-        corrected_holds=sheet.holds
-        and identical(said(t.corrected), true_b)
-        and identical(said(t.corrected) + true_a, sympy.Integer(1)),
+    at = dict(zip(letters("l g"), (2, sympy.Rational(1, 2)), strict=True))
+    return judged(
+        exact(identical(said, true_b)),
+        f"Two keys, λ = 2, γ = 1/2: the formula gives {float(said.subs(at)):.2e}, the softmax {float(true_b.subs(at)):.4f}; "
+        f"α_a and the formula add up to {float((true_a + said).subs(at)):.4f}.",
+        because=f"The bracket of the first exp closes too late. With n keys: {sheet}",
+        corrected=f"α_b = {in_greek(right)} (for n = 2; further keys add n - 2 to the denominator).",
+        holds=sheet.holds and identical(right, true_b) and identical(right + true_a, sympy.Integer(1)),
     )
 
 
-@BOOK.claim(
-    "5.3b.4",
-    where="5.3 b, line 368",
-    says="γ ≈ 0.5 gives α_a = 1, γ ≈ 0 gives equal weights, γ ≈ -0.5 gives α_b = 1.",
-    latex=r"\gamma\approx\tfrac12\Rightarrow\alpha_a=1;\quad\gamma\approx0\Rightarrow\alpha_a=\alpha_b;\quad\gamma"
-    r"\approx-\tfrac12\Rightarrow\alpha_b=1",
-    how="The softmax of ten keys at these three γ, for λ = 10, 20, 50 and for λ = 1, 2; equal to within 0.01.",
-    gammas=("1/2", "0", "-1/2"),
-)
+@claim("5.3b.4", gammas=("1/2", "0", "-1/2"), large=(10.0, 20.0, 50.0), small=(1.0, 2.0))
 def _three_cases(t: SimpleNamespace) -> Outcome:
     def weights(lam: float, gamma: float) -> tuple[float, float]:
-        k = torch.eye(KEYS, dtype=torch.float64)[None].clone()
+        k = eye(KEYS)[None].clone()
         k[0, A, A] += gamma
         c = attend(k, query(lam, A, B))[0]
         return float(c[A]), float(c[B])
 
-    gammas = [float(value(g)) for g in t.gammas]
+    gammas = [number(g) for g in t.gammas]
 
     def holds(lam: float) -> bool:
         (a1, _), (a2, b2), (_, b3) = (weights(lam, g) for g in gammas)
         return abs(a1 - 1) < 0.01 and abs(a2 - b2) < 0.01 and abs(b3 - 1) < 0.01
 
-    shown = "; ".join(
-        f"λ = {lam}: α_a = {', '.join(f'{weights(lam, g)[0]:.4f}' for g in gammas)}" for lam in (1, 2, 10, 20)
-    )
+    shown = {lam: row((weights(lam, g)[0] for g in gammas), "{:.4f}") for lam in (*t.small, *t.large)}
     return conditional(
-        with_condition=all(holds(lam) for lam in (LAMBDA, 20.0, 50.0)),
-        without_condition=all(holds(lam) for lam in (1.0, 2.0)),
-        evidence=f"For γ = {', '.join(t.gammas)}: {shown}. With two keys α_a is exactly σ(λγ).",
-        corrected="True to within 0.01 when λ is at least 10, that is when λ|γ| is large; for λ near 1 no weight is "
-        "near 1.",
+        exact(all(map(holds, t.large))),
+        exact(all(map(holds, t.small))),
+        f"{KEYS} keys, γ = {row(t.gammas)}: {listed(shown, 'λ = {:g}: α_a = {}')}; equal means to within 0.01.",
+        because="With two keys α_a is exactly σ(λγ): λ|γ| decides.",
+        precisely=f"True to within 0.01 when λ is at least {t.large[0]:g}, that is when λ|γ| is large; for λ near 1 no weight "
+        "is near 1.",
     )
 
 
-@BOOK.claim(
-    "5.3b.5",
-    where="5.3 b, line 371",
-    says="Over samples the output fluctuates between v_a, v_b and their balanced average.",
-    latex=r"c\in\{\approx v_a,\ \approx v_b,\ \approx\tfrac12(v_a+v_b)\}",
-    how="100,000 draws of ten keys, λ = 10: how often α_a is above 0.9, below 0.1 and between, beside the exact normal "
-    "probabilities. All three must be common (above 5 %).",
-    gamma_variance="1/2",
-)
+@claim("5.3b.5", gamma_variance="1/2", moderate=10.0, others=(1.0, 1000.0), common=0.05, draws=50_000)
 def _fluctuates(t: SimpleNamespace) -> Outcome:
-    variance = float(value(t.gamma_variance))
-    a = attend(keys(7, 100_000, SMALL, variance), query(LAMBDA, A, B))[:, A]
-    shares = [estimate(x.double()) for x in (a > 0.9, (a >= 0.1) & (a <= 0.9), a < 0.1)]
-    edge = math.log(9) / LAMBDA / math.sqrt(0.5)
-    exact = [1 - phi(edge), phi(edge) - phi(-edge), phi(-edge)]
-    return supported(
-        all(s.mean > 0.05 and s.contains(e) for s, e in zip(shares, exact, strict=True)),
-        f"α_a above 0.9: {shares[0]} (exactly {exact[0]:.3f}); between: {shares[1]} ({exact[1]:.3f}); below 0.1: "
-        f"{shares[2]} ({exact[2]:.3f}). The larger λ, the rarer the balanced average. {NOTE}",
+    variance = number(t.gamma_variance)
+
+    def shares(lam: float) -> list[Estimate]:
+        """How often the output is mostly v_a, mostly v_b, and neither."""
+        a = attend(keys(7, t.draws, SMALL, variance), query(lam, A, B))
+        parts = a[:, A] > 0.9, a[:, B] > 0.9, (a[:, A] <= 0.9) & (a[:, B] <= 0.9)
+        return [estimate(part.double()) for part in parts]
+
+    found = {lam: shares(lam) for lam in (t.moderate, *t.others)}
+    edge = math.log(9) / t.moderate / math.sqrt(0.5)  # of γ where α_a is 0.9, in standard deviations, for two keys
+    expected = [1 - phi(edge), phi(-edge), phi(edge) - phi(-edge)]
+    fits = all(abs(s.mean - e) < 0.01 for s, e in zip(found[t.moderate], expected, strict=True))
+
+    def all_common(lam: float) -> bool:
+        return all(share.low > t.common for share in found[lam])
+
+    return conditional(
+        measured(fits and all_common(t.moderate)),
+        measured(all(map(all_common, t.others))),
+        f"{t.draws:,} draws of {KEYS} keys; shares of outputs with α_a above 0.9, α_b above 0.9, and neither: "
+        + "; ".join(f"λ = {lam:g}: {row(each)}" for lam, each in found.items())
+        + f". By the normal distribution of γ, at λ = {t.moderate:g}: {row(expected, '{:.3f}')}. Common means above "
+        f"{t.common:g}.",
+        because="With a small λ no value ever dominates; with a huge one the balanced average all but disappears, since "
+        "|γ| must be below log 9/λ for it.",
+        note=NOTE,
+        precisely="All three are common when λ is moderate, large against log n and of the order of ten; as λ grows the "
+        "output flips between v_a and v_b alone.",
     )
 
 
-@BOOK.claim(
-    "5.3b.6",
-    where="5.3 b, line 372",
-    says="The variance of the output is much larger than in part (a).",
-    latex=r"\operatorname{Var}(c)\big|_{\Sigma_a=\alpha "
-    r"I+\frac12\mu_a\mu_a^\top}\gg\operatorname{Var}(c)\big|_{\Sigma_a=\alpha I}",
-    how="Total variance of the output over 50,000 draws of ten keys with λ = 10, α = 10⁻⁶, with and without the "
-    "extra ½μμᵀ; much larger means at least a hundred times, at the ends of the intervals.",
-    along_a="1/2",
-)
+@claim("5.3b.6", along_a="1/2", times=100, draws=50_000)
 def _variance(t: SimpleNamespace) -> Outcome:
     q = query(LAMBDA, A, B)
-    quiet = total_variance(attend(keys(9, 50_000, SMALL, 0.0), q))
-    loud = total_variance(attend(keys(9, 50_000, SMALL, float(value(t.along_a))), q))
-    ratio = (loud.mean - loud.half_width) / (quiet.mean + quiet.half_width)
-    return supported(ratio > 100, f"Variance {loud} against {quiet}: at least {ratio:,.0f} times as large. {NOTE}")
+    quiet, loud = (total_variance(attend(keys(9, t.draws, SMALL, more), q)) for more in (0.0, number(t.along_a)))
+    least, most = loud.low / quiet.high, loud.high / quiet.low
+    return judged(
+        measured(least > t.times, most < t.times),
+        f"Total variance over {t.draws:,} draws, λ = {LAMBDA:g}, α = {SMALL:.0e}: with {value(t.along_a)}·μμᵀ more {loud}, "
+        f"without {quiet}: between {least:,.0f} and {most:,.0f} times as large. Much larger means {t.times} times.",
+        note=NOTE,
+    )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from lmlab.layers.cells import CellWeights, GRUCell, LSTMCell
-from lmlab.ledger.kit import normals
+from lmlab.ledger.kit import normals, zeros
 
 GRU_GATES = "zrc"  # in the order of the lab's cells: update, reset, candidate
 LSTM_GATES = "ifgo"  # input, forget, candidate, output
@@ -27,7 +27,7 @@ class Weights:
     def packed(self, gates: str) -> CellWeights:
         """As the lab's cells take them."""
         units = self.U[gates[0]].shape[0]
-        bias = torch.cat([torch.full((units,), self.b.get(g, 0.0), dtype=torch.float64) for g in gates])
+        bias = torch.cat([zeros(units) + self.b.get(g, 0.0) for g in gates])
         return CellWeights(torch.cat([self.W[g] for g in gates]), torch.cat([self.U[g] for g in gates]), bias)
 
     def gate(self, name: str, x: Tensor, h: Tensor) -> Tensor:
@@ -42,9 +42,17 @@ def draw(gates: str, inputs: int, units: int, seed: int, *, recurrent: float = 1
     return Weights(W, U, bias)
 
 
+def held(gates: str, gate: str, at: float, seed: int, units: int = 8) -> Weights:
+    """Random weights without recurrence in which one gate is this number whatever comes."""
+    weights = draw(gates, 4, units, seed, recurrent=0.0, **{gate: math.log(at / (1 - at))})
+    weights.W[gate].zero_()
+    return weights
+
+
 def gru(w: Weights, x: Tensor, h: Tensor) -> Tensor:
     """h_t of the lab's GRU cell."""
-    return GRUCell().step(x[None], (h[None],), w.packed(GRU_GATES))[0][0]
+    (new_h,) = GRUCell().step(x[None], (h[None],), w.packed(GRU_GATES))
+    return new_h[0]
 
 
 def lstm(w: Weights, x: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
@@ -59,19 +67,35 @@ def spectral_norm(function: Callable[[Tensor], Tensor], at: Tensor) -> float:
     return float(torch.linalg.matrix_norm(jacobian, 2))
 
 
-def orthogonal(size: int, seed: int) -> Tensor:
-    """A random orthogonal matrix."""
-    return torch.from_numpy(np.linalg.qr(normals(seed, size, size).numpy())[0])
+def along_the_state(weights: Weights, x: Tensor, steps: int) -> float:
+    """|∂h_T/∂h_0| of the GRU from h_0 = 0, the same input at every step."""
 
-
-def unrolled(
-    recurrent: Tensor, activation: Callable[[Tensor], Tensor], steps: int, inputs_TD: Tensor
-) -> Callable[[Tensor], Tensor]:
-    """h_0 -> h_T of the plain RNN h_t = φ(U h_{t-1} + x_t), for any φ (the lab's own has φ = tanh)."""
-
-    def run(h: Tensor) -> Tensor:
-        for t in range(steps):
-            h = activation(recurrent @ h + inputs_TD[t])
+    def last(h: Tensor) -> Tensor:
+        for _ in range(steps):
+            h = gru(weights, x, h)
         return h
 
-    return run
+    return spectral_norm(last, zeros(weights.U["z"].shape[0]))
+
+
+def along_the_cell(weights: Weights, x: Tensor, steps: int, output: float = 0.0) -> float:
+    """|∂c_T/∂c_0| of the LSTM from c_0 = 0, the same input at every step; h_0 = output · tanh(c_0)."""
+
+    def last(c: Tensor) -> Tensor:
+        h = output * torch.tanh(c)
+        for _ in range(steps):
+            h, c = lstm(weights, x, h, c)
+        return c
+
+    return spectral_norm(last, zeros(weights.U["f"].shape[0]))
+
+
+def through_time(recurrent: Tensor, activation: Callable[[Tensor], Tensor], inputs_TD: Tensor) -> float:
+    """|∂h_T/∂h_0| of the plain RNN h_t = φ(U h_{t-1} + x_t) from h_0 = 0, for any φ (the lab's own has φ = tanh)."""
+
+    def last(h: Tensor) -> Tensor:
+        for x in inputs_TD:
+            h = activation(recurrent @ h + x)
+        return h
+
+    return spectral_norm(last, zeros(len(recurrent)))

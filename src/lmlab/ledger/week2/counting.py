@@ -1,6 +1,6 @@
-"""E1: how many parameters the feed-forward model has; and counting, which the attention model shares.
+"""E1, E3 and E4: how many parameters the two models have, counted on the lab's own.
 
-Counted on the lab's own models. They have d parameters more than week2's: a begin symbol, one more column of E.
+They have d parameters more than week2's: a begin symbol, one more column of E.
 """
 
 from __future__ import annotations
@@ -10,177 +10,127 @@ from itertools import pairwise, product
 from types import SimpleNamespace
 
 import sympy
-import torch
 from torch import nn
 
-from lmlab.ledger.claim import Outcome, proved
-from lmlab.ledger.kit import formula, identical, normals, parameters, value, yes
-from lmlab.ledger.labmodels import attention, feedforward
-from lmlab.ledger.sheet import put
-from lmlab.ledger.week2.book import BOOK
+from lmlab.ledger.book import book
+from lmlab.ledger.claim import Judge, Outcome, exact, judged
+from lmlab.ledger.kit import agree, formula, identical, letter, parameters, row, value, yes
+from lmlab.ledger.lab import attention, feedforward
+from lmlab.ledger.sheet import confirmed, put
 
-FEEDFORWARD = ((50, 6, 4, 7), (11, 3, 2, 5), (200, 16, 9, 24))  # V, d, N, d_h
-ATTENTION = ((50, 6, 4, 7, 5, 3), (11, 3, 2, 5, 2, 4), (200, 16, 9, 24, 8, 12))  # V, d, N, d_h, d_k, d_v
-TWO_OF_EACH = (
-    (5, 9),
-    (2, 3),
-    (2, 4),
-    (3, 5),
-    (1, 3),
-    (2, 4),
-)  # in the same order: what is linear in each size is fixed by these
+claim = book("week2").claim
+
+SHOWN = {"V": (50, 11, 200), "d": (6, 3, 16), "N": (4, 2, 9), "h": (7, 5, 24), "k": (5, 2, 8), "v": (3, 4, 12)}
+TWO_OF_EACH = {"V": (5, 9), "d": (2, 3), "N": (2, 4), "h": (3, 5), "k": (1, 3), "v": (2, 4)}
+BEGIN = "(The lab's model has d more: the embedding of its begin symbol.)"
+
+Count = Callable[[nn.Module], int]
 
 
-def count_outcome(text: str, cases: list[tuple[dict[str, int], int]], note: str = "") -> Outcome:
-    """Proved if the formula gives the counted number in every case, two values of every size among them.
+def sizes(names: str) -> list[dict[str, int]]:
+    """Three sets of sizes to show, then two values of every size in all combinations."""
+    shown = zip(*(SHOWN[name] for name in names), strict=True)
+    return [dict(zip(names, each, strict=True)) for each in (*shown, *product(*(TWO_OF_EACH[name] for name in names)))]
 
-    No weight has the same size twice in its shape, so counts are linear in each size, and agreement on that grid is
-    agreement everywhere. The first three cases are shown.
+
+def weights(*names: str) -> Count:
+    """Counts these parameters of a model; without names all of them, less the embedding of the begin symbol."""
+
+    def count(model: nn.Module) -> int:
+        if names:
+            return sum(model.get_parameter(name).numel() for name in names)
+        return parameters(model) - model.get_parameter("embedding_VD").shape[1]
+
+    return count
+
+
+def tried(said: str, count: Count, made: Callable[..., nn.Module], names: str) -> tuple[bool, str]:
+    """Whether a formula gives the count at all `sizes`, which settles it, and the evidence.
+
+    No weight has the same size twice in its shape, so counts are linear in each size, and agreement on a grid with two
+    values of every size is agreement everywhere.
     """
-    lines, right = [], _linear_in_each(formula(text))
-    for sizes, found in cases:
-        said = int(value(text, **sizes))
-        right &= said == found
-        lines.append(f"{', '.join(f'{k} = {v}' for k, v in sizes.items())}: counted {found:,}, formula {said:,}")
-    agree = (
-        f"; and {'all' if right else 'not all'} {len(lines) - 3} models with two values of every size agree, which "
-        "settles a count that is linear in each size"
+    cases = sizes(names)
+    right, lines = agree(said, lambda **at: count(made(**at)), cases)
+    right &= all(sympy.degree(formula(said), size) <= 1 for size in formula(said).free_symbols)
+    rest = (
+        f"{'All' if right else 'Not all'} {len(cases)} models agree, two values of every size in all combinations among"
     )
-    return proved(right, "; ".join(lines[:3]) + agree + "." + note)
+    return right, "; ".join(lines[:3]) + f". {rest} them, which settles a count that is linear in each size."
 
 
-def _linear_in_each(count: sympy.Expr) -> bool:
-    return all(sympy.degree(count, size) <= 1 for size in count.free_symbols)
+def counts(count: Count, made: Callable[..., nn.Module], names: str, note: str = "") -> Judge:
+    """The check of a claim that is a count."""
+
+    def judge(t: SimpleNamespace) -> Outcome:
+        right, evidence = tried(t.count, count, made, names)
+        return judged(exact(right), evidence, note=note)
+
+    return judge
 
 
-def of_feedforward(count: Callable[..., int]) -> list[tuple[dict[str, int], int]]:
-    """Sizes, and what `count` finds in the lab's feed-forward model of these sizes."""
-    grid = product(*TWO_OF_EACH[:4])
-    return [({"V": V, "d": d, "N": N, "h": h}, count(feedforward(V, d, N, h))) for V, d, N, h in (*FEEDFORWARD, *grid)]
-
-
-def of_attention(count: Callable[..., int]) -> list[tuple[dict[str, int], int]]:
-    """Sizes, and what `count` finds in the lab's attention model of these sizes."""
-    return [
-        ({"V": V, "d": d, "N": N, "h": h, "k": k, "v": v}, count(attention(V, d, N, h, k, v)))
-        for V, d, N, h, k, v in (*ATTENTION, *product(*TWO_OF_EACH))
-    ]
-
-
-BEGIN = " (The lab's model has d more: the embedding of its begin symbol.)"
-
-
-def without_begin(model: nn.Module) -> int:
-    """Parameters of a lab model less the embedding of the begin symbol."""
-    embedding = model.get_parameter("embedding_VD")
-    return parameters(model) - embedding.shape[1]
-
-
-@BOOK.claim(
+@claim(
     "E1a",
-    where="E1, line 23",
-    says="Multiplying the d × |V| embedding matrix by a one-hot word picks a column; the matrix has |V|d parameters.",
-    latex=r"E\mathbf x_i=\mathbf e_i,\quad\#E=|V|d",
-    how="Every column of a random matrix against its product with the one-hot vector, exactly; the embedding of the "
-    "lab's feed-forward model counted.",
     count="V*d",
-    derivation="given E: d, V\ngiven x: V onehot\nclaim E @ x == sum(E * x, axis=1)",
+    derivation="given E: d, V\ngiven x: V onehot\nclaim E @ x == sum(E * x, axis=1)\nclaim shape(E) == [d, V]",
 )
 def _embedding(t: SimpleNamespace) -> Outcome:
-    sheet = put(t.derivation)
-    e = normals(1, 4, 9)
-    picks = all(torch.equal(e @ torch.eye(9, dtype=torch.float64)[i], e[:, i]) for i in range(9))
-    cases = of_feedforward(lambda model: model.embedding_VD[:-1].numel())
-    outcome = count_outcome(t.count, cases, BEGIN)
-    return proved(
-        sheet.holds and picks and outcome.verdict == "proved",
-        f"{sheet}. E x_i is column i for all i: {yes(picks)}. {outcome.evidence}",
-    )
+    right, evidence = tried(t.count, lambda m: m.get_parameter("embedding_VD")[:-1].numel(), feedforward, names="VdNh")
+    return confirmed(put(t.derivation), right, evidence, note=BEGIN)
 
 
-@BOOK.claim(
-    "E1b",
-    where="E1, line 25",
-    says="The hidden layer on N - 1 concatenated embeddings has ((N-1)d + 1)d_h parameters.",
-    latex=r"((N-1)d+1)\,d_h",
-    how="Weights and biases of the hidden layer of the lab's feed-forward model counted at three sizes and on a grid of "
-    "all sizes.",
-    count="((N-1)*d + 1)*h",
-)
-def _hidden(t: SimpleNamespace) -> Outcome:
-    return count_outcome(t.count, of_feedforward(lambda model: model.weight_HX.numel() + model.bias_H.numel()))
+claim("E1b", count="((N-1)*d + 1)*h")(counts(weights("weight_HX", "bias_H"), feedforward, "VdNh"))
+claim("E1c", count="V*h")(counts(weights("output_VH"), feedforward, "VdNh"))
 
 
-@BOOK.claim(
-    "E1c",
-    where="E1, line 27",
-    says="The output layer z = Uh has |V|d_h parameters.",
-    latex=r"|V|\,d_h",
-    how="The output matrix of the lab's feed-forward model counted at three sizes and on a grid of all sizes; it has "
-    "no bias, as in the document.",
-    count="V*h",
-)
-def _output(t: SimpleNamespace) -> Outcome:
-    def output(model: nn.Module) -> int:
-        weight, bias = model.head()  # type: ignore[operator]
-        return weight.numel() + (0 if bias is None else bias.numel())
-
-    return count_outcome(t.count, of_feedforward(output))
-
-
-@BOOK.claim(
-    "E1d",
-    where="E1, line 31",
-    says="In total |V|d + ((N-1)d + 1)d_h + |V|d_h = |V|(d + d_h) + ((N-1)d + 1)d_h.",
-    latex=r"|V|d+((N-1)d+1)d_h+|V|d_h=|V|(d+d_h)+((N-1)d+1)d_h",
-    how="Both forms compared symbolically, and with all parameters of the lab's feed-forward model.",
-    summed="V*d + ((N-1)*d + 1)*h + V*h",
-    factored="V*(d + h) + ((N-1)*d + 1)*h",
-)
+@claim("E1d", summed="V*d + ((N-1)*d + 1)*h + V*h", factored="V*(d + h) + ((N-1)*d + 1)*h")
 def _total(t: SimpleNamespace) -> Outcome:
     same = identical(t.summed, t.factored)
-    outcome = count_outcome(t.factored, of_feedforward(without_begin), BEGIN)
-    return proved(same and outcome.verdict == "proved", f"The two forms are the same: {yes(same)}. {outcome.evidence}")
+    right, evidence = tried(t.factored, weights(), feedforward, "VdNh")
+    return judged(exact(same and right), f"The two forms are the same: {yes(same)}.", evidence, note=BEGIN)
 
 
-@BOOK.claim(
-    "E1e",
-    where="footnote, line 39",
-    says="ReLU, sigmoid, softmax and tanh in their base form introduce no parameters.",
-    latex=r"\#\{\mathrm{ReLU},\sigma,\mathrm{softmax},\tanh\}=0",
-    how="The torch modules of these functions counted; and the lab's feed-forward model with each activation.",
-    functions=("ReLU", "Sigmoid", "Softmax", "Tanh"),
-)
+@claim("E1e", functions=("ReLU", "Sigmoid", "Softmax", "Tanh"))
 def _activations(t: SimpleNamespace) -> Outcome:
     made = {name: parameters(nn.Softmax(dim=1) if name == "Softmax" else getattr(nn, name)()) for name in t.functions}
-    models = {
-        name: parameters(feedforward(50, 6, 4, 7, activation=name)) for name in ("none", "relu", "sigmoid", "tanh")
-    }
-    return proved(
-        not any(made.values()) and len(set(models.values())) == 1,
-        f"Parameters: {', '.join(f'{name} {count}' for name, count in made.items())}. The model counts "
-        f"{models['none']} with no activation and with each of them. (Base form matters: PReLU has "
-        f"{parameters(nn.PReLU())}.)",
+    models = {name: parameters(feedforward(50, 6, 4, 7, name)) for name in ("none", "relu", "sigmoid", "tanh")}
+    return judged(
+        exact(not any(made.values()) and len(set(models.values())) == 1),
+        f"Parameters: {row(f'{name} {count}' for name, count in made.items())}.",
+        f"The model with each activation, and with none: {row(models.values())}.",
+        note=f"(Base form matters: PReLU has {parameters(nn.PReLU())}.)",
     )
 
 
-@BOOK.claim(
-    "E1f",
-    where="E1, line 31",
-    says="The count of the feed-forward model depends on N linearly, with slope d·d_h.",
-    latex=r"\frac{\partial\#}{\partial N}=d\,d_h",
-    how="The derivative of the formula, and counted models for N = 2..6 and their differences.",
-    slope="d*h",
-    count="V*(d + h) + ((N-1)*d + 1)*h",
-)
+@claim("E1f", slope="d*h", count="V*(d + h) + ((N-1)*d + 1)*h")
 def _linear_in_n(t: SimpleNamespace) -> Outcome:
-    derivative = sympy.diff(formula(t.count), sympy.Symbol("N"))
-    counts = [without_begin(feedforward(20, 5, n, 3)) for n in range(2, 7)]
-    right = counts == [int(value(t.count, V=20, d=5, N=n, h=3)) for n in range(2, 7)]
-    steps = {b - a for a, b in pairwise(counts)}
-    return proved(
-        right and identical(derivative, t.slope) and steps == {int(value(t.slope, d=5, h=3))},
-        f"Derivative by N: {sympy.factor(derivative)}. Counted with d = 5, d_h = 3, N = 2..6: "
-        f"{', '.join(map(str, counts))}, as the formula says: {yes(right)}; every step adds "
-        f"{', '.join(map(str, sorted(steps)))}.",
+    derivative = sympy.diff(formula(t.count), letter("N"))
+    lengths = range(2, 7)
+    found = [weights()(feedforward(20, 5, n, 3)) for n in lengths]
+    right = found == [int(value(t.count, V=20, d=5, N=n, h=3)) for n in lengths]
+    steps = {b - a for a, b in pairwise(found)}
+    return judged(
+        exact(right and identical(derivative, t.slope) and steps == {int(value(t.slope, d=5, h=3))}),
+        f"Derivative by N: {sympy.factor(derivative)}.",
+        f"Counted with d = 5, d_h = 3, N = {lengths[0]}..{lengths[-1]}: {row(found)}, as the formula says: {yes(right)}; "
+        f"every step adds {row(sorted(steps))}.",
+    )
+
+
+claim("E3", count="2*k*d + v*d")(counts(weights("query_KD", "key_KD", "value_XD"), attention, "VdNhkv"))
+claim("E4a", count="(v + 1)*h")(counts(weights("weight_HX", "bias_H"), attention, "VdNhkv"))
+claim("E4b", count="V*(d + h) + 2*k*d + v*d + (v + 1)*h")(counts(weights(), attention, "VdNhkv", BEGIN))
+
+
+@claim("E4c", count="V*(d + h) + 2*k*d + v*d + (v + 1)*h")
+def _free_of_n(t: SimpleNamespace) -> Outcome:
+    derivative = sympy.diff(formula(t.count), letter("N"))
+    lengths, at = range(2, 9), {"V": 20, "d": 6, "h": 5, "k": 4, "v": 3}
+    found = [weights()(attention(20, 6, n, 5, 4, 3)) for n in lengths]
+    placed = [parameters(attention(20, 6, n, 5, 4, 3, "learned")) for n in (2, 3)]
+    return judged(
+        exact(derivative == 0 and set(found) == {int(value(t.count, **at))}),
+        f"Derivative by N: {derivative}.",
+        f"Counted for N = {lengths[0]}..{lengths[-1]}: {row(found)}.",
+        note=f"(With learned positions it would grow by d = {at['d']} a word: {row(placed)}.)",
     )
