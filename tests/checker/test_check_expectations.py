@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lmlab.checker import check
-from lmlab.checker.moments import Poly
+from lmlab.checker.numbers.moments import Poly
 
 HOLDING = [
     "E[x**6] == 15 where x: normal(0, 1)",

@@ -13,8 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sheet_strategies import fitting_sheets, sheets
 
 from lmlab.checker import check
-from lmlab.checker.parser import parse
-from lmlab.checker.sheets import FAILED
+from lmlab.checker.read.sheet import parse
+from lmlab.checker.sheets.check import FAILED
 
 VERDICTS = {"proved", "supported", "refuted", "invalid"}
 TOUCHED: list[str] = []

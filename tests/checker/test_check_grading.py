@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lmlab.checker.grade import grade
 from lmlab.checker.limits import Refusal
+from lmlab.checker.sheets.grade import grade
 from lmlab.cli.check import run_check
 
 KEY = """

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from lmlab.checker import check
-from lmlab.checker.parser import ScopedClaim, parse
-from lmlab.checker.render import to_text
+from lmlab.checker.read.sheet import ScopedClaim, parse
+from lmlab.checker.text import to_text
 
 REFUSALS = {
     "claim 2x == x": "write * between factors",
@@ -150,13 +150,13 @@ NUMPY_MEANING = {
 def test_every_arithmetic_means_what_numpy_means(text: str) -> None:
     import torch
 
-    from lmlab.checker.array_ops import FloatOps
-    from lmlab.checker.draw import Point, make_frame
-    from lmlab.checker.evaluate import evaluate
     from lmlab.checker.limits import Deadline
-    from lmlab.checker.long_ops import LongOps
-    from lmlab.checker.setting import build
-    from lmlab.checker.torch_ops import TorchOps
+    from lmlab.checker.numbers.autograd import TorchOps
+    from lmlab.checker.numbers.decimals import LongOps
+    from lmlab.checker.numbers.doubles import FloatOps
+    from lmlab.checker.numbers.evaluate import evaluate
+    from lmlab.checker.numbers.points import Point, make_frame
+    from lmlab.checker.shapes.setting import build
 
     rng = np.random.default_rng(5)
     A, v, s = rng.normal(size=(3, 4)), rng.normal(size=3), rng.normal(size=(3, 3))

@@ -16,10 +16,10 @@ from sheet_strategies import LEAVES, SETTING, fitting
 
 from lmlab.checker import check
 from lmlab.checker.limits import Deadline, Refusal
-from lmlab.checker.parser import ScopedClaim, parse
-from lmlab.checker.prover import prove
-from lmlab.checker.setting import build
-from lmlab.checker.sheets import check_text
+from lmlab.checker.read.sheet import ScopedClaim, parse
+from lmlab.checker.shapes.setting import build
+from lmlab.checker.sheets.check import check_text
+from lmlab.checker.symbols.proofs import prove
 
 PROVED = {
     "sigmoid mirrored": "given x: n\nclaim sigmoid(-x) == 1 - sigmoid(x)",

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from lmlab.checker import check
-from lmlab.checker.report import ClaimReport
+from lmlab.checker.sheets.report import ClaimReport
 
 
 def one(text: str, seed: int = 0) -> ClaimReport:

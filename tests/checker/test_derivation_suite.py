@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lmlab.checker.report import ClaimReport
-from lmlab.checker.sheets import check_text
+from lmlab.checker.sheets.check import check_text
+from lmlab.checker.sheets.report import ClaimReport
 
 FOLDER = Path(__file__).parent / "derivations"
 

@@ -30,12 +30,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lmlab.checker.report import Report
+    from lmlab.checker.sheets.report import Report
 
 
 def check(text: str, *, seed: int = 0) -> Report:
     """Check every claim and derivation in a text. The same text and seed give the same answer."""
-    from lmlab.checker.sheets import check_text
+    from lmlab.checker.sheets.check import check_text
 
     return check_text(text, seed)
 

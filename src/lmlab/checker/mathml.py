@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import re
 
-from lmlab.checker.render import level, mixes, number_text, to_text
-from lmlab.checker.syntax import (
+from lmlab.checker.text import level, mixes, number_text, to_text
+from lmlab.checker.tree import (
     Binary,
     Call,
     Compare,

@@ -13,8 +13,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lmlab.checker.grade import GradeBook
-    from lmlab.checker.report import ClaimReport, Report
+    from lmlab.checker.sheets.grade import GradeBook
+    from lmlab.checker.sheets.report import ClaimReport, Report
 
 COLOURS = {"proved": "green", "supported": "green", "refuted": "red", "invalid": "yellow"}
 MARKS = {"proved": "✓", "supported": "✓", "refuted": "✗", "invalid": "!"}
@@ -75,7 +75,7 @@ def read_text(name: str, lenient: bool = False) -> str:
 
 
 def _check(texts: dict[str, str], json: bool, html: str | None, seed: int) -> int:
-    from lmlab.checker.sheets import check_text
+    from lmlab.checker.sheets.check import check_text
 
     reports = {name: check_text(text, seed) for name, text in texts.items()}
     if html is not None:
@@ -102,7 +102,7 @@ def _as_json(reports: dict[str, Report]) -> str:
 
 def _write_sheets(texts: dict[str, str], reports: dict[str, Report], target: Path) -> None:
     """One page for one sheet; a folder of pages for several."""
-    from lmlab.checker.pages import sheet_page
+    from lmlab.checker.sheets.pages import sheet_page
     from lmlab.text.files import write_atomically
 
     pages = {name: sheet_page(_title(name), texts[name], report) for name, report in reports.items()}
@@ -162,8 +162,8 @@ def _print_claim(console: Console, claim: ClaimReport) -> None:
 
 
 def _grade(files: Sequence[str], json: bool, html: str | None, key: str | None, seed: int) -> int:
-    from lmlab.checker.grade import class_page, grade, student_page
     from lmlab.checker.limits import Refusal
+    from lmlab.checker.sheets.grade import class_page, grade, student_page
     from lmlab.text.files import write_atomically
 
     if key is None:
@@ -188,7 +188,7 @@ def _print_grades(book: GradeBook, folder: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from lmlab.checker.grade import MARKS as GRADE_MARKS
+    from lmlab.checker.sheets.grade import MARKS as GRADE_MARKS
 
     table = Table()
     table.add_column("student")
