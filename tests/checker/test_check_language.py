@@ -154,7 +154,6 @@ def test_every_arithmetic_means_what_numpy_means(text: str) -> None:
     from lmlab.checker.numbers.autograd import TorchOps
     from lmlab.checker.numbers.decimals import LongOps
     from lmlab.checker.numbers.doubles import FloatOps
-    from lmlab.checker.numbers.evaluate import evaluate
     from lmlab.checker.numbers.points import Point, make_frame
     from lmlab.checker.shapes.setting import build
 
@@ -166,7 +165,7 @@ def test_every_arithmetic_means_what_numpy_means(text: str) -> None:
     want = np.asarray(NUMPY_MEANING[text](A, v, s))
     for ops in (TorchOps(), FloatOps(), LongOps(40)):
         frame = make_frame(setting, Point({}, {"A": A, "v": v, "s": s}), ops, Deadline(60))
-        got = evaluate(setting.lets["t"].value, frame)
+        got = frame.evaluate(setting.lets["t"].value)
         got = got.numpy() if isinstance(got, torch.Tensor) else np.asarray(got, dtype=float)
         assert got.shape == want.shape
         assert got.shape == tuple(axis.value({}) for axis in setting.shapes.names["t"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from lmlab.config import Mistake
+
 MAX_TEXT = 200_000  # characters in a sheet
 MAX_STATEMENTS = 1_000
 MAX_TOKENS = 2_000  # in one statement
@@ -23,7 +25,7 @@ HINT_SECONDS = 0.25  # of processor time, as are the following
 PROOF_SECONDS = 0.25
 
 
-class Refusal(ValueError):
+class Refusal(Mistake):
     """Something in the sheet that is not understood or not allowed: one line, with what would be right."""
 
 

@@ -1,25 +1,11 @@
-"""Expressions back to text: as they are typed, and as LaTeX."""
+"""Expressions back to text, as they are typed."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from lmlab.checker.tree import (
-    Binary,
-    Call,
-    Compare,
-    Constant,
-    Derivative,
-    Expectation,
-    Index,
-    Name,
-    Negate,
-    Node,
-    Number,
-    Slice,
-    Stack,
-    Transpose,
-)
+from lmlab.checker import tree
+from lmlab.checker.tree import Binary, Call, Compare, Derivative, Name, Negate, Node, Number, Slice, shown
 
 _LEVEL = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20, "**": 40}
 
@@ -55,14 +41,13 @@ def to_text(node: Node) -> str:
     match node:
         case Number():
             return number_text(node.value)
-        case Constant() | Name():
-            return node.name.split("#")[0]
+        case tree.Constant() | Name():
+            return shown(node.name)
         case Negate():
             return "-" + _bracketed(node.operand, 30)
         case Binary(op="**"):
-            return (
-                f"{_bracketed(node.left, 41)}**{_bracketed(node.right, 30 if isinstance(node.right, Negate) else 41)}"
-            )
+            loosest = 30 if isinstance(node.right, Negate) else 41
+            return f"{_bracketed(node.left, 41)}**{_bracketed(node.right, loosest)}"
         case Binary():
             here = _LEVEL[node.op]
             left = _bracketed(node.left, here)
@@ -71,17 +56,17 @@ def to_text(node: Node) -> str:
             return f"{left} {node.op} {_bracketed(node.right, here + 1)}"
         case Compare():
             return f"({_bracketed(node.left, 6)} {node.op} {_bracketed(node.right, 6)})"
-        case Transpose():
+        case tree.Transpose():
             return _bracketed(node.operand, 100) + ".T"
         case Call():
             return f"{node.function}({', '.join(map(to_text, node.args))}{_options(node)})"
-        case Stack():
+        case tree.Stack():
             return "[" + ", ".join(map(to_text, node.items)) + "]"
-        case Index():
+        case tree.Index():
             return _bracketed(node.operand, 100) + "[" + ", ".join(map(_item, node.items)) + "]"
         case Derivative():
             return _derivative_text(node)
-        case Expectation():
+        case tree.Expectation():
             fixed = " | " + ", ".join(node.fixed) if node.fixed else ""
             return f"{node.kind}[{to_text(node.operand)}{fixed}]"
     raise AssertionError(node)
@@ -101,15 +86,15 @@ def _options(node: Call) -> str:
 
 def _item(item: Node | Slice) -> str:
     if isinstance(item, Slice):
-        return f"{'' if item.start is None else to_text(item.start)}:{'' if item.stop is None else to_text(item.stop)}"
+        return ":".join("" if end is None else to_text(end) for end in (item.start, item.stop))
     return to_text(item)
 
 
 def _derivative_text(node: Derivative) -> str:
-    by = [name.split("#")[0] for name in node.by]
+    by = [shown(name) for name in node.by]
     if node.strict:
-        return f"jacobian({to_text(node.top)}, {by[0]})"
-    top = to_text(node.top) if isinstance(node.top, Name) else f"({to_text(node.top)})"
+        return f"jacobian({to_text(node.operand)}, {by[0]})"
+    top = to_text(node.operand) if isinstance(node.operand, Name) else f"({to_text(node.operand)})"
     if len(by) == 1:
         return f"d{top}/d{by[0]}"
     return f"d2{top}/d{by[0]}2" if by[0] == by[1] else f"d2{top}/d{by[0]}d{by[1]}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from lmlab.checker.limits import MAX_EXPONENT, Refusal
 from lmlab.checker.sizes import Shape
 
 
@@ -47,67 +48,55 @@ class Name(Node):
 
 
 @dataclass(frozen=True)
-class Negate(Node):
+class _Around(Node):
+    """What holds one expression."""
+
+    operand: Node
+
+    def children(self) -> tuple[Node, ...]:
+        """The operand."""
+        return (self.operand,)
+
+    def rebuild(self, children: tuple[Node, ...]) -> Node:
+        """The same around another operand."""
+        return replace(self, operand=children[0])
+
+
+@dataclass(frozen=True)
+class _Between(Node):
+    """An operator between two expressions."""
+
+    op: str
+    left: Node
+    right: Node
+
+    def children(self) -> tuple[Node, ...]:
+        """Both operands."""
+        return (self.left, self.right)
+
+    def rebuild(self, children: tuple[Node, ...]) -> Node:
+        """The same operator between others."""
+        return replace(self, left=children[0], right=children[1])
+
+
+@dataclass(frozen=True)
+class Negate(_Around):
     """-operand."""
 
-    operand: Node
-
-    def children(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
-
-    def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """Negate another operand."""
-        return replace(self, operand=children[0])
-
 
 @dataclass(frozen=True)
-class Binary(Node):
-    """left op right, with op one of + - * / @ **."""
-
-    op: str
-    left: Node
-    right: Node
-
-    def children(self) -> tuple[Node, ...]:
-        """Both operands."""
-        return (self.left, self.right)
-
-    def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """The same operator on other operands."""
-        return replace(self, left=children[0], right=children[1])
-
-
-@dataclass(frozen=True)
-class Compare(Node):
-    """An array of 0 and 1: op is one of > < >= <= == !=."""
-
-    op: str
-    left: Node
-    right: Node
-
-    def children(self) -> tuple[Node, ...]:
-        """Both operands."""
-        return (self.left, self.right)
-
-    def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """The same comparison of other operands."""
-        return replace(self, left=children[0], right=children[1])
-
-
-@dataclass(frozen=True)
-class Transpose(Node):
+class Transpose(_Around):
     """operand.T: all axes reversed, as in NumPy."""
 
-    operand: Node
 
-    def children(self) -> tuple[Node, ...]:
-        """The operand."""
-        return (self.operand,)
+@dataclass(frozen=True)
+class Binary(_Between):
+    """left op right, with op one of + - * / @ **."""
 
-    def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """Transpose another operand."""
-        return replace(self, operand=children[0])
+
+@dataclass(frozen=True)
+class Compare(_Between):
+    """An array of 0 and 1: op is one of > < >= <= == !=."""
 
 
 @dataclass(frozen=True)
@@ -152,56 +141,29 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Index(Node):
-    """operand[items]: sizes pick an entry, slices a stretch, counted from 0."""
+class Index(_Around):
+    """operand[items]: sizes pick an entry, slices a stretch, counted from 0. Positions are sizes, not expressions."""
 
-    operand: Node
     items: tuple[Node | Slice, ...]
-
-    def children(self) -> tuple[Node, ...]:
-        """The operand (positions are sizes, not expressions)."""
-        return (self.operand,)
-
-    def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """The same positions of another operand."""
-        return replace(self, operand=children[0])
 
 
 @dataclass(frozen=True)
-class Derivative(Node):
-    """d top / d names: shape(top) + shape of each name; a top whose axes all have size 1 counts as a scalar.
+class Derivative(_Around):
+    """d operand / d names: shape(operand) + shape of each name; an operand with axes of size 1 alone counts as a scalar.
 
     `strict` (written `jacobian(h, x)`) keeps the axes of size 1.
     """
 
-    top: Node
     by: tuple[str, ...]
     strict: bool = False
 
-    def children(self) -> tuple[Node, ...]:
-        """What is differentiated."""
-        return (self.top,)
-
-    def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """The derivative of something else by the same names."""
-        return replace(self, top=children[0])
-
 
 @dataclass(frozen=True)
-class Expectation(Node):
+class Expectation(_Around):
     """E[operand] or Var[operand] over every random name inside, except those held fixed by `| names`."""
 
     kind: str  # "E" or "Var"
-    operand: Node
     fixed: tuple[str, ...] = ()
-
-    def children(self) -> tuple[Node, ...]:
-        """What is averaged."""
-        return (self.operand,)
-
-    def rebuild(self, children: tuple[Node, ...]) -> Node:
-        """The same average of something else."""
-        return replace(self, operand=children[0])
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -209,6 +171,14 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children():
         yield from walk(child)
+
+
+def positions(node: Index) -> list[Node]:
+    """The sizes written between the brackets of an index, those of slices included."""
+    parts: list[Node | None] = []
+    for item in node.items:
+        parts += [item.start, item.stop] if isinstance(item, Slice) else [item]
+    return [part for part in parts if part is not None]
 
 
 def names_in(node: Node) -> set[str]:
@@ -220,12 +190,81 @@ def names_in(node: Node) -> set[str]:
         elif isinstance(inner, Derivative):
             found.update(inner.by)
         elif isinstance(inner, Index):
-            for item in inner.items:
-                parts = (item.start, item.stop) if isinstance(item, Slice) else (item,)
-                for part in parts:
-                    if part is not None:
-                        found |= names_in(part)
+            for part in positions(inner):
+                found |= names_in(part)
     return found
+
+
+def shown(name: str) -> str:
+    """A name as the user wrote it: one hidden by a later definition carries its line."""
+    return name.split("#")[0]
+
+
+def constant_value(node: Node) -> Fraction | None:
+    """The value of an expression made of written numbers alone, or None. Refuses powers that would explode."""
+    if isinstance(node, Number):
+        return node.value
+    if isinstance(node, Negate):
+        inner = constant_value(node.operand)
+        return None if inner is None else -inner
+    if not isinstance(node, Binary):
+        return None
+    left, right = constant_value(node.left), constant_value(node.right)
+    if left is None or right is None:
+        return None
+    if node.op in "+-*":
+        return {"+": left + right, "-": left - right, "*": left * right}[node.op]
+    if node.op == "/" and right:
+        return left / right
+    if node.op == "**" and right.denominator == 1 and abs(right) <= MAX_EXPONENT and (left or right >= 0):
+        if max(left.numerator.bit_length(), left.denominator.bit_length()) * abs(right) > 4_000:
+            raise Refusal(f"column {node.column}: this power of powers is too large")
+        return left ** int(right)
+    return None
+
+
+# -- small formulas, written out -----------------------------------------------------------------------------------------
+
+
+def number(value: int | Fraction) -> Number:
+    """A number as an expression."""
+    return Number(Fraction(value))
+
+
+ONE, TWO = number(1), number(2)
+
+
+def plus(left: Node, right: Node) -> Node:
+    """left + right."""
+    return Binary("+", left, right)
+
+
+def minus(left: Node, right: Node) -> Node:
+    """left - right."""
+    return Binary("-", left, right)
+
+
+def times(left: Node, right: Node) -> Node:
+    """left * right."""
+    return Binary("*", left, right)
+
+
+def over(left: Node, right: Node) -> Node:
+    """left / right."""
+    return Binary("/", left, right)
+
+
+def power(base: Node, exponent: int | Fraction) -> Node:
+    """base ** exponent."""
+    return Binary("**", base, number(exponent))
+
+
+def call(function: str, *args: Node) -> Node:
+    """function(args)."""
+    return Call(function, args)
+
+
+# -- statements ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -290,26 +329,10 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mistake:
+class NotUnderstood:
     """A statement that is not understood, with the reason."""
 
     line: int
     text: str
     reason: str
     name: str | None = None  # what the statement would have defined
-
-
-Statement = Given | Let | Claim | Mistake
-
-
-def is_number(node: Node, value: int | Fraction) -> bool:
-    """Whether the node is this number, written out."""
-    return isinstance(node, Number) and node.value == value
-
-
-def tree_size(node: Node) -> int:
-    """How many nodes the expression has."""
-    return sum(1 for _ in walk(node))
-
-
-assert all(f.kw_only for f in fields(Node))  # subclasses add positional fields after `column`

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
+from lmlab.checker.functions.record import ShapeReader
 from lmlab.checker.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
-from lmlab.checker.sizes import ONE, Misfit, Shape, Size, broadcast, shape_text
+from lmlab.checker.sizes import ONE, Misfit, Shape, Size, aligned, broadcast, shape_text
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Call
+from lmlab.checker.tree import Call, constant_value
 
 
 def matmul_shape(left: Shape, right: Shape) -> Shape:
@@ -42,37 +43,53 @@ def count(shape: Shape) -> Size:
     return total
 
 
-def axis_of(node: Call, shape: Shape) -> int:
-    """The axis of a call, counted from the front."""
+def axis_of(node: Call, shape: Shape, shown: Shape | None = None) -> int:
+    """The axis of a call, counted from the front; a message speaks of the shape that is `shown`."""
     axis = -1 if node.axis is None else node.axis
     if not -len(shape) <= axis < len(shape):
-        raise Refusal(f"{to_text(node)}: axis {axis} is out of range for shape {shape_text(shape)}")
+        raise Refusal(
+            f"{to_text(node)}: axis {axis} is out of range for shape {shape_text(shape if shown is None else shown)}"
+        )
     return axis % len(shape)
 
 
-def _expand_dims(node: Call, args: list[Shape]) -> Shape:
-    shape = args[0]
-    axis = -1 if node.axis is None else node.axis
-    if not -len(shape) - 1 <= axis <= len(shape):
-        raise Refusal(f"{to_text(node)}: axis {axis} is out of range for shape {shape_text(shape)}")
-    axis %= len(shape) + 1
-    return checked((*shape[:axis], ONE, *shape[axis:]), "expand_dims")
-
-
-def _triangle(node: Call, args: list[Shape]) -> Shape:
-    if len(args[0]) < 2:
-        raise Refusal(f"{node.function} needs a matrix, and {to_text(node.args[0])} is {shape_text(args[0])}")
+def same(call: Call, args: list[Shape]) -> Shape:
+    """That of the first argument."""
     return args[0]
 
 
-def _square(node: Call, args: list[Shape]) -> Shape:
+def transpose(call: Call, args: list[Shape]) -> Shape:
+    """All axes reversed."""
+    return args[0][::-1]
+
+
+def vec(call: Call, args: list[Shape]) -> Shape:
+    """All entries in a row."""
+    return (count(args[0]),)
+
+
+def matrix(call: Call, args: list[Shape]) -> Shape:
+    """The same, of something with rows and columns."""
+    if len(args[0]) < 2:
+        raise Refusal(f"{call.function} needs a matrix, and {to_text(call.args[0])} is {shape_text(args[0])}")
+    return args[0]
+
+
+def square(call: Call, args: list[Shape]) -> Shape:
+    """The same, of a square matrix."""
     shape = args[0]
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise Refusal(f"{node.function} needs a square matrix, and {to_text(node.args[0])} is {shape_text(shape)}")
+        raise Refusal(f"{call.function} needs a square matrix, and {to_text(call.args[0])} is {shape_text(shape)}")
     return shape
 
 
-def _diag(node: Call, args: list[Shape]) -> Shape:
+def scalar_of_square(call: Call, args: list[Shape]) -> Shape:
+    """A number for a square matrix."""
+    return square(call, args)[:0]
+
+
+def diag(call: Call, args: list[Shape]) -> Shape:
+    """The matrix of a vector, the vector of a matrix."""
     shape = args[0]
     if len(shape) == 1:
         return shape * 2
@@ -82,72 +99,109 @@ def _diag(node: Call, args: list[Shape]) -> Shape:
             f"diag of {shape_text(shape)}: one row or column has no diagonal to spread; "
             f"make it a vector, as with {hint} or vec(...)"
         )
-    return _square(node, args)[:1]
+    return square(call, args)[:1]
 
 
-def _outer(node: Call, args: list[Shape]) -> Shape:
+def outer(call: Call, args: list[Shape]) -> Shape:
+    """Every entry with every entry."""
     return (count(args[0]), count(args[1]))
 
 
-def _kron(node: Call, args: list[Shape]) -> Shape:
-    left, right = args
-    rank = max(len(left), len(right))
-    left = (ONE,) * (rank - len(left)) + left
-    right = (ONE,) * (rank - len(right)) + right
+def kron(call: Call, args: list[Shape]) -> Shape:
+    """Axis by axis the product, counted from the back."""
+    left, right = aligned(*args)
     return tuple(a * b for a, b in zip(left, right, strict=True))
 
 
-def _dot(node: Call, args: list[Shape]) -> Shape:
+def dot(call: Call, args: list[Shape]) -> Shape:
+    """The matrix product, or the product with a scalar."""
     left, right = args
     if not left or not right:
         return left or right
     if len(left) > 2 or len(right) > 2:
         raise Refusal("dot takes vectors and matrices; use @ for more axes")
-    return _matmul_args(node, left, right)
-
-
-def _matmul_args(node: Call, left: Shape, right: Shape) -> Shape:
     try:
         return matmul_shape(left, right)
     except Refusal as refusal:
         raise Refusal(f"dot of {shape_text(left)} and {shape_text(right)}: {refusal}") from None
 
 
-def _concat(node: Call, args: list[Shape]) -> Shape:
+def together(call: Call, args: list[Shape]) -> Shape:
+    """All arguments, broadcast."""
+    out: Shape = ()
+    try:
+        for arg in args:
+            out = broadcast(out, arg)
+    except Refusal as refusal:
+        raise Refusal(f"{call.function} of {' and '.join(map(shape_text, args))}: {refusal}") from None
+    return out
+
+
+def concat(call: Call, args: list[Shape]) -> Shape:
+    """Joined along an axis, the first unless another is named."""
     first = args[0]
     if not first:
         raise Refusal("concat joins arrays; write [a, b] for a vector of scalars")
-    probe = Call("concat", node.args, 0 if node.axis is None else node.axis)
-    axis = axis_of(probe, first)
+    axis = axis_of(replace(call, axis=call.axis or 0), first)
     total = first[axis]
     for other in args[1:]:
-        if len(other) != len(first) or any(
-            a != b for i, (a, b) in enumerate(zip(first, other, strict=True)) if i != axis
-        ):
-            advice = (
-                "; did you mean axis=1?" if len(first) == len(other) == 2 and axis == 0 and first[0] == other[0] else ""
-            )
+        if len(other) != len(first) or other[:axis] != first[:axis] or other[axis + 1 :] != first[axis + 1 :]:
+            sideways = len(first) == len(other) == 2 and axis == 0 and first[0] == other[0]
             raise Refusal(
                 f"concat of {shape_text(first)} and {shape_text(other)} along axis {axis}: "
-                f"the other axes differ{advice}"
+                f"the other axes differ{'; did you mean axis=1?' if sideways else ''}"
             )
         total = total + other[axis]
     return (*first[:axis], total, *first[axis + 1 :])
 
 
-OF_ARRAYS: dict[str, Callable[[Call, list[Shape]], Shape]] = {
-    "trace": lambda node, args: _square(node, args)[:0],
-    "det": lambda node, args: _square(node, args)[:0],
-    "inv": _square,
-    "diag": _diag,
-    "outer": _outer,
-    "kron": _kron,
-    "transpose": lambda node, args: args[0][::-1],
-    "dot": _dot,
-    "vec": lambda node, args: (count(args[0]),),
-    "concat": _concat,
-    "expand_dims": _expand_dims,
-    "tril": _triangle,
-    "triu": _triangle,
-    "shape": lambda node, args: (Size.of(max(1, len(args[0]))),),
-}
+def expand_dims(call: Call, shapes: ShapeReader) -> Shape:
+    """One more axis, of size 1."""
+    shape = shapes.of(call.args[0])
+    axis = axis_of(call, (*shape, ONE), shown=shape)
+    return checked((*shape[:axis], ONE, *shape[axis:]), "expand_dims")
+
+
+def reshape(call: Call, shapes: ShapeReader) -> Shape:
+    """The sizes that follow the array, which hold as many entries."""
+    source = shapes.of(call.args[0])
+    target = tuple(shapes.size(arg) for arg in call.args[1:])
+    if count(source) != count(target):
+        raise Refusal(
+            f"reshape of {shape_text(source)} to {shape_text(target)}: {count(source)} entries are not {count(target)}"
+        )
+    return checked(target, "reshape")
+
+
+def swapaxes(call: Call, shapes: ShapeReader) -> Shape:
+    """Two axes exchanged."""
+    axes = list(shapes.of(call.args[0]))
+    first, second = swapped_axes(call, tuple(axes))
+    axes[first], axes[second] = axes[second], axes[first]
+    return tuple(axes)
+
+
+def swapped_axes(call: Call, shape: Shape) -> tuple[int, int]:
+    """The two axes that swapaxes exchanges in an array of this shape, counted from the front."""
+    found = []
+    for arg in call.args[1:]:
+        axis = constant_value(arg)
+        if axis is None or axis.denominator != 1 or not -len(shape) <= axis < len(shape):
+            raise Refusal(f"{to_text(call)}: {to_text(arg)} is not an axis of shape {shape_text(shape)}")
+        found.append(int(axis) % len(shape))
+    return found[0], found[1]
+
+
+def shape(call: Call, shapes: ShapeReader) -> Shape:
+    """One number for each axis; a scalar has one."""
+    return (Size.of(max(1, len(shapes.of(call.args[0])))),)
+
+
+def sized(call: Call, shapes: ShapeReader) -> Shape:
+    """The sizes themselves."""
+    return checked(tuple(shapes.size(arg) for arg in call.args), call.function)
+
+
+def eye(call: Call, shapes: ShapeReader) -> Shape:
+    """A square of this size."""
+    return checked((shapes.size(call.args[0]),) * 2, call.function)

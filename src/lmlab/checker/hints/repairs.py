@@ -10,20 +10,39 @@ from itertools import islice
 import numpy as np
 import torch
 
-from lmlab.checker.hints.slips import ONE, Edit, edit, negated, number, short, shown, times
+from lmlab.checker.functions import Kink, kink_of
+from lmlab.checker.hints.slips import Edit, edit, negated, short
 from lmlab.checker.hints.supplies import RARE, Pool, everywhere, pieces, rarer, supplies
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.checker.numbers.autograd import TorchOps
 from lmlab.checker.numbers.doubles import FloatOps
-from lmlab.checker.numbers.evaluate import Frame, evaluate
-from lmlab.checker.numbers.points import Point, SizeDrawer, draw_point, make_frame
+from lmlab.checker.numbers.evaluate import Frame
+from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
 from lmlab.checker.numbers.sides import KINK, SAFETY
-from lmlab.checker.shapes.infer import infer
+from lmlab.checker.numbers.size_draws import SizeDrawer
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import Shape, broadcast
-from lmlab.checker.tree import Binary, Call, Derivative, Expectation, Name, Node, Number, Transpose, names_in, walk
+from lmlab.checker.tree import (
+    ONE,
+    TWO,
+    Binary,
+    Derivative,
+    Expectation,
+    Name,
+    Node,
+    Number,
+    Transpose,
+    call,
+    minus,
+    names_in,
+    number,
+    over,
+    power,
+    shown,
+    times,
+    walk,
+)  # fmt: skip
 
-_STEPPED = ("floor", "ceil", "round", "sign")
 CLOSE = 1e-8
 COPIED = 1.6  # a repair this dear that holds the other side letter by letter was brought in from there
 TERM = 1.95  # the cost of a whole term that is missing
@@ -39,19 +58,19 @@ class Probe:
     """A point with the value the repaired formula must have."""
 
     frame: Frame  # doubles in NumPy; names, derivatives and expectations already have their values
-    target: np.ndarray
+    target: Raw
     scale: float = 0.0  # the size of what is compared
 
     def __post_init__(self) -> None:
         self.scale = self.scale or float(np.abs(self.target).max(initial=0.0))
 
-    def fits(self, value: np.ndarray) -> bool:
+    def fits(self, value: Raw) -> bool:
         """Whether a candidate's value is the target."""
         if value.shape != self.target.shape:
             return False
         return self.scale > 0 and bool(np.abs(value - self.target).max() <= CLOSE * self.scale)
 
-    def ratio(self, value: np.ndarray) -> float | None:
+    def ratio(self, value: Raw) -> float | None:
         """The number that turns the candidate's value into the target, if there is one."""
         if value.shape != self.target.shape or not value.size:
             return None
@@ -116,10 +135,10 @@ class Repairer:
         ops = TorchOps()
         with torch.no_grad():
             exact = make_frame(self.setting, point, ops, self.deadline)
-            target = evaluate(self.target, exact).detach().numpy()
+            target = exact.evaluate(self.target).detach().numpy()
             frame = Frame(self.setting, FloatOps(), point.sizes, {}, self.deadline)
             self._fill(frame, exact, [name.name for name in names])
-        if not np.isfinite(target).all() or ops.margin <= KINK or ops.error > CLOSE / SAFETY:
+        if not np.isfinite(target).all() or ops.margin <= KINK or ops.accuracy.error > CLOSE / SAFETY:
             return None
         target = np.broadcast_to(target, tuple(axis.value(point.sizes) for axis in self.compared))
         if np.abs(target).max(initial=0.0) > NOTHING:
@@ -138,23 +157,23 @@ class Repairer:
             if isinstance(inner, (Derivative, Expectation)):
                 try:
                     self.setting.shape(inner)
-                    frame.memo[id(inner)] = (inner, evaluate(inner, exact).detach().numpy())
+                    frame.memo[id(inner)] = (inner, exact.evaluate(inner).detach().numpy())
                 except Refusal:
                     continue
 
     def _shape_of(self, node: Node) -> Shape | None:
         try:
-            return infer(node, self.setting.shapes)
+            return self.setting.shapes.of(node)
         except Refusal:
             return None
 
-    def value(self, node: Node, probe: Probe, scalar: bool = False) -> np.ndarray | None:
+    def value(self, node: Node, probe: Probe, scalar: bool = False) -> Raw | None:
         """A candidate at a probe; None when its shapes do not fit (`scalar` ones may) or it cannot be computed."""
         try:
-            shape = infer(node, self.setting.shapes)
+            shape = self.setting.shapes.of(node)
             if shape not in self.allowed and (shape or not scalar):
                 return None
-            value = np.asarray(evaluate(node, probe.frame))
+            value = np.asarray(probe.frame.evaluate(node))
             # A slice may end beyond its axis at sizes drawn without regard to it: no value there either.
             return value if value.shape == probe.target.shape else np.broadcast_to(value, probe.target.shape)
         except (Refusal, NoExactValue, KeyError, ValueError, IndexError):
@@ -220,25 +239,24 @@ class Repairer:
         for constant, value in RATIOS:
             if abs(ratio - value) < 1e-6 * abs(ratio):
                 found.append((number(constant), _factor_words(constant), 1.0 if constant == -1 else 1.15))
-        one = number(1)
         for part in self._scalar_parts(ratio):
             found.append((part, f"a factor {short(part, 20)} is missing", 1.4))
-            found.append((Binary("/", one, part), f"a factor 1/{short(part, 100)} is missing", 1.4))
+            found.append((over(ONE, part), f"a factor 1/{short(part, 100)} is missing", 1.4))
         for name in [*self.pool.sizes, *(name for name, shape in self.pool.names.items() if shape == ())]:
-            node, named = Name(name), shown(name)
-            square, root = Binary("**", node, number(2)), Call("sqrt", (node,))
-            found += [
-                (node, f"a factor {named} is missing", 1.2),
-                (Binary("/", one, node), f"a factor 1/{named} is missing", 1.2),
-                (root, f"a factor sqrt({named}) is missing", 1.25),
-                (Binary("/", one, root), f"a factor 1/sqrt({named}) is missing", 1.25),
-                (square, f"a factor {named}**2 is missing", 1.25),
-                (Binary("/", one, square), f"a factor 1/{named}**2 is missing", 1.25),
-                (Binary("/", number(2), node), f"a factor 2/{named} is missing", 1.3),
-                (Binary("/", node, number(2)), f"a factor {named}/2 is missing", 1.3),
-                (Binary("/", Binary("-", node, one), node), f"a factor ({named} - 1)/{named} is missing", 1.3),
-                (Binary("/", node, Binary("-", node, one)), f"a factor {named}/({named} - 1) is missing", 1.3),
+            node, named, less = Name(name), shown(name), minus(Name(name), ONE)
+            factors = [
+                (node, named, 1.2),
+                (over(ONE, node), f"1/{named}", 1.2),
+                (call("sqrt", node), f"sqrt({named})", 1.25),
+                (over(ONE, call("sqrt", node)), f"1/sqrt({named})", 1.25),
+                (power(node, 2), f"{named}**2", 1.25),
+                (over(ONE, power(node, 2)), f"1/{named}**2", 1.25),
+                (over(TWO, node), f"2/{named}", 1.3),
+                (over(node, TWO), f"{named}/2", 1.3),
+                (over(less, node), f"({named} - 1)/{named}", 1.3),
+                (over(node, less), f"{named}/({named} - 1)", 1.3),
             ]
+            found += [(factor, f"a factor {text} is missing", cost) for factor, text, cost in factors]
         return found
 
     def _scalar_parts(self, ratio: float) -> list[Node]:
@@ -249,14 +267,14 @@ class Repairer:
             if whole or self._shape_of(part) != ():
                 continue
             try:
-                value = float(evaluate(part, self.probes[0].frame))
+                value = float(self.probes[0].frame.evaluate(part))
             except (NoExactValue, KeyError):
                 continue
             if abs(value) > NOTHING and min(abs(ratio - value), abs(ratio - 1 / value)) < 1e-6 * abs(ratio):
                 found.append(part)
         return found[:4]
 
-    def _scaled(self, change: Edit, value: np.ndarray) -> Edit | None:
+    def _scaled(self, change: Edit, value: Raw) -> Edit | None:
         """An edit that is right up to a constant: two slips at once."""
         ratio = self.probes[0].ratio(value)
         if ratio is None:
@@ -297,10 +315,10 @@ class Repairer:
         for a in parts:
             for b in parts:
                 if len(self.shape) == 2:
-                    yield Call("outer", (a, b))
+                    yield call("outer", a, b)
                     yield Binary("@", Transpose(a), b)
                 inverse = isinstance(b, Binary) and b.op == "/" and b.left == ONE
-                yield Binary("/", a, b.right) if inverse and isinstance(b, Binary) else Binary("*", a, b)
+                yield over(a, b.right) if inverse and isinstance(b, Binary) else times(a, b)
 
     def _zero_anyway(self, node: Node) -> bool:
         """Whether a formula is zero even when its lets are not what they are defined as, like 1 - h / h."""
@@ -324,7 +342,7 @@ class Repairer:
 
     def _fresh(self, node: Node) -> list[Probe]:
         """More points where steps are in play: floor(2 * x) is 2 * floor(x) + 1 at every second one."""
-        stepped = any(isinstance(n, Call) and n.function in _STEPPED for n in [*walk(self.target), *walk(node)])
+        stepped = any(kink_of(n) is Kink.JUMP for n in [*walk(self.target), *walk(node)])
         if not stepped or self.fresh:
             return self.fresh
         for _ in range(4 * PROBES):
@@ -355,13 +373,9 @@ def _pool(setting: Setting, target: Node, wrong: Node) -> Pool:
         used = setting.uses.get(name, frozenset({name})) & set(setting.givens)
         if "#" in name or name in setting.broken or not used <= set(givens):
             continue
-        if not any(isinstance(n, Expectation) for n in _let_nodes(setting, name)):
+        if name in setting.givens or not any(isinstance(n, Expectation) for n in walk(setting.lets[name].value)):
             names[name] = setting.shapes.names[name]
     sizes = sorted({size for shape in names.values() for axis in shape for size in axis.names})
     formulas: list[tuple[Node, Node]] = [(setting.lets[n].value, Name(n)) for n in names if n in setting.lets]
     formulas += [(target, target), (wrong, wrong)]
     return supplies(names, sizes, formulas)
-
-
-def _let_nodes(setting: Setting, name: str) -> list[Node]:
-    return list(walk(setting.lets[name].value)) if name in setting.lets else []

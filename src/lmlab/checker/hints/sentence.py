@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from lmlab.checker.functions import function_of
 from lmlab.checker.hints.repairs import Repairer
 from lmlab.checker.limits import HINT_SECONDS, Deadline, OutOfTime, Refusal
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Call, Derivative, Name, Node, Number, walk
+from lmlab.checker.tree import Derivative, Name, Node, Number, walk
 
 
 def opened(node: Node, setting: Setting, keep: frozenset[str]) -> Node:
@@ -42,13 +43,15 @@ def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generato
     return None
 
 
-_PLAIN = ("ones", "zeros", "eye")
+def _made_of_sizes(node: Node) -> bool:
+    function = function_of(node)
+    return function is not None and function.takes_sizes
 
 
 def _values(node: Node) -> Iterator[Node]:
     """The parts of a formula that are values; n in ones(n) is a size."""
     yield node
-    if not (isinstance(node, Call) and node.function in _PLAIN):
+    if not _made_of_sizes(node):
         for child in node.children():
             yield from _values(child)
 
@@ -60,7 +63,7 @@ def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]
     """
     roles = [(left, right)]
     if not any(isinstance(n, Derivative) for n in walk(left)):
-        plain = all(isinstance(n, Number) or (isinstance(n, Call) and n.function in _PLAIN) for n in _values(right))
+        plain = all(isinstance(n, Number) or _made_of_sizes(n) for n in _values(right))
         roles.insert(0 if plain else 1, (right, left))
     expanded = opened(right, setting, setting.depends(left))
     if expanded is not right:

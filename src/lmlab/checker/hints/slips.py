@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from lmlab.checker.kinds import REDUCTIONS
-from lmlab.checker.read.cursor import constant_value
+from lmlab.checker.functions import FUNCTIONS, is_reduction
 from lmlab.checker.sizes import Shape
 from lmlab.checker.text import level, to_text
 from lmlab.checker.tree import (
+    ONE,
     Binary,
     Call,
     Compare,
@@ -24,8 +24,18 @@ from lmlab.checker.tree import (
     Node,
     Number,
     Transpose,
-)
+    call,
+    constant_value,
+    minus,
+    number,
+    over,
+    plus,
+    power,
+    shown,
+    times,
+)  # fmt: skip
 
+_POWERS = "2 3 4 -1 1/2 -1/2 -2 3/2"
 LONG = 70  # letters of a formula in a sentence
 
 
@@ -79,27 +89,14 @@ def _shared_start(texts: list[str]) -> int:
     return max(0, same - LONG // 2)
 
 
-def shown(name: str) -> str:
-    """A name as the user wrote it (one hidden by a later definition carries its line)."""
-    return name.split("#")[0]
+def instead(new: Node, cost: float, what: str, old: Node) -> Edit:
+    """An edit that shows what would be right and what stands there."""
+    return Edit(new, cost, (f"{what}: ", new, ", not ", old))
 
 
-def number(value: int | Fraction) -> Node:
-    """A number as a node."""
-    return Number(Fraction(value))
-
-
-ONE, TWO = number(1), number(2)
-
-
-def times(left: Node, right: Node) -> Node:
-    """left * right."""
-    return Binary("*", left, right)
-
-
-def minus(left: Node, right: Node) -> Node:
-    """left - right."""
-    return Binary("-", left, right)
+def anew(new: Node, cost: float, what: str) -> Edit:
+    """An edit that shows what would be right."""
+    return Edit(new, cost, (f"{what}: ", new))
 
 
 def flip(node: Node) -> Node:
@@ -155,16 +152,15 @@ def slips(node: Node, inside: bool, scalar: bool) -> Iterator[Edit]:
             yield from _calls(node)
         case Compare():
             turned = replace(node, op={">": "<", "<": ">", ">=": "<=", "<=": ">=", "==": "!=", "!=": "=="}[node.op])
-            yield edit(turned, 1.3, "the comparison is turned around: ", turned)
+            yield anew(turned, 1.3, "the comparison is turned around")
         case Expectation():
             other = "Var" if node.kind == "E" else "E"
             yield edit(replace(node, kind=other), 1.6, f"{other} in place of {node.kind}")
         case Name():
             yield from _functions_of(node)
     if isinstance(node, Call) or (isinstance(node, Binary) and node.op != "**"):
-        root, square = Call("sqrt", (node,)), Binary("**", node, TWO)
-        yield edit(root, 1.65, "a square root is missing: ", root)
-        yield edit(square, 1.65, "a square is missing: ", square)
+        yield anew(call("sqrt", node), 1.65, "a square root is missing")
+        yield anew(power(node, 2), 1.65, "a square is missing")
     if not scalar:
         yield from _reductions(node)
 
@@ -180,39 +176,39 @@ def _signs(node: Node, inside: bool) -> Iterator[Edit]:
 
 def _transposes(node: Node) -> Iterator[Edit]:
     if isinstance(node, Transpose):
-        yield edit(node.operand, 1.2, "the transpose is wrong: ", node.operand, ", not ", node)
+        yield instead(node.operand, 1.2, "the transpose is wrong", node)
     elif isinstance(node, Binary) and node.op == "@":
         turned = Binary("@", flip(node.right), flip(node.left))
-        yield edit(turned, 1.2, "a transpose is missing, of the whole product: ", turned, ", not ", node)
+        yield instead(turned, 1.2, "a transpose is missing, of the whole product", node)
     elif isinstance(node, (Name, Binary, Call)) and not (isinstance(node, Call) and node.function == "outer"):
-        yield edit(Transpose(node), 1.2, "a transpose is missing: ", Transpose(node), ", not ", node)
+        yield instead(Transpose(node), 1.2, "a transpose is missing", node)
 
 
 def _sums(node: Binary) -> Iterator[Edit]:
     left, right, op = node.left, node.right, node.op
     other = replace(node, op="-" if op == "+" else "+")
-    yield edit(other, 1.1, "the sign is wrong: ", other, ", not ", node)
+    yield instead(other, 1.1, "the sign is wrong", node)
     yield edit(left, 1.35, f"a term too many: {op} ", right)
     yield edit(right if op == "+" else Negate(right), 1.4, "a term too many: ", left)
     if op == "-":
         turned = replace(node, left=right, right=left)
         cost = 1.05 if isinstance(left, Number) or isinstance(right, Number) else 0.95
-        yield edit(turned, cost, "the sign is wrong, the operands are swapped: ", turned, ", not ", node)
-    yield edit(times(left, right), 1.7, f"* in place of {op}: ", times(left, right))
+        yield instead(turned, cost, "the sign is wrong, the operands are swapped", node)
+    yield anew(times(left, right), 1.7, f"* in place of {op}")
 
 
 def _matrix_products(node: Binary) -> Iterator[Edit]:
     a, b = node.left, node.right
     turned = Binary("@", b, a)
-    yield edit(turned, 1.4, "the operands are swapped: ", turned, ", not ", node)
+    yield instead(turned, 1.4, "the operands are swapped", node)
     for x, y in [(flip(a), b), (a, flip(b)), (flip(a), flip(b))]:
         form = Binary("@", x, y)
-        yield edit(form, 1.25, "the transpose is wrong: ", form, ", not ", node)
+        yield instead(form, 1.25, "the transpose is wrong", node)
     for x, y in [(flip(b), a), (b, flip(a)), (flip(b), flip(a))]:
         form = Binary("@", x, y)
-        yield edit(form, 1.7, "the operands are swapped and the transpose is wrong: ", form, ", not ", node)
-    yield edit(times(a, b), 1.3, "elementwise product in place of the matrix product: ", times(a, b))
-    yield edit(Call("outer", (a, b)), 1.5, "outer product in place of @: ", Call("outer", (a, b)))
+        yield instead(form, 1.7, "the operands are swapped and the transpose is wrong", node)
+    yield anew(times(a, b), 1.3, "elementwise product in place of the matrix product")
+    yield anew(call("outer", a, b), 1.5, "outer product in place of @")
     yield edit(a, 1.9, "a factor too many: @ ", b)
     yield edit(b, 1.9, "a factor too many: ", a, " @")
 
@@ -220,33 +216,25 @@ def _matrix_products(node: Binary) -> Iterator[Edit]:
 def _products(node: Binary) -> Iterator[Edit]:
     a, b, op = node.left, node.right, node.op
     other = replace(node, op="/" if op == "*" else "*")
-    yield edit(other, 1.5, f"{other.op} in place of {op}: ", other)
+    yield anew(other, 1.5, f"{other.op} in place of {op}")
     yield edit(a, _too_many(b), f"a factor too many: {op} ", b)
     if op == "/":
         turned = replace(node, left=b, right=a)
-        yield edit(turned, 1.4, "the operands are swapped: ", turned, ", not ", node)
+        yield instead(turned, 1.4, "the operands are swapped", node)
         return
     yield edit(b, _too_many(a), "a factor too many: ", a, " *")
-    for x, y, cost in [
-        (a, b, 1.25),
-        (flip(a), b, 1.5),
-        (a, flip(b), 1.5),
-        (b, a, 1.6),
-        (b, flip(a), 1.7),
-        (flip(b), a, 1.7),
-    ]:
+    transposed = [(flip(a), b, 1.5), (a, flip(b), 1.5), (b, a, 1.6), (b, flip(a), 1.7), (flip(b), a, 1.7)]
+    for x, y, cost in [(a, b, 1.25), *transposed]:
         form = Binary("@", x, y)
-        yield edit(form, cost, "matrix product in place of the elementwise product: ", form)
+        yield anew(form, cost, "matrix product in place of the elementwise product")
     outer = Call("outer", (a, b))
-    yield edit(outer, 1.6, "outer product in place of the elementwise product: ", outer)
+    yield anew(outer, 1.6, "outer product in place of the elementwise product")
     for sign in "-+":
         total = Binary(sign, a, b)
-        yield edit(total, 1.7, f"{sign} in place of *: ", total)
+        yield anew(total, 1.7, f"{sign} in place of *")
     if isinstance(a, Number) and a.value == 2:
-        both = Binary("+", b, Transpose(b))
-        yield edit(
-            both, 1.3, "a term is missing, the transpose (the matrix need not be symmetric): ", both, ", not ", node
-        )
+        both = plus(b, Transpose(b))
+        yield instead(both, 1.3, "a term is missing, the transpose (the matrix need not be symmetric)", node)
 
 
 def _too_many(factor: Node) -> float:
@@ -255,116 +243,70 @@ def _too_many(factor: Node) -> float:
 
 
 def _powers(node: Binary) -> Iterator[Edit]:
-    base, power = node.left, constant_value(node.right)
-    yield edit(base, 1.1, "a power too many: ", base, ", not ", node)
-    for value in (
-        Fraction(2),
-        Fraction(3),
-        Fraction(4),
-        Fraction(-1),
-        Fraction(1, 2),
-        Fraction(-1, 2),
-        Fraction(-2),
-        Fraction(3, 2),
-    ):
-        changed = Binary("**", base, number(value))
-        near = power is not None and abs(power - value) == 1 and power * value > 0
-        yield edit(changed, 1.15 if near else 1.45, "the power is wrong: ", changed, ", not ", node)
+    base, exponent = node.left, constant_value(node.right)
+    yield instead(base, 1.1, "a power too many", node)
+    for value in map(Fraction, _POWERS.split()):
+        changed = power(base, value)
+        near = exponent is not None and abs(exponent - value) == 1 and exponent * value > 0
+        yield instead(changed, 1.15 if near else 1.45, "the power is wrong", node)
 
 
 def _numbers(node: Number) -> Iterator[Edit]:
     value = node.value
-    options = {2 * value, value / 2, value + 1, value - 1, -value, 3 * value, value / 3} | (
-        {1 / value} if value else set()
-    )
+    options = {2 * value, value / 2, value + 1, value - 1, -value, 3 * value, value / 3}
+    options |= {1 / value} if value else set()
     for option in sorted(options - {value, Fraction(0)}):
-        yield edit(number(option), 1.45, "the number is wrong: ", number(option), ", not ", node)
-
-
-_RELATED = {
-    "sum": ("mean", "max", "logsumexp", "norm"),
-    "mean": ("sum",),
-    "max": ("min", "sum", "logsumexp"),
-    "min": ("max",),
-    "logsumexp": ("sum", "max"),
-    "norm": ("sum",),
-    "var": ("std",),
-    "std": ("var",),
-    "sigmoid": ("tanh", "relu", "softmax"),
-    "tanh": ("sigmoid", "relu"),
-    "relu": ("sigmoid", "softplus"),
-    "softmax": ("sigmoid", "exp", "log_softmax"),
-    "exp": ("log", "sigmoid", "softmax"),
-    "log": ("exp", "log_softmax"),
-    "sin": ("cos",),
-    "cos": ("sin",),
-    "inv": ("transpose",),
-    "trace": ("sum", "det"),
-    "det": ("trace",),
-    "ones": ("zeros",),
-    "maximum": ("minimum",),
-    "minimum": ("maximum",),
-}
-
-
-_SIGN_MATTERS = frozenset(["exp", "sigmoid", "softplus", "softmax", "log_softmax", "relu", "logsumexp"])
+        yield instead(number(option), 1.45, "the number is wrong", node)
 
 
 def _calls(node: Call) -> Iterator[Edit]:
-    name = node.function
-    for other in _RELATED.get(name, ()):
-        changed = replace(node, function=other)
-        cost = 1.18 if {name, other} == {"sum", "mean"} else 1.25 if name in REDUCTIONS else 1.6
-        yield edit(changed, cost, f"{other} in place of {name}: ", changed)
-    if len(node.args) == 1 and name not in ("ones", "zeros", "eye", "shape"):
-        yield edit(node.args[0], 1.6, f"{name} too many: ", node.args[0], ", not ", node)
-    if name in _SIGN_MATTERS:
-        turned = replace(node, args=(negated(node.args[0]),))
-        yield edit(turned, 1.25, "the sign inside is wrong: ", turned, ", not ", node)
-    if len(node.args) == 2 and name not in ("reshape", "ones", "zeros"):
-        turned = replace(node, args=node.args[::-1])
-        yield edit(turned, 1.3, "the operands are swapped: ", turned, ", not ", node)
+    name, function, reduces = node.function, FUNCTIONS[node.function], is_reduction(node)
+    for other in function.confused_with:
+        cost = 1.18 if {name, other} == {"sum", "mean"} else 1.25 if reduces else 1.6
+        yield anew(replace(node, function=other), cost, f"{other} in place of {name}")
+    if len(node.args) == 1 and not function.takes_sizes and name != "shape":
+        yield instead(node.args[0], 1.6, f"{name} too many", node)
+    if function.sign_slips:
+        yield instead(replace(node, args=(negated(node.args[0]),)), 1.25, "the sign inside is wrong", node)
+    if len(node.args) == 2 and not function.takes_sizes and name != "reshape":
+        yield instead(replace(node, args=node.args[::-1]), 1.3, "the operands are swapped", node)
     if name == "ones" and len(node.args) == 2 and node.args[0] == node.args[1]:
-        identity = Call("eye", node.args[:1])
-        yield edit(identity, 1.3, "eye in place of ones: ", identity)
+        yield anew(call("eye", node.args[0]), 1.3, "eye in place of ones")
     if name == "outer":
-        product, entries = Binary("@", *node.args), times(*node.args)
-        yield edit(product, 1.5, "@ in place of outer: ", product)
-        yield edit(entries, 1.5, "elementwise product in place of outer: ", entries)
-    if name in REDUCTIONS or name in ("softmax", "log_softmax", "cumsum", "concat"):
+        yield anew(Binary("@", *node.args), 1.5, "@ in place of outer")
+        yield anew(times(*node.args), 1.5, "elementwise product in place of outer")
+    if function.takes_axis and name != "expand_dims":
         yield from _axes(node)
 
 
 def _axes(node: Call) -> Iterator[Edit]:
     for axis in (None, 0, 1, -1):
-        for keepdims in (False, True) if node.function in REDUCTIONS else (False,):
+        for keepdims in (False, True) if is_reduction(node) else (False,):
             changed = replace(node, axis=axis, keepdims=keepdims)
             if changed == node:
                 continue
             what, cost = ("the sum runs over the wrong axis" if node.function == "sum" else "the axis is wrong"), 1.3
             if axis == node.axis:
                 what, cost = ("keepdims is missing" if keepdims else "keepdims too many"), 1.2
-            yield edit(changed, cost, f"{what}: ", changed, ", not ", node)
+            yield instead(changed, cost, f"{what}", node)
 
 
 def _functions_of(node: Name) -> Iterator[Edit]:
     """What is often written as the bare name."""
     name = shown(node.name)
     yield edit(minus(ONE, node), 1.6, f"1 - {name} in place of {name}")
-    yield edit(Binary("**", node, TWO), 1.6, f"{name}**2 in place of {name}, a square is missing")
-    yield edit(Call("sqrt", (node,)), 1.6, f"a square root is missing: sqrt({name})")
-    yield edit(Call("diag", (node,)), 1.6, f"diag is missing: diag({name})")
-    yield edit(Binary("/", ONE, node), 1.7, f"1/{name} in place of {name}")
-    yield edit(Call("inv", (node,)), 1.7, f"the inverse is missing: inv({name})")
+    yield edit(power(node, 2), 1.6, f"{name}**2 in place of {name}, a square is missing")
+    yield edit(call("sqrt", node), 1.6, f"a square root is missing: sqrt({name})")
+    yield edit(call("diag", node), 1.6, f"diag is missing: diag({name})")
+    yield edit(over(ONE, node), 1.7, f"1/{name} in place of {name}")
+    yield edit(call("inv", node), 1.7, f"the inverse is missing: inv({name})")
 
 
 def _reductions(node: Node) -> Iterator[Edit]:
     """A missing sum: over rows, columns or everything."""
-    if isinstance(node, (Number, Compare)) or (isinstance(node, Call) and node.function in REDUCTIONS):
+    if isinstance(node, (Number, Compare)) or is_reduction(node):
         return
-    for axis, over in ((0, "over the rows (axis 0)"), (1, "over the columns (axis 1)"), (None, "over everything")):
+    for axis, where in ((0, "over the rows (axis 0)"), (1, "over the columns (axis 1)"), (None, "over everything")):
         for keepdims in (False, True):
-            wrapped = Call("sum", (node,), axis, keepdims)
-            yield edit(wrapped, 1.3 + 0.1 * keepdims, f"a sum {over} is missing: ", wrapped)
-            averaged = Call("mean", (node,), axis, keepdims)
-            yield edit(averaged, 1.7 + 0.1 * keepdims, f"a mean {over} is missing: ", averaged)
+            for what, cost in (("sum", 1.3), ("mean", 1.7)):
+                yield anew(Call(what, (node,), axis, keepdims), cost + 0.1 * keepdims, f"a {what} {where} is missing")

@@ -7,21 +7,29 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 
-from lmlab.checker.hints.slips import (
-    ONE,
-    TWO,
-    Edit,
-    edit,
-    minus,
-    number,
-    paths,
-    shown,
-    slips,
-    times,
-)
+from lmlab.checker.functions import FUNCTIONS
+from lmlab.checker.hints.slips import Edit, anew, edit, paths, slips
 from lmlab.checker.hints.throughout import axes_throughout, exchanges, replaced, turned_throughout
 from lmlab.checker.sizes import Shape
-from lmlab.checker.tree import Binary, Call, Compare, Name, Negate, Node, Number, Transpose, walk
+from lmlab.checker.tree import (
+    ONE,
+    Binary,
+    Call,
+    Compare,
+    Name,
+    Node,
+    Number,
+    Transpose,
+    call,
+    minus,
+    number,
+    over,
+    plus,
+    power,
+    shown,
+    times,
+    walk,
+)  # fmt: skip
 
 
 @dataclass
@@ -37,24 +45,6 @@ class Pool:
     products: list[Node] = field(default_factory=list)  # those that are matrix products, each once; the first few
 
 
-_SLOPES: dict[str, Callable[[Node, Node], Node]] = {  # from the value v = f(u) and u itself
-    "sigmoid": lambda v, u: times(v, minus(ONE, v)),
-    "tanh": lambda v, u: minus(ONE, Binary("**", v, TWO)),
-    "relu": lambda v, u: Compare(">", u, number(0)),
-    "exp": lambda v, u: v,
-    "log": lambda v, u: Binary("/", ONE, u),
-    "sqrt": lambda v, u: Binary("/", ONE, times(TWO, v)),
-    "softplus": lambda v, u: Call("sigmoid", (u,)),
-    "silu": lambda v, u: Binary("+", Call("sigmoid", (u,)), times(v, minus(ONE, Call("sigmoid", (u,))))),
-    "sin": lambda v, u: Call("cos", (u,)),
-    "cos": lambda v, u: Negate(Call("sin", (u,))),
-    "abs": lambda v, u: Call("sign", (u,)),
-    "square": lambda v, u: times(TWO, u),
-    "norm": lambda v, u: Binary("/", u, v),
-    "logsumexp": lambda v, u: Call("softmax", (u,)),
-}
-
-
 def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Node, Node]]) -> Pool:
     """Everything the formulas offer for repairs. Pairs: a formula, and how its value is written."""
     pool = Pool(names, sizes)
@@ -66,8 +56,9 @@ def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Nod
             if not isinstance(inner, Call):
                 continue
             value = written if inner is formula else inner
-            if inner.function in _SLOPES:
-                pool.slopes.setdefault(_SLOPES[inner.function](value, inner.args[0]), (inner.function, value))
+            slope = FUNCTIONS[inner.function].slope
+            if slope is not None and not isinstance(factor := slope(value, inner.args[0]), Number):
+                pool.slopes.setdefault(factor, (inner.function, value))
             if inner.function == "softmax" and value not in pool.softmaxes:
                 pool.softmaxes.append(value)
             if len(inner.args) == 1:
@@ -90,14 +81,13 @@ def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iter
         for change in slips(node, bool(path), shape == ()):
             yield Edit(change.node, change.cost + cost, change.parts, path)
         if shape is not None and len(shape) > 2:
-            turned = Call("swapaxes", (node, number(-1), number(-2)))
+            turned = call("swapaxes", node, number(-1), number(-2))
             yield Edit(turned, 1.2 + cost, ("a transpose is missing: ", turned, ", not ", node), path)
         if (isinstance(node, Name) and shape == ()) or node == ONE:
             for size in pool.sizes:
-                identity = Call("eye", (Name(size),))
+                identity = call("eye", Name(size))
                 diagonal = identity if node == ONE else times(node, identity)
-                words = ("the identity matrix is missing: ", diagonal)
-                yield Edit(diagonal, 1.6 + cost, words, path)
+                yield Edit(diagonal, 1.6 + cost, ("the identity matrix is missing: ", diagonal), path)
         for change in _brought(node, pool, shape, shape_of):
             yield Edit(change.node, change.cost + cost, change.parts, path, None if reshape else shape)
     yield from exchanges(root)
@@ -163,17 +153,16 @@ def _chain(node: Node, pool: Pool, shape: Shape | None, shape_of: ShapeOf) -> It
         for wrong in _mistaken(value, function):
             rest = None if wrong == factor else _without(node, wrong)
             if rest is not None:
-                yield edit(
-                    times(rest, factor), 1.45, f"the chain factor is wrong, {slope} is ", factor, ", not ", wrong
-                )
+                what = f"the chain factor is wrong, {slope} is "
+                yield edit(times(rest, factor), 1.45, what, factor, ", not ", wrong)
     for value in pool.values.get(node, ()):
         yield edit(value, 1.6, value, " in place of ", node)
     for value in pool.softmaxes:
         inner = Call("sum", (times(node, value),), -1, True)
         whole = times(value, minus(node, inner))
-        yield edit(whole, 1.5, "a chain factor is forgotten, the derivative of softmax: ", whole)
-        yield edit(minus(node, inner), 1.55, "a term of the derivative of softmax is missing: ", minus(node, inner))
-        jacobian = minus(Call("diag", (value,)), Call("outer", (value, value)))
+        yield anew(whole, 1.5, "a chain factor is forgotten, the derivative of softmax")
+        yield anew(minus(node, inner), 1.55, "a term of the derivative of softmax is missing")
+        jacobian = minus(call("diag", value), call("outer", value, value))
         yield edit(jacobian, 1.6, "a term is missing, the derivative of softmax is ", jacobian)
         yield edit(times(node, value), 1.6, "a factor is missing, of the derivative of softmax: * ", value)
         rest = _without(node, times(value, minus(ONE, value)))
@@ -186,9 +175,9 @@ def _chain(node: Node, pool: Pool, shape: Shape | None, shape_of: ShapeOf) -> It
 def _mistaken(value: Node, function: str) -> list[Node]:
     """What people take for the derivative of a function with this value."""
     if function == "silu" and isinstance(value, Call):
-        gate = Call("sigmoid", value.args)
+        gate = call("sigmoid", *value.args)
         return [times(gate, minus(ONE, gate)), gate]
-    rest, square = minus(ONE, value), Binary("**", value, TWO)
+    rest, square = minus(ONE, value), power(value, 2)
     return [times(value, rest), minus(ONE, square), value, rest, square, Compare(">", value, number(0))]
 
 
@@ -217,10 +206,9 @@ def _factors(node: Node, pool: Pool) -> Iterator[Edit]:
     for constant in (Fraction(2), Fraction(1, 2)):
         yield edit(times(number(constant), node), 1.5, f"a factor {constant} is missing: {constant} * ", node)
     for size in pool.sizes:
-        yield edit(Binary("/", node, Name(size)), 1.5, f"a factor 1/{size} is missing: ", Binary("/", node, Name(size)))
-        yield edit(times(Name(size), node), 1.55, f"a factor {size} is missing: ", times(Name(size), node))
-        root = Binary("/", node, Call("sqrt", (Name(size),)))
-        yield edit(root, 1.5, f"a factor 1/sqrt({size}) is missing: ", root)
+        yield anew(over(node, Name(size)), 1.5, f"a factor 1/{size} is missing")
+        yield anew(times(Name(size), node), 1.55, f"a factor {size} is missing")
+        yield anew(over(node, call("sqrt", Name(size))), 1.5, f"a factor 1/sqrt({size}) is missing")
 
 
 def _named_factors(node: Node, pool: Pool, own: Shape | None, shape_of: ShapeOf) -> Iterator[Edit]:
@@ -228,59 +216,47 @@ def _named_factors(node: Node, pool: Pool, own: Shape | None, shape_of: ShapeOf)
         if own and shape_of(part) == own:
             yield edit(times(node, part), RARE + 0.05, "a factor (", part, ") is missing: ", times(node, part))
     for name, shape in pool.names.items():
-        one = Name(name)
-        named = shown(name)
-        misplaced = _misplaced(shape, own)
-        yield edit(times(node, one), 1.8 + misplaced, f"a factor {named} is missing: ", times(node, one))
-        yield edit(Binary("/", node, one), 1.85 + misplaced, f"a factor 1/{named} is missing: ", Binary("/", node, one))
-        rest = times(node, minus(ONE, one))
-        yield edit(rest, 1.85 + misplaced, f"a factor (1 - {named}) is missing: ", rest)
+        one, named, misplaced = Name(name), shown(name), _misplaced(shape, own)
+        yield anew(times(node, one), 1.8 + misplaced, f"a factor {named} is missing")
+        yield anew(over(node, one), 1.85 + misplaced, f"a factor 1/{named} is missing")
+        yield anew(times(node, minus(ONE, one)), 1.85 + misplaced, f"a factor (1 - {named}) is missing")
         if not shape:
             continue
         if len(shape) == 1:
-            total = times(Call("sum", (one,)), node)
-            yield edit(total, 1.9, f"a factor sum({named}) is missing: ", total)
-            by_rows = Transpose(Binary("/", Transpose(node), one))
-            yield edit(by_rows, 2.1, f"a factor 1/{named} for each row is missing: ", by_rows)
-            by_rows = Transpose(times(Transpose(node), one))
-            yield edit(by_rows, 2.1, f"a factor {named} for each row is missing: ", by_rows)
-        for product in (Binary("@", node, one), Binary("@", one, node)):
-            yield edit(product, 2.0, f"a factor {named} is missing: ", product)
-        for product in (Binary("@", node, Transpose(one)), Binary("@", Transpose(one), node)):
-            yield edit(product, 2.0, f"a factor {named}.T is missing: ", product)
+            turned = Transpose(node)
+            yield anew(times(call("sum", one), node), 1.9, f"a factor sum({named}) is missing")
+            yield anew(Transpose(over(turned, one)), 2.1, f"a factor 1/{named} for each row is missing")
+            yield anew(Transpose(times(turned, one)), 2.1, f"a factor {named} for each row is missing")
+        for factor, factor_text in ((one, named), (Transpose(one), f"{named}.T")):
+            for product in (Binary("@", node, factor), Binary("@", factor, node)):
+                yield anew(product, 2.0, f"a factor {factor_text} is missing")
 
 
 def _terms(node: Node, pool: Pool) -> Iterator[Edit]:
-    yield edit(minus(node, ONE), 1.8, "a term is missing: ", minus(node, ONE))
-    yield edit(Binary("+", node, ONE), 1.8, "a term is missing: ", Binary("+", node, ONE))
+    missing = "a term is missing"
+    yield anew(minus(node, ONE), 1.8, missing)
+    yield anew(plus(node, ONE), 1.8, missing)
     for name in pool.names:
         for op in "+-" if node != Name(name) else "+":
-            changed = Binary(op, node, Name(name))
-            yield edit(changed, 1.8, "a term is missing: ", changed)
+            yield anew(Binary(op, node, Name(name)), 1.8, missing)
+    arrays = [name for name, shape in pool.names.items() if shape]
     for axis in (None, -1, 0):
         mean = Call("mean", (node,), axis, axis is not None)
-        yield edit(minus(node, mean), 1.96, "a term is missing, the mean: ", minus(node, mean))
-        for name, shape in pool.names.items():
-            if shape:
-                along = times(Name(name), Call("mean", (times(node, Name(name)),), axis, axis is not None))
-                yield edit(
-                    minus(node, along), 1.95, f"a term is missing, the part along {shown(name)}: ", minus(node, along)
-                )
-    for name, shape in pool.names.items():
-        if shape:
-            inner, square = (Call("sum", (times(one, Name(name)),), -1, True) for one in (node, Name(name)))
-            along = minus(node, Binary("/", times(Name(name), inner), square))
-            yield edit(along, 1.95, f"a term is missing, the part along {shown(name)}: ", along)
+        yield anew(minus(node, mean), 1.96, f"{missing}, the mean")
+        for name in arrays:
+            along = times(Name(name), Call("mean", (times(node, Name(name)),), axis, axis is not None))
+            yield anew(minus(node, along), 1.95, f"{missing}, the part along {shown(name)}")
+    for name in arrays:
+        inner, square = (Call("sum", (times(one, Name(name)),), -1, True) for one in (node, Name(name)))
+        along = minus(node, over(times(Name(name), inner), square))
+        yield anew(along, 1.95, f"{missing}, the part along {shown(name)}")
     for name, shape in pool.names.items():
         if len(shape) == 1:
-            outer = minus(node, Call("outer", (Name(name), Name(name))))
-            yield edit(outer, 1.9, "a term is missing: ", outer)
+            yield anew(minus(node, call("outer", Name(name), Name(name))), 1.9, missing)
         if not shape:
             for size in pool.sizes:
-                diagonal = Binary("+", node, times(Name(name), Call("eye", (Name(size),))))
-                yield edit(diagonal, 1.95, "a term is missing: ", diagonal)
-    both = Binary("+", node, Transpose(node))
-    yield edit(both, 1.8, "a term is missing, the transpose: ", both)
+                yield anew(plus(node, times(Name(name), call("eye", Name(size)))), 1.95, missing)
+    yield anew(plus(node, Transpose(node)), 1.8, f"{missing}, the transpose")
 
 
 def pieces(root: Node, pool: Pool, array: bool) -> list[Node]:
@@ -294,15 +270,12 @@ def pieces(root: Node, pool: Pool, array: bool) -> list[Node]:
     if array:
         for matrix in matrices[:6]:
             for vector in [n for n in found if n != matrix][:14]:
-                products += [
-                    Binary("@", vector, matrix),
-                    Binary("@", matrix, vector),
-                    Binary("@", vector, Transpose(matrix)),
-                ]
+                sides = [(vector, matrix), (matrix, vector), (vector, Transpose(matrix))]
+                products += [Binary("@", a, b) for a, b in sides]
     else:
-        products += [Call("trace", (matrix,)) for matrix in matrices]
+        products += [call("trace", matrix) for matrix in matrices]
         products += [Binary("@", a, b) for a in vectors[:5] for b in vectors[:5]]
     scalars = [n for n in found if isinstance(n, Name) and not pool.names.get(n.name, ())]
     for scalar in scalars[:8]:
-        products += [Binary("/", ONE, scalar), Binary("**", scalar, TWO), Call("log", (scalar,))]
+        products += [over(ONE, scalar), power(scalar, 2), call("log", scalar)]
     return list(dict.fromkeys([*found, *products]))

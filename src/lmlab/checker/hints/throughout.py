@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import combinations
 
+from lmlab.checker.functions import is_reduction
 from lmlab.checker.hints.slips import Edit, edit, flip, paths, put
-from lmlab.checker.kinds import REDUCTIONS
 from lmlab.checker.tree import Call, Index, Name, Node, Number, Stack, Transpose, walk
 
 
@@ -36,7 +36,7 @@ def turned_throughout(root: Node) -> Iterator[Edit]:
 
 def axes_throughout(root: Node) -> Iterator[Edit]:
     """Several reductions that all run over one wrong axis."""
-    found = [node for _, node in paths(root) if isinstance(node, Call) and node.function in REDUCTIONS]
+    found = [node for _, node in paths(root) if isinstance(node, Call) and is_reduction(node)]
     for old in dict.fromkeys((node.axis, node.keepdims) for node in found):
         if sum((node.axis, node.keepdims) == old for node in found) < 2:
             continue
@@ -50,28 +50,34 @@ def _axis_words(axis: int | None, keepdims: bool) -> str:
     return "over everything" if axis is None else f"axis={axis}" + ", keepdims=True" * keepdims
 
 
-def _with_axis(node: Node, old: tuple[int | None, bool], new: tuple[int | None, bool]) -> Node:
-    children = tuple(_with_axis(child, old, new) for child in node.children())
-    node = node.rebuild(children) if children else node
-    if isinstance(node, Call) and node.function in REDUCTIONS and (node.axis, node.keepdims) == old:
-        return replace(node, axis=new[0], keepdims=new[1])
-    return node
+def _with_axis(root: Node, old: tuple[int | None, bool], new: tuple[int | None, bool]) -> Node:
+    def other(node: Node) -> Node | None:
+        if isinstance(node, Call) and is_reduction(node) and (node.axis, node.keepdims) == old:
+            return replace(node, args=tuple(mapped(arg, other) for arg in node.args), axis=new[0], keepdims=new[1])
+        return None
+
+    return mapped(root, other)
 
 
-def replaced(node: Node, old: Node, new: Node) -> Node:
+def replaced(root: Node, old: Node, new: Node) -> Node:
     """The formula with a part replaced wherever it stands."""
-    if node == old:
-        return new
-    children = tuple(replaced(child, old, new) for child in node.children())
-    if isinstance(node, Transpose):
-        return flip(children[0])
-    return node.rebuild(children) if children else node
+
+    def other(node: Node) -> Node | None:
+        if node == old:
+            return new
+        return flip(mapped(node.operand, other)) if isinstance(node, Transpose) else None
+
+    return mapped(root, other)
 
 
-def _exchanged(node: Node, a: Node, b: Node) -> Node:
-    if node == a:
-        return b
-    if node == b:
-        return a
-    children = tuple(_exchanged(child, a, b) for child in node.children())
+def _exchanged(root: Node, a: Node, b: Node) -> Node:
+    return mapped(root, lambda node: b if node == a else a if node == b else None)
+
+
+def mapped(node: Node, other: Callable[[Node], Node | None]) -> Node:
+    """The formula with `other(part)` in place of each outermost part for which there is one."""
+    found = other(node)
+    if found is not None:
+        return found
+    children = tuple(mapped(child, other) for child in node.children())
     return node.rebuild(children) if children else node

@@ -2,134 +2,44 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+import operator
+from abc import abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
-from lmlab.checker.kinds import ALONG, ELEMENTWISE, PAIRWISE, REDUCTIONS
+from lmlab.checker import tree
+from lmlab.checker.functions import FUNCTIONS
+from lmlab.checker.functions.arrays import transposed
+from lmlab.checker.functions.record import Arithmetic, Array
 from lmlab.checker.limits import Deadline
-from lmlab.checker.read.cursor import constant_value
-from lmlab.checker.shapes.infer import size_of, slice_bounds, swapped_axes
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import (
-    Binary,
-    Call,
-    Compare,
-    Constant,
-    Derivative,
-    Expectation,
-    Index,
-    Name,
-    Negate,
-    Node,
-    Number,
-    Slice,
-    Stack,
-    Transpose,
-)
+from lmlab.checker.tree import Binary, Derivative, Expectation, Index, Name, Node, Slice, constant_value
 
-Array = Any  # a torch tensor, or a numpy array of doubles, long decimals or polynomials
+OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "@": operator.matmul}
+COMPARISONS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
+COMPARISONS |= {"==": operator.eq, "!=": operator.ne}
 
 
-class Ops(ABC):
-    """The arithmetic of one kind of array. Meanings are NumPy's."""
-
-    margin: float = float(
-        "inf"
-    )  # how near the nearest kink (relu at 0, a tie of max, ...) came since it was last reset
-
-    @abstractmethod
-    def number(self, value: Fraction | str) -> Array:
-        """A scalar: an exact fraction, or "pi"."""
-
-    @abstractmethod
-    def negate(self, value: Array) -> Array:
-        """-value."""
-
-    @abstractmethod
-    def binary(self, op: str, left: Array, right: Array) -> Array:
-        """+ - * / @ or ** (with an array as exponent)."""
-
-    @abstractmethod
-    def power(self, base: Array, exponent: Fraction) -> Array:
-        """A power written as a number."""
+class Ops(Arithmetic):
+    """An arithmetic that also knows what derivatives and expectations are."""
 
     @abstractmethod
     def compare(self, op: str, left: Array, right: Array) -> Array:
         """1 where the comparison holds, else 0."""
 
     @abstractmethod
-    def elementwise(self, name: str, value: Array) -> Array:
-        """exp, log, sigmoid, ..."""
-
-    @abstractmethod
-    def reduce(self, name: str, value: Array, axis: int | None, keepdims: bool) -> Array:
-        """sum, mean, max, norm, ..."""
-
-    @abstractmethod
-    def along(self, name: str, value: Array, axis: int) -> Array:
-        """softmax, log_softmax, cumsum."""
-
-    @abstractmethod
-    def pair(self, name: str, left: Array, right: Array) -> Array:
-        """maximum, minimum."""
-
-    @abstractmethod
-    def choose(self, condition: Array, yes: Array, no: Array) -> Array:
-        """where(condition, yes, no)."""
-
-    @abstractmethod
-    def matrix(self, name: str, value: Array) -> Array:
-        """trace, det, inv, diag, transpose, tril, triu, vec of one array."""
-
-    @abstractmethod
-    def outer(self, left: Array, right: Array) -> Array:
-        """outer of two flattened arrays."""
-
-    @abstractmethod
-    def kron(self, left: Array, right: Array) -> Array:
-        """The Kronecker product."""
-
-    @abstractmethod
-    def full(self, shape: Sequence[int], value: int) -> Array:
-        """An array filled with 0 or 1."""
-
-    @abstractmethod
-    def eye(self, size: int) -> Array:
-        """The identity matrix."""
-
-    @abstractmethod
-    def concat(self, parts: Sequence[Array], axis: int) -> Array:
-        """Join along an axis."""
-
-    @abstractmethod
-    def stack(self, parts: Sequence[Array]) -> Array:
-        """Stack along a new first axis."""
-
-    @abstractmethod
-    def reshape(self, value: Array, shape: Sequence[int]) -> Array:
-        """The same entries, row by row, in another shape."""
-
-    @abstractmethod
-    def index(self, value: Array, items: tuple[int | slice, ...]) -> Array:
-        """Positions and slices."""
-
-    @abstractmethod
-    def swap(self, value: Array, first: int, second: int) -> Array:
-        """Two axes exchanged."""
-
-    @abstractmethod
-    def from_numpy(self, raw: Any) -> Array:
-        """An array of doubles, taken over exactly."""
-
-    @abstractmethod
     def derivative(self, node: Derivative, frame: Frame) -> Array:
-        """d top / d name at the frame's point."""
+        """d operand / d name at the frame's point."""
 
     @abstractmethod
     def expectation(self, node: Expectation, frame: Frame) -> Array:
         """E or Var at the frame's point."""
+
+    def binary(self, op: str, left: Array, right: Array) -> Array:
+        """+ - * / @ or ** (with an array as exponent)."""
+        if op == "/":
+            return self.divide(left, right)
+        return self.wrap(OPERATORS[op](left, right)) if op != "**" else self.raise_to(left, right)
 
 
 class Frame:
@@ -171,114 +81,66 @@ class Frame:
             return self.parent.value(name)
         else:
             assert name in self.setting.lets, name
-            found = evaluate(self.setting.lets[name].value, self)
+            found = self.evaluate(self.setting.lets[name].value)
         self.values[name] = found
         return found
 
-    def independent(self, node: Node) -> bool:
-        """Whether an expression is untouched by this frame's overrides, so that the parent's value serves."""
-        return not (self.overridden & self.setting.depends(node))
+    def size(self, node: Node) -> int:
+        """The value of an expression used as a size."""
+        return self.setting.shapes.size(node).value(self.sizes)
 
+    def extents(self, node: Node) -> tuple[int, ...]:
+        """The shape of an expression in numbers."""
+        return tuple(axis.value(self.sizes) for axis in self.setting.shape(node))
 
-def evaluate(node: Node, frame: Frame) -> Array:
-    """The value of an expression in a frame."""
-    match node:
-        case Name():
-            return frame.value(node.name)
-        case Number():
-            return frame.ops.number(node.value)
-        case Constant():
-            return frame.ops.number(node.name)
-    found = frame.memo.get(id(node))
-    if found is None:
-        frame.deadline.check()
-        found = frame.memo[id(node)] = (node, _compute(node, frame))
-    return found[1]
+    def evaluate(self, node: Node) -> Array:
+        """The value of an expression."""
+        match node:
+            case Name():
+                return self.value(node.name)
+            case tree.Number():
+                return self.ops.number(node.value)
+            case tree.Constant():
+                return self.ops.number(node.name)
+        found = self.memo.get(id(node))
+        if found is None:
+            self.deadline.check()
+            found = self.memo[id(node)] = (node, self._compute(node))
+        return found[1]
 
+    def _compute(self, node: Node) -> Array:
+        ops = self.ops
+        match node:
+            case tree.Negate():
+                return ops.wrap(-self.evaluate(node.operand))
+            case Binary():
+                exponent = constant_value(node.right) if node.op == "**" else None
+                if exponent is not None:
+                    return ops.power(self.evaluate(node.left), exponent)
+                return ops.binary(node.op, self.evaluate(node.left), self.evaluate(node.right))
+            case tree.Compare():
+                return ops.compare(node.op, self.evaluate(node.left), self.evaluate(node.right))
+            case tree.Transpose():
+                return transposed(ops, self.evaluate(node.operand))
+            case tree.Call():
+                return FUNCTIONS[node.function].value(node, self)
+            case tree.Stack():
+                return ops.library.stack([self.evaluate(item) for item in node.items])
+            case Index():
+                return ops.wrap(self.evaluate(node.operand)[self._positions(node)])
+            case Derivative():
+                return ops.derivative(node, self)
+            case Expectation():
+                return ops.expectation(node, self)
+        raise AssertionError(node)
 
-def _compute(node: Node, frame: Frame) -> Array:
-    ops = frame.ops
-    match node:
-        case Negate():
-            return ops.negate(evaluate(node.operand, frame))
-        case Binary(op="**"):
-            exponent = constant_value(node.right)
-            if exponent is not None:
-                return ops.power(evaluate(node.left, frame), exponent)
-            return ops.binary("**", evaluate(node.left, frame), evaluate(node.right, frame))
-        case Binary():
-            return ops.binary(node.op, evaluate(node.left, frame), evaluate(node.right, frame))
-        case Compare():
-            return ops.compare(node.op, evaluate(node.left, frame), evaluate(node.right, frame))
-        case Transpose():
-            return ops.matrix("transpose", evaluate(node.operand, frame))
-        case Call():
-            return _call(node, frame)
-        case Stack():
-            return ops.stack([evaluate(item, frame) for item in node.items])
-        case Index():
-            return ops.index(evaluate(node.operand, frame), _positions(node, frame))
-        case Derivative():
-            return ops.derivative(node, frame)
-        case Expectation():
-            return ops.expectation(node, frame)
-    raise AssertionError(node)
-
-
-def _size(node: Node, frame: Frame) -> int:
-    return size_of(node, frame.setting.shapes).value(frame.sizes)
-
-
-def _call(node: Call, frame: Frame) -> Array:
-    ops, name = frame.ops, node.function
-    if name in ("ones", "zeros"):
-        return ops.full([_size(arg, frame) for arg in node.args], int(name == "ones"))
-    if name == "eye":
-        return ops.eye(_size(node.args[0], frame))
-    if name == "reshape":
-        return ops.reshape(evaluate(node.args[0], frame), [_size(arg, frame) for arg in node.args[1:]])
-    if name == "shape":
-        shape = frame.setting.shape(node.args[0])
-        numbers = [ops.number(Fraction(axis.value(frame.sizes))) for axis in shape]
-        return ops.stack(numbers or [ops.number(Fraction(1))])
-    if name == "expand_dims":
-        return ops.reshape(
-            evaluate(node.args[0], frame), [axis.value(frame.sizes) for axis in frame.setting.shape(node)]
-        )
-    if name == "swapaxes":
-        return ops.swap(evaluate(node.args[0], frame), *swapped_axes(node, frame.setting.shapes))
-    args = [evaluate(arg, frame) for arg in node.args]
-    if name in ELEMENTWISE:
-        return ops.elementwise(name, args[0])
-    if name in REDUCTIONS:
-        return ops.reduce(name, args[0], node.axis, node.keepdims)
-    if name in ALONG:
-        return ops.along(name, args[0], -1 if node.axis is None else node.axis)
-    if name in PAIRWISE:
-        return ops.pair(name, args[0], args[1])
-    match name:
-        case "where":
-            return ops.choose(args[0], args[1], args[2])
-        case "outer":
-            return ops.outer(args[0], args[1])
-        case "kron":
-            return ops.kron(args[0], args[1])
-        case "dot":
-            return ops.binary("@" if args[0].ndim and args[1].ndim else "*", args[0], args[1])
-        case "concat":
-            return ops.concat(args, 0 if node.axis is None else node.axis)
-    return ops.matrix(name, args[0])
-
-
-def _positions(node: Index, frame: Frame) -> tuple[int | slice, ...]:
-    shapes = frame.setting.shapes
-    axes = frame.setting.shape(node.operand)
-    items: list[int | slice] = []
-    for item, axis in zip(node.items, axes, strict=False):
-        if isinstance(item, Slice):
-            start, stop = slice_bounds(item, axis, shapes)
-            items.append(slice(start.value(frame.sizes), stop.value(frame.sizes)))
-        else:
-            position = size_of(item, shapes).value(frame.sizes)
-            items.append(position if position >= 0 else position + axis.value(frame.sizes))
-    return tuple(items)
+    def _positions(self, node: Index) -> tuple[int | slice, ...]:
+        items: list[int | slice] = []
+        for item, axis in zip(node.items, self.setting.shape(node.operand), strict=False):
+            if isinstance(item, Slice):
+                start, stop = self.setting.shapes.bounds(item, axis)
+                items.append(slice(start.value(self.sizes), stop.value(self.sizes)))
+            else:
+                position = self.size(item)
+                items.append(position if position >= 0 else position + axis.value(self.sizes))
+        return tuple(items)

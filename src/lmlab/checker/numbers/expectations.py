@@ -1,70 +1,37 @@
-"""The algebra of expectations that needs no numbers: linearity, independence, and which names are random."""
+"""The algebra of expectations that needs no numbers: linearity, independence, polynomials, and where they bend."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 
-from lmlab.checker.kinds import ELEMENTWISE, PAIRWISE
+from lmlab.checker.functions import Kink, function_of, kink_of
+from lmlab.checker.functions.arrays import transposed
+from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import Refusal
-from lmlab.checker.numbers.evaluate import Array, Frame, evaluate
-from lmlab.checker.read.cursor import constant_value
-from lmlab.checker.shapes.setting import Setting, distribution, kind_nodes
+from lmlab.checker.numbers.evaluate import Frame
+from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import (
     Binary,
     Call,
     Compare,
-    Derivative,
     Expectation,
     Index,
+    Kind,
     Name,
     Negate,
     Node,
-    Number,
     Stack,
     Transpose,
+    constant_value,
+    power,
 )
 
 FINITE = ("finite", "bernoulli", "categorical", "rademacher", "onehot")
-_LINEAR = frozenset(["sum", "mean", "trace", "diag", "vec", "transpose", "reshape", "concat", "cumsum", "expand_dims"])
-_PRODUCTS = frozenset(("*", "@"))
 
 
-def random_names(node: Node, setting: Setting) -> frozenset[str]:
-    """The random givens an expression depends on, through lets and through the parameters of other random givens."""
-    found: set[str] = set()
-    pending = [name for name in open_names(node, setting) if name in setting.givens]
-    while pending:
-        name = pending.pop()
-        kind = distribution(setting.givens[name])
-        if kind is None or name in found:
-            continue
-        found.add(name)
-        for part in kind_nodes(kind):
-            pending += [n for n in setting.depends(part) if n in setting.givens]
-    return frozenset(found)
-
-
-def open_names(node: Node, setting: Setting) -> frozenset[str]:
-    """Names that occur outside inner expectations (an inner expectation has averaged its own away)."""
-    if isinstance(node, Expectation):
-        return frozenset(node.fixed)
-    if isinstance(node, Name):
-        if node.name in setting.lets:
-            return open_names(setting.lets[node.name].value, setting)
-        return frozenset({node.name})
-    found: frozenset[str] = frozenset()
-    if isinstance(node, Derivative):
-        for name in node.by:
-            found |= open_names(Name(name), setting)
-    for child in node.children():
-        found |= open_names(child, setting)
-    return found
-
-
-def is_finite(kind_name: str, arguments: int) -> bool:
+def is_finite(kind: Kind) -> bool:
     """Whether a distribution has finitely many outcomes."""
-    return kind_name in FINITE or (kind_name == "uniform" and arguments == 0)
+    return kind.name in FINITE or (kind.name == "uniform" and not kind.arguments)
 
 
 class Averager:
@@ -80,65 +47,58 @@ class Averager:
         """The names to average over that the expression depends on."""
         found = self.seen.get(id(node))
         if found is None:
-            found = self.seen[id(node)] = random_names(node, self.frame.setting) & self.over
+            found = self.seen[id(node)] = self.frame.setting.random_names(node) & self.over
         return found
 
     def mean(self, node: Node) -> Array:
         """E[node]."""
         if not self.touches(node):
-            return evaluate(node, self.frame)
-        ops = self.frame.ops
+            return self.frame.evaluate(node)
+        ops, function = self.frame.ops, function_of(node)
         match node:
             case Name() if node.name in self.frame.setting.lets:
                 return self.mean(self.frame.setting.lets[node.name].value)
             case Negate():
-                return ops.negate(self.mean(node.operand))
+                return ops.wrap(-self.mean(node.operand))
             case Binary(op="+" | "-"):
                 return ops.binary(node.op, self.mean(node.left), self.mean(node.right))
             case Binary(op="/") if not self.touches(node.right):
-                return ops.binary("/", self.mean(node.left), evaluate(node.right, self.frame))
+                return ops.divide(self.mean(node.left), self.frame.evaluate(node.right))
             case Binary(op="*" | "@") if not (self.touches(node.left) & self.touches(node.right)):
                 return ops.binary(node.op, self.mean(node.left), self.mean(node.right))
             case Transpose():
-                return ops.matrix("transpose", self.mean(node.operand))
-            case Call(function=name) if name in ("outer", "kron", "dot"):
+                return transposed(ops, self.mean(node.operand))
+            case Stack() | Index():
+                return self._rebuilt(node)
+            case Call() if function is not None and function.degree == "sum":
                 if not (self.touches(node.args[0]) & self.touches(node.args[1])):
                     return self._rebuilt(node)
-            case Call(function=name) if name in _LINEAR:
-                return self._rebuilt(node)
-            case Stack() | Index():
+            case Call() if function is not None and function.is_linear:
                 return self._rebuilt(node)
         return self.leaf(node, self.touches(node))
 
     def _rebuilt(self, node: Node) -> Array:
         """The same linear operation on averaged arguments, which enter under names of their own."""
-        children = node.children()
-        names = tuple(f"#{i}" for i in range(len(children)))
-        if isinstance(node, Call) and node.function == "reshape":
-            children, names = children[:1], names[:1]
-        overrides = {name: self.mean(child) for name, child in zip(names, children, strict=True)}
-        inner = self.frame.child(overrides)
-        shapes = self.frame.setting.shapes
-        for name, child in zip(names, children, strict=True):
-            shapes.names[name] = self.frame.setting.shape(child)
-        args: tuple[Node, ...] = tuple(Name(name) for name in names)
-        if isinstance(node, Call) and node.function == "reshape":
-            args = (*args, *node.args[1:])
-        return evaluate(node.rebuild(args), inner)
+        overrides: dict[str, Array] = {}
+        children: list[Node] = []
+        for i, child in enumerate(node.children()):
+            if self.touches(child):
+                overrides[f"#{i}"] = self.mean(child)
+                self.frame.setting.shapes.names[f"#{i}"] = self.frame.setting.shape(child)
+            children.append(Name(f"#{i}") if self.touches(child) else child)
+        return self.frame.child(overrides).evaluate(node.rebuild(tuple(children)))
 
     def variance(self, node: Node) -> Array:
         """Var[node] = E[node**2] - E[node]**2, entry by entry."""
+        ops, mean = self.frame.ops, self.mean(node)
         if not self.touches(node):
-            mean = self.mean(node)
-            return self.frame.ops.binary("-", mean, mean)
-        square = self.mean(Binary("**", node, Number(Fraction(2))))
-        mean = self.mean(node)
-        return self.frame.ops.binary("-", square, self.frame.ops.binary("*", mean, mean))
+            return ops.binary("-", mean, mean)
+        return ops.binary("-", self.mean(power(node, 2)), ops.binary("*", mean, mean))
 
 
 def average(node: Expectation, frame: Frame, leaf: Callable[[Node, frozenset[str]], Array]) -> Array:
     """The value of E[...] or Var[...], with `leaf` for what linearity and independence leave over."""
-    over = random_names(node.operand, frame.setting) - set(node.fixed)
+    over = frame.setting.random_names(node.operand) - set(node.fixed)
     if not over:
         raise Refusal(f"nothing inside {node.kind}[...] is random; give a name a distribution, such as normal(0, 1)")
     averager = Averager(frame, over, leaf)
@@ -147,32 +107,27 @@ def average(node: Expectation, frame: Frame, leaf: Callable[[Node, frozenset[str
 
 def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
     """The degree of an expression as a polynomial in the random names, or None when it is none (or might not be)."""
-    if not random_names(node, setting) & over:
+    if not setting.random_names(node) & over:
         return 0
     match node:
         case Name():
             return degree(setting.lets[node.name].value, over, setting) if node.name in setting.lets else 1
         case Binary(op="**"):
             return _power_degree(node, over, setting)
-        case Binary(op="/"):
-            below = degree(node.right, over, setting)
-            return degree(node.left, over, setting) if below == 0 else None
-        case Negate() | Transpose() | Binary() | Stack() | Index():
-            pass
-        case Call(function=name) if name in _LINEAR | {"outer", "kron", "dot", "var", "square"}:
-            pass
-        case _:
+        case Binary(op="/") if setting.random_names(node.right) & over:
             return None
+        case Binary(op="*" | "@"):
+            growth: str | None = "sum"
+        case Negate() | Transpose() | Binary() | Stack() | Index():
+            growth = "same"
+        case _:
+            function = function_of(node)
+            growth = function.degree if function else None
     inner = [degree(child, over, setting) for child in node.children()]
-    if any(d is None for d in inner):
+    known = [d for d in inner if d is not None]
+    if growth is None or len(known) < len(inner):
         return None
-    numbers = [d for d in inner if d is not None]
-    multiplies = (isinstance(node, Binary) and node.op in _PRODUCTS) or (
-        isinstance(node, Call) and node.function in ("outer", "kron", "dot")
-    )
-    if isinstance(node, Call) and node.function in ("var", "square"):
-        return 2 * numbers[0]
-    return sum(numbers) if multiplies else max(numbers)
+    return sum(known) if growth == "sum" else max(known) * (2 if growth == "double" else 1)
 
 
 def _power_degree(node: Binary, over: frozenset[str], setting: Setting) -> int | None:
@@ -181,16 +136,16 @@ def _power_degree(node: Binary, over: frozenset[str], setting: Setting) -> int |
         return None
     base, exponent = node.left, int(power)
     if isinstance(base, Call) and base.function == "norm" and exponent % 2 == 0:
-        inner = degree(base.args[0], over, setting)
-    else:
-        inner = degree(base, over, setting)
+        base = base.args[0]
+    inner = degree(base, over, setting)
     return None if inner is None else inner * exponent
 
 
 def elementwise_in(node: Node, over: frozenset[str], setting: Setting) -> bool:
     """Whether entry i of the result depends on entry i of the random arrays alone."""
-    if not random_names(node, setting) & over:
+    if not setting.random_names(node) & over:
         return True
+    function = function_of(node)
     match node:
         case Name():
             return elementwise_in(setting.lets[node.name].value, over, setting) if node.name in setting.lets else True
@@ -198,21 +153,18 @@ def elementwise_in(node: Node, over: frozenset[str], setting: Setting) -> bool:
             pass
         case Binary(op=op) if op != "@":
             pass
-        case Call(function=name) if name in ELEMENTWISE | PAIRWISE or name == "where":
+        case Call() if function is not None and function.is_broadcast:
             pass
         case _:
             return False
     return all(elementwise_in(child, over, setting) for child in node.children())
 
 
-_KINKED = frozenset(["relu", "abs", "sign", "max", "min", "maximum", "minimum", "where", "sqrt", "norm", "std"])
-
-
 def has_kink(node: Node, over: frozenset[str], setting: Setting) -> bool:
     """Whether the expression bends or jumps in the random names: quadrature of smooth functions is not to be trusted."""
-    if not random_names(node, setting) & over:
+    if not setting.random_names(node) & over:
         return False
-    if isinstance(node, Compare) or (isinstance(node, Call) and node.function in _KINKED):
+    if kink_of(node) is not Kink.NONE:
         return True
     if isinstance(node, Name) and node.name in setting.lets:
         return has_kink(setting.lets[node.name].value, over, setting)

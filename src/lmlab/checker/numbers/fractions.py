@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from lmlab.checker.functions import Entrywise
+from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime
 from lmlab.checker.numbers.doubles import ArrayOps
-from lmlab.checker.numbers.evaluate import Array, Frame, evaluate
-from lmlab.checker.numbers.points import Point, make_frame
+from lmlab.checker.numbers.evaluate import COMPARISONS, Frame
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Derivative, Expectation, Node
+from lmlab.checker.tree import Node
 
-_HOLDS = {
-    "==": lambda a, b: a == b,
-    "<=": lambda a, b: a <= b,
-    ">=": lambda a, b: a >= b,
-    "<": lambda a, b: a < b,
-    ">": lambda a, b: a > b,
-}
+
+@cache
+def _of_arrays(function: Entrywise) -> np.ufunc:
+    if function.exact is None:
+        raise NoExactValue
+    return np.frompyfunc(lambda x: function.computed("exact", None, x), 1, 1)
 
 
 class FractionOps(ArrayOps):
     """Arrays of fractions. Functions that leave them (exp, sqrt, ...) have no exact value here."""
 
+    way = "exact"
     dtype = object
-    table = {  # noqa: RUF012
-        "abs": np.frompyfunc(abs, 1, 1),
-        "relu": np.frompyfunc(lambda x: max(x, Fraction(0)), 1, 1),
-        "square": np.frompyfunc(lambda x: x * x, 1, 1),
-        "floor": np.frompyfunc(lambda x: Fraction(math.floor(x)), 1, 1),
-        "ceil": np.frompyfunc(lambda x: Fraction(math.ceil(x)), 1, 1),
-        "round": np.frompyfunc(lambda x: Fraction(round(x)), 1, 1),
-        "sign": np.frompyfunc(lambda x: Fraction((x > 0) - (x < 0)), 1, 1),
-    }
 
-    def elementwise(self, name: str, value: Array) -> Array:
+    def entrywise(self, function: Entrywise, value: Array) -> Array:
         """Only what maps fractions to fractions."""
-        if name not in self.table:
-            raise NoExactValue
-        return super().elementwise(name, value)
+        return self.wrap(_of_arrays(function)(value))
 
     def number(self, value: Fraction | str) -> Array:
         """A fraction as it is."""
@@ -70,14 +60,6 @@ class FractionOps(ArrayOps):
         """Doubles are fractions."""
         return self.wrap(np.frompyfunc(lambda x: Fraction(float(x)), 1, 1)(np.asarray(raw, dtype=float)))
 
-    def derivative(self, node: Derivative, frame: Frame) -> Array:
-        """Numbers alone have none."""
-        raise NoExactValue
-
-    def expectation(self, node: Expectation, frame: Frame) -> Array:
-        """Left to the prover."""
-        raise NoExactValue
-
 
 def settle(setting: Setting, left: Node, relation: str, right: Node, deadline: Deadline) -> bool | None:
     """Whether a relation between numbers alone holds; None when it has names in it or leaves the fractions."""
@@ -85,8 +67,8 @@ def settle(setting: Setting, left: Node, relation: str, right: Node, deadline: D
     if givens or sizes:
         return None
     try:
-        frame = make_frame(setting, Point({}, {}), FractionOps(), deadline)
-        x, y = np.broadcast_arrays(evaluate(left, frame), evaluate(right, frame))
+        frame = Frame(setting, FractionOps(), {}, {}, deadline)
+        x, y = np.broadcast_arrays(frame.evaluate(left), frame.evaluate(right))
     except (NoExactValue, OutOfTime, OverflowError):
         return None
-    return all(_HOLDS[relation](a, b) for a, b in zip(x.reshape(-1), y.reshape(-1), strict=True))
+    return all(COMPARISONS[relation](a, b) for a, b in zip(x.reshape(-1), y.reshape(-1), strict=True))

@@ -11,12 +11,11 @@ from typing import Any
 import mpmath
 import numpy as np
 
+from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import MAX_OUTCOMES, NoExactValue
-from lmlab.checker.numbers.evaluate import Array, Frame, evaluate
+from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.expectations import average, is_finite
-from lmlab.checker.read.cursor import constant_value
-from lmlab.checker.shapes.setting import distribution
-from lmlab.checker.tree import Binary, Call, Expectation, Kind, Name, Node, Number
+from lmlab.checker.tree import Binary, Call, Expectation, Kind, Name, Node, constant_value, power
 
 Monomial = tuple[tuple[int, int], ...]  # (variable, power) in order of variables
 MAX_TERMS = 4_000
@@ -93,16 +92,16 @@ class Poly:
         total = mpmath.mpf(0)
         for monomial, coefficient in self.terms.items():
             product = coefficient
-            for variable, power in monomial:
-                product = product * _moment(moments[variable], power)
+            for variable, exponent in monomial:
+                product = product * _moment(moments[variable], exponent)
             total += product
         return total
 
 
 def _times(left: Monomial, right: Monomial) -> Monomial:
     powers = dict(left)
-    for variable, power in right:
-        powers[variable] = powers.get(variable, 0) + power
+    for variable, exponent in right:
+        powers[variable] = powers.get(variable, 0) + exponent
     return tuple(sorted(powers.items()))
 
 
@@ -114,18 +113,14 @@ def _moment(family: str, power: int) -> Any:
 
 def exact_expectation(node: Expectation, frame: Frame) -> Array:
     """E[...] or Var[...] in long decimals, exact up to their rounding; `NoExactValue` when there is no such way."""
-
-    def leaf(inner: Node, over: frozenset[str]) -> Array:
-        return _leaf(inner, over, frame)
-
-    return average(node, frame, leaf)
+    return average(node, frame, lambda inner, over: _leaf(inner, over, frame))
 
 
 def _leaf(node: Node, over: frozenset[str], frame: Frame) -> Array:
     setting = frame.setting
     names = [name for name in setting.givens if name in over]
     kinds = {name: _kind(frame, name) for name in names}
-    finite = [name for name in names if is_finite(kinds[name].name, len(kinds[name].arguments))]
+    finite = [name for name in names if is_finite(kinds[name])]
     others = [name for name in names if name not in finite]
     flat = _without_norms(node, frame)
     total: Array | None = None
@@ -133,11 +128,11 @@ def _leaf(node: Node, over: frozenset[str], frame: Frame) -> Array:
         part = _polynomial_mean(flat, others, kinds, frame.child(values)) * chance
         total = part if total is None else total + part
     assert total is not None
-    return frame.ops.wrap(total)  # type: ignore[attr-defined]
+    return frame.ops.wrap(total)
 
 
 def _kind(frame: Frame, name: str) -> Kind:
-    kind = distribution(frame.setting.givens[name])
+    kind = frame.setting.distribution(name)
     assert kind is not None
     return kind
 
@@ -149,30 +144,30 @@ def _without_norms(node: Node, frame: Frame) -> Node:
     inner = tuple(_without_norms(child, frame) for child in node.children())
     node = node.rebuild(inner) if inner else node
     if isinstance(node, Binary) and node.op == "**" and isinstance(node.left, Call) and node.left.function == "norm":
-        power = constant_value(node.right)
-        if power is not None and power > 0 and power % 2 == 0:
-            squares = Binary("**", node.left.args[0], Number(Fraction(2)))
-            return Binary("**", replace(node.left, function="sum", args=(squares,)), Number(power / 2))
+        exponent = constant_value(node.right)
+        if exponent is not None and exponent > 0 and exponent % 2 == 0:
+            squares = replace(node.left, function="sum", args=(power(node.left.args[0], 2),))
+            return power(squares, exponent / 2)
     return node
 
 
 def _polynomial_mean(node: Node, names: list[str], kinds: dict[str, Kind], frame: Frame) -> Array:
     """The mean over continuous names, each entry mean + deviation * (a standard variable)."""
     if not names:
-        return evaluate(node, frame)
+        return frame.evaluate(node)
     moments: dict[int, str] = {}
     values: dict[str, Array] = {}
     for name in names:
-        shape = tuple(axis.value(frame.sizes) for axis in frame.setting.givens[name].shape)
+        shape = frame.extents(Name(name))
         standard = np.empty(shape, dtype=object)
         for place in itertools.product(*map(range, shape)):
             standard[place] = Poly.variable(len(moments))
             moments[len(moments)] = kinds[name].name
         inner = frame.child(values)
-        first, second = (evaluate(argument, inner) for argument in kinds[name].arguments)
+        first, second = (inner.evaluate(argument) for argument in kinds[name].arguments)
         spread = second if kinds[name].name == "normal" else second - first
-        values[name] = frame.ops.wrap(first + spread * standard)  # type: ignore[attr-defined]
-    result = evaluate(node, frame.child(values))
+        values[name] = frame.ops.wrap(first + spread * standard)
+    result = frame.child(values).evaluate(node)
     means = [v.mean(moments) if isinstance(v, Poly) else v for v in np.asarray(result, dtype=object).reshape(-1)]
     out = np.empty(len(means), dtype=object)
     out[:] = means
@@ -195,7 +190,7 @@ def _enumerate(names: list[str], kinds: dict[str, Kind], frame: Frame) -> list[t
 
 def _outcomes(kind: Kind, name: str, frame: Frame) -> list[tuple[Array, Any]]:
     """The outcomes of one given: every entry (or row, for onehot) takes its values independently."""
-    shape = tuple(axis.value(frame.sizes) for axis in frame.setting.givens[name].shape)
+    shape = frame.extents(Name(name))
     single = _single(kind, frame, shape)
     places = math.prod(shape[:-1] if kind.name == "onehot" else shape)
     if len(single) ** places > MAX_OUTCOMES // 20:
@@ -214,7 +209,7 @@ def _outcomes(kind: Kind, name: str, frame: Frame) -> list[tuple[Array, Any]]:
 
 def _single(kind: Kind, frame: Frame, shape: tuple[int, ...]) -> list[tuple[Any, Any]]:
     ops = frame.ops
-    arguments = [evaluate(node, frame) for node in kind.arguments]
+    arguments = [frame.evaluate(node) for node in kind.arguments]
     number = [ops.number(Fraction(v)) for v in (-1, 0, 1)]
     half = ops.number(Fraction(1, 2)).item()
     match kind.name:
@@ -230,4 +225,4 @@ def _single(kind: Kind, frame: Frame, shape: tuple[int, ...]) -> list[tuple[Any,
             return [(identity[i], p) for i, p in enumerate(arguments[0])]
     count = len(kind.outcomes)
     equal = ops.number(Fraction(1, count)).item()
-    return [(evaluate(v, frame), equal if w is None else evaluate(w, frame).item()) for v, w in kind.outcomes]
+    return [(frame.evaluate(v), equal if w is None else frame.evaluate(w).item()) for v, w in kind.outcomes]

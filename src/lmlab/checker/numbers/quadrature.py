@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lmlab.checker.limits import Refusal
-from lmlab.checker.numbers.evaluate import Frame, evaluate
+from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.expectations import average, degree, elementwise_in, has_kink, is_finite
-from lmlab.checker.shapes.setting import distribution
-from lmlab.checker.tree import Derivative, Expectation, Kind, Node, walk
+from lmlab.checker.tree import Derivative, Expectation, Kind, Node
 
 GRID = 40_000  # nodes of a product rule at most
 SLOW_GRID = 400  # the same, where derivatives inside must be taken node by node
@@ -23,24 +25,36 @@ ROUNDED = 1e-13  # a mean this small against the mean size of what is averaged i
 ROOM = 4_000_000  # numbers in the largest array over all nodes: 32 MB
 MAX_RANDOM = 200
 _F64 = torch.float64
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Rule = tuple[Floats, Floats]  # nodes and weights
+
+
+@dataclass
+class Accuracy:
+    """How well the expectations of a point are known."""
+
+    error: float = 0.0  # the largest error so far, relative to the value
+    blur: float = 0.0  # and relative to the size of what is averaged
+    sampled: bool = False  # whether one was estimated from random samples
+    batched: bool = False  # inside a quadrature, which evaluates many points at once
 
 
 @functools.cache
-def normal_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
+def normal_rule(count: int) -> Rule:
     """Gauss-Hermite nodes and weights for the standard normal."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     return nodes, weights / weights.sum()
 
 
 @functools.cache
-def uniform_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
+def uniform_rule(count: int) -> Rule:
     """Gauss-Legendre nodes and weights for the uniform distribution on (0, 1)."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return (nodes + 1) / 2, weights / 2
 
 
 @functools.cache
-def fine_rule(family: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+def fine_rule(family: str, count: int) -> Rule:
     """Equally spaced nodes, for functions with kinks in one dimension."""
     if family == "normal":
         nodes = np.linspace(-9, 9, count)
@@ -50,28 +64,25 @@ def fine_rule(family: str, count: int) -> tuple[np.ndarray, np.ndarray]:
     return nodes, np.full(count, 1 / count)
 
 
-def expectation(node: Expectation, frame: Frame) -> Tensor:
-    """E[...] or Var[...] with torch; leaves its accuracy in `frame.ops`: `error`, `blur` and `sampled`."""
-
-    def leaf(inner: Node, over: frozenset[str]) -> Tensor:
-        return Leaf(inner, over, frame).mean()
-
-    return average(node, frame, leaf)
+def expectation(node: Expectation, frame: Frame, accuracy: Accuracy) -> Tensor:
+    """E[...] or Var[...] with torch; how well it is known is added to `accuracy`."""
+    mean: Tensor = average(node, frame, lambda inner, over: Leaf(inner, over, frame, accuracy).mean())
+    return mean
 
 
 class Leaf:
     """The average of one expression over the entries of some random names."""
 
-    def __init__(self, node: Node, over: frozenset[str], frame: Frame) -> None:
-        self.node, self.frame, self.setting = node, frame, frame.setting
+    def __init__(self, node: Node, over: frozenset[str], frame: Frame, accuracy: Accuracy) -> None:
+        self.node, self.frame, self.setting, self.accuracy = node, frame, frame.setting, accuracy
         self.names = [name for name in self.setting.givens if name in over]
         self.over = over
         self.shared = elementwise_in(node, over, self.setting)
-        self.slow = self._has_derivative()
+        self.slow = any(isinstance(inner, Derivative | Expectation) for inner in self.setting.opened(node))
         self.kinds: dict[str, Kind] = {}
         self.shapes: dict[str, tuple[int, ...]] = {}
         for name in self.names:
-            kind = distribution(self.setting.givens[name])
+            kind = self.setting.distribution(name)
             assert kind is not None
             self.kinds[name] = kind
             shape = tuple(axis.value(frame.sizes) for axis in self.setting.givens[name].shape)
@@ -85,11 +96,10 @@ class Leaf:
         columns = [(name, self.kinds[name]) for name in self.names for _ in range(self._entries(name))]
         exact = degree(self.node, self.over, self.setting)
         if len(columns) > MAX_RANDOM:
-            raise Refusal(
-                f"an expectation over {len(columns)} random numbers is too large; at most {MAX_RANDOM} are allowed"
-            )
-        continuous = [column for column in columns if not self._is_finite(column[1])]
-        outcomes = math.prod(self._outcomes(kind) for _, kind in columns if self._is_finite(kind))
+            what = f"an expectation over {len(columns)} random numbers is too large"
+            raise Refusal(f"{what}; at most {MAX_RANDOM} are allowed")
+        continuous = [column for column in columns if not is_finite(column[1])]
+        outcomes = math.prod(self._outcomes(kind) for _, kind in columns if is_finite(kind))
         grid = min(SLOW_GRID if self.slow else GRID, ROOM // self._widest())
         room = grid // max(1, outcomes)
         roomy = ROOM // self._widest() // max(1, outcomes)
@@ -107,46 +117,32 @@ class Leaf:
             return self._estimated(lambda n: [self._rule(kind, n) for _, kind in columns], count)
         return self._sampled()
 
-    def _has_derivative(self) -> bool:
-        nodes = [
-            self.node,
-            *(self.setting.lets[n].value for n in self.setting.depends(self.node) if n in self.setting.lets),
-        ]
-        return any(isinstance(inner, (Derivative, Expectation)) for node in nodes for inner in walk(node))
-
     def _widest(self) -> int:
         """Entries of the largest array in the expression: what one node of a rule costs in memory."""
-        shapes = [self.setting.shape(inner) for inner in walk(self.node)]
+        shapes = [self.setting.shape(inner) for inner in self.setting.opened(self.node)]
         shapes += [self.setting.givens[name].shape for name in self.names]
-        for name in self.setting.depends(self.node):
-            if name in self.setting.lets:
-                shapes += [self.setting.shape(inner) for inner in walk(self.setting.lets[name].value)]
         return max(math.prod(axis.value(self.frame.sizes) for axis in shape) for shape in shapes)
 
     def _entries(self, name: str) -> int:
         return 1 if self.shared else math.prod(self.shapes[name])
 
-    def _is_finite(self, kind: Kind) -> bool:
-        return is_finite(kind.name, len(kind.arguments))
-
     def _outcomes(self, kind: Kind) -> int:
         if kind.name in ("bernoulli", "rademacher"):
             return 2
         if kind.name in ("categorical", "onehot"):
-            return int(evaluate(kind.arguments[0], self.frame).shape[0])
+            return int(self.frame.evaluate(kind.arguments[0]).shape[0])
         return len(kind.outcomes)
 
-    def _rule(self, kind: Kind, count: int) -> tuple[np.ndarray, np.ndarray]:
-        if self._is_finite(kind):
+    def _rule(self, kind: Kind, count: int) -> Rule:
+        if is_finite(kind):
             return np.arange(self._outcomes(kind), dtype=float), np.ones(self._outcomes(kind))
         return normal_rule(count) if kind.name == "normal" else uniform_rule(count)
 
-    def _fine(self, kind: Kind, count: int) -> tuple[np.ndarray, np.ndarray]:
-        return self._rule(kind, 1) if self._is_finite(kind) else fine_rule(kind.name, count)
+    def _fine(self, kind: Kind, count: int) -> Rule:
+        return self._rule(kind, 1) if is_finite(kind) else fine_rule(kind.name, count)
 
-    def _estimated(self, rules: object, count: int) -> Tensor:
+    def _estimated(self, rules: Callable[[int], list[Rule]], count: int) -> Tensor:
         """A rule and a coarser one; their difference tells the error."""
-        assert callable(rules)
         (value, size), (coarse, _) = self._grid(rules(count)), self._grid(rules(max(4, count * 3 // 4)))
         value = torch.where(value.abs() <= ROUNDED * size, value - value.detach(), value)
         coarse = torch.where(coarse.abs() <= ROUNDED * size, 0.0, coarse)
@@ -155,12 +151,11 @@ class Leaf:
 
     def _note(self, error: float, value: Tensor, size: float) -> None:
         """Keep the largest error so far, relative to the value, and relative to the size of what was averaged."""
-        ops = self.frame.ops
         scale = float(value.detach().abs().max()) or size or 1.0
-        ops.error = max(ops.error, error / scale, 1e-12)  # type: ignore[attr-defined]
-        ops.blur = max(ops.blur, error / (size or 1.0))  # type: ignore[attr-defined]
+        self.accuracy.error = max(self.accuracy.error, error / scale, 1e-12)
+        self.accuracy.blur = max(self.accuracy.blur, error / (size or 1.0))
 
-    def _grid(self, rules: list[tuple[np.ndarray, np.ndarray]]) -> tuple[Tensor, Tensor]:
+    def _grid(self, rules: list[Rule]) -> tuple[Tensor, Tensor]:
         """The product rule, every combination of nodes: the mean, and the mean size of the largest entry."""
         grids = np.meshgrid(*[nodes for nodes, _ in rules], indexing="ij")
         codes = np.stack([grid.reshape(-1) for grid in grids], axis=1)
@@ -174,12 +169,11 @@ class Leaf:
         if self.slow:
             rows = [self._at(codes_M) for codes_M in codes_PM]
             return torch.stack([value for value, _ in rows]), torch.stack([chance for _, chance in rows])
-        ops = self.frame.ops
-        outside, ops.batched = ops.batched, True  # type: ignore[attr-defined]
+        outside, self.accuracy.batched = self.accuracy.batched, True
         try:
             values, chances = torch.func.vmap(self._at)(codes_PM)
         finally:
-            ops.batched = outside  # type: ignore[attr-defined]
+            self.accuracy.batched = outside
         return values, chances
 
     def _at(self, codes_M: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,21 +181,16 @@ class Leaf:
         chance = torch.ones((), dtype=_F64)
         inner = self.frame.child({})
         values: dict[str, Tensor] = {}
-        start = 0
         for name in self._ordered():
-            entries = self._entries(name)
-            codes = codes_M[self._start(name) : self._start(name) + entries]
-            start += entries
+            start = sum(map(self._entries, self.names[: self.names.index(name)]))
+            codes = codes_M[start : start + self._entries(name)]
             shape = self.shapes[name]
             codes = codes.expand(max(1, math.prod(shape))) if self.shared else codes
             value, probability = self._value(self.kinds[name], codes.reshape(shape), inner)
             chance = chance * (probability.reshape(-1)[:1] if self.shared else probability).prod()
             values[name] = value.expand(shape) if self.kinds[name].name != "onehot" else value
             inner = self.frame.child(values)
-        return evaluate(self.node, inner), chance
-
-    def _start(self, name: str) -> int:
-        return sum(self._entries(other) for other in self.names[: self.names.index(name)])
+        return inner.evaluate(self.node), chance
 
     def _ordered(self) -> list[str]:
         """Names whose parameters are random come after those parameters."""
@@ -220,7 +209,7 @@ class Leaf:
 
     def _value(self, kind: Kind, codes: Tensor, frame: Frame) -> tuple[Tensor, Tensor]:
         """The value a code stands for, and its probability (1 for the continuous, whose weights are in the rule)."""
-        arguments = [evaluate(node, frame) for node in kind.arguments]
+        arguments = [frame.evaluate(node) for node in kind.arguments]
         one = torch.ones((), dtype=_F64)
         match kind.name:
             case "normal":
@@ -236,8 +225,8 @@ class Leaf:
             case "onehot":
                 width = arguments[0].shape[0]
                 return torch.eye(width, dtype=_F64)[codes.long()], arguments[0][codes.long()]
-        table = torch.stack([evaluate(value, frame).expand(()) for value, _ in kind.outcomes])
-        weights = [one / len(kind.outcomes) if w is None else evaluate(w, frame) for _, w in kind.outcomes]
+        table = torch.stack([frame.evaluate(value).expand(()) for value, _ in kind.outcomes])
+        weights = [one / len(kind.outcomes) if w is None else frame.evaluate(w) for _, w in kind.outcomes]
         return table[codes.long()], torch.stack(weights)[codes.long()]
 
     def _sampled(self) -> Tensor:
@@ -247,7 +236,8 @@ class Leaf:
             raise Refusal("the expectation runs over too many numbers; use smaller sizes")
         each = 2 ** int(math.log2(max(2, count // REPLICATES)))
         kinds = [self.kinds[name] for name in self.names for _ in range(self._entries(name))]
-        engines = [torch.quasirandom.SobolEngine(len(kinds), scramble=True, seed=i) for i in range(REPLICATES)]
+        sobol: Any = torch.quasirandom.SobolEngine
+        engines = [sobol(len(kinds), scramble=True, seed=i) for i in range(REPLICATES)]
         points = torch.cat([engine.draw(each, dtype=_F64) for engine in engines])
         codes = torch.stack([self._code(kind, points[:, i]) for i, kind in enumerate(kinds)], dim=1)
         values, _ = self._evaluated(codes)
@@ -255,7 +245,7 @@ class Leaf:
         mean = means.mean(0)
         deviation = float((means.detach().std(0) / math.sqrt(REPLICATES)).max())
         self._note(0.3 * deviation, mean, float(values.detach().abs().mean(0).max()))
-        self.frame.ops.sampled = True  # type: ignore[attr-defined]
+        self.accuracy.sampled = True
         return mean
 
     def _code(self, kind: Kind, uniform_P: Tensor) -> Tensor:
@@ -263,7 +253,7 @@ class Leaf:
         inside = uniform_P.clamp(1e-12, 1 - 1e-12)
         if kind.name == "normal":
             return math.sqrt(2) * torch.erfinv(2 * inside - 1)
-        if not self._is_finite(kind):
+        if not is_finite(kind):
             return inside
         with torch.no_grad():
             _, chances = self._value(kind, torch.arange(self._outcomes(kind), dtype=_F64), self.frame)

@@ -12,8 +12,8 @@ import torch
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime
 from lmlab.checker.numbers.autograd import TorchOps
 from lmlab.checker.numbers.decimals import LongOps
-from lmlab.checker.numbers.evaluate import evaluate
-from lmlab.checker.numbers.points import Point, make_frame
+from lmlab.checker.numbers.evaluate import COMPARISONS
+from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Condition, Node
 
@@ -32,8 +32,8 @@ STAYS = 0.01
 class Sides:
     """Both sides at a point, broadcast together, as arrays of doubles."""
 
-    left: np.ndarray
-    right: np.ndarray
+    left: Raw
+    right: Raw
     margin: float  # distance to the nearest kink
     touched: bool  # something lies exactly on one
     error: float  # relative error of a quadrature inside; 0 when there is none
@@ -66,7 +66,7 @@ class Sides:
         return float(max(np.abs(self.left).max(), np.abs(self.right).max()))
 
     @property
-    def gap(self) -> np.ndarray:
+    def gap(self) -> Raw:
         """left - right."""
         return np.asarray(self.left - self.right)
 
@@ -95,18 +95,17 @@ def sides_at(setting: Setting, left: Node, right: Node, point: Point, deadline: 
     ops = TorchOps()
     with torch.no_grad():
         frame = make_frame(setting, point, ops, deadline)
-        a, b = evaluate(left, frame), evaluate(right, frame)
+        a, b = frame.evaluate(left), frame.evaluate(right)
     x, y = np.broadcast_arrays(a.detach().numpy(), b.detach().numpy())
-    return Sides(x, y, ops.margin, ops.touched, ops.error, ops.blur, ops.sampled)
+    known = ops.accuracy
+    return Sides(x, y, ops.margin, ops.touched, known.error, known.blur, known.sampled)
 
 
 def satisfies(setting: Setting, conditions: tuple[Condition, ...], point: Point, deadline: Deadline) -> bool:
     """Whether a point obeys the conditions of a where clause."""
     for condition in conditions:
         sides = sides_at(setting, condition.left, condition.right, point, deadline)
-        x, y = sides.left, sides.right
-        holds = {"<": x < y, ">": x > y, "<=": x <= y, ">=": x >= y}[condition.relation]
-        if not bool(np.all(holds)):
+        if not np.all(COMPARISONS[condition.relation](sides.left, sides.right)):
             return False
     return True
 
@@ -157,11 +156,11 @@ def _long_gap(
 ) -> tuple[Any, Any, Ruling]:
     with mpmath.workdps(digits):
         frame = make_frame(setting, point, LongOps(digits), deadline)
-        x, y = np.broadcast_arrays(evaluate(left, frame), evaluate(right, frame))
+        x, y = np.broadcast_arrays(frame.evaluate(left), frame.evaluate(right))
         return _gap(x, y)
 
 
-def _gap(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any, Ruling]:
+def _gap(x: Raw, y: Raw) -> tuple[Any, Any, Ruling]:
     ruling = Ruling(known=True, left_defined=_finite(x), right_defined=_finite(y))
     if not (ruling.left_defined and ruling.right_defined):
         return None, None, ruling
@@ -169,5 +168,5 @@ def _gap(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any, Ruling]:
     return np.asarray(x - y, dtype=object), scale, ruling
 
 
-def _finite(values: np.ndarray) -> bool:
+def _finite(values: Raw) -> bool:
     return all(mpmath.isfinite(v) for v in values.reshape(-1))

@@ -6,12 +6,17 @@ import re
 from collections.abc import Collection, Sequence
 from fractions import Fraction
 
-from lmlab.checker.kinds import FUNCTIONS
-from lmlab.checker.limits import MAX_EXPONENT, MAX_NUMBER, MAX_TREE_DEPTH, Refusal
+from lmlab.checker.functions import FUNCTIONS, NAMES
+from lmlab.checker.limits import MAX_NUMBER, MAX_TREE_DEPTH, Refusal
 from lmlab.checker.read.tokens import Token
-from lmlab.checker.tree import Binary, Negate, Node, Number
+from lmlab.checker.tree import Node
 
 _ENDS_OPERAND = (")", "]", "}", ".T")
+
+
+def refusal(token: Token, message: str) -> Refusal:
+    """A refusal that names the column of a token."""
+    return Refusal(f"column {token.column}: {message}")
 
 
 class TokenReader:
@@ -47,51 +52,17 @@ class TokenReader:
     def error(self, message: str) -> Refusal:
         """A refusal that names the column under the cursor."""
         found = f" (found {self.next.text!r})" if self.next.kind != "end" else ""
-        return Refusal(f"column {self.next.column}: {message}{found}")
+        return refusal(self.next, message + found)
 
 
 def read_number(token: Token) -> Fraction:
     """The exact value of a number token; refuses what no double can hold sensibly."""
     exponent = re.search(r"[eE]([+-]?\d+)$", token.text)
-    if (
-        len(token.text) > 40
-        or (exponent and abs(int(exponent[1])) > 30)
-        or (value := Fraction(token.text)) > MAX_NUMBER
-    ):
-        raise Refusal(
-            f"column {token.column}: the number {token.text[:12]} is too large or too long; "
-            f"at most {MAX_NUMBER:.0e} is read"
-        )
+    long = len(token.text) > 40 or (exponent and abs(int(exponent[1])) > 30)
+    if long or (value := Fraction(token.text)) > MAX_NUMBER:
+        what = f"the number {token.text[:12]} is too large or too long"
+        raise refusal(token, f"{what}; at most {MAX_NUMBER:.0e} is read")
     return value
-
-
-def exponent_text(value: Fraction) -> str:
-    """A constant power for a message, short even when it is huge."""
-    text = str(value)
-    return text if len(text) < 12 else text[:9] + "..."
-
-
-def constant_value(node: Node) -> Fraction | None:
-    """The value of an expression made of written numbers alone, or None. Refuses powers that would explode."""
-    if isinstance(node, Number):
-        return node.value
-    if isinstance(node, Negate):
-        inner = constant_value(node.operand)
-        return None if inner is None else -inner
-    if not isinstance(node, Binary):
-        return None
-    left, right = constant_value(node.left), constant_value(node.right)
-    if left is None or right is None:
-        return None
-    if node.op in "+-*":
-        return {"+": left + right, "-": left - right, "*": left * right}[node.op]
-    if node.op == "/" and right:
-        return left / right
-    if node.op == "**" and right.denominator == 1 and abs(right) <= MAX_EXPONENT and (left or right >= 0):
-        if max(left.numerator.bit_length(), left.denominator.bit_length()) * abs(right) > 4_000:
-            raise Refusal(f"column {node.column}: this power of powers is too large")
-        return left ** int(right)
-    return None
 
 
 def shallow(node: Node) -> Node:
@@ -109,14 +80,15 @@ def sizes_in_builders(tokens: Sequence[Token], known: Collection[str]) -> set[st
     """Names inside eye(...), ones(...) and zeros(...) that are nothing else: sizes that no given has named."""
     found: set[str] = set()
     for i, token in enumerate(tokens[:-1]):
-        if token.text not in ("eye", "ones", "zeros") or tokens[i + 1].text != "(":
+        function = FUNCTIONS.get(token.text)
+        if function is None or not function.takes_sizes or tokens[i + 1].text != "(":
             continue
         depth = 0
         for inner in tokens[i + 1 :]:
             depth += (inner.text == "(") - (inner.text == ")")
             if depth == 0:
                 break
-            if inner.kind == "name" and inner.text not in known and inner.text not in FUNCTIONS:
+            if inner.kind == "name" and inner.text not in known and inner.text not in NAMES:
                 found.add(inner.text)
     return found
 

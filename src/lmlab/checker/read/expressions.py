@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
-from lmlab.checker.kinds import ARITY, BUILDERS, DERIVATIVES, FUNCTIONS, TAKES_AXIS, TAKES_KEEPDIMS
-from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT, Refusal
-from lmlab.checker.read.cursor import TokenReader, constant_value, exponent_text, read_number
-from lmlab.checker.read.spellings import (
-    NO_NUMBERS,
-    NOT_METHODS,
-    OTHER_NAMES,
-    OTHER_OPTIONS,
-    WRITTEN_OUT,
-    Item,
-    Options,
-    last_two_swapped,
-    numpy_forms,
-    with_new_axes,
-    written_out,
-)
+from lmlab.checker import tree
+from lmlab.checker.functions import DERIVATIVES, FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT
+from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT
+from lmlab.checker.read import spellings
+from lmlab.checker.read.cursor import TokenReader, read_number, refusal
+from lmlab.checker.read.spellings import Item, Options
 from lmlab.checker.read.tokens import Token
-from lmlab.checker.tree import (
-    Binary,
-    Call,
-    Compare,
-    Constant,
-    Derivative,
-    Expectation,
-    Index,
-    Name,
-    Negate,
-    Node,
-    Number,
-    Slice,
-    Stack,
-    Transpose,
-)
+from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Slice, constant_value
 from lmlab.config import nearest
 
+T = TypeVar("T")
 RELATIONS = ("=", "==", "<=", ">=", "<", ">")
 _INSTEAD_OF = {
     "and": "write one claim a line, or a chain such as 0 <= x <= 1",
@@ -61,13 +39,12 @@ class ExpressionParser(TokenReader):
 
     def expression(self) -> Node:
         """A full expression; a comparison in it is an array of 0 and 1."""
-        self._deeper()
+        return self._nested(self._comparison)
+
+    def _comparison(self) -> Node:
         left = self.sum_of_products()
-        while self.next.text in _COMPARISONS and self.next.kind == "symbol":
-            token = self.next
-            self.at += 1
-            left = Compare(token.text, left, self.sum_of_products(), column=token.column)
-        self.depth -= 1
+        while self.next.kind == "symbol" and (token := self.take(*_COMPARISONS)):
+            left = tree.Compare(token.text, left, self.sum_of_products(), column=token.column)
         return left
 
     def sum_of_products(self, tightest: int = 0) -> Node:
@@ -79,39 +56,34 @@ class ExpressionParser(TokenReader):
             left = Binary(token.text, left, self.sum_of_products(_BINDING[token.text]), column=token.column)
         return left
 
-    def _deeper(self) -> None:
+    def _nested(self, read: Callable[[], T]) -> T:
+        """What `read` reads, one level deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.error(f"more than {MAX_DEPTH} levels of brackets and signs; use let for parts of the formula")
+        found = read()
+        self.depth -= 1
+        return found
 
     def _signed(self) -> Node:
         """A minus sign binds looser than ** and tighter than *."""
-        token = self.next
-        if self.take("-"):
-            self._deeper()
-            operand = self._signed()
-            self.depth -= 1
-            return Negate(operand, column=token.column)
-        if self.take("+"):
-            self._deeper()
-            operand = self._signed()
-            self.depth -= 1
-            return operand
-        return self._power()
+        sign = self.take("-", "+")
+        if sign is None:
+            return self._power()
+        operand = self._nested(self._signed)
+        return tree.Negate(operand, column=sign.column) if sign.text == "-" else operand
 
     def _power(self) -> Node:
         base = self._postfix()
-        token = self.next
-        if not self.take("**"):
+        token = self.take("**")
+        if token is None:
             return base
-        self._deeper()
-        exponent = self._signed()
-        self.depth -= 1
+        exponent = self._nested(self._signed)
         value = constant_value(exponent)
         if value is not None and abs(value) > MAX_EXPONENT:
-            raise Refusal(
-                f"column {token.column}: the power {exponent_text(value)} is too large; at most {MAX_EXPONENT} is read"
-            )
+            text = str(value)
+            short = text if len(text) < 12 else text[:9] + "..."
+            raise refusal(token, f"the power {short} is too large; at most {MAX_EXPONENT} is read")
         return Binary("**", base, exponent, column=token.column)
 
     def _postfix(self) -> Node:
@@ -119,9 +91,9 @@ class ExpressionParser(TokenReader):
         while True:
             token = self.next
             if self.take(".T"):
-                node = Transpose(node, column=token.column)
+                node = tree.Transpose(node, column=token.column)
             elif self.take(".mT"):
-                node = last_two_swapped(node, token.column)
+                node = spellings.last_two_swapped(node, token.column)
             elif self.take("."):
                 node = self._method(node)
             elif token.text == "[" and token.kind == "symbol" and token.glued:
@@ -131,62 +103,59 @@ class ExpressionParser(TokenReader):
         if (token.kind in ("name", "number") and token.text not in self.stops) or (
             token.kind == "symbol" and token.text in "({"
         ):
-            one_each = token.text in _INSTEAD_OF
-            raise self.error(
-                f"{token.text} is not part of the language; {_INSTEAD_OF[token.text]}"
-                if one_each
-                else "an operator is missing; write * between factors"
-            )
+            if token.text in _INSTEAD_OF:
+                raise self.error(f"{token.text} is not part of the language; {_INSTEAD_OF[token.text]}")
+            raise self.error("an operator is missing; write * between factors")
         return node
 
     def _method(self, node: Node) -> Node:
         """x.sum(axis=0) and other calls written after their first argument."""
         token = self.next
         self.at += 1
-        if token.text in NOT_METHODS:
-            raise Refusal(f"column {token.column}: {token.text} is no method; write {token.text}(...)")
+        function = FUNCTIONS.get(token.text) or WRITTEN_OUT.get(token.text)
+        if token.text in DERIVATIVES or (function and not function.is_method):
+            raise refusal(token, f"{token.text} is no method; write {token.text}(...)")
         return self._call(token, node)
 
     def _index(self, operand: Node) -> Node:
         bracket = self.expect("[", "")
         items: list[Item] = []
         while True:
-            if self.take("None", "newaxis"):
-                items.append(None)
-                if not self.take(","):
-                    break
-                continue
-            start = None if self.next.text in (":", ",", "]") else self.sum_of_products()
-            if self.take(":"):
-                items.append(Slice(start, None if self.next.text in (",", "]") else self.sum_of_products()))
-            elif start is None:
-                raise self.error("a position or a slice is missing")
-            else:
-                items.append(start)
+            items.append(self._position())
             if not self.take(","):
                 break
         self.expect("]", "after a position")
         places = tuple(item for item in items if item is not None)
         if len(places) == len(items) or any(item != Slice(None, None) for item in places):
-            operand = Index(operand, places, column=bracket.column)
-        return with_new_axes(operand, items)
+            operand = tree.Index(operand, places, column=bracket.column)
+        return spellings.with_new_axes(operand, items)
+
+    def _position(self) -> Item:
+        if self.take("None", "newaxis"):
+            return None
+        start = None if self.next.text in (":", ",", "]") else self.sum_of_products()
+        if self.take(":"):
+            return Slice(start, None if self.next.text in (",", "]") else self.sum_of_products())
+        if start is None:
+            raise self.error("a position or a slice is missing")
+        return start
 
     def _primary(self) -> Node:
         token = self.next
         if token.kind == "number":
             self.at += 1
-            return Number(read_number(token), column=token.column)
+            return tree.Number(read_number(token), column=token.column)
         if self.take("("):
             inner = self.expression()
             if self.take(","):
-                return Stack((inner, *self._arguments(")", "the list")[0]), column=token.column)
+                return tree.Stack((inner, *self._arguments(")", "the list")[0]), column=token.column)
             self.expect(")", "to close the bracket")
             return inner
         if self.take("["):
             items, _ = self._arguments("]", "the list")
             if not items:
                 raise self.error("an empty list has no shape")
-            return Stack(items, column=token.column)
+            return tree.Stack(items, column=token.column)
         if token.kind == "name":
             return self._named()
         instead = "; write abs(...) or norm(...)" if token.text == "|" else ""
@@ -195,10 +164,8 @@ class ExpressionParser(TokenReader):
     def _named(self) -> Node:
         token = self.next
         following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
-        if token.text in ("E", "Var") and following in ("[", "(") and token.text not in self.known:
+        if token.text in ("E", "Var", "Cov") and following in ("[", "(") and token.text not in self.known:
             return self._expectation()
-        if token.text == "Cov" and following in ("[", "(") and token.text not in self.known:
-            return self._covariance()
         derivative = self._derivative()
         if derivative is not None:
             return derivative
@@ -208,37 +175,30 @@ class ExpressionParser(TokenReader):
         if token.text in self.known:
             return Name(token.text, column=token.column)
         if token.text == "pi":
-            return Constant("pi", column=token.column)
-        if token.text in FUNCTIONS:
-            raise Refusal(f"column {token.column}: {token.text} is a function; write {token.text}(...)")
+            return tree.Constant("pi", column=token.column)
+        if token.text in NAMES:
+            raise refusal(token, f"{token.text} is a function; write {token.text}(...)")
         if token.text in ("d", "d2") and following == "/":
-            raise Refusal(f"column {token.column}: write what is differentiated above, as in dJ/dx or d(formula)/dx")
-        advice = NO_NUMBERS.get(token.text) or nearest(token.text, self.known)
-        raise Refusal(f"column {token.column}: {token.text} is not defined; {advice}")
-
-    def _covariance(self) -> Node:
-        """Cov[a, b] = E[a * b] - E[a] * E[b], entry by entry as Var is."""
-        token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
-        self.at += 2
-        left = self.expression()
-        self.expect(",", "between the two formulas of Cov")
-        right = self.expression()
-        fixed = self._fixed()
-        self.expect(closing, "to close the Cov")
-
-        def mean(node: Node) -> Node:
-            return Expectation("E", node, fixed, column=token.column)
-
-        both = mean(Binary("*", left, right, column=token.column))
-        return Binary("-", both, Binary("*", mean(left), mean(right), column=token.column), column=token.column)
+            raise refusal(token, "write what is differentiated above, as in dJ/dx or d(formula)/dx")
+        advice = spellings.NO_NUMBERS.get(token.text) or nearest(token.text, self.known)
+        raise refusal(token, f"{token.text} is not defined; {advice}")
 
     def _expectation(self) -> Node:
+        """E[a], Var[a], or Cov[a, b] = E[a * b] - E[a] * E[b], entry by entry as Var is."""
         token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
         self.at += 2
         operand = self.expression()
+        other = None
+        if token.text == "Cov":
+            self.expect(",", "between the two formulas of Cov")
+            other = self.expression()
         fixed = self._fixed()
         self.expect(closing, f"to close the {token.text}")
-        return Expectation(token.text, operand, fixed, column=token.column)
+        if other is None:
+            return Expectation(operand, token.text, fixed, column=token.column)
+        mean, other_mean = (Expectation(side, "E", fixed, column=token.column) for side in (operand, other))
+        both = Expectation(tree.times(operand, other), "E", fixed, column=token.column)
+        return Binary("-", both, tree.times(mean, other_mean), column=token.column)
 
     def _fixed(self) -> tuple[str, ...]:
         """The names after |, which are not averaged over."""
@@ -288,11 +248,10 @@ class ExpressionParser(TokenReader):
             inner = self._known_name(self.peek(2).text, self.peek(2))  # d(...)/d(x)
             self.at += 4
             return Derivative(top, (inner,), column=token.column)
-        by = (
-            self._second_by(bottom.text, bottom) if token.text == "d2" else (self._known_name(bottom.text[1:], bottom),)
-        )
         self.at += 1
-        return Derivative(top, by, column=token.column)
+        if token.text == "d2":
+            return Derivative(top, self._second_by(bottom.text, bottom), column=token.column)
+        return Derivative(top, (self._known_name(bottom.text[1:], bottom),), column=token.column)
 
     def _second_by(self, bottom: str, token: Token) -> tuple[str, ...]:
         """The two names of dz2 or dxdy."""
@@ -301,56 +260,49 @@ class ExpressionParser(TokenReader):
         for cut in range(2, len(bottom) - 1):
             if bottom[cut] == "d" and bottom[1:cut] in self.known and bottom[cut + 1 :] in self.known:
                 return (bottom[1:cut], bottom[cut + 1 :])
-        raise Refusal(
-            f"column {token.column}: {bottom!r} names no second derivative; write it like d2J/dz2 or d2J/dxdy"
-        )
+        raise refusal(token, f"{bottom!r} names no second derivative; write it like d2J/dz2 or d2J/dxdy")
 
     def _known_name(self, name: str, token: Token) -> str:
         if name not in self.known:
-            raise Refusal(f"column {token.column}: {name or token.text} is not defined; {nearest(name, self.known)}")
+            raise refusal(token, f"{name or token.text} is not defined; {nearest(name, self.known)}")
         return name
 
     def _call(self, token: Token, *first: Node) -> Node:
         """A function and its arguments; `first` is the array that a method is called on."""
-        name = token.text if token.text in FUNCTIONS else OTHER_NAMES.get(token.text, token.text)
-        if name not in FUNCTIONS and name not in WRITTEN_OUT:
+        name = token.text if token.text in NAMES else OTHER_NAMES.get(token.text, token.text)
+        if name not in NAMES and name not in WRITTEN_OUT:
             if name in self.known:
-                raise Refusal(
-                    f"column {token.column}: {name} is not a function; write {name} * (...) or {name} @ (...)"
-                )
-            raise Refusal(f"column {token.column}: there is no function {name}; {nearest(name, FUNCTIONS)}")
+                raise refusal(token, f"{name} is not a function; write {name} * (...) or {name} @ (...)")
+            raise refusal(token, f"there is no function {name}; {nearest(name, NAMES)}")
         self.expect("(", "")
         if name in DERIVATIVES:
             return self._derivative_call(token)
         args, options = self._arguments(")", f"{name}(...)", options=True)
-        args = numpy_forms(name, (*first, *args), options)
+        args = spellings.numpy_forms(name, (*first, *args), options)
         self._check_call(token, name, args, options)
         if name in WRITTEN_OUT:
-            return written_out(name, args, token.column)
-        if name == "stack":
-            return Stack(args, column=token.column)
+            return replace(WRITTEN_OUT[name].means(*args), column=token.column)
         axis, keepdims = options.get("axis"), bool(options.get("keepdims", False))
-        return Call(name, args, axis, keepdims, column=token.column)
+        return tree.Call(name, args, axis, keepdims, column=token.column)
 
     def _check_call(self, token: Token, name: str, args: tuple[Node, ...], options: Options) -> None:
-        wanted = ARITY.get(name, WRITTEN_OUT.get(name))
-        if len(args) == 2 and name in ("max", "min", "norm"):
+        function = FUNCTIONS.get(name) or WRITTEN_OUT[name]
+        wanted = function.arguments
+        if len(args) == 2 and name in spellings.TWO_WAYS:
             other = "sum(abs(x)) or max(abs(x))" if name == "norm" else f"{name}imum(a, b)"
-            raise Refusal(f"column {token.column}: {name} takes one array; write {name}(x, axis=0) or {other}")
+            raise refusal(token, f"{name} takes one array; write {name}(x, axis=0) or {other}")
         if wanted is not None and len(args) != wanted:
-            raise Refusal(f"column {token.column}: {name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
-        if wanted is None and not args:
-            raise Refusal(f"column {token.column}: {name} needs at least one argument")
-        if "axis" in options and name not in TAKES_AXIS:
-            raise Refusal(f"column {token.column}: {name} takes no axis=")
-        if "keepdims" in options and name not in TAKES_KEEPDIMS:
-            raise Refusal(f"column {token.column}: {name} takes no keepdims=")
-        assert wanted is not None or name in BUILDERS
+            raise refusal(token, f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
+        if not args:
+            raise refusal(token, f"{name} needs at least one argument")
+        for option, taken in (("axis", function.takes_axis), ("keepdims", function.takes_keepdims)):
+            if option in options and not taken:
+                raise refusal(token, f"{name} takes no {option}=")
 
     def _derivative_call(self, token: Token) -> Node:
         args, _ = self._arguments(")", f"{token.text}(...)")
         if len(args) != 2 or not isinstance(args[1], Name):
-            raise Refusal(f"column {token.column}: write {token.text}(h, x) with x the name to differentiate by")
+            raise refusal(token, f"write {token.text}(h, x) with x the name to differentiate by")
         by = (args[1].name,) * (2 if token.text == "hessian" else 1)
         return Derivative(args[0], by, strict=token.text == "jacobian", column=token.column)
 
@@ -369,7 +321,7 @@ class ExpressionParser(TokenReader):
         return tuple(args), found
 
     def _option(self, found: Options) -> None:
-        name, sign = OTHER_OPTIONS.get(self.next.text, self.next.text), 1
+        name, sign = spellings.OTHER_OPTIONS.get(self.next.text, self.next.text), 1
         self.at += 2
         if name not in ("axis", "keepdims"):
             raise self.error(f"there is no option {name}=; there are axis= and keepdims=")

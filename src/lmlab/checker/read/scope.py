@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from lmlab.checker.tree import (
-    Condition,
-    Derivative,
-    Expectation,
-    Given,
-    Index,
-    Kind,
-    Let,
-    Name,
-    Node,
-    Slice,
-)
+from lmlab.checker.tree import Condition, Derivative, Expectation, Given, Index, Kind, Let, Name, Node, Slice
 
 Definition = Given | Let
 
@@ -86,11 +75,10 @@ def _renamed_item(item: Node | Slice, old: str, new: str) -> Node | Slice:
 
 
 def _renamed(definition: Definition, old: str, new: str) -> Definition:
+    name = new if definition.name == old else definition.name
     if isinstance(definition, Let):
-        name = new if definition.name == old else definition.name
         return replace(definition, name=name, value=rename(definition.value, old, new))
-    kinds = tuple(_renamed_kind(kind, old, new) for kind in definition.kinds)
-    return replace(definition, name=new if definition.name == old else definition.name, kinds=kinds)
+    return replace(definition, name=name, kinds=tuple(_renamed_kind(kind, old, new) for kind in definition.kinds))
 
 
 def _renamed_kind(kind: Kind, old: str, new: str) -> Kind:

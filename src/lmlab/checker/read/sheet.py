@@ -12,7 +12,7 @@ from lmlab.checker.read.expressions import RELATIONS
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.statements import StatementParser, source
 from lmlab.checker.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
-from lmlab.checker.tree import Claim, Condition, Given, Let, Mistake
+from lmlab.checker.tree import Claim, Condition, Given, Let, NotUnderstood
 
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
@@ -29,7 +29,7 @@ class ScopedClaim:
 class Sheet:
     """A parsed text: its claims and its mistakes in the order of the lines, and the final scope."""
 
-    entries: tuple[ScopedClaim | Mistake, ...]
+    entries: tuple[ScopedClaim | NotUnderstood, ...]
     scope: Scope
     notes: tuple[str, ...] = ()
 
@@ -77,13 +77,13 @@ def _next_step(body: Sequence[Token], cut: int) -> int:
 
 
 def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozenset()) -> Sheet:
-    """Parse a whole text. A statement that is not understood becomes a `Mistake`; the rest is still read.
+    """Parse a whole text. A statement that is not understood becomes a `NotUnderstood`; the rest is still read.
 
     `scope` holds definitions from before, such as the setting that a grading key lays down; the `locked` ones among
     them stay what they are, and a statement that would change one is noted.
     """
     scope = replace(scope or Scope(), locked=locked)
-    entries: list[ScopedClaim | Mistake] = []
+    entries: list[ScopedClaim | NotUnderstood] = []
     notes: list[str] = []
     broken: dict[str, int] = {}
     statements = split_statements(text)
@@ -102,7 +102,7 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
                 entries.append(parse_claim(raw, tokens, scope))
         except Refusal as refusal:
             reason = _blame(str(refusal), broken, later.get(raw.line, {}))
-            entries.append(Mistake(line=raw.line, text=raw.text, reason=reason, name=name))
+            entries.append(NotUnderstood(line=raw.line, text=raw.text, reason=reason, name=name))
             if name:
                 broken[name] = raw.line
     return Sheet(tuple(entries), scope, tuple(notes))

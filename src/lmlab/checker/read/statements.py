@@ -6,14 +6,14 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lmlab.checker.kinds import DISTRIBUTIONS, KIND_WORDS, KINDS
+from lmlab.checker.kinds import DISTRIBUTIONS, KIND_WORDS
 from lmlab.checker.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
-from lmlab.checker.read.cursor import constant_value, shallow
+from lmlab.checker.read.cursor import refusal, shallow
 from lmlab.checker.read.expressions import RELATIONS, ExpressionParser
 from lmlab.checker.read.scope import Definition, Scope
 from lmlab.checker.read.tokens import KEYWORDS, Token
 from lmlab.checker.sizes import Shape, Size
-from lmlab.checker.tree import Condition, Given, Kind, Let, Node, Step
+from lmlab.checker.tree import Condition, Given, Kind, Let, Node, Step, constant_value
 from lmlab.config import nearest
 
 RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | KIND_WORDS
@@ -141,9 +141,7 @@ class StatementParser(ExpressionParser):
     def _size_atom(self) -> Size:
         token = self.next
         if self.take("("):
-            self._deeper()
-            inner = self.size()
-            self.depth -= 1
+            inner = self._nested(self.size)
             self.expect(")", "to close the bracket")
             return inner
         if token.kind == "number":
@@ -162,15 +160,11 @@ class StatementParser(ExpressionParser):
         if isinstance(definition, Let):
             value = constant_value(definition.value)
             if value is None or value.denominator != 1:
-                raise Refusal(
-                    f"column {token.column}: {token.text} is a let; a size is a name of its own or a whole number"
-                )
+                raise refusal(token, f"{token.text} is a let; a size is a name of its own or a whole number")
             return Size.of(int(value))
         if isinstance(definition, Given):
             if definition.shape:
-                raise Refusal(
-                    f"column {token.column}: {token.text} is an array; a size is a name of its own or a whole number"
-                )
+                raise refusal(token, f"{token.text} is an array; a size is a name of its own or a whole number")
             rest = {k: v for k, v in self.scope.definitions.items() if k != token.text}
             self.scope = replace(self.scope, definitions=rest, sizes=self.scope.sizes | {token.text})
         return Size.of(token.text)
@@ -181,9 +175,7 @@ class StatementParser(ExpressionParser):
         while self.next.kind == "name" and self.next.text not in self.stops:
             token = self.next
             if token.text not in KIND_WORDS:
-                raise Refusal(
-                    f"column {token.column}: there is no kind {token.text!r}; {nearest(token.text, KIND_WORDS)}"
-                )
+                raise refusal(token, f"there is no kind {token.text!r}; {nearest(token.text, KIND_WORDS)}")
             self.at += 1
             found.append(self._kind(token))
         names = [kind.name for kind in found]
@@ -204,14 +196,11 @@ class StatementParser(ExpressionParser):
             outcomes = self._outcomes(name)
         allowed = DISTRIBUTIONS.get(name, (0,))
         if len(arguments) not in allowed:
-            raise Refusal(
-                f"column {token.column}: {name} takes {' or '.join(map(str, allowed))} arguments, not {len(arguments)}"
-            )
+            raise refusal(token, f"{name} takes {' or '.join(map(str, allowed))} arguments, not {len(arguments)}")
         if name == "normal" and len(arguments) != 2:
-            raise Refusal(f"column {token.column}: write normal(mean, standard deviation)")
+            raise refusal(token, "write normal(mean, standard deviation)")
         if name in ("uniform", "finite") and not arguments and not outcomes:
-            raise Refusal(f"column {token.column}: write uniform{{1, 2, 3}}, uniform(a, b) or finite{{1: 1/3, 2: 2/3}}")
-        assert name in KINDS or name in DISTRIBUTIONS
+            raise refusal(token, "write uniform{1, 2, 3}, uniform(a, b) or finite{1: 1/3, 2: 2/3}")
         return Kind(name, arguments, outcomes)
 
     def _outcomes(self, name: str) -> tuple[tuple[Node, Node | None], ...]:

@@ -6,7 +6,7 @@ from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.sheets.report import INVALID, ClaimReport, Report
-from lmlab.checker.tree import Mistake
+from lmlab.checker.tree import NotUnderstood
 
 FAILED = "the claim could not be checked"
 
@@ -19,7 +19,7 @@ def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool
         return Report(claims=[ClaimReport(line=1, claim="", verdict=INVALID, reason=str(refusal))])
     claims = []
     for entry in sheet.entries:
-        if isinstance(entry, Mistake):
+        if isinstance(entry, NotUnderstood):
             claims.append(ClaimReport(line=entry.line, claim=entry.text, verdict=INVALID, reason=entry.reason))
         else:
             claims.append(_checked(entry, seed, hints))

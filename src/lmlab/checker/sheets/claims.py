@@ -17,12 +17,14 @@ from lmlab.checker.limits import (
     Deadline,
     OutOfTime,
     Refusal,
-)
+)  # fmt: skip
+from lmlab.checker.numbers.fractions import settle
 from lmlab.checker.read.sheet import ScopedClaim
 from lmlab.checker.shapes.setting import Setting, build
 from lmlab.checker.sheets.counterexample import readable
+from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport, Counterexample
-from lmlab.checker.sheets.verdict import Finding, Judge
+from lmlab.checker.sheets.verdict import TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
 from lmlab.checker.symbols.proofs import prove
 from lmlab.checker.text import to_text
@@ -73,16 +75,17 @@ def _link(
     except Refusal as refusal:
         return _misfit(setting, before, step, refusal, rng, deadline, hints)
     try:
-        judge = Judge(setting, left, step.relation, right, rng, deadline)
-        finding = judge.decide()
+        relation = Relation(setting, left, step.relation, right, rng, deadline)
+        finding = Judge(relation).decide()
     except Refusal as refusal:
         return Link(Finding(INVALID, str(refusal)))
     except OutOfTime:
-        return Link(Finding(INVALID, "the claim takes too long to evaluate; make it smaller or split it with let"))
+        return Link(Finding(INVALID, TOO_LONG))
     if finding.verdict != REFUTED:
-        return Link(_noted(_proved(judge, finding), setting, left, right))
+        return Link(_noted(_proved(relation, finding), setting, left, right))
     finding = _noted(finding, setting, left, right)
-    counterexample = readable(judge, finding)
+    assert finding.point is not None
+    counterexample = readable(relation, finding.point)
     hint = None
     if hints and step.relation == "==":
         hint = find_hint(setting, left, right, rng, deadline)
@@ -97,17 +100,18 @@ def _noted(finding: Finding, setting: Setting, left: Node, right: Node) -> Findi
         notes.append(f"shapes {shape_text(left_shape)} and {shape_text(right_shape)} are compared after broadcasting")
     for node in [*walk(left), *walk(right)] if finding.verdict == REFUTED else []:
         if isinstance(node, Derivative):
-            unused = [name for name in node.by if name not in setting.depends(node.top)]
-            notes += [f"{to_text(node.top)} does not use {name}, so {to_text(node)} is 0" for name in unused]
+            unused = [name for name in node.by if name not in setting.depends(node.operand)]
+            notes += [f"{to_text(node.operand)} does not use {name}, so {to_text(node)} is 0" for name in unused]
     reason = "; ".join([finding.reason, *dict.fromkeys(notes)])
     return Finding(finding.verdict, reason, finding.point)
 
 
-def _proved(judge: Judge, finding: Finding) -> Finding:
+def _proved(relation: Relation, finding: Finding) -> Finding:
     """A supported relation that can be proved is proved. The evidence in numbers comes first: no proof stands alone."""
     if finding.verdict != SUPPORTED:
         return finding
-    words = prove(judge.setting, judge.left, judge.relation, judge.right, judge.deadline)
+    what = (relation.setting, relation.left, relation.sign, relation.right, relation.deadline)
+    words = "proved: computed in exact fractions" if settle(*what) else prove(*what)
     return finding if words is None else Finding(PROVED, f"{words}; {finding.reason}")
 
 

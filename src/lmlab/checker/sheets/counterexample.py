@@ -2,69 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lmlab.checker.limits import Deadline, OutOfTime
 from lmlab.checker.numbers.autograd import TorchOps
-from lmlab.checker.numbers.points import Point, Sizes, make_frame
-from lmlab.checker.shapes.setting import distribution
+from lmlab.checker.numbers.points import Point, Raw, make_frame
+from lmlab.checker.numbers.sides import Sides
+from lmlab.checker.numbers.size_draws import Sizes
+from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.report import Counterexample
-
-if TYPE_CHECKING:
-    from lmlab.checker.numbers.sides import Sides
-    from lmlab.checker.sheets.verdict import Finding, Judge
+from lmlab.checker.tree import shown
 
 TRIES = 24
 CLEAR = 1e-3  # relative difference a reader can see
 ROUNDING = 1e-12  # what is this small beside the rest is taken for the 0 it stands for
 
 
-def readable(judge: Judge, finding: Finding) -> Counterexample:
+def readable(relation: Relation, refuting: Point) -> Counterexample:
     """A counterexample as small as can be found; the one that refuted the claim if no smaller one fails clearly."""
-    assert finding.point is not None
     try:
-        found = _search(judge)
+        found = _search(relation)
         if found is not None:
             return found
-        sides = judge.sides(finding.point)
+        sides = relation.sides(refuting)
     except OutOfTime:
-        judge.deadline = Deadline(1.0)
-        sides = judge.sides(finding.point)
-    return _describe(judge, finding.point, sides, digits=17)
+        relation.deadline = Deadline(1.0)
+        sides = relation.sides(refuting)
+    return _describe(relation, refuting, sides, digits=17)
 
 
-def _search(judge: Judge) -> Counterexample | None:
-    for sizes in _small_sizes(judge):
+def _search(relation: Relation) -> Counterexample | None:
+    for sizes in _small_sizes(relation):
         for _ in range(TRIES // 4 if sizes else TRIES):
-            drawn = judge.draw(sizes, "readable", strict=True)
+            drawn = relation.draw(sizes, "readable", strict=True)
             if drawn is None or not drawn[1].defined:
                 continue
             point, sides = drawn
-            seen = abs(sides.gap[sides.worst(judge.relation)]) > 1e-9  # both sides may be rounding alone
-            if seen and judge.amount(sides) > max(CLEAR, sides.tolerance) and sides.scale < 1e4:
-                return _describe(judge, point, sides, digits=6)
+            seen = abs(sides.gap[sides.worst(relation.sign)]) > 1e-9  # both sides may be rounding alone
+            if seen and relation.amount(sides) > max(CLEAR, sides.tolerance) and sides.scale < 1e4:
+                return _describe(relation, point, sides, digits=6)
     return None
 
 
-def _small_sizes(judge: Judge) -> list[Sizes]:
-    names = judge.sizes.names
+def _small_sizes(relation: Relation) -> list[Sizes]:
+    names = relation.sizes.names
     if not names:
         return [{}]
     options = [dict.fromkeys(names, 1), dict.fromkeys(names, 2)]
-    options += [judge.sizes.distinct(judge.rng, 2), judge.sizes.distinct(judge.rng, 3)]
-    return [sizes for sizes in options if judge.sizes.allowed(sizes)]
+    options += [relation.sizes.distinct(relation.rng, 2), relation.sizes.distinct(relation.rng, 3)]
+    return [sizes for sizes in options if relation.sizes.allowed(sizes)]
 
 
-def _describe(judge: Judge, point: Point, sides: Sides, digits: int) -> Counterexample:
-    frame = make_frame(judge.setting, point, TorchOps(), judge.deadline)
+def _describe(relation: Relation, point: Point, sides: Sides, digits: int) -> Counterexample:
+    frame = make_frame(relation.setting, point, TorchOps(), relation.deadline)
     values = {}
-    for name in judge.sizes.givens:
-        if distribution(judge.setting.givens[name]) is None or not judge.averages:
-            values[name.split("#")[0]] = plain(frame.value(name).detach().numpy(), digits)
-    sizes = {name: point.sizes[name] for name in judge.sizes.names}
-    where = sides.worst(judge.relation)
+    for name in relation.sizes.givens:
+        if relation.setting.distribution(name) is None or not relation.averages:
+            values[shown(name)] = plain(frame.value(name).detach().numpy(), digits)
+    sizes = {name: point.sizes[name] for name in relation.sizes.names}
+    where = sides.worst(relation.sign)
     left, right = (
         np.where(np.abs(side) < ROUNDING * sides.scale, 0.0, side) if digits < 17 else side
         for side in (sides.left, sides.right)
@@ -72,7 +70,7 @@ def _describe(judge: Judge, point: Point, sides: Sides, digits: int) -> Countere
     return Counterexample(sizes=sizes, values=values, left=plain(left, digits), right=plain(right, digits), where=where)
 
 
-def plain(array: np.ndarray, digits: int) -> Any:
+def plain(array: Raw, digits: int) -> Any:
     """Nested lists of numbers with this many significant digits; whole numbers as int, what is undefined as None."""
     if array.ndim:
         return [plain(row, digits) for row in array]

@@ -20,7 +20,7 @@ from lmlab.checker.sheets.claims import check_claim
 from lmlab.checker.sheets.pages import claim_box, page
 from lmlab.checker.sheets.report import INVALID, ClaimReport
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Claim, Derivative, Expectation, Let, Mistake, Name, Node, walk
+from lmlab.checker.tree import Claim, Derivative, Expectation, Let, Name, Node, NotUnderstood, walk
 
 RIGHT, WRONG, MISSING = "right", "wrong", "missing"
 MARKS = {RIGHT: "✓", WRONG: "✗", MISSING: "–"}
@@ -55,7 +55,7 @@ class Paper:
 
     student: str
     answers: tuple[Answer, ...]
-    mistakes: tuple[Mistake, ...]
+    mistakes: tuple[NotUnderstood, ...]
     notes: tuple[str, ...]
 
     @property
@@ -109,7 +109,7 @@ def read_key(text: str, seed: int = 0) -> tuple[Question, ...]:
     sheet = parse(text)
     questions: list[Question] = []
     for entry in sheet.entries:
-        if isinstance(entry, Mistake):
+        if isinstance(entry, NotUnderstood):
             raise Refusal(f"the key is not understood, line {entry.line}: {entry.reason}")
         report = check_claim(entry, seed, hints=False)
         if not report.holds:
@@ -129,7 +129,7 @@ def grade(key: str, answers: dict[str, str], seed: int = 0) -> GradeBook:
 
 def _paper(student: str, text: str, questions: tuple[Question, ...], seed: int) -> Paper:
     answers = []
-    mistakes: dict[int, Mistake] = {}
+    mistakes: dict[int, NotUnderstood] = {}
     notes: dict[str, None] = {}
     sheets: dict[int, Sheet] = {}
     for question in questions:
@@ -137,11 +137,11 @@ def _paper(student: str, text: str, questions: tuple[Question, ...], seed: int) 
         try:
             sheet = sheets.setdefault(id(scope), parse(text, scope, locked=frozenset(scope.definitions) | scope.sizes))
         except Refusal as refusal:
-            mistakes[1] = Mistake(line=1, text="", reason=str(refusal))
+            mistakes[1] = NotUnderstood(line=1, text="", reason=str(refusal))
             answers.append(Answer(question, MISSING))
             continue
         for entry in sheet.entries:
-            if isinstance(entry, Mistake):
+            if isinstance(entry, NotUnderstood):
                 mistakes[entry.line] = entry
         notes |= dict.fromkeys(sheet.notes)
         answers.append(_answer(question, sheet, seed))
@@ -153,7 +153,7 @@ def _answer(question: Question, sheet: Sheet, seed: int) -> Answer:
     asked = question.asked.claim
     best = Answer(question, MISSING)
     for entry in sheet.entries:
-        if isinstance(entry, Mistake) or not _about(entry.claim, asked):
+        if isinstance(entry, NotUnderstood) or not _about(entry.claim, asked):
             continue
         refused = _narrower(entry, question) or _echo(entry, question)
         if refused:

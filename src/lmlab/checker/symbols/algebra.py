@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
+from lmlab.checker.functions import FUNCTIONS, Entrywise
 from lmlab.checker.limits import Deadline
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import Size
+from lmlab.checker.symbols import terms
 from lmlab.checker.symbols.terms import (
     PLACE,
     ZERO,
@@ -16,40 +18,52 @@ from lmlab.checker.symbols.terms import (
     Sum,
     Term,
     collect,
-    hash_text,
     make_term,
     number,
     product,
     reindexed,
     shifted,
     single,
-    size_sum,
-)
+)  # fmt: skip
 
-POSITIVE_FUNCTIONS = ("exp", "sigmoid", "softplus", "cosh")
+Extents = dict[int, Size]  # the size of each free index
 
 
 class Algebra:
-    """Arithmetic on normal forms. Functions and powers of sums are factors; `inside` remembers what they are of."""
+    """Arithmetic on normal forms. Functions and powers of sums are factors; `inside` remembers what they are of.
 
-    def __init__(self, setting: Setting, deadline: Deadline) -> None:
+    `expanded`: sin(v)**2 is written 1 - cos(v)**2, and functions (see `calculus`) with exp.
+    """
+
+    def __init__(self, setting: Setting, deadline: Deadline, expanded: bool) -> None:
         self.setting = setting
         self.deadline = deadline
+        self.expanded = expanded
         self.inside: dict[str, tuple[str, Sum]] = {}  # label -> (function name, argument with free indices 0, 1, ...)
-        self.kinds = {name: {kind.name for kind in given.kinds} for name, given in setting.givens.items()}
+        self.kinds = {name: setting.kinds(name) for name in setting.givens}
         self.extents: dict[str, tuple[Size, ...]] = {}  # sizes of the indices of a label's argument
         self.last_index = 1_000  # free indices from here on are made up on the way and summed over again
+        rules = [self._deltas, self._places, self._expand, self._same_kind, self._sums_to_one, self._orthogonal]
+        self.rules = [self._squared_sine, *rules] if expanded else rules
+
+    def function(self, factor: Factor) -> str:
+        """The name of the function that a factor is a value of; "" when it is none."""
+        return self.inside[factor.label][0] if factor.kind == "f" else ""
+
+    def kinds_of(self, factor: Factor) -> set[str]:
+        """The kinds of the given that a factor is an entry of."""
+        return self.kinds.get(factor.label, set()) if factor.kind == "t" else set()
 
     # -- building -----------------------------------------------------------------------------------------------------
 
-    def normal(self, terms: Iterable[Term]) -> Sum:
+    def normal(self, given: Iterable[Term]) -> Sum:
         """Simplify every term until nothing changes, and collect."""
         done: list[Term] = []
-        pending = list(terms)
+        pending = list(given)
         while pending:
             self.deadline.check()
             term = pending.pop()
-            step = self._simplify(term)
+            step = next((found for rule in self.rules if (found := rule(term)) is not None), None)
             if step is None:
                 done.append(term)
             else:
@@ -61,6 +75,10 @@ class Algebra:
     def add(self, *sums: Sum) -> Sum:
         """The sum of sums."""
         return self.normal(term for s in sums for term in s.terms)
+
+    def minus(self, left: Sum, right: Sum) -> Sum:
+        """left - right."""
+        return self.add(left, self.scale(-1, right))
 
     def scale(self, value: Fraction | int, sum_: Sum) -> Sum:
         """A number times a sum."""
@@ -80,7 +98,7 @@ class Algebra:
     def opened(self, term: Term) -> tuple[Sum, list[tuple[int, Size]]]:
         """A term with its dummies made free, and what to sum over afterwards to close it again."""
         lifted = {i: self.fresh() for i, _ in term.dummies}
-        open_ = reindexed(make_term(term.coefficient, term.powers, {}), lifted)
+        open_ = reindexed(Term(term.coefficient, term.factors), lifted)
         return Sum((open_,)), [(lifted[i], size) for i, size in term.dummies]
 
     def closed(self, sum_: Sum, indices: list[tuple[int, Size]]) -> Sum:
@@ -91,26 +109,26 @@ class Algebra:
 
     def contract(self, sum_: Sum, index: int, size: Size) -> Sum:
         """Sum over a free index; where it does not occur, that is a factor of its size."""
-        terms: list[Term] = []
+        out: list[Term] = []
         for term in sum_.terms:
             if any(index in factor.idx for factor, _ in term.factors):
                 fresh = min([0, *(i for i, _ in term.dummies)]) - 1
                 moved = reindexed(term, {index: fresh})
-                terms.append(make_term(moved.coefficient, moved.powers, dict(moved.dummies) | {fresh: size}))
+                out.append(Term(moved.coefficient, moved.factors, (*moved.dummies, (fresh, size))))
             else:
-                terms += [product(term, t) for t in size_sum(size).terms]
-        return self.normal(terms)
+                out += [product(term, t) for t in terms.size_sum(size).terms]
+        return self.normal(out)
 
     def delta(self, i: int, j: int) -> Sum:
         """1 where two indices are equal."""
         return number(1) if i == j else single(Factor("d", "", (min(i, j), max(i, j))))
 
-    def wrapped(self, kind: str, function: str, argument: Sum, sizes: dict[int, Size]) -> Factor:
+    def wrapped(self, kind: str, function: str, argument: Sum, sizes: Extents) -> Factor:
         """A factor that holds a whole sum, with indices in the order of their occurrence made compact."""
         used = sorted(argument.free)
         compact = shifted(argument, {i: k for k, i in enumerate(used)})
         compact = collect(compact.terms)
-        label = f"{function}<{hash_text(compact.key)}>"
+        label = f"{function}<{terms.hash_text(compact.key)}>"
         self.inside[label] = (function, compact)
         self.extents[label] = tuple(sizes[i] for i in used)
         return Factor(kind, label, tuple(used))
@@ -123,15 +141,15 @@ class Algebra:
     def placed(self, inner: Sum, mapping: dict[int, int]) -> Sum:
         """A sum with its free indices sent elsewhere, its own dummies kept apart from where they land."""
         lowest = min([0, *mapping.values()])
-        terms = []
+        out = []
         for term in inner.terms:
             away = {i: lowest - 1 - k for k, (i, _) in enumerate(term.dummies)}
-            terms.append(reindexed(reindexed(term, away), mapping))
-        return Sum(tuple(terms))
+            out.append(reindexed(reindexed(term, away), mapping))
+        return Sum(tuple(out))
 
     # -- powers -------------------------------------------------------------------------------------------------------
 
-    def power(self, base: Sum, exponent: Fraction, sizes: dict[int, Size]) -> Sum:
+    def power(self, base: Sum, exponent: Fraction, sizes: Extents) -> Sum:
         """A power of a sum: multiplied out when whole and small, split over positive factors, or held as it is."""
         constant = base.constant
         if constant is not None and (exponent.denominator == 1 and (constant or exponent > 0)):
@@ -147,7 +165,7 @@ class Algebra:
                 return split
         return self.normal(single(self.wrapped("b", "sum", base, sizes), exponent).terms)
 
-    def _split_power(self, term: Term, exponent: Fraction, sizes: dict[int, Size]) -> Sum | None:
+    def _split_power(self, term: Term, exponent: Fraction, sizes: Extents) -> Sum | None:
         """(c f g)**e as c**e f**e g**e, where that is allowed: whole e, or everything positive."""
         whole = exponent.denominator == 1
         if not whole and not all(self.positive(f) for f, _ in term.factors):
@@ -167,110 +185,119 @@ class Algebra:
     def positive(self, factor: Factor) -> bool:
         """Whether a factor is greater than 0 wherever it is defined."""
         if factor.kind == "t":
-            return factor.label in self.setting.shapes.sizes or bool(
-                self.kinds.get(factor.label, set()) & {"positive", "fraction", "simplex"}
-            )
-        if factor.kind == "p":
-            return True
-        return factor.kind == "f" and self.inside[factor.label][0] in POSITIVE_FUNCTIONS
+            kinds = self.kinds_of(factor) & {"positive", "fraction", "simplex"}
+            return factor.label in self.setting.shapes.sizes or bool(kinds)
+        if factor.kind == "b":
+            inner = self.inside[factor.label][1]
+            return all(t.coefficient > 0 and all(self.positive(f) for f, _ in t.factors) for t in inner.terms)
+        function = FUNCTIONS.get(self.function(factor))
+        return factor.kind == "p" or (isinstance(function, Entrywise) and function.positive)
 
-    # -- simplification -----------------------------------------------------------------------------------------------
+    # -- questions ----------------------------------------------------------------------------------------------------
 
-    def _simplify(self, term: Term) -> list[Term] | None:
-        """One step, or None when there is nothing to do."""
-        for rule in (self._deltas, self._places, self._expand, self._same_kind, self._sums_to_one, self._orthogonal):
-            result = rule(term)
-            if result is not None:
-                return result
+    def mentions(self, factor: Factor, name: str) -> bool:
+        """Whether a factor depends on a given."""
+        if factor.kind == "t":
+            return factor.label == name
+        if factor.kind in "dc":
+            return False
+        return any(self.mentions(f, name) for t in self.inside[factor.label][1].terms for f, _ in t.factors)
+
+    def vanishes(self, sum_: Sum) -> bool:
+        """Whether a sum is zero, if need be after multiplying by its denominators."""
+        for _ in range(6):
+            base = self._denominator(sum_)
+            if base is None:
+                break
+            exponents = [t.powers.get(base, Fraction(0)) for t in sum_.terms]
+            raised = [t.changed({base: e - min(exponents)}) for t, e in zip(sum_.terms, exponents, strict=True)]
+            sum_ = self.normal(raised)
+        return not sum_.terms
+
+    def _denominator(self, sum_: Sum) -> Factor | None:
+        """A held sum that divides something and does not run along a dummy."""
+        for term in sum_.terms:
+            for factor, exponent in term.factors:
+                if factor.kind == "b" and exponent < 0 and all(i >= 0 for i in factor.idx):
+                    return factor
         return None
 
+    # -- rules: each gives the terms that a term is replaced by, or None ------------------------------------------------
+
     def _deltas(self, term: Term) -> list[Term] | None:
-        powers = term.powers
-        for factor, _ in term.factors:
+        for factor, exponent in term.factors:
             if factor.kind != "d":
                 continue
             i, j = factor.idx
-            del powers[factor]
             if i >= PLACE and j >= PLACE and i != j:
                 return []
             if j >= PLACE > i >= 0:
-                picked = Factor("c", str(j - PLACE), (i,))
-                return [make_term(term.coefficient, powers | {picked: Fraction(1)}, dict(term.dummies))]
+                return [term.changed({factor: 0, Factor("c", str(j - PLACE), (i,)): 1})]
             if i == j:
-                return [make_term(term.coefficient, powers, dict(term.dummies))]
-            dummies = dict(term.dummies)
+                return [term.changed({factor: 0})]
             gone, kept = (i, j) if i < 0 else (j, i)
             if gone < 0:
-                dummies.pop(gone)
-                rest = make_term(term.coefficient, powers, dummies)
-                return [reindexed(rest, {gone: kept})]
-            if term.powers[factor] != 1:
-                return [make_term(term.coefficient, powers | {factor: Fraction(1)}, dummies)]
-            moved = reindexed(
-                make_term(term.coefficient, powers, dummies), {j: i}
-            )  # both free: write everything with i
-            again = make_term(moved.coefficient, moved.powers | {factor: Fraction(1)}, dict(moved.dummies))
+                return [reindexed(term.changed({factor: 0}, summed=gone), {gone: kept})]
+            if exponent != 1:
+                return [term.changed({factor: 1})]
+            again = reindexed(term.changed({factor: 0}), {j: i}).changed({factor: 1})  # both free: all with i
             if again.shape_key != term.shape_key:
                 return [again]
-            powers = term.powers
         return None
 
     def _places(self, term: Term) -> list[Term] | None:
         """A factor that picks one place of an index sends that index there."""
-        powers = term.powers
         for factor, exponent in term.factors:
             if factor.kind != "c":
                 continue
             (i,) = factor.idx
             place = PLACE + int(factor.label)
             if i >= PLACE:
-                del powers[factor]
-                return [make_term(term.coefficient, powers, dict(term.dummies))] if i == place else []
+                return [term.changed({factor: 0})] if i == place else []
             if i < 0:
-                del powers[factor]
-                dummies = dict(term.dummies)
-                dummies.pop(i)
-                return [reindexed(make_term(term.coefficient, powers, dummies), {i: place})]
-            others = [f for f in powers if f.kind == "c" and f.idx == (i,) and f != factor]
-            if others:
+                return [reindexed(term.changed({factor: 0}, summed=i), {i: place})]
+            others = [f for f, _ in term.factors if i in f.idx and f != factor]
+            if any(f.kind == "c" for f in others):
                 return []
             if exponent != 1:
-                return [make_term(term.coefficient, powers | {factor: Fraction(1)}, dict(term.dummies))]
-            if any(i in f.idx for f in powers if f != factor):
-                del powers[factor]
-                moved = reindexed(make_term(term.coefficient, powers, dict(term.dummies)), {i: place})
-                return [make_term(moved.coefficient, moved.powers | {factor: Fraction(1)}, dict(moved.dummies))]
+                return [term.changed({factor: 1})]
+            if others:
+                return [reindexed(term.changed({factor: 0}), {i: place}).changed({factor: 1})]
         return None
 
     def _expand(self, term: Term) -> list[Term] | None:
         """A held sum to a power of 1 or more is multiplied out."""
         for factor, exponent in term.factors:
             if factor.kind == "b" and exponent >= 1:
-                rest = make_term(term.coefficient, term.powers | {factor: exponent - 1}, dict(term.dummies))
-                inner = self.argument(factor)
-                return [product(rest, t) for t in inner.terms]
+                rest = term.changed({factor: exponent - 1})
+                return [product(rest, t) for t in self.argument(factor).terms]
+        return None
+
+    def _squared_sine(self, term: Term) -> list[Term] | None:
+        """sin(v)**2 is 1 - cos(v)**2."""
+        for factor, exponent in term.factors:
+            if exponent >= 2 and self.function(factor) == "sin":
+                rest = term.changed({factor: exponent - 2})
+                sizes = dict(enumerate(self.extents[factor.label]))
+                cosine = self.wrapped("f", "cos", self.inside[factor.label][1], sizes)._replace(idx=factor.idx)
+                return [rest, product(rest, make_term(Fraction(-1), {cosine: Fraction(2)}, {}))]
         return None
 
     def _same_kind(self, term: Term) -> list[Term] | None:
         """Symmetric indices in order; entries that are 0 or 1 are their own powers, and meet at one place of a row."""
-        powers = term.powers
         for factor, exponent in term.factors:
-            kinds = self.kinds.get(factor.label, set()) if factor.kind == "t" else set()
+            kinds = self.kinds_of(factor)
             if "symmetric" in kinds and factor.idx != tuple(sorted(factor.idx)):
-                del powers[factor]
                 ordered = factor._replace(idx=tuple(sorted(factor.idx)))
-                powers[ordered] = powers.get(ordered, Fraction(0)) + exponent
-                return [make_term(term.coefficient, powers, dict(term.dummies))]
-            if (kinds & {"onehot", "permutation", "binary"} or self._is_step(factor)) and exponent > 1:
-                return [make_term(term.coefficient, powers | {factor: Fraction(1)}, dict(term.dummies))]
+                return [term.changed({factor: 0, ordered: term.powers.get(ordered, 0) + exponent})]
+            zero_or_one = kinds & {"onehot", "permutation", "binary"} or self.function(factor) == "step"
+            if zero_or_one and exponent > 1:
+                return [term.changed({factor: 1})]
             if kinds & {"onehot", "permutation"} and exponent == 1:
                 met = self._meeting(term, factor, kinds)
                 if met is not None:
                     return met
         return None
-
-    def _is_step(self, factor: Factor) -> bool:
-        return factor.kind == "f" and self.inside[factor.label][0] == "step"
 
     def _meeting(self, term: Term, factor: Factor, kinds: set[str]) -> list[Term] | None:
         for other, exponent in term.factors:
@@ -279,11 +306,8 @@ class Algebra:
             for place in range(len(factor.idx)) if "permutation" in kinds else [len(factor.idx) - 1]:
                 rest = [k for k in range(len(factor.idx)) if k != place]
                 if all(factor.idx[k] == other.idx[k] for k in rest) and self._full(factor):
-                    powers = term.powers
-                    del powers[other]
                     pair = Factor("d", "", tuple(sorted((factor.idx[place], other.idx[place]))))
-                    powers[pair] = powers.get(pair, Fraction(0)) + 1
-                    return [make_term(term.coefficient, powers, dict(term.dummies))]
+                    return [term.changed({other: 0, pair: term.powers.get(pair, 0) + 1})]
         return None
 
     def _full(self, factor: Factor) -> bool:
@@ -298,14 +322,12 @@ class Algebra:
             if len(uses) != 1:
                 continue
             factor, exponent = uses[0]
-            kinds = self.kinds.get(factor.label, set()) if factor.kind == "t" else set()
-            last = bool(factor.idx) and factor.idx[-1] == i and factor.idx.count(i) == 1
-            row = (factor.kind == "p") or bool(kinds & {"simplex", "onehot"} and self._full(factor))
+            kinds = self.kinds_of(factor)
+            last = factor.idx[-1] == i and factor.idx.count(i) == 1
+            row = factor.kind == "p" or (kinds & {"simplex", "onehot"} and self._full(factor))
             whole = exponent == 1 and ((last and row) or ("permutation" in kinds and factor.idx.count(i) == 1))
             if whole or (exponent == 2 and last and "unit" in kinds and self._full(factor)):
-                powers, dummies = term.powers, dict(term.dummies)
-                del powers[factor], dummies[i]
-                return [make_term(term.coefficient, powers, dummies)]
+                return [term.changed({factor: 0}, summed=i)]
         return None
 
     def _orthogonal(self, term: Term) -> list[Term] | None:
@@ -318,31 +340,22 @@ class Algebra:
                 continue
             pair = self._pair_delta(uses[0][0], uses[1][0], i)
             if pair is not None:
-                powers, dummies = term.powers, dict(term.dummies)
-                del dummies[i]
-                for factor in {uses[0][0], uses[1][0]}:
-                    del powers[factor]
-                rest = make_term(term.coefficient, powers, dummies)
+                rest = term.changed({f: 0 for f, _ in uses}, summed=i)
                 return [product(rest, t) for t in self.delta(*pair).terms]
         return None
 
     def _pair_delta(self, a: Factor, b: Factor, i: int) -> tuple[int, int] | None:
         place_a, place_b = a.idx.index(i), b.idx.index(i)
+        left = a.idx[1 - place_a], b.idx[1 - place_b]  # the two indices that are not summed over
         if a.kind == b.kind == "t" and a.label == b.label and place_a == place_b:
-            kinds = self.kinds.get(a.label, set())
             shape = self.setting.shapes.names[a.label]
-            square = shape[0] == shape[1]
-            if kinds & {"orthogonal", "permutation"} and (place_a == 0 or square):
-                return a.idx[1 - place_a], b.idx[1 - place_b]
-        for x, y in ((a, b), (b, a)):
-            if x.kind == "i" and y.kind == "t" and self.inside[x.label][1].key == self._plain(y.label):
-                places = (x.idx.index(i), y.idx.index(i))
-                if places in ((1, 0), (0, 1)):
-                    return x.idx[1 - places[0]], y.idx[1 - places[1]]
+            if self.kinds_of(a) & {"orthogonal", "permutation"} and (place_a == 0 or shape[0] == shape[1]):
+                return left
+        if {a.kind, b.kind} == {"i", "t"} and place_a != place_b:
+            inverse, matrix = (a, b) if a.kind == "i" else (b, a)
+            plain = collect(single(Factor("t", matrix.label, (0, 1))).terms).key
+            return left if self.inside[inverse.label][1].key == plain else None
         return None
-
-    def _plain(self, name: str) -> str:
-        return collect(single(Factor("t", name, (0, 1))).terms).key
 
 
 def components(term: Term) -> tuple[dict[Factor, Fraction], list[Term]]:

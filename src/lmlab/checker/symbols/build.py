@@ -4,57 +4,33 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lmlab.checker.kinds import ELEMENTWISE
+from lmlab.checker import tree
+from lmlab.checker.functions import FUNCTIONS, Entrywise
+from lmlab.checker.functions.shapes import swapped_axes
 from lmlab.checker.limits import Deadline
-from lmlab.checker.read.cursor import constant_value
-from lmlab.checker.shapes.infer import scalar_like, size_of, swapped_axes
+from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.sizes import ONE, Shape, Size
-from lmlab.checker.symbols.calculus import Calculus, Tensor
+from lmlab.checker.sizes import ONE, Shape
+from lmlab.checker.symbols import terms
+from lmlab.checker.symbols.algebra import Algebra, Extents
+from lmlab.checker.symbols.calculus import Calculus, Tensor, extents
 from lmlab.checker.symbols.derivatives import Differentiator
 from lmlab.checker.symbols.expectations import Averages
 from lmlab.checker.symbols.signs import at_least_zero
-from lmlab.checker.symbols.terms import (
-    PLACE,
-    Factor,
-    NoProof,
-    Sum,
-    Term,
-    collect,
-    hash_text,
-    number,
-    shifted,
-    single,
-    size_sum,
-)
-from lmlab.checker.tree import (
-    Binary,
-    Call,
-    Compare,
-    Derivative,
-    Expectation,
-    Index,
-    Name,
-    Negate,
-    Node,
-    Number,
-    Slice,
-    Stack,
-    Transpose,
-)
+from lmlab.checker.symbols.terms import PLACE, Factor, NoProof, Sum, Term, number, shifted, single
+from lmlab.checker.tree import ONE as UNIT
+from lmlab.checker.tree import Binary, Call, Compare, Derivative, Index, Name, Node, Slice, Stack, constant_value
 
 
-class Builder(Calculus):
+class Builder:
     """Turns expressions into indexed sums. Lets are written out; `opaque` names stand for themselves."""
 
     def __init__(self, setting: Setting, deadline: Deadline, expanded: bool) -> None:
-        super().__init__(setting, deadline, expanded)
+        self.setting, self.deadline = setting, deadline
+        self.algebra = Algebra(setting, deadline, expanded)
+        self.calculus = Calculus(self.algebra)
         self.opaque: set[str] = set()
         self.memo: dict[tuple[int, frozenset[str]], tuple[Node, Tensor]] = {}
-
-    def minus(self, left: Node, right: Node) -> Tensor:
-        """left - right."""
-        return self.build(Binary("-", left, right))
 
     def build(self, node: Node) -> Tensor:
         """The expression as an indexed sum."""
@@ -68,22 +44,22 @@ class Builder(Calculus):
     def _build(self, node: Node) -> Tensor:
         shape = self.setting.shape(node)
         match node:
-            case Number():
+            case tree.Number():
                 return Tensor((), number(node.value))
             case Name():
                 return self._name(node, shape)
-            case Negate():
-                return Tensor(shape, self.scale(-1, self.build(node.operand).sum))
-            case Transpose():
+            case tree.Negate():
+                return Tensor(shape, self.algebra.scale(-1, self.build(node.operand).sum))
+            case tree.Transpose():
                 return self._transposed(self.build(node.operand))
-            case Binary(op="+" | "-"):
+            case Binary(op="+" | "-" | "*"):
                 left, right = self._aligned(node.left, node.right, shape)
-                return Tensor(shape, self.add(left, right if node.op == "+" else self.scale(-1, right)))
-            case Binary(op="*"):
-                return Tensor(shape, self.times(*self._aligned(node.left, node.right, shape)))
+                if node.op == "*":
+                    return Tensor(shape, self.algebra.times(left, right))
+                return Tensor(shape, self.algebra.add(left, right if node.op == "+" else self.algebra.scale(-1, right)))
             case Binary(op="/"):
                 left, right = self._aligned(node.left, node.right, shape)
-                return Tensor(shape, self.times(left, self.power(right, Fraction(-1), self._sizes(shape))))
+                return Tensor(shape, self.algebra.times(left, self.algebra.power(right, Fraction(-1), extents(shape))))
             case Binary(op="**"):
                 return self._power(node, shape)
             case Binary(op="@"):
@@ -98,24 +74,24 @@ class Builder(Calculus):
                 return self._call(node, shape)
             case Derivative():
                 return self._derivative(node, shape)
-            case Expectation():
-                return Averages(self).of(node)
+            case tree.Expectation():
+                return Averages(self.algebra, self.build).of(node)
         raise NoProof
-
-    def _sizes(self, shape: Shape) -> dict[int, Size]:
-        return Tensor(shape, Sum(())).sizes
 
     def _name(self, node: Name, shape: Shape) -> Tensor:
         name = node.name
         if name in self.setting.lets and name not in self.opaque:
             return self.build(self.setting.lets[name].value)
         idx = tuple(k for k, size in enumerate(shape) if size != ONE)
-        return Tensor(shape, self.normal(single(Factor("t", name, idx)).terms))
+        return Tensor(shape, self.algebra.normal(single(Factor("t", name, idx)).terms))
 
     def _transposed(self, value: Tensor) -> Tensor:
         rank = len(value.shape)
-        moved = shifted(value.sum, {k: rank - 1 - k for k in range(rank)})
-        return Tensor(value.shape[::-1], self.normal(moved.terms))
+        return Tensor(value.shape[::-1], self._moved(value, {k: rank - 1 - k for k in range(rank)}))
+
+    def _moved(self, value: Tensor, mapping: dict[int, int]) -> Sum:
+        """The sum with its indices sent elsewhere."""
+        return self.algebra.normal(shifted(value.sum, mapping).terms)
 
     def _aligned(self, left: Node, right: Node, shape: Shape) -> tuple[Sum, Sum]:
         """Both operands with their axes counted from the back, as broadcasting does."""
@@ -127,13 +103,13 @@ class Builder(Calculus):
 
     def _power(self, node: Binary, shape: Shape) -> Tensor:
         exponent = constant_value(node.right)
-        sizes = self._sizes(shape)
+        sizes = extents(shape)
         if exponent is not None:
-            return Tensor(shape, self.power(self.build(node.left).sum, exponent, sizes))
+            return Tensor(shape, self.algebra.power(self.build(node.left).sum, exponent, sizes))
         base, power = self._aligned(node.left, node.right, shape)
-        if not at_least_zero(self, base, strict=True):
+        if not at_least_zero(self.algebra, base, strict=True):
             raise NoProof
-        return Tensor(shape, self.exp(self.times(power, self.log(base, sizes)), sizes))
+        return Tensor(shape, self.calculus.exp(self.algebra.times(power, self.calculus.log(base, sizes)), sizes))
 
     def _matmul(self, left_node: Node, right_node: Node) -> Tensor:
         left, right = self.build(left_node), self.build(right_node)
@@ -143,27 +119,20 @@ class Builder(Calculus):
         total = a + max(0, len(right.shape) - 1)
         moved_left = shifted(left.sum, {a: total})  # the inner index goes last
         moved_right = shifted(right.sum, {0: total} if len(right.shape) == 1 else {0: total, 1: a})
-        together = self.times(moved_left, moved_right)
+        together = self.algebra.times(moved_left, moved_right)
         shape = left.shape[:-1] + right.shape[1:]
         if inner == ONE:
             return Tensor(shape, together)
-        return Tensor(shape, self.contract(together, total, inner))
+        return Tensor(shape, self.algebra.contract(together, total, inner))
 
     def _compare(self, node: Compare, shape: Shape) -> Tensor:
         left, right = self._aligned(node.left, node.right, shape)
-        up = self.add(left, self.scale(-1, right))
-        down = self.scale(-1, up)
-        sizes = self._sizes(shape)
-        match node.op:
-            case ">":
-                return Tensor(shape, self.step(up, sizes))
-            case "<":
-                return Tensor(shape, self.step(down, sizes))
-            case ">=":
-                return Tensor(shape, self.add(number(1), self.scale(-1, self.step(down, sizes))))
-            case "<=":
-                return Tensor(shape, self.add(number(1), self.scale(-1, self.step(up, sizes))))
-        raise NoProof
+        if node.op not in (">", "<", ">=", "<="):
+            raise NoProof
+        if node.op in ("<", ">="):
+            left, right = right, left
+        step = self.calculus.step(self.algebra.minus(left, right), extents(shape))
+        return Tensor(shape, step if node.op in (">", "<") else self.algebra.minus(number(1), step))
 
     def _stack(self, node: Stack, shape: Shape) -> Tensor:
         """Items picked by the first index."""
@@ -172,7 +141,7 @@ class Builder(Calculus):
             value = self.build(item)
             moved = shifted(value.sum, {i: i + 1 for i in range(len(value.shape))})
             here = single(Factor("c", str(k), (0,))) if shape[0] != ONE else number(1)
-            total = self.add(total, self.times(here, moved))
+            total = self.algebra.add(total, self.algebra.times(here, moved))
         return Tensor(shape, total)
 
     def _index(self, node: Index, shape: Shape) -> Tensor:
@@ -188,11 +157,11 @@ class Builder(Calculus):
                 mapping[axis] = kept
                 kept += 1
                 continue
-            place = size_of(item, self.setting.shapes).number
+            place = self.setting.shapes.size(item).number
             if place is None or place < 0:
                 raise NoProof
             mapping[axis] = PLACE + place
-        return Tensor(shape, self.normal(shifted(value.sum, mapping).terms))
+        return Tensor(shape, self._moved(value, mapping))
 
     def _opaque(self, node: Call, shape: Shape) -> Tensor:
         """A maximum, a determinant: equal when what it is taken of is equal, and nothing more is known."""
@@ -200,45 +169,41 @@ class Builder(Calculus):
         rank = len(value.shape)
         axes = range(rank) if node.axis is None else [node.axis % max(rank, 1)]
         kept = [k for k in range(rank) if k not in axes]
-        label = f"{node.function}{sorted(axes)}<{hash_text(collect(value.sum.terms).key)}>"
-        self.inside[label] = (node.function, value.sum)
+        label = f"{node.function}{sorted(axes)}<{terms.hash_text(terms.collect(value.sum.terms).key)}>"
+        self.algebra.inside[label] = (node.function, value.sum)
         idx = tuple(k for k in kept if value.shape[k] != ONE)
-        self.extents[label] = tuple(value.shape[k] for k in idx)
+        self.algebra.extents[label] = tuple(value.shape[k] for k in idx)
         place = {k: (k if node.keepdims else i) for i, k in enumerate(kept)}
         return Tensor(shape, single(Factor("o", label, tuple(place[k] for k in idx))))
 
     def _call(self, node: Call, shape: Shape) -> Tensor:
         name = node.function
-        if name in ELEMENTWISE:
-            return Tensor(shape, self.apply(name, self.build(node.args[0]).sum, self._sizes(shape)))
+        if isinstance(FUNCTIONS[name], Entrywise):
+            return Tensor(shape, self.calculus.apply(name, self.build(node.args[0]).sum, extents(shape)))
         if name in ("ones", "zeros"):
             return Tensor(shape, number(int(name == "ones")))
         if name == "eye":
-            return Tensor(shape, self.delta(0, 1) if shape[0] != ONE else number(1))
+            return Tensor(shape, self.algebra.delta(0, 1) if shape[0] != ONE else number(1))
         if name in ("sum", "mean", "norm", "var", "std", "logsumexp"):
             return self._reduction(node, shape)
         if name in ("max", "min", "prod", "det"):
             return self._opaque(node, shape)
         if name == "where" and isinstance(node.args[0], Compare):
             choice, yes, no = node.args
-            other = Binary("*", Binary("-", Number(Fraction(1)), choice), no)
-            return self.build(Binary("+", Binary("*", choice, yes), other))
+            return self.build(tree.plus(tree.times(choice, yes), tree.times(tree.minus(UNIT, choice), no)))
         value = self.build(node.args[0])
         match name:
             case "softmax" | "log_softmax":
                 axis = (-1 if node.axis is None else node.axis) % len(shape)
-                soft = self.softmax(value, axis)
-                return Tensor(shape, soft if name == "softmax" else self.log(soft, value.sizes))
+                soft = self.calculus.softmax(value, axis)
+                return Tensor(shape, soft if name == "softmax" else self.calculus.log(soft, value.sizes))
             case "transpose":
                 return self._transposed(value)
             case "outer":
                 return self._outer(value, self.build(node.args[1]), shape)
             case "dot":
-                return (
-                    self._matmul(*node.args)
-                    if value.shape and self.setting.shape(node.args[1])
-                    else self.build(Binary("*", *node.args))
-                )
+                product = value.shape and self.setting.shape(node.args[1])
+                return self._matmul(*node.args) if product else self.build(tree.times(*node.args))
             case "diag":
                 return self._diag(value, shape)
             case "trace":
@@ -246,9 +211,8 @@ class Builder(Calculus):
             case "inv":
                 return self._inverse(value)
             case "swapaxes":
-                first, second = swapped_axes(node, self.setting.shapes)
-                moved = shifted(value.sum, {first: second, second: first})
-                return Tensor(shape, self.normal(moved.terms))
+                first, second = swapped_axes(node, value.shape)
+                return Tensor(shape, self._moved(value, {first: second, second: first}))
             case "reshape" | "vec" | "expand_dims":
                 return self._reshaped(value, shape)
         raise NoProof
@@ -260,7 +224,7 @@ class Builder(Calculus):
         total = self._reduce(node.function, value, axes)
         if not node.keepdims:
             kept = [k for k in range(rank) if k not in axes]
-            total = self.normal(shifted(total, {k: i for i, k in enumerate(kept)}).terms)
+            total = self.algebra.normal(shifted(total, {k: i for i, k in enumerate(kept)}).terms)
         return Tensor(shape, total)
 
     def _reduce(self, name: str, value: Tensor, axes: list[int]) -> Sum:
@@ -269,26 +233,28 @@ class Builder(Calculus):
             long = [axis for axis in axes if axis in sizes]
             if len(long) > 1:
                 raise NoProof
-            return self.logsumexp(value, long[0]) if long else value.sum
+            return self.calculus.logsumexp(value, long[0]) if long else value.sum
         if name == "norm":
-            return self.power(self._total(self.times(value.sum, value.sum), sizes, axes), Fraction(1, 2), sizes)
+            return self.algebra.power(
+                self._total(self.algebra.times(value.sum, value.sum), sizes, axes), Fraction(1, 2), sizes
+            )
         if name == "sum":
             return self._total(value.sum, sizes, axes)
         count = number(1)
         for axis in axes:
-            count = self.times(count, size_sum(value.shape[axis]))
-        share = self.power(count, Fraction(-1), {})
-        mean = self.times(share, self._total(value.sum, sizes, axes))
+            count = self.algebra.times(count, terms.size_sum(value.shape[axis]))
+        share = self.algebra.power(count, Fraction(-1), {})
+        mean = self.algebra.times(share, self._total(value.sum, sizes, axes))
         if name == "mean":
             return mean
-        squares = self.times(share, self._total(self.times(value.sum, value.sum), sizes, axes))
-        variance = self.add(squares, self.scale(-1, self.times(mean, mean)))
-        return variance if name == "var" else self.power(variance, Fraction(1, 2), sizes)
+        squares = self.algebra.times(share, self._total(self.algebra.times(value.sum, value.sum), sizes, axes))
+        variance = self.algebra.minus(squares, self.algebra.times(mean, mean))
+        return variance if name == "var" else self.algebra.power(variance, Fraction(1, 2), sizes)
 
-    def _total(self, sum_: Sum, sizes: dict[int, Size], axes: list[int]) -> Sum:
+    def _total(self, sum_: Sum, sizes: Extents, axes: list[int]) -> Sum:
         for axis in axes:
             if axis in sizes:
-                sum_ = self.contract(sum_, axis, sizes[axis])
+                sum_ = self.algebra.contract(sum_, axis, sizes[axis])
         return sum_
 
     def _outer(self, left: Tensor, right: Tensor, shape: Shape) -> Tensor:
@@ -298,24 +264,26 @@ class Builder(Calculus):
             if len(value.sizes) > 1:
                 raise NoProof
             parts.append(shifted(value.sum, dict.fromkeys(value.sizes, place)))
-        return Tensor(shape, self.times(parts[0], parts[1]))
+        return Tensor(shape, self.algebra.times(parts[0], parts[1]))
 
     def _diag(self, value: Tensor, shape: Shape) -> Tensor:
         if len(value.shape) == 1:
-            return Tensor(shape, self.times(value.sum, self.delta(0, 1)) if shape[0] != ONE else value.sum)
-        return Tensor(shape, self.normal(shifted(value.sum, {1: 0}).terms))
+            return Tensor(
+                shape, self.algebra.times(value.sum, self.algebra.delta(0, 1)) if shape[0] != ONE else value.sum
+            )
+        return Tensor(shape, self._moved(value, {1: 0}))
 
     def _trace(self, value: Tensor) -> Tensor:
         if value.shape[0] == ONE:
             return Tensor((), value.sum)
-        return Tensor((), self.contract(self.normal(shifted(value.sum, {1: 0}).terms), 0, value.shape[0]))
+        return Tensor((), self.algebra.contract(self._moved(value, {1: 0}), 0, value.shape[0]))
 
     def _inverse(self, value: Tensor) -> Tensor:
         if value.shape[0] == ONE:
-            return Tensor(value.shape, self.power(value.sum, Fraction(-1), {}))
+            return Tensor(value.shape, self.algebra.power(value.sum, Fraction(-1), {}))
         if value.sum.free != {0, 1}:
             raise NoProof
-        factor = self.wrapped("i", "inv", value.sum, value.sizes)
+        factor = self.algebra.wrapped("i", "inv", value.sum, value.sizes)
         return Tensor(value.shape, single(factor))
 
     def _reshaped(self, value: Tensor, shape: Shape) -> Tensor:
@@ -324,7 +292,7 @@ class Builder(Calculus):
         new = [k for k, size in enumerate(shape) if size != ONE]
         if [value.shape[k] for k in old] != [shape[k] for k in new]:
             raise NoProof
-        return Tensor(shape, self.normal(shifted(value.sum, dict(zip(old, new, strict=True))).terms))
+        return Tensor(shape, self._moved(value, dict(zip(old, new, strict=True))))
 
     def _derivative(self, node: Derivative, shape: Shape) -> Tensor:
         """A let one differentiates by stands for itself meanwhile, and is written out afterwards."""
@@ -333,14 +301,14 @@ class Builder(Calculus):
         if name in self.setting.lets:
             self.opaque.add(name)
         try:
-            top = node.top if len(node.by) == 1 else Derivative(node.top, node.by[:-1], node.strict)
+            top = node.operand if len(node.by) == 1 else Derivative(node.operand, node.by[:-1], node.strict)
             value = self.build(top)
         finally:
             self.opaque = before
         rank = 0 if not node.strict and scalar_like(value.shape) else len(value.shape)
         bottom = self.setting.shapes.names[name]
         axes = tuple(rank + k for k, size in enumerate(bottom) if size != ONE)
-        slope = Differentiator(self).of(value.sum, name, axes)
+        slope = Differentiator(self.calculus).of(value.sum, name, axes)
         if name in self.setting.lets and name not in self.opaque:
             slope = self.substitute(slope, name)
         return Tensor(shape, slope)
@@ -352,40 +320,50 @@ class Builder(Calculus):
         total: list[Term] = []
         for term in sum_.terms:
             self.deadline.check()
-            open_, indices = self.opened(term)
+            open_, indices = self.algebra.opened(term)
             out = number(term.coefficient)
             for factor, exponent in open_.terms[0].factors:
-                out = self.times(out, self._substituted(factor, exponent, name, inner, long))
-            total += self.closed(out, indices).terms
-        return self.normal(total)
+                out = self.algebra.times(out, self._substituted(factor, exponent, name, inner, long))
+            total += self.algebra.closed(out, indices).terms
+        return self.algebra.normal(total)
 
     def _substituted(self, factor: Factor, exponent: Fraction, name: str, inner: Tensor, long: list[int]) -> Sum:
-        if not self.mentions(factor, name):
+        if not self.algebra.mentions(factor, name):
             return single(factor, exponent)
         if factor.kind == "t":
-            there = self.placed(inner.sum, dict(zip(long, factor.idx, strict=True)))
-            return self.power(self.normal(there.terms), exponent, self._extents(factor, inner, long))
-        function, argument = self.inside[factor.label]
-        sizes = dict(enumerate(self.extents[factor.label]))
+            there = self.algebra.placed(inner.sum, dict(zip(long, factor.idx, strict=True)))
+            return self.algebra.power(self.algebra.normal(there.terms), exponent, self._extents(factor, inner, long))
+        function, argument = self.algebra.inside[factor.label]
+        sizes = dict(enumerate(self.algebra.extents[factor.label]))
         written = self.substitute(argument, name)
         if factor.kind == "f":
-            fresh = self.step(written, sizes) if function == "step" else self.apply(function, written, sizes)
+            fresh = (
+                self.calculus.step(written, sizes)
+                if function == "step"
+                else self.calculus.apply(function, written, sizes)
+            )
         elif factor.kind == "b":
-            return self.power(
-                self.placed(written, dict(enumerate(factor.idx))),
+            return self.algebra.power(
+                self.algebra.placed(written, dict(enumerate(factor.idx))),
                 exponent,
                 dict(zip(factor.idx, sizes.values(), strict=True)),
             )
         elif factor.kind in "pl":
             shape = tuple(sizes.values())
             whole = Tensor(shape, written)
-            fresh = self.softmax(whole, len(shape) - 1) if factor.kind == "p" else self.logsumexp(whole, len(shape) - 1)
+            fresh = (
+                self.calculus.softmax(whole, len(shape) - 1)
+                if factor.kind == "p"
+                else self.calculus.logsumexp(whole, len(shape) - 1)
+            )
         else:
             raise NoProof
         if (exponent.denominator != 1 or exponent < 0) and len(fresh.terms) != 1:
             raise NoProof
-        placed = self.placed(fresh, dict(enumerate(factor.idx)))
-        return self.power(self.normal(placed.terms), exponent, dict(zip(factor.idx, sizes.values(), strict=False)))
+        placed = self.algebra.placed(fresh, dict(enumerate(factor.idx)))
+        return self.algebra.power(
+            self.algebra.normal(placed.terms), exponent, dict(zip(factor.idx, sizes.values(), strict=False))
+        )
 
-    def _extents(self, factor: Factor, inner: Tensor, long: list[int]) -> dict[int, Size]:
+    def _extents(self, factor: Factor, inner: Tensor, long: list[int]) -> Extents:
         return {i: inner.shape[k] for i, k in zip(factor.idx, long, strict=True)}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from lmlab.checker.symbols.calculus import Calculus
-from lmlab.checker.symbols.terms import Factor, NoProof, Sum, Term, make_term, number, product, single
+from lmlab.checker.symbols.terms import Factor, NoProof, Sum, Term, number, product, single
 
 
 class Differentiator:
-    """Takes derivatives in the normal form of `algebra`."""
+    """Takes derivatives in the normal form of an algebra."""
 
-    def __init__(self, algebra: Calculus) -> None:
-        self.algebra = algebra
+    def __init__(self, calculus: Calculus) -> None:
+        self.calculus, self.algebra = calculus, calculus.algebra
 
     def of(self, sum_: Sum, name: str, axes: tuple[int, ...]) -> Sum:
         """d sum / d name, whose entries get the indices `axes` (one for each axis of the name that has an index)."""
@@ -29,8 +27,8 @@ class Differentiator:
             if not self.algebra.mentions(factor, name):
                 continue
             slope = self._factor_derivative(factor, name, axes)
-            rest = make_term(term.coefficient * exponent, term.powers | {factor: exponent - 1}, {})
-            total += [product(rest, t) for t in slope.terms]
+            rest = term.changed({factor: exponent - 1})
+            total += self.algebra.scale(exponent, Sum(tuple(product(rest, t) for t in slope.terms))).terms
         return self.algebra.normal(total)
 
     def _factor_derivative(self, factor: Factor, name: str, axes: tuple[int, ...]) -> Sum:
@@ -45,34 +43,13 @@ class Differentiator:
             return self._softmax_derivative(factor, name, axes)
         if factor.kind == "i":
             return self._inverse_derivative(factor, name, axes)
-        function, _ = self.algebra.inside[factor.label]
         argument = self.algebra.argument(factor)
         inner = self.of(argument, name, axes)
-        return inner if factor.kind == "b" else self.algebra.times(self._slope(function, factor, argument), inner)
-
-    def _slope(self, function: str, factor: Factor, argument: Sum) -> Sum:
-        itself = single(factor)
+        if factor.kind == "b":
+            return inner
         sizes = dict(zip(factor.idx, self.algebra.extents[factor.label], strict=True))
-        match function:
-            case "exp":
-                return itself
-            case "log":
-                return self.algebra.power(argument, Fraction(-1), sizes)
-            case "sigmoid":
-                return self.algebra.add(itself, self.algebra.scale(-1, self.algebra.times(itself, itself)))
-            case "tanh":
-                return self.algebra.add(number(1), self.algebra.scale(-1, self.algebra.times(itself, itself)))
-            case "softplus":
-                return self.algebra.apply("sigmoid", argument, sizes)
-            case "sin":
-                return self.algebra.apply("cos", argument, sizes)
-            case "cos":
-                return self.algebra.scale(-1, self.algebra.apply("sin", argument, sizes))
-            case "sinh" | "cosh":
-                return self.algebra.apply("cosh" if function == "sinh" else "sinh", argument, sizes)
-            case "step":
-                return number(0)
-        raise NoProof
+        slope = self.calculus.slope(self.algebra.function(factor), argument, single(factor), sizes)
+        return self.algebra.times(slope, inner)
 
     def _softmax_derivative(self, factor: Factor, name: str, axes: tuple[int, ...]) -> Sum:
         """dP_i = P_i (du_i - sum_j P_j du_j); d logsumexp = sum_j P_j du_j."""
@@ -86,7 +63,7 @@ class Differentiator:
         if factor.kind == "l":
             return mean
         here = self.of(self.algebra.argument(factor), name, axes)
-        return self.algebra.times(single(factor), self.algebra.add(here, self.algebra.scale(-1, mean)))
+        return self.algebra.times(single(factor), self.algebra.minus(here, mean))
 
     def _inverse_derivative(self, factor: Factor, name: str, axes: tuple[int, ...]) -> Sum:
         """d inv(M) = -inv(M) dM inv(M)."""

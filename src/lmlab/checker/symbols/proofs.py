@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from lmlab.checker.limits import PROOF_SECONDS, Deadline, OutOfTime, Refusal
-from lmlab.checker.numbers.fractions import settle
-from lmlab.checker.shapes.infer import size_of
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import ONE
 from lmlab.checker.symbols.build import Builder
 from lmlab.checker.symbols.signs import at_least_zero
-from lmlab.checker.symbols.terms import (
-    NoProof,
-)
-from lmlab.checker.tree import (
-    Call,
-    Node,
-    Stack,
-)
+from lmlab.checker.symbols.terms import NoProof
+from lmlab.checker.tree import Call, Node, Stack, minus, shown
 
 
 def prove(setting: Setting, left: Node, relation: str, right: Node, deadline: Deadline) -> str | None:
     """How the relation is proved, in words, or None."""
-    if settle(setting, left, relation, right, deadline):
-        return "proved: computed in exact fractions"
     for expanded in (False, True):
         try:
             builder = Builder(setting, deadline.within(PROOF_SECONDS / 2), expanded)
-            difference = builder.minus(left, right)
+            gap = builder.build(minus(left, right)).sum
             if relation == "==":
-                if builder.vanishes(difference.sum):
+                if builder.algebra.vanishes(gap):
                     return _words(setting, left, right, expanded)
                 continue
-            gap = difference.sum if relation in (">=", ">") else builder.scale(-1, difference.sum)
-            strict = relation in (">", "<")
-            if at_least_zero(builder, gap, strict):
+            gap = gap if relation in (">=", ">") else builder.algebra.scale(-1, gap)
+            if at_least_zero(builder.algebra, gap, strict=relation in (">", "<")):
                 return "proved: the difference is a sum of terms that cannot be negative"
         except (NoProof, OutOfTime, Refusal, RecursionError, OverflowError, ZeroDivisionError):
             continue
@@ -44,7 +33,7 @@ def prove(setting: Setting, left: Node, relation: str, right: Node, deadline: De
 
 def _words(setting: Setting, left: Node, right: Node, expanded: bool) -> str:
     sizes = setting.needed([left, right])[1]
-    where = f"for all sizes {', '.join(s.split('#')[0] for s in sizes)}" if sizes else "exactly"
+    where = f"for all sizes {', '.join(map(shown, sizes))}" if sizes else "exactly"
     how = "written with exp and brought over common denominators" if expanded else "in index notation"
     return f"proved {where}: both sides have the same normal form {how}"
 
@@ -57,7 +46,7 @@ def _same_shapes(setting: Setting, left: Node, right: Node) -> bool:
             shapes.append(list(setting.shape(side.args[0])) or [ONE])
         elif isinstance(side, Stack):
             try:
-                shapes.append([size_of(item, setting.shapes) for item in side.items])
+                shapes.append([setting.shapes.size(item) for item in side.items])
             except Refusal:
                 return False
         else:

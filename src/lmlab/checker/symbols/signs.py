@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from lmlab.checker.symbols.algebra import Algebra
 from lmlab.checker.symbols.terms import Factor, Sum, Term
 
-if TYPE_CHECKING:
-    from lmlab.checker.symbols.calculus import Calculus
 
-
-def at_least_zero(algebra: Calculus, sum_: Sum, strict: bool) -> bool:
+def at_least_zero(algebra: Algebra, sum_: Sum, strict: bool) -> bool:
     """Whether a sum is >= 0 (or > 0) whatever the values: term by term, with 1 - f for an f between 0 and 1."""
     terms = list(sum_.terms)
     if not terms:
@@ -23,7 +19,7 @@ def at_least_zero(algebra: Calculus, sum_: Sum, strict: bool) -> bool:
     return not strict or any(_term_sign(algebra, term) == "positive" for term in terms)
 
 
-def _term_sign(algebra: Calculus, term: Term) -> str:
+def _term_sign(algebra: Algebra, term: Term) -> str:
     """ "positive", "nonnegative" or "" for not known."""
     if term.coefficient <= 0:
         return ""
@@ -38,20 +34,14 @@ def _term_sign(algebra: Calculus, term: Term) -> str:
     return "positive" if sure else "nonnegative"
 
 
-def _nonnegative(algebra: Calculus, factor: Factor) -> bool:
-    if factor.kind == "d":
-        return True
-    if factor.kind == "t":
-        return bool(algebra.kinds.get(factor.label, set()) & {"onehot", "permutation"})
-    if factor.kind == "f":
-        return algebra.inside[factor.label][0] == "step"
+def _nonnegative(algebra: Algebra, factor: Factor) -> bool:
     if factor.kind == "b":
-        inner = algebra.inside[factor.label][1]
-        return all(_term_sign(algebra, term) for term in inner.terms)
-    return False
+        return all(_term_sign(algebra, term) for term in algebra.inside[factor.label][1].terms)
+    zero_or_one = algebra.kinds_of(factor) & {"onehot", "permutation"} or algebra.function(factor) == "step"
+    return factor.kind == "d" or bool(zero_or_one)
 
 
-def _between(algebra: Calculus, terms: list[Term]) -> bool | None:
+def _between(algebra: Algebra, terms: list[Term]) -> bool | None:
     """1 - f, with f in [0, 1]: True when f stays below 1, False when it may reach it, None for anything else."""
     if len(terms) != 2:
         return None
@@ -62,15 +52,8 @@ def _between(algebra: Calculus, terms: list[Term]) -> bool | None:
     for factor, exponent in other.factors:
         if exponent < 1:
             return None
-        if factor.kind == "f" and algebra.inside[factor.label][0] == "sigmoid":
-            below = True
-        elif factor.kind == "t" and algebra.kinds.get(factor.label, set()) & {
-            "fraction",
-            "simplex",
-            "onehot",
-            "permutation",
-        }:
-            below |= "fraction" in algebra.kinds[factor.label]
-        elif factor.kind != "p" and not (factor.kind == "f" and algebra.inside[factor.label][0] == "step"):
+        kinds = algebra.kinds_of(factor) & {"fraction", "simplex", "onehot", "permutation"}
+        if not kinds and factor.kind != "p" and algebra.function(factor) not in ("sigmoid", "step"):
             return None
+        below |= "fraction" in kinds or algebra.function(factor) == "sigmoid"
     return below or one.coefficient > 1

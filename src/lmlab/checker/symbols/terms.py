@@ -7,7 +7,9 @@ with the same normal form are equal for every size and every value. (The convers
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -53,6 +55,11 @@ class Term:
         """The factors with their exponents."""
         return dict(self.factors)
 
+    def changed(self, exponents: Mapping[Factor, Fraction | int], summed: int | None = None) -> Term:
+        """The term with other exponents of some factors, 0 to leave one out, and without the dummy `summed`."""
+        dummies = {i: size for i, size in self.dummies if i != summed}
+        return make_term(self.coefficient, self.powers | {f: Fraction(e) for f, e in exponents.items()}, dummies)
+
     @cached_property
     def shape_key(self) -> str:
         """What the term is apart from its coefficient; canonical once dummies are in order."""
@@ -81,11 +88,8 @@ class Sum:
         """The number this sum is, when it is one."""
         if not self.terms:
             return Fraction(0)
-        return (
-            self.terms[0].coefficient
-            if len(self.terms) == 1 and not self.terms[0].factors and not self.terms[0].dummies
-            else None
-        )
+        first = self.terms[0]
+        return None if len(self.terms) > 1 or first.factors or first.dummies else first.coefficient
 
 
 ZERO = Sum(())
@@ -164,21 +168,13 @@ def canonical(term: Term) -> Term:
     for i, _ in term.dummies:
         groups.setdefault(colours[i], []).append(i)
     ordered = [groups[colour] for colour in sorted(groups)]
-    count = 1
-    for group in ordered:
-        for k in range(2, len(group) + 1):
-            count *= k
-    if count > MAX_ORDERINGS:
+    if math.prod(math.factorial(len(group)) for group in ordered) > MAX_ORDERINGS:
         raise NoProof
-    best: Term | None = None
+    candidates = []
     for choice in itertools.product(*(itertools.permutations(group) for group in ordered)):
-        names = [i for group in choice for i in group]
-        candidate = reindexed(term, {old: -1000 - k for k, old in enumerate(names)})
-        candidate = reindexed(candidate, {-1000 - k: -1 - k for k in range(len(names))})
-        if best is None or candidate.shape_key < best.shape_key:
-            best = candidate
-    assert best is not None
-    return best
+        names = itertools.chain.from_iterable(choice)
+        candidates.append(reindexed(term, {old: -1 - k for k, old in enumerate(names)}))
+    return min(candidates, key=lambda candidate: candidate.shape_key)
 
 
 def _colours(term: Term) -> dict[int, str]:
@@ -200,8 +196,6 @@ def _colours(term: Term) -> dict[int, str]:
 
 def hash_text(text: str) -> str:
     """A short, stable stand-in for a long text."""
-    import hashlib
-
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
