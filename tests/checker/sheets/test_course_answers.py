@@ -8,7 +8,7 @@ import pytest
 
 from lmlab.checker import check
 
-FOLDER = Path(__file__).parent / "course"
+FOLDER = Path(__file__).parents[1] / "course"
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.derive")), ids=lambda path: path.stem)

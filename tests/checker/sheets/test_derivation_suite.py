@@ -11,7 +11,7 @@ import pytest
 from lmlab.checker.sheets.check import check_text
 from lmlab.checker.sheets.report import ClaimReport
 
-FOLDER = Path(__file__).parent / "derivations"
+FOLDER = Path(__file__).parents[1] / "derivations"
 
 
 @dataclass(frozen=True)

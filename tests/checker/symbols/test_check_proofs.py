@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from sheet_strategies import LEAVES, SETTING, fitting
 
@@ -80,7 +80,7 @@ def test_what_is_false_is_not_proved(name: str) -> None:
 
 
 def test_no_wrong_claim_of_the_suite_is_proved() -> None:
-    for path in sorted((Path(__file__).parent / "derivations").glob("*.derive")):
+    for path in sorted((Path(__file__).parents[1] / "derivations").glob("*.derive")):
         for block in re.split(r"^# == .* ==$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
             lines = block.splitlines()
             for entry in parse(block).entries:

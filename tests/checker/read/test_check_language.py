@@ -196,7 +196,7 @@ def test_a_slice_beyond_its_axis_is_refused_rather_than_cut_short(slice: str) ->
 
 
 def test_the_first_example_of_the_language_page_holds_as_it_stands() -> None:
-    page = Path(__file__).parents[2] / "docs" / "derivations.md"
+    page = Path(__file__).parents[3] / "docs" / "derivations.md"
     rows = itertools.takewhile(
         lambda row: not row.startswith("**Statements"), page.read_text(encoding="utf-8").splitlines()
     )
