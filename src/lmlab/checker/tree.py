@@ -223,47 +223,6 @@ def constant_value(node: Node) -> Fraction | None:
     return None
 
 
-# -- small formulas, written out -----------------------------------------------------------------------------------------
-
-
-def number(value: int | Fraction) -> Number:
-    """A number as an expression."""
-    return Number(Fraction(value))
-
-
-ONE, TWO = number(1), number(2)
-
-
-def plus(left: Node, right: Node) -> Node:
-    """left + right."""
-    return Binary("+", left, right)
-
-
-def minus(left: Node, right: Node) -> Node:
-    """left - right."""
-    return Binary("-", left, right)
-
-
-def times(left: Node, right: Node) -> Node:
-    """left * right."""
-    return Binary("*", left, right)
-
-
-def over(left: Node, right: Node) -> Node:
-    """left / right."""
-    return Binary("/", left, right)
-
-
-def power(base: Node, exponent: int | Fraction) -> Node:
-    """base ** exponent."""
-    return Binary("**", base, number(exponent))
-
-
-def call(function: str, *args: Node) -> Node:
-    """function(args)."""
-    return Call(function, args)
-
-
 # -- statements ----------------------------------------------------------------------------------------------------------
 
 
@@ -284,7 +243,6 @@ class Given:
     shape: Shape
     kinds: tuple[Kind, ...]
     line: int
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +252,6 @@ class Let:
     name: str
     value: Node
     line: int
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,7 +270,6 @@ class Step:
     relation: str
     value: Node
     line: int
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +277,6 @@ class Claim:
     """claim a == b, or derive a followed by its steps. Each step is tied to the one before it."""
 
     steps: tuple[Step, ...]
-    where: tuple[Given | Let | Condition, ...]
     where_text: str
     line: int
     text: str
@@ -335,4 +290,3 @@ class NotUnderstood:
     line: int
     text: str
     reason: str
-    name: str | None = None  # what the statement would have defined

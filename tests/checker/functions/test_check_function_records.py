@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from lmlab.checker.formulas import number, power, times
 from lmlab.checker.functions import FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT, Along, Entrywise, Kink, Reduction
 from lmlab.checker.functions.record import Function
 from lmlab.checker.limits import Deadline, NoExactValue
@@ -25,7 +26,7 @@ from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.shapes.setting import Setting, build
 from lmlab.checker.sheets.check import check_text
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Call, Name, Node, number, power, times
+from lmlab.checker.tree import Call, Name, Node
 
 ENTRYWISE = [f for f in FUNCTIONS.values() if isinstance(f, Entrywise)]
 ALONG_AXES = [f for f in FUNCTIONS.values() if isinstance(f, Reduction | Along)]

@@ -6,9 +6,8 @@ import re
 
 import pytest
 
-from lmlab.checker import check
+from lmlab.checker import check, limits
 from lmlab.checker.hints import sentence
-from lmlab.checker.sheets import claims
 
 NETWORK = """
 given X: N, D
@@ -42,8 +41,8 @@ SLIPS = {
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tested here is what the search finds; how long it may look is a matter for the bench."""
     monkeypatch.setattr(sentence, "HINT_SECONDS", 10.0)
-    monkeypatch.setattr(claims, "CLAIM_CPU_S", 30.0)
-    monkeypatch.setattr(claims, "CLAIM_WALL_S", 60.0)
+    monkeypatch.setattr(limits, "CLAIM_CPU_S", 30.0)
+    monkeypatch.setattr(limits, "CLAIM_WALL_S", 60.0)
 
 
 @pytest.mark.parametrize("claim", SLIPS)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, plus, power, times
 from lmlab.checker.functions.record import Computed, Entrywise, Kink
-from lmlab.checker.tree import ONE, TWO, Compare, Constant, Negate, Node, call, minus, number, over, plus, power, times
+from lmlab.checker.tree import Compare, Constant, Negate, Node
 
 HUGE = 10**6  # beyond exp(10**6) long decimals would eat memory; they become inf there
 ZERO = number(0)
@@ -81,11 +82,7 @@ LOG = Entrywise(
     confused_with=("exp", "log_softmax"),
 )
 SQRT = Entrywise(
-    "sqrt",
-    kink=Kink.EDGE,
-    lowest=0.0,
-    slope=lambda v, u: over(ONE, times(TWO, v)),
-    means=lambda u: power(u, HALF),
+    "sqrt", kink=Kink.EDGE, lowest=0.0, slope=lambda v, u: over(ONE, times(TWO, v)), means=lambda u: power(u, HALF)
 )
 
 ELEMENTWISE = [

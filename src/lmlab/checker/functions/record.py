@@ -148,6 +148,7 @@ class Entrywise(Function):
     f(-u) from v = f(u) and u; `at_zero` is its value there; `positive`: it is greater than 0 wherever it is defined.
     """
 
+    _: KW_ONLY
     is_broadcast: bool = True
     torch: Computed | None = None
     numpy: Computed | None = None

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from lmlab.checker.formulas import call, over
 from lmlab.checker.functions.elementwise import EXP, LOG, SQRT
 from lmlab.checker.functions.record import Arithmetic, Array, At, Function, Kink, ShapeReader
 from lmlab.checker.functions.shapes import axis_of
 from lmlab.checker.limits import Refusal
 from lmlab.checker.sizes import ONE, Shape
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Call, call, over
+from lmlab.checker.tree import Call
 
 Axes = tuple[int, ...]
 
@@ -23,6 +24,7 @@ class Reduction(Function):
 
     compute: Callable[[Arithmetic, Array, Axes, bool], Array] = lambda ops, x, axes, keepdims: x
     torch: Callable[[Any, Array, Axes, bool], Array] | None = None
+    _: KW_ONLY
     takes_axis: bool = True
     takes_keepdims: bool = True
 
@@ -54,6 +56,7 @@ class Along(Function):
 
     compute: Callable[[Arithmetic, Array, int], Array] = lambda ops, x, axis: x
     torch: Callable[[Any, Array, int], Array] | None = None
+    _: KW_ONLY
     takes_axis: bool = True
 
     def shape(self, call: Call, shapes: ShapeReader) -> Shape:
@@ -131,13 +134,13 @@ def _softmax(ops: Arithmetic, x: Array, axis: int) -> Array:
 
 SUM = Reduction(
     "sum",
-    compute=lambda ops, x, axes, keepdims: _total(x, axes, keepdims),
+    lambda ops, x, axes, keepdims: _total(x, axes, keepdims),
     degree="same",
     confused_with=("mean", "max", "logsumexp", "norm"),
 )
 NORM = Reduction(
     "norm",
-    compute=lambda ops, x, axes, keepdims: _root(ops, _total(x * x, axes, keepdims)),
+    lambda ops, x, axes, keepdims: _root(ops, _total(x * x, axes, keepdims)),
     kink=Kink.EDGE,
     slope=lambda v, u: over(u, v),
     confused_with=("sum",),
@@ -145,40 +148,33 @@ NORM = Reduction(
 
 REDUCTIONS = [
     SUM,
-    Reduction(
-        "mean",
-        compute=lambda ops, x, axes, keepdims: _mean(x, axes, keepdims),
-        degree="same",
-        confused_with=("sum",),
-    ),
+    Reduction("mean", lambda ops, x, axes, keepdims: _mean(x, axes, keepdims), degree="same", confused_with=("sum",)),
     Reduction(
         "max",
+        lambda ops, x, axes, keepdims: _extreme(ops, x, axes, keepdims, "amax"),
         aliases=("amax",),
-        compute=lambda ops, x, axes, keepdims: _extreme(ops, x, axes, keepdims, "amax"),
         kink=Kink.BEND,
         confused_with=("min", "sum", "logsumexp"),
     ),
     Reduction(
         "min",
+        lambda ops, x, axes, keepdims: _extreme(ops, x, axes, keepdims, "amin"),
         aliases=("amin",),
-        compute=lambda ops, x, axes, keepdims: _extreme(ops, x, axes, keepdims, "amin"),
         kink=Kink.BEND,
         confused_with=("max",),
     ),
-    Reduction(
-        "prod", compute=lambda ops, x, axes, keepdims: x.prod(axis=axes, keepdims=keepdims), torch=_torch_product
-    ),
-    Reduction("var", compute=_variance, degree="double", confused_with=("std",)),
+    Reduction("prod", lambda ops, x, axes, keepdims: x.prod(axis=axes, keepdims=keepdims), torch=_torch_product),
+    Reduction("var", _variance, degree="double", confused_with=("std",)),
     Reduction(
         "std",
-        compute=lambda ops, x, axes, keepdims: _root(ops, _variance(ops, x, axes, keepdims)),
+        lambda ops, x, axes, keepdims: _root(ops, _variance(ops, x, axes, keepdims)),
         kink=Kink.EDGE,
         confused_with=("var",),
     ),
     NORM,
     Reduction(
         "logsumexp",
-        compute=_logsumexp,
+        _logsumexp,
         torch=lambda torch, x, axes, keepdims: torch.logsumexp(x, dim=axes, keepdim=keepdims),
         slope=lambda v, u: call("softmax", u),
         confused_with=("sum", "max"),
@@ -189,17 +185,17 @@ REDUCTIONS = [
 ALONG = [
     Along(
         "softmax",
-        compute=_softmax,
+        _softmax,
         torch=lambda torch, x, axis: torch.softmax(x, dim=axis),
         confused_with=("sigmoid", "exp", "log_softmax"),
         sign_slips=True,
     ),
     Along(
         "log_softmax",
+        lambda ops, x, axis: x - _logsumexp(ops, x, (axis,), True),
         aliases=("logsoftmax",),
-        compute=lambda ops, x, axis: x - _logsumexp(ops, x, (axis,), True),
         torch=lambda torch, x, axis: torch.log_softmax(x, dim=axis),
         sign_slips=True,
     ),
-    Along("cumsum", compute=lambda ops, x, axis: ops.library.cumsum(x, axis=axis), degree="same"),
+    Along("cumsum", lambda ops, x, axis: ops.library.cumsum(x, axis=axis), degree="same"),
 ]

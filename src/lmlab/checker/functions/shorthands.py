@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lmlab.checker.tree import ONE, TWO, Binary, Node, Stack, call, minus, number, over, plus, times
+from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, plus, times
+from lmlab.checker.tree import Binary, Node, Stack
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from itertools import islice
 import numpy as np
 import torch
 
+from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.hints.slips import Edit, edit, negated, short
 from lmlab.checker.hints.supplies import RARE, Pool, everywhere, pieces, rarer, supplies
@@ -22,26 +23,7 @@ from lmlab.checker.numbers.sides import KINK, SAFETY
 from lmlab.checker.numbers.size_draws import SizeDrawer
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import Shape, broadcast
-from lmlab.checker.tree import (
-    ONE,
-    TWO,
-    Binary,
-    Derivative,
-    Expectation,
-    Name,
-    Node,
-    Number,
-    Transpose,
-    call,
-    minus,
-    names_in,
-    number,
-    over,
-    power,
-    shown,
-    times,
-    walk,
-)  # fmt: skip
+from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Number, Transpose, names_in, shown, walk
 
 CLOSE = 1e-8
 COPIED = 1.6  # a repair this dear that holds the other side letter by letter was brought in from there

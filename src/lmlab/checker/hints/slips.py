@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from lmlab.checker.formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.functions import FUNCTIONS, is_reduction
 from lmlab.checker.sizes import Shape
 from lmlab.checker.text import level, to_text
 from lmlab.checker.tree import (
-    ONE,
     Binary,
     Call,
     Compare,
@@ -24,16 +24,9 @@ from lmlab.checker.tree import (
     Node,
     Number,
     Transpose,
-    call,
     constant_value,
-    minus,
-    number,
-    over,
-    plus,
-    power,
     shown,
-    times,
-)  # fmt: skip
+)
 
 _POWERS = "2 3 4 -1 1/2 -1/2 -2 3/2"
 LONG = 70  # letters of a formula in a sentence

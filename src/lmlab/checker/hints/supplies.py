@@ -7,29 +7,12 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 
+from lmlab.checker.formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.functions import FUNCTIONS
 from lmlab.checker.hints.slips import Edit, anew, edit, paths, slips
 from lmlab.checker.hints.throughout import axes_throughout, exchanges, replaced, turned_throughout
 from lmlab.checker.sizes import Shape
-from lmlab.checker.tree import (
-    ONE,
-    Binary,
-    Call,
-    Compare,
-    Name,
-    Node,
-    Number,
-    Transpose,
-    call,
-    minus,
-    number,
-    over,
-    plus,
-    power,
-    shown,
-    times,
-    walk,
-)  # fmt: skip
+from lmlab.checker.tree import Binary, Call, Compare, Name, Node, Number, Transpose, shown, walk
 
 
 @dataclass

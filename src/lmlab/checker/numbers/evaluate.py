@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 
 from lmlab.checker import tree
@@ -42,27 +43,20 @@ class Ops(Arithmetic):
         return self.wrap(OPERATORS[op](left, right)) if op != "**" else self.raise_to(left, right)
 
 
+@dataclass(eq=False)
 class Frame:
     """The values of names at one point. A child overrides some of them; lets that depend on those are recomputed."""
 
-    def __init__(
-        self,
-        setting: Setting,
-        ops: Ops,
-        sizes: Mapping[str, int],
-        values: dict[str, Array],
-        deadline: Deadline,
-        parent: Frame | None = None,
-        graph: bool = False,
-    ) -> None:
-        self.setting = setting
-        self.ops = ops
-        self.sizes = sizes
-        self.values = values
-        self.deadline = deadline
-        self.parent = parent
-        self.graph = graph  # something outside differentiates through this frame
-        self.overridden = frozenset(values) if parent is not None else frozenset()
+    setting: Setting
+    ops: Ops
+    sizes: Mapping[str, int]
+    values: dict[str, Array]
+    deadline: Deadline
+    parent: Frame | None = None
+    graph: bool = False  # something outside differentiates through this frame
+
+    def __post_init__(self) -> None:
+        self.overridden = frozenset(self.values) if self.parent is not None else frozenset()
         self.memo: dict[int, tuple[Node, Array]] = {}  # by identity; the node is kept so that its id stays taken
 
     def child(self, overrides: dict[str, Array], graph: bool | None = None) -> Frame:

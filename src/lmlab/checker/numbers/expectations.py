@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lmlab.checker import tree
+from lmlab.checker.formulas import power
 from lmlab.checker.functions import Kink, function_of, kink_of
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Array
@@ -18,12 +20,10 @@ from lmlab.checker.tree import (
     Index,
     Kind,
     Name,
-    Negate,
     Node,
     Stack,
     Transpose,
     constant_value,
-    power,
 )
 
 FINITE = ("finite", "bernoulli", "categorical", "rademacher", "onehot")
@@ -58,7 +58,7 @@ class Averager:
         match node:
             case Name() if node.name in self.frame.setting.lets:
                 return self.mean(self.frame.setting.lets[node.name].value)
-            case Negate():
+            case tree.Negate():
                 return ops.wrap(-self.mean(node.operand))
             case Binary(op="+" | "-"):
                 return ops.binary(node.op, self.mean(node.left), self.mean(node.right))
@@ -118,7 +118,7 @@ def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
             return None
         case Binary(op="*" | "@"):
             growth: str | None = "sum"
-        case Negate() | Transpose() | Binary() | Stack() | Index():
+        case tree.Negate() | Transpose() | Binary() | Stack() | Index():
             growth = "same"
         case _:
             function = function_of(node)
@@ -149,7 +149,7 @@ def elementwise_in(node: Node, over: frozenset[str], setting: Setting) -> bool:
     match node:
         case Name():
             return elementwise_in(setting.lets[node.name].value, over, setting) if node.name in setting.lets else True
-        case Negate() | Compare():
+        case tree.Negate() | Compare():
             pass
         case Binary(op=op) if op != "@":
             pass

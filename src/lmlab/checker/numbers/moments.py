@@ -11,11 +11,12 @@ from typing import Any
 import mpmath
 import numpy as np
 
+from lmlab.checker.formulas import power
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import MAX_OUTCOMES, NoExactValue
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.expectations import average, is_finite
-from lmlab.checker.tree import Binary, Call, Expectation, Kind, Name, Node, constant_value, power
+from lmlab.checker.tree import Binary, Call, Expectation, Kind, Name, Node, constant_value
 
 Monomial = tuple[tuple[int, int], ...]  # (variable, power) in order of variables
 MAX_TERMS = 4_000

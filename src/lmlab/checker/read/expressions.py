@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lmlab.checker import tree
+from lmlab.checker.formulas import times
 from lmlab.checker.functions import DERIVATIVES, FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT
 from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT
 from lmlab.checker.read import spellings
@@ -197,8 +198,8 @@ class ExpressionParser(TokenReader):
         if other is None:
             return Expectation(operand, token.text, fixed, column=token.column)
         mean, other_mean = (Expectation(side, "E", fixed, column=token.column) for side in (operand, other))
-        both = Expectation(tree.times(operand, other), "E", fixed, column=token.column)
-        return Binary("-", both, tree.times(mean, other_mean), column=token.column)
+        both = Expectation(times(operand, other), "E", fixed, column=token.column)
+        return Binary("-", both, times(mean, other_mean), column=token.column)
 
     def _fixed(self) -> tuple[str, ...]:
         """The names after |, which are not averaged over."""

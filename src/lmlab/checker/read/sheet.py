@@ -12,7 +12,7 @@ from lmlab.checker.read.expressions import RELATIONS
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.statements import StatementParser, source
 from lmlab.checker.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
-from lmlab.checker.tree import Claim, Condition, Given, Let, NotUnderstood
+from lmlab.checker.tree import Claim, Given, Let, NotUnderstood
 
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
@@ -45,26 +45,18 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
             break
     stop = _next_step(body, cut) if cut < len(body) - 1 else len(body) - 1
     end = body[-1]
-    where: tuple[Given | Let | Condition, ...] = ()
     if cut < len(body) - 1:
-        reader = StatementParser([*body[cut + 1 : stop], end], scope, raw.text)
-        where = reader.where()
-        scope = reader.scope
-    conditions = tuple(item for item in where if isinstance(item, Condition))
-    scope = replace(scope, conditions=scope.conditions + conditions)
+        reader = StatementParser([*body[cut + 1 : stop], end], scope)
+        conditions = reader.where()
+        scope = replace(reader.scope, conditions=scope.conditions + conditions)
     scope = replace(scope, sizes=scope.sizes | sizes_in_builders(body, scope.known))
-    sides = StatementParser([*body[:cut], *body[stop:]], scope, raw.text).steps()
+    sides = StatementParser([*body[:cut], *body[stop:]], scope).steps()
     if len(sides) < 2:
-        wanted = (
-            "steps on lines of their own, each starting with ="
-            if keyword == "derive"
-            else "a relation: ==, <=, >=, < or >"
-        )
+        steps = "steps on lines of their own, each starting with ="
+        wanted = steps if keyword == "derive" else "a relation: ==, <=, >=, < or >"
         raise Refusal(f"the {keyword} has only one side; it needs {wanted}")
     where_text = source(body[cut:stop])
-    claim = Claim(
-        steps=sides, where=where, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive"
-    )
+    claim = Claim(steps=sides, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive")
     return ScopedClaim(claim, scope)
 
 
@@ -102,7 +94,7 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
                 entries.append(parse_claim(raw, tokens, scope))
         except Refusal as refusal:
             reason = _blame(str(refusal), broken, later.get(raw.line, {}))
-            entries.append(NotUnderstood(line=raw.line, text=raw.text, reason=reason, name=name))
+            entries.append(NotUnderstood(line=raw.line, text=raw.text, reason=reason))
             if name:
                 broken[name] = raw.line
     return Sheet(tuple(entries), scope, tuple(notes))
@@ -111,7 +103,7 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
 def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, notes: list[str]) -> Scope:
     """The scope after a given or a let."""
     if keyword == "given":
-        reader = StatementParser(tokens[1:], scope, raw.text)
+        reader = StatementParser(tokens[1:], scope)
         for given in reader.givens():
             old = scope.definitions.get(given.name)
             same = isinstance(old, Given) and (old.shape, old.kinds) == (given.shape, given.kinds)
@@ -119,7 +111,7 @@ def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, 
                 notes.append(f"line {raw.line} defines {given.name} anew; the key's definition is used")
         return reader.scope
     wider = replace(scope, sizes=scope.sizes | sizes_in_builders(tokens, scope.known))
-    let = StatementParser(tokens[1:], wider, raw.text).let()
+    let = StatementParser(tokens[1:], wider).let()
     if let.name in scope.locked:
         old = scope.definitions.get(let.name)
         if not isinstance(old, Let) or old.value != let.value:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from lmlab.checker.formulas import number
 from lmlab.checker.functions import FUNCTIONS, Along, Reduction
-from lmlab.checker.tree import Call, Node, Slice, Stack, constant_value, number
+from lmlab.checker.tree import Call, Node, Slice, Stack, constant_value
 
 Options = dict[str, int | bool | None]
 Item = Node | Slice | None  # of x[...]; None is a new axis

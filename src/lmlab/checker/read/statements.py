@@ -22,10 +22,9 @@ RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | KIND_WORDS
 class StatementParser(ExpressionParser):
     """Parses the part of a statement that follows its keyword."""
 
-    def __init__(self, tokens: Sequence[Token], scope: Scope, text: str) -> None:
+    def __init__(self, tokens: Sequence[Token], scope: Scope) -> None:
         super().__init__(tokens, scope.known)
         self.scope = scope
-        self.text = text
 
     def learn(self, definition: Definition) -> None:
         """Add a definition to what this statement sees."""
@@ -61,7 +60,7 @@ class StatementParser(ExpressionParser):
             kinds = self.kinds()
         group = []
         for name in names:
-            given = Given(name=name, shape=shape, kinds=kinds, line=line, text=self.text)
+            given = Given(name=name, shape=shape, kinds=kinds, line=line)
             says_nothing = not shape and all(kind.name in ("integer", "positive", "nonzero") for kind in kinds)
             if name in self.scope.sizes and (says_nothing or name in self.scope.locked):
                 continue  # `given n: integer` for a size
@@ -224,32 +223,30 @@ class StatementParser(ExpressionParser):
         self.expect("=", f"after let {name}")
         value = shallow(self.expression())
         self.end()
-        return Let(name=name, value=value, line=line, text=self.text)
+        return Let(name=name, value=value, line=line)
 
     def end(self) -> None:
         """Refuse anything left over."""
         if self.next.kind != "end":
             raise self.error("the statement should end here")
 
-    def where(self) -> tuple[Given | Let | Condition, ...]:
-        """The items of a where clause: givens, lets and conditions."""
-        items: list[Given | Let | Condition] = []
+    def where(self) -> tuple[Condition, ...]:
+        """The conditions of a where clause; its givens and lets enter the scope."""
+        conditions: list[Condition] = []
         self.stops = ("where", "and")
         while True:
             if self._is_given_item():
-                items += self.given_group()
+                self.given_group()
             elif self.next.kind == "name" and self.peek(1).text == "=" and self.next.text not in self.known:
                 name = self.new_name()
                 self.at += 1
-                let = Let(name=name, value=shallow(self.sum_of_products()), line=self.next.line, text=self.text)
-                self.learn(let)
-                items.append(let)
+                self.learn(Let(name=name, value=shallow(self.sum_of_products()), line=self.next.line))
             else:
-                items += self._conditions()
+                conditions += self._conditions()
             if not self.take(",", "and"):
                 break
         self.end()
-        return tuple(items)
+        return tuple(conditions)
 
     def _is_given_item(self) -> bool:
         ahead = 0
@@ -279,10 +276,7 @@ class StatementParser(ExpressionParser):
         steps: list[Step] = []
         relation, line = "", self.next.line
         while True:
-            first = self.at
-            value = shallow(self.sum_of_products())
-            text = source(self.tokens[first : self.at])
-            steps.append(Step(relation=relation, value=value, line=line, text=text))
+            steps.append(Step(relation=relation, value=shallow(self.sum_of_products()), line=line))
             if self.next.text == "!=":
                 raise self.error("a claim says ==, <=, >=, < or >")
             token = self.take(*RELATIONS)

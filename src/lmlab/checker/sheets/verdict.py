@@ -12,7 +12,7 @@ from lmlab.checker.numbers.sides import DIGITS, Sides, referee
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.extremes import search_extremes
 from lmlab.checker.sheets.relation import Relation
-from lmlab.checker.sheets.report import INVALID, REFUTED, SUPPORTED
+from lmlab.checker.sheets.report import INVALID, REFUTED, SUPPORTED, Counterexample
 from lmlab.checker.tree import Number
 
 DRAWS = 5  # size draws
@@ -28,11 +28,13 @@ TOO_LONG = "the claim takes too long to evaluate; make it smaller or split it wi
 
 @dataclass
 class Finding:
-    """The verdict on one relation, and the point that refutes it."""
+    """The verdict on one relation; the point that refutes it, what is shown of it, and how to repair the claim."""
 
     verdict: str
     reason: str
     point: Point | None = None
+    counterexample: Counterexample | None = None
+    hint: str | None = None
 
 
 class Judge:

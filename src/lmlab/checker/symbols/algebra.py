@@ -10,21 +10,7 @@ from lmlab.checker.limits import Deadline
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import Size
 from lmlab.checker.symbols import terms
-from lmlab.checker.symbols.terms import (
-    PLACE,
-    ZERO,
-    Factor,
-    NoProof,
-    Sum,
-    Term,
-    collect,
-    make_term,
-    number,
-    product,
-    reindexed,
-    shifted,
-    single,
-)  # fmt: skip
+from lmlab.checker.symbols.terms import PLACE, ZERO, Factor, NoProof, Sum, Term, number, product, reindexed, single
 
 Extents = dict[int, Size]  # the size of each free index
 
@@ -70,7 +56,7 @@ class Algebra:
                 pending += step
             if len(done) + len(pending) > 4_000:
                 raise NoProof
-        return collect(done)
+        return terms.collect(done)
 
     def add(self, *sums: Sum) -> Sum:
         """The sum of sums."""
@@ -126,8 +112,8 @@ class Algebra:
     def wrapped(self, kind: str, function: str, argument: Sum, sizes: Extents) -> Factor:
         """A factor that holds a whole sum, with indices in the order of their occurrence made compact."""
         used = sorted(argument.free)
-        compact = shifted(argument, {i: k for k, i in enumerate(used)})
-        compact = collect(compact.terms)
+        compact = terms.shifted(argument, {i: k for k, i in enumerate(used)})
+        compact = terms.collect(compact.terms)
         label = f"{function}<{terms.hash_text(compact.key)}>"
         self.inside[label] = (function, compact)
         self.extents[label] = tuple(sizes[i] for i in used)
@@ -180,7 +166,7 @@ class Algebra:
         for part in sums:
             held = self.wrapped("b", "sum", Sum((part,)), sizes)
             powers[held] = powers.get(held, Fraction(0)) + exponent
-        return self.normal([make_term(coefficient, powers, {})])
+        return self.normal([terms.make_term(coefficient, powers, {})])
 
     def positive(self, factor: Factor) -> bool:
         """Whether a factor is greater than 0 wherever it is defined."""
@@ -280,7 +266,7 @@ class Algebra:
                 rest = term.changed({factor: exponent - 2})
                 sizes = dict(enumerate(self.extents[factor.label]))
                 cosine = self.wrapped("f", "cos", self.inside[factor.label][1], sizes)._replace(idx=factor.idx)
-                return [rest, product(rest, make_term(Fraction(-1), {cosine: Fraction(2)}, {}))]
+                return [rest, product(rest, terms.make_term(Fraction(-1), {cosine: Fraction(2)}, {}))]
         return None
 
     def _same_kind(self, term: Term) -> list[Term] | None:
@@ -353,7 +339,7 @@ class Algebra:
                 return left
         if {a.kind, b.kind} == {"i", "t"} and place_a != place_b:
             inverse, matrix = (a, b) if a.kind == "i" else (b, a)
-            plain = collect(single(Factor("t", matrix.label, (0, 1))).terms).key
+            plain = terms.collect(single(Factor("t", matrix.label, (0, 1))).terms).key
             return left if self.inside[inverse.label][1].key == plain else None
         return None
 
@@ -374,7 +360,7 @@ def components(term: Term) -> tuple[dict[Factor, Fraction], list[Term]]:
             group += near
             rest = [pair for pair in rest if pair not in near]
             reached |= {i for f, _ in near for i in f.idx if i < 0}
-        sums.append(make_term(Fraction(1), dict(group), {i: sizes[i] for i in reached}))
+        sums.append(terms.make_term(Fraction(1), dict(group), {i: sizes[i] for i in reached}))
     return plain, sums
 
 

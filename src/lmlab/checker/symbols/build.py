@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lmlab.checker import tree
+from lmlab.checker import formulas, tree
 from lmlab.checker.functions import FUNCTIONS, Entrywise
 from lmlab.checker.functions.shapes import swapped_axes
 from lmlab.checker.limits import Deadline
@@ -18,7 +18,6 @@ from lmlab.checker.symbols.derivatives import Differentiator
 from lmlab.checker.symbols.expectations import Averages
 from lmlab.checker.symbols.signs import at_least_zero
 from lmlab.checker.symbols.terms import PLACE, Factor, NoProof, Sum, Term, number, shifted, single
-from lmlab.checker.tree import ONE as UNIT
 from lmlab.checker.tree import Binary, Call, Compare, Derivative, Index, Name, Node, Slice, Stack, constant_value
 
 
@@ -190,7 +189,7 @@ class Builder:
             return self._opaque(node, shape)
         if name == "where" and isinstance(node.args[0], Compare):
             choice, yes, no = node.args
-            return self.build(tree.plus(tree.times(choice, yes), tree.times(tree.minus(UNIT, choice), no)))
+            return self.build(_either(choice, yes, no))
         value = self.build(node.args[0])
         match name:
             case "softmax" | "log_softmax":
@@ -203,7 +202,7 @@ class Builder:
                 return self._outer(value, self.build(node.args[1]), shape)
             case "dot":
                 product = value.shape and self.setting.shape(node.args[1])
-                return self._matmul(*node.args) if product else self.build(tree.times(*node.args))
+                return self._matmul(*node.args) if product else self.build(formulas.times(*node.args))
             case "diag":
                 return self._diag(value, shape)
             case "trace":
@@ -234,12 +233,11 @@ class Builder:
             if len(long) > 1:
                 raise NoProof
             return self.calculus.logsumexp(value, long[0]) if long else value.sum
-        if name == "norm":
-            return self.algebra.power(
-                self._total(self.algebra.times(value.sum, value.sum), sizes, axes), Fraction(1, 2), sizes
-            )
         if name == "sum":
             return self._total(value.sum, sizes, axes)
+        squares = self._total(self.algebra.times(value.sum, value.sum), sizes, axes) if name != "mean" else number(0)
+        if name == "norm":
+            return self.algebra.power(squares, Fraction(1, 2), sizes)
         count = number(1)
         for axis in axes:
             count = self.algebra.times(count, terms.size_sum(value.shape[axis]))
@@ -247,8 +245,7 @@ class Builder:
         mean = self.algebra.times(share, self._total(value.sum, sizes, axes))
         if name == "mean":
             return mean
-        squares = self.algebra.times(share, self._total(self.algebra.times(value.sum, value.sum), sizes, axes))
-        variance = self.algebra.minus(squares, self.algebra.times(mean, mean))
+        variance = self.algebra.minus(self.algebra.times(share, squares), self.algebra.times(mean, mean))
         return variance if name == "var" else self.algebra.power(variance, Fraction(1, 2), sizes)
 
     def _total(self, sum_: Sum, sizes: Extents, axes: list[int]) -> Sum:
@@ -268,9 +265,8 @@ class Builder:
 
     def _diag(self, value: Tensor, shape: Shape) -> Tensor:
         if len(value.shape) == 1:
-            return Tensor(
-                shape, self.algebra.times(value.sum, self.algebra.delta(0, 1)) if shape[0] != ONE else value.sum
-            )
+            spread = self.algebra.times(value.sum, self.algebra.delta(0, 1)) if shape[0] != ONE else value.sum
+            return Tensor(shape, spread)
         return Tensor(shape, self._moved(value, {1: 0}))
 
     def _trace(self, value: Tensor) -> Tensor:
@@ -332,38 +328,31 @@ class Builder:
             return single(factor, exponent)
         if factor.kind == "t":
             there = self.algebra.placed(inner.sum, dict(zip(long, factor.idx, strict=True)))
-            return self.algebra.power(self.algebra.normal(there.terms), exponent, self._extents(factor, inner, long))
+            places = {i: inner.shape[k] for i, k in zip(factor.idx, long, strict=True)}
+            return self.algebra.power(self.algebra.normal(there.terms), exponent, places)
         function, argument = self.algebra.inside[factor.label]
         sizes = dict(enumerate(self.algebra.extents[factor.label]))
         written = self.substitute(argument, name)
-        if factor.kind == "f":
-            fresh = (
-                self.calculus.step(written, sizes)
-                if function == "step"
-                else self.calculus.apply(function, written, sizes)
-            )
-        elif factor.kind == "b":
-            return self.algebra.power(
-                self.algebra.placed(written, dict(enumerate(factor.idx))),
-                exponent,
-                dict(zip(factor.idx, sizes.values(), strict=True)),
-            )
-        elif factor.kind in "pl":
-            shape = tuple(sizes.values())
-            whole = Tensor(shape, written)
-            fresh = (
-                self.calculus.softmax(whole, len(shape) - 1)
-                if factor.kind == "p"
-                else self.calculus.logsumexp(whole, len(shape) - 1)
-            )
-        else:
+        match factor.kind:
+            case "b":
+                fresh = written
+            case "f" if function == "step":
+                fresh = self.calculus.step(written, sizes)
+            case "f":
+                fresh = self.calculus.apply(function, written, sizes)
+            case "p" | "l":
+                along = self.calculus.softmax if factor.kind == "p" else self.calculus.logsumexp
+                fresh = along(Tensor(tuple(sizes.values()), written), len(sizes) - 1)
+            case _:
+                raise NoProof
+        splits = exponent.denominator == 1 and exponent >= 0
+        if factor.kind != "b" and not splits and len(fresh.terms) != 1:
             raise NoProof
-        if (exponent.denominator != 1 or exponent < 0) and len(fresh.terms) != 1:
-            raise NoProof
-        placed = self.algebra.placed(fresh, dict(enumerate(factor.idx)))
-        return self.algebra.power(
-            self.algebra.normal(placed.terms), exponent, dict(zip(factor.idx, sizes.values(), strict=False))
-        )
+        placed = self.algebra.normal(self.algebra.placed(fresh, dict(enumerate(factor.idx))).terms)
+        return self.algebra.power(placed, exponent, dict(zip(factor.idx, sizes.values(), strict=False)))
 
-    def _extents(self, factor: Factor, inner: Tensor, long: list[int]) -> Extents:
-        return {i: inner.shape[k] for i, k in zip(factor.idx, long, strict=True)}
+
+def _either(choice: Node, yes: Node, no: Node) -> Node:
+    """choice * yes + (1 - choice) * no."""
+    rest = formulas.times(formulas.minus(formulas.ONE, choice), no)
+    return formulas.plus(formulas.times(choice, yes), rest)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from lmlab.checker.formulas import minus
 from lmlab.checker.limits import PROOF_SECONDS, Deadline, OutOfTime, Refusal
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import ONE
 from lmlab.checker.symbols.build import Builder
 from lmlab.checker.symbols.signs import at_least_zero
 from lmlab.checker.symbols.terms import NoProof
-from lmlab.checker.tree import Call, Node, Stack, minus, shown
+from lmlab.checker.tree import Call, Node, Stack, shown
 
 
 def prove(setting: Setting, left: Node, relation: str, right: Node, deadline: Deadline) -> str | None:
