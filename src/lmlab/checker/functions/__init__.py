@@ -39,5 +39,7 @@ def kink_of(node: Node) -> Kink:
     return function.kink if function else Kink.BEND if isinstance(node, Compare) else Kink.NONE
 
 
-__all__ = ["DERIVATIVES", "FUNCTIONS", "NAMES", "OTHER_NAMES", "WRITTEN_OUT", "Along", "Entrywise", "Function", "Kink"]
-__all__ += ["Reduction", "function_of", "is_reduction", "kink_of"]
+__all__ = [
+    "DERIVATIVES", "FUNCTIONS", "NAMES", "OTHER_NAMES", "WRITTEN_OUT", "Along", "Entrywise", "Function", "Kink",
+    "Reduction", "function_of", "is_reduction", "kink_of",
+]  # fmt: skip

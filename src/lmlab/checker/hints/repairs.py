@@ -8,14 +8,13 @@ from fractions import Fraction
 from itertools import islice
 
 import numpy as np
-import torch
 
 from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.hints.slips import Edit, edit, negated, short
 from lmlab.checker.hints.supplies import RARE, Pool, everywhere, pieces, rarer, supplies
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
-from lmlab.checker.numbers.autograd import TorchOps
+from lmlab.checker.numbers.autograd import TorchOps, no_gradients
 from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
@@ -115,7 +114,7 @@ class Repairer:
 
     def _probe(self, point: Point, names: list[Name]) -> Probe | None:
         ops = TorchOps()
-        with torch.no_grad():
+        with no_gradients():
             exact = make_frame(self.setting, point, ops, self.deadline)
             target = exact.evaluate(self.target).detach().numpy()
             frame = Frame(self.setting, FloatOps(), point.sizes, {}, self.deadline)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -11,12 +13,16 @@ import torch
 from torch import Tensor
 
 from lmlab.checker.functions import Entrywise, Kink
+from lmlab.checker.limits import Deadline
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
+from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.numbers.quadrature import Accuracy, expectation
 from lmlab.checker.shapes.infer import scalar_like
-from lmlab.checker.tree import Derivative, Expectation
+from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.tree import Derivative, Expectation, Node
 
 F64 = torch.float64
+no_gradients = torch.no_grad
 
 
 class TorchOps(Ops):
@@ -113,6 +119,32 @@ class TorchOps(Ops):
     def expectation(self, node: Expectation, frame: Frame) -> Tensor:
         """By quadrature or enumeration."""
         return expectation(node, frame, self.accuracy)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """The arrays are tiny: several threads would mostly wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def slopes_of_largest(
+    setting: Setting, gap: Node, point: Point, names: list[str], deadline: Deadline
+) -> dict[str, Raw]:
+    """The derivative of the largest entry of an expression by the raw numbers of these givens; none where it has none."""
+    tensors = {name: torch.tensor(point.raw[name], dtype=F64, requires_grad=True) for name in names}
+    with torch.enable_grad():
+        frame = make_frame(setting, Point(point.sizes, {**point.raw, **tensors}), TorchOps(), deadline)
+        frame.graph = True
+        value: Tensor = frame.evaluate(gap)
+        if not value.requires_grad:
+            return {}
+        slopes = torch.autograd.grad(value.max(), list(tensors.values()), allow_unused=True)
+    return {name: slope.numpy() for name, slope in zip(names, slopes, strict=True) if slope is not None}
 
 
 def _jacobian(top: Tensor, leaf: Tensor, create_graph: bool) -> Tensor:

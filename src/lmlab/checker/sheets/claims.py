@@ -6,11 +6,11 @@ import zlib
 from dataclasses import replace
 
 import numpy as np
-import torch
 
 from lmlab.checker import limits
 from lmlab.checker.hints.sentence import find_hint
 from lmlab.checker.limits import Deadline, OutOfTime, Refusal
+from lmlab.checker.numbers.autograd import one_thread
 from lmlab.checker.numbers.fractions import settle
 from lmlab.checker.read.sheet import ScopedClaim
 from lmlab.checker.shapes.setting import Setting, build
@@ -26,12 +26,8 @@ from lmlab.checker.tree import Claim, Derivative, Node, Step, names_in, walk
 
 def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
     """Check one claim or derivation: each step against the one before it."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the arrays are tiny: several threads would mostly wait for each other
-    try:
+    with one_thread():
         return _check(scoped, seed, hints)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 
-from lmlab.checker.numbers.autograd import TorchOps
-from lmlab.checker.numbers.points import Point, Raw, make_frame
+from lmlab.checker.formulas import minus
+from lmlab.checker.numbers.autograd import slopes_of_largest
+from lmlab.checker.numbers.points import Point, Raw
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.relation import Relation
@@ -92,26 +92,15 @@ def _continuous(relation: Relation, name: str) -> bool:
 
 
 def _ascend(relation: Relation, point: Point, free: list[str], step: float) -> Point | None:
-    tensors = {name: torch.tensor(point.raw[name], dtype=torch.float64, requires_grad=True) for name in free}
-    if not tensors or relation.averages:
+    if not free or relation.averages:
         return None
-    with torch.enable_grad():
-        start = Point(point.sizes, {**point.raw, **tensors})
-        frame = make_frame(relation.setting, start, TorchOps(), relation.deadline)
-        frame.graph = True
-        gap = frame.evaluate(relation.left) - frame.evaluate(relation.right)
-        gap = gap if relation.sign in ("<=", "<") else -gap
-        if not gap.requires_grad:
-            return None
-        slopes = torch.autograd.grad(gap.max(), list(tensors.values()), allow_unused=True)
-    length = sum(float((g * g).sum()) for g in slopes if g is not None) ** 0.5
+    low, high = (relation.right, relation.left) if relation.sign in ("<=", "<") else (relation.left, relation.right)
+    slopes = slopes_of_largest(relation.setting, minus(high, low), point, free, relation.deadline)
+    length = sum(float((slope * slope).sum()) for slope in slopes.values()) ** 0.5
     if not np.isfinite(length) or length == 0:
         return None
-    raw = dict(point.raw)
-    for name, slope in zip(free, slopes, strict=True):
-        if slope is not None:
-            raw[name] = _kept(relation, name, point.raw[name] + step * slope.numpy() / length)
-    return Point(point.sizes, raw)
+    moved = {name: _kept(relation, name, point.raw[name] + step * slope / length) for name, slope in slopes.items()}
+    return Point(point.sizes, {**point.raw, **moved})
 
 
 def _kept(relation: Relation, name: str, raw: Raw) -> Raw:
