@@ -34,9 +34,9 @@ def sheet_of(lines: int) -> str:
 
 def main() -> int:
     start = time.perf_counter()
-    from lmlab.checker.checker import check_claim
-    from lmlab.checker.parser import ScopedClaim, parse
-    from lmlab.checker.sheets import check_text
+    from lmlab.checker.read.sheet import ScopedClaim, parse
+    from lmlab.checker.sheets.check import check_text
+    from lmlab.checker.sheets.claims import check_claim
 
     check_text("given x: n\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim dJ/dx == x")
     print(f"first answer, with imports: {time.perf_counter() - start:.2f} s")

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "checker"
 from sheet_strategies import fitting_sheets, sheets
 
 from lmlab.checker import check
-from lmlab.checker.sheets import FAILED
+from lmlab.checker.sheets.check import FAILED
 
 TOUCHED: list[str] = []
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from lmlab.config import Mistake
 
 if TYPE_CHECKING:
-    from lmlab.checker.grade import GradeBook
-    from lmlab.checker.report import Report
+    from lmlab.checker.sheets.grade import GradeBook
+    from lmlab.checker.sheets.report import Report
     from lmlab.comparison import compare as compare
     from lmlab.compression.codec import Progress
     from lmlab.compression.files import Coded, Compressed
@@ -249,15 +249,15 @@ def data(
 
 def check(text: str | Path, *, html: str | Path | None = None, seed: int = 0) -> Report:
     """Check every claim and derivation of a text, or (a Path) of a file. html: where to write a graded page."""
-    from lmlab.checker.files import read_sheet
-    from lmlab.checker.sheets import check_text
+    from lmlab.checker.sheets.check import check_text
+    from lmlab.checker.sheets.files import read_sheet
 
     title, sheet = ("Derivations", text) if isinstance(text, str) else (text.name, read_sheet(text))
     if title == "-":
         title = "standard input"
     report = check_text(sheet, seed)
     if html is not None:
-        from lmlab.checker.pages import sheet_page
+        from lmlab.checker.sheets.pages import sheet_page
         from lmlab.page.html import write
 
         write(Path(html), sheet_page(title, sheet, report))
@@ -275,8 +275,8 @@ def grade(
 
     html: a folder for a page a student, the table of the class and grades.csv.
     """
-    from lmlab.checker import grade as grading
-    from lmlab.checker.files import read_sheet, unique_names
+    from lmlab.checker.sheets import grade as grading
+    from lmlab.checker.sheets.files import read_sheet, unique_names
 
     if not isinstance(answers, Mapping):
         texts = [read_sheet(file, lenient=True) for file in answers]

@@ -13,16 +13,20 @@
 Each item of `report.claims` has line, claim, verdict, reason, counterexample (a `Counterexample`, or None; `str` of it
 is one line), hint (or None), first_wrong_step (of a derive, counted from 1, or None), wrong_line, and `holds`.
 `check` never raises for what a text says: a line that is not understood is an entry with the verdict "invalid".
-The language is described in docs/derivations.md. The modules, in the order in which a text passes through them:
+The language is described in docs/derivations.md. A text passes through these packages, each of which imports only from
+those above it:
 
-    reading    lexer, reader, sugar, expressions, statements, scope, parser: text to `syntax`, the typed tree
-               functions, sizes, shapes, array_shapes (in symbols), render and mathml (back to text, LaTeX and MathML)
-    numbers    setting, draw: sizes and points; evaluate: the meaning, with the arithmetic of torch_ops (float64 and
-               autograd), array_ops, long_ops (60 digits) or exact (fractions); averages, expect, moments: expectations
-    verdicts   compare, decide, extremes, counter: one relation; checker, sheets, report: a claim, a sheet, the answer
-    proofs     terms, algebra, calculus, derivatives, isserlis: index notation; build, bounds, prover
-    hints      edits, throughout, supplies, repairs, hints: the small change that repairs a claim
-    classes    pages, grade: a graded sheet, a graded class
+    tree, sizes, text, mathml   expressions and statements; sizes of axes in symbols; back to text, and to mathematics
+    functions/  one record per function: arity, shape, kinks, derivative, how it is computed and written, usual slips
+    kinds, limits, formulas     the words for kinds of givens; every bound, and `Refusal`; small formulas, written out
+    read/       text to tree: tokens, cursor, expressions, spellings (NumPy's other forms), scope, statements, sheet
+    shapes/     infer: the shape of every expression; setting: what a claim stands on
+    numbers/    evaluate: the meaning at a point, in the arithmetic of autograd (torch), doubles (NumPy), decimals (60
+                digits) or fractions; size_draws, points; expectations, by quadrature or moments; sides: both, compared
+    symbols/    terms, algebra, calculus, derivatives, expectations: index notation; build: expressions in it; signs, proofs
+    hints/      slips, throughout, supplies: the usual mistakes; repairs: the search; sentence: what is said
+    sheets/     relation, verdict, extremes, counterexample: one relation; claims, check: a claim, a sheet; report: the
+                answer; grade, pages: a class, and what it is shown
 """
 
 from __future__ import annotations
@@ -30,12 +34,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lmlab.checker.report import Report
+    from lmlab.checker.sheets.report import Report
 
 
 def check(text: str, *, seed: int = 0) -> Report:
     """Check every claim and derivation in a text. The same text and seed give the same answer."""
-    from lmlab.checker.sheets import check_text
+    from lmlab.checker.sheets.check import check_text
 
     return check_text(text, seed)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from lmlab.checker.render import level, mixes, number_text, to_text
-from lmlab.checker.syntax import (
+from lmlab.checker.functions import FUNCTIONS
+from lmlab.checker.text import level, mixes, number_text, to_text
+from lmlab.checker.tree import (
     Binary,
     Call,
     Compare,
@@ -78,12 +79,11 @@ def to_latex(node: Node) -> str:
             return rf"\lVert {to_latex(node.args[0])} \rVert"
         case Call(function="inv"):
             return _base(node.args[0]) + "^{-1}"
-        case Call(function="sigmoid"):
-            return rf"\sigma\left({to_latex(node.args[0])}\right)"
         case Call():
+            name = FUNCTIONS[node.function].symbol or rf"\operatorname{{{node.function.replace('_', '-')}}}"
             axis = [] if node.axis is None else [rf"\mathrm{{axis}} = {node.axis}"]
             inner = ", ".join([*map(to_latex, node.args), *axis])
-            return rf"\operatorname{{{node.function.replace('_', '-')}}}\left({inner}\right)"
+            return rf"{name}\left({inner}\right)"
         case Stack():
             return rf"\left[{', '.join(map(to_latex, node.items))}\right]"
         case Derivative():
@@ -136,7 +136,7 @@ def _base(node: Node) -> str:
 
 
 def _latex_derivative(node: Derivative) -> str:
-    top = _latex_in(node.top, 100)
+    top = _latex_in(node.operand, 100)
     by = [_latex_name(name) for name in node.by]
     if len(by) == 1:
         return rf"\frac{{\partial {top}}}{{\partial {by[0]}}}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from lmlab.config import Mistake
+
 MAX_TEXT = 200_000  # characters in a sheet
 MAX_STATEMENTS = 1_000
 MAX_TOKENS = 2_000  # in one statement
@@ -23,7 +25,7 @@ HINT_SECONDS = 0.25  # of processor time, as are the following
 PROOF_SECONDS = 0.25
 
 
-class Refusal(ValueError):
+class Refusal(Mistake):
     """Something in the sheet that is not understood or not allowed: one line, with what would be right."""
 
 
@@ -42,12 +44,18 @@ class Deadline:
     """
 
     def __init__(self, wall_s: float, cpu_s: float = float("inf")) -> None:
-        self.wall_at = time.monotonic() + wall_s
-        self.cpu_at = time.thread_time() + cpu_s
+        self.wall_at, self.cpu_at = time.monotonic() + wall_s, time.thread_time() + cpu_s
+        self.look_at = 0.0  # processor time, which is slow to read, cannot have run out before
 
     def check(self) -> None:
         """Raise `OutOfTime` when either has run out."""
-        if time.monotonic() > self.wall_at or time.thread_time() > self.cpu_at:
+        now = time.monotonic()
+        if now > self.look_at:
+            left = self.cpu_at - time.thread_time()
+            if left < 0:
+                raise OutOfTime
+            self.look_at = now + left
+        if now > self.wall_at:
             raise OutOfTime
 
     def within(self, cpu_s: float) -> Deadline:

@@ -86,7 +86,12 @@ class Misfit(Refusal):
     """Two sizes that should be equal. The message is made when it is read: the search for hints meets thousands."""
 
     def __init__(self, what: str, left: Size, right: Size) -> None:
-        super().__init__(what, left, right)
+        ValueError.__init__(self, what, left, right)
+
+    @property
+    def template(self) -> str:  # type: ignore[override]
+        """The message."""
+        return str(self)
 
     def __str__(self) -> str:
         what, left, right = self.args
@@ -102,15 +107,18 @@ def shape_text(shape: Shape) -> str:
     return "(" + ", ".join(map(str, shape)) + ")" if shape else "scalar"
 
 
+def aligned(left: Shape, right: Shape) -> tuple[Shape, Shape]:
+    """Both shapes with as many axes, counted from the back."""
+    rank = max(len(left), len(right))
+    return (ONE,) * (rank - len(left)) + left, (ONE,) * (rank - len(right)) + right
+
+
 def broadcast(left: Shape, right: Shape) -> Shape:
     """NumPy's broadcasting, in symbols. Raises `Refusal` naming the first two sizes that differ."""
     if left == right or not right:
         return left
-    rank = max(len(left), len(right))
-    padded_left = (ONE,) * (rank - len(left)) + left
-    padded_right = (ONE,) * (rank - len(right)) + right
     out = []
-    for a, b in zip(padded_left, padded_right, strict=True):
+    for a, b in zip(*aligned(left, right), strict=True):
         if a == b or b == ONE:
             out.append(a)
         elif a == ONE:

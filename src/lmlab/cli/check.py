@@ -46,7 +46,7 @@ def run_check(
 
 def _check(files: Sequence[str], json: bool, html: str | None, seed: int) -> int:
     from lmlab import face
-    from lmlab.checker.files import read_sheet, unique_names
+    from lmlab.checker.sheets.files import read_sheet, unique_names
     from lmlab.cli.show.claims import print_report
 
     for file in files:

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from lmlab.checker.grade import GradeBook
-    from lmlab.checker.report import ClaimReport, Report
+    from lmlab.checker.sheets.grade import GradeBook
+    from lmlab.checker.sheets.report import ClaimReport, Report
     from lmlab.ledger.running import Entry
 
 COLOURS = {
@@ -99,7 +99,7 @@ def _print_answer(claim: ClaimReport, console: Console) -> None:
 
 def print_grades(book: GradeBook, folder: Path) -> None:
     """The table of a class."""
-    from lmlab.checker.grade import MARKS as GRADE_MARKS
+    from lmlab.checker.sheets.grade import MARKS as GRADE_MARKS
 
     table = Table()
     table.add_column("student")

@@ -1,0 +1,45 @@
+"""Small formulas, written out: what records and hints are made of."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from lmlab.checker.tree import Binary, Call, Node, Number
+
+
+def number(value: int | Fraction) -> Number:
+    """A number as an expression."""
+    return Number(Fraction(value))
+
+
+ONE, TWO = number(1), number(2)
+
+
+def plus(left: Node, right: Node) -> Node:
+    """left + right."""
+    return Binary("+", left, right)
+
+
+def minus(left: Node, right: Node) -> Node:
+    """left - right."""
+    return Binary("-", left, right)
+
+
+def times(left: Node, right: Node) -> Node:
+    """left * right."""
+    return Binary("*", left, right)
+
+
+def over(left: Node, right: Node) -> Node:
+    """left / right."""
+    return Binary("/", left, right)
+
+
+def power(base: Node, exponent: int | Fraction) -> Node:
+    """base ** exponent."""
+    return Binary("**", base, number(exponent))
+
+
+def call(function: str, *args: Node) -> Node:
+    """function(args)."""
+    return Call(function, args)

@@ -1,0 +1,39 @@
+"""Functions that are short for others, and written out as soon as they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, plus, times
+from lmlab.checker.tree import Binary, Node, Stack
+
+
+@dataclass(frozen=True)
+class Shorthand:
+    """name(args) means another expression."""
+
+    name: str
+    arguments: int | None  # None: one or more
+    means: Callable[..., Node]
+    is_method: bool = True
+    takes_axis: bool = False
+    takes_keepdims: bool = False
+
+
+def _gelu(x: Node) -> Node:
+    """Exact, as torch has it: x times the normal distribution function."""
+    return times(x, over(plus(ONE, call("erf", over(x, call("sqrt", TWO)))), TWO))
+
+
+SHORTHANDS = [
+    Shorthand("log2", 1, lambda x: over(call("log", x), call("log", TWO))),
+    Shorthand("log10", 1, lambda x: over(call("log", x), call("log", number(Fraction(10))))),
+    Shorthand("clip", 3, lambda x, low, high: call("minimum", call("maximum", x, low), high)),
+    Shorthand("gelu", 1, _gelu),
+    Shorthand("logdet", 1, lambda x: call("log", call("det", x))),
+    Shorthand("arange", 1, lambda n: minus(call("cumsum", call("ones", n)), ONE), is_method=False),
+    Shorthand("matmul", 2, lambda a, b: Binary("@", a, b)),
+    Shorthand("stack", None, lambda *items: Stack(items), is_method=False),
+]

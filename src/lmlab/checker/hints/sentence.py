@@ -1,0 +1,71 @@
+"""Why a claim fails: which side is to be repaired, and the sentence that names the slip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lmlab.checker.functions import function_of
+from lmlab.checker.hints.repairs import Repairer
+from lmlab.checker.limits import HINT_SECONDS, Deadline, OutOfTime, Refusal
+from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.text import to_text
+from lmlab.checker.tree import Derivative, Name, Node, Number, walk
+
+
+def opened(node: Node, setting: Setting, keep: frozenset[str]) -> Node:
+    """The formula with every let written out that is not in `keep`."""
+    if isinstance(node, Name) and node.name in setting.lets and node.name not in keep:
+        return opened(setting.lets[node.name].value, setting, keep)
+    inner = tuple(opened(child, setting, keep) for child in node.children())
+    if all(new is old for new, old in zip(inner, node.children(), strict=True)):
+        return node
+    return node.rebuild(inner)
+
+
+def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generator, deadline: Deadline) -> str | None:
+    """One sentence that names the slip and the repaired formula, or None."""
+    deadline = deadline.within(1.5 * HINT_SECONDS)
+    for target, wrong in _roles(setting, left, right):
+        try:
+            within = deadline.within(HINT_SECONDS)
+            setting.shapes.quiet = True
+            with np.errstate(all="ignore"):
+                found = Repairer(setting, target, wrong, rng, within).search()
+        except (Refusal, OutOfTime):
+            continue
+        finally:
+            setting.shapes.quiet = False
+        if found is not None:
+            repaired = to_text(found.node)
+            return found.words if len(repaired) > 160 else f"{found.words}; the repaired formula is {repaired}"
+    return None
+
+
+def _made_of_sizes(node: Node) -> bool:
+    function = function_of(node)
+    return function is not None and function.takes_sizes
+
+
+def _values(node: Node) -> Iterator[Node]:
+    """The parts of a formula that are values; n in ones(n) is a size."""
+    yield node
+    if not _made_of_sizes(node):
+        for child in node.children():
+            yield from _values(child)
+
+
+def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]:
+    """Which side is to be repaired: the right one, the left if it is a plain formula, the right with its lets open.
+
+    The left comes first where the right says nothing of its own, as in sum(A, axis=0) == ones(n).
+    """
+    roles = [(left, right)]
+    if not any(isinstance(n, Derivative) for n in walk(left)):
+        plain = all(isinstance(n, Number) or _made_of_sizes(n) for n in _values(right))
+        roles.insert(0 if plain else 1, (right, left))
+    expanded = opened(right, setting, setting.depends(left))
+    if expanded is not right:
+        roles.append((left, expanded))
+    return roles

@@ -1,0 +1,159 @@
+"""Double-precision arithmetic with torch, and derivatives by its autograd."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmlab.checker.functions import Entrywise, Kink
+from lmlab.checker.limits import Deadline
+from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
+from lmlab.checker.numbers.points import Point, Raw, make_frame
+from lmlab.checker.numbers.quadrature import Accuracy, expectation
+from lmlab.checker.shapes.infer import scalar_like
+from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.tree import Derivative, Expectation, Node
+
+F64 = torch.float64
+no_gradients = torch.no_grad
+
+
+class TorchOps(Ops):
+    """Float64 tensors on the CPU. Distances to kinks are not kept inside a quadrature."""
+
+    library = torch
+    way = "torch"
+
+    def __init__(self) -> None:
+        self.margin = float("inf")  # how near the nearest kink (relu at 0, a tie of max, ...) came
+        self.touched = False  # an argument lay exactly on a kink
+        self.accuracy = Accuracy()  # of the expectations inside
+
+    @property
+    def notes_kinks(self) -> bool:  # type: ignore[override]
+        """Not inside a quadrature, which evaluates many points at once."""
+        return not self.accuracy.batched
+
+    def near(self, distance: Tensor) -> None:
+        """Note how near a kink is. Exactly on it is noted apart: at random points that is the formula's own doing."""
+        if not self.notes_kinks or not distance.numel():
+            return
+        away = distance.detach().abs().numpy()
+        self.touched |= bool((away == 0).any())
+        self.margin = min(self.margin, float(away.min(initial=np.inf, where=away > 0)))
+
+    def number(self, value: Fraction | str) -> Tensor:
+        """A 0-d tensor."""
+        return torch.tensor(math.pi if value == "pi" else float(value), dtype=F64)
+
+    def from_numpy(self, raw: Any) -> Tensor:
+        """A copy, so that points stay what they are; a tensor passes, so that one can differentiate by it."""
+        return raw if isinstance(raw, Tensor) else torch.tensor(raw, dtype=F64)
+
+    def entrywise(self, function: Entrywise, value: Tensor) -> Tensor:
+        """As torch has it."""
+        if function.kink is not Kink.NONE:
+            self.near(function.kink_distance(torch, value))
+        return function.computed("torch", torch, value)
+
+    def compare(self, op: str, left: Tensor, right: Tensor) -> Tensor:
+        """0 and 1 as doubles, without derivative."""
+        self.near(left - right)
+        return COMPARISONS[op](left, right).to(F64)
+
+    def divide(self, left: Tensor, right: Tensor) -> Tensor:
+        """nan and inf as IEEE has them."""
+        return left / right
+
+    def raise_to(self, left: Tensor, right: Tensor) -> Tensor:
+        """nan for negative bases."""
+        return torch.pow(left, right)
+
+    def power(self, base: Tensor, exponent: Fraction) -> Tensor:
+        """A constant exponent, so that the derivative at negative bases is right."""
+        if exponent.denominator == 1:
+            return base ** int(exponent)
+        if exponent.denominator == 2:
+            self.near(base)
+        return base ** float(exponent)
+
+    def determinant(self, value: Tensor) -> Tensor:
+        """By torch."""
+        return torch.linalg.det(value)
+
+    def inverse(self, value: Tensor) -> Tensor:
+        """By torch, which does not raise here."""
+        return torch.linalg.inv_ex(value).inverse
+
+    def full(self, shape: tuple[int, ...], value: int) -> Tensor:
+        """In doubles."""
+        return torch.full(shape, float(value), dtype=F64)
+
+    def eye(self, size: int) -> Tensor:
+        """In doubles."""
+        return torch.eye(size, dtype=F64)
+
+    def derivative(self, node: Derivative, frame: Frame) -> Tensor:
+        """By autograd. A second derivative is the derivative of the first."""
+        name = node.by[-1]
+        here = frame.value(name)
+        assert self.notes_kinks, "autograd's leaves are not allowed inside vmap; see quadrature.Leaf"
+        with torch.enable_grad():
+            leaf = here.view_as(here) if here.requires_grad else here.detach().clone().requires_grad_()
+            return _jacobian(self._top(node, frame.child({name: leaf}, graph=True)), leaf, frame.graph)
+
+    def _top(self, node: Derivative, frame: Frame) -> Tensor:
+        """What is differentiated last: the operand itself, or its derivative by all names but the last."""
+        if len(node.by) > 1:
+            return self.derivative(Derivative(node.operand, node.by[:-1], node.strict), frame)
+        top: Tensor = frame.evaluate(node.operand)
+        return top.reshape(()) if not node.strict and scalar_like(frame.setting.shape(node.operand)) else top
+
+    def expectation(self, node: Expectation, frame: Frame) -> Tensor:
+        """By quadrature or enumeration."""
+        return expectation(node, frame, self.accuracy)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """The arrays are tiny: several threads would mostly wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def slopes_of_largest(
+    setting: Setting, gap: Node, point: Point, names: list[str], deadline: Deadline
+) -> dict[str, Raw]:
+    """The derivative of the largest entry of an expression by the raw numbers of these givens; none where it has none."""
+    tensors = {name: torch.tensor(point.raw[name], dtype=F64, requires_grad=True) for name in names}
+    with torch.enable_grad():
+        frame = make_frame(setting, Point(point.sizes, {**point.raw, **tensors}), TorchOps(), deadline)
+        frame.graph = True
+        value: Tensor = frame.evaluate(gap)
+        if not value.requires_grad:
+            return {}
+        slopes = torch.autograd.grad(value.max(), list(tensors.values()), allow_unused=True)
+    return {name: slope.numpy() for name, slope in zip(names, slopes, strict=True) if slope is not None}
+
+
+def _jacobian(top: Tensor, leaf: Tensor, create_graph: bool) -> Tensor:
+    if not top.requires_grad:
+        return torch.zeros(top.shape + leaf.shape, dtype=F64)
+    rows = []
+    entries = top.reshape(-1)
+    for i in range(entries.numel()):
+        keep = create_graph or i + 1 < entries.numel()
+        (row,) = torch.autograd.grad(entries[i], leaf, None, keep, create_graph, allow_unused=True)
+        rows.append(torch.zeros_like(leaf) if row is None else row)
+    return torch.stack(rows).reshape(top.shape + leaf.shape)

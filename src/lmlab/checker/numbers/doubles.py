@@ -1,0 +1,120 @@
+"""NumPy arithmetic: what doubles, fractions and long decimals share, and doubles themselves."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from lmlab.checker.functions import Entrywise
+from lmlab.checker.functions.record import Array
+from lmlab.checker.limits import NoExactValue
+from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
+from lmlab.checker.tree import Derivative, Expectation
+
+
+class ArrayOps(Ops):
+    """What doubles and long decimals have in common."""
+
+    library = np
+    dtype: Any
+
+    def wrap(self, value: Any) -> Array:
+        """0-d results of object arrays come back as bare numbers; make them arrays again."""
+        return value if isinstance(value, np.ndarray) else np.asarray(value, dtype=self.dtype)
+
+    def compare(self, op: str, left: Array, right: Array) -> Array:
+        """0 and 1."""
+        return self.from_numpy(np.asarray(COMPARISONS[op](left, right), dtype=float))
+
+    def full(self, shape: tuple[int, ...], value: int) -> Array:
+        """By NumPy."""
+        return self.from_numpy(np.full(shape, float(value)))
+
+    def eye(self, size: int) -> Array:
+        """By NumPy."""
+        return self.from_numpy(np.eye(size))
+
+    def determinant(self, value: Array) -> Array:
+        """By elimination."""
+        return self.wrap(_eliminate(value, None)[0])
+
+    def inverse(self, value: Array) -> Array:
+        """By elimination."""
+        return _eliminate(value, self.eye(value.shape[0]))[1]
+
+    def derivative(self, node: Derivative, frame: Frame) -> Array:
+        """Most of this arithmetic has none."""
+        raise NoExactValue
+
+    def expectation(self, node: Expectation, frame: Frame) -> Array:
+        """Most of this arithmetic has none."""
+        raise NoExactValue
+
+
+def _eliminate(value: Array, right: Array | None) -> tuple[Any, Array]:
+    """Gauss-Jordan with pivoting: the determinant, and the inverse when `right` is the identity."""
+    work, size = value.copy(), value.shape[0]
+    out = np.empty((size, 0), dtype=object) if right is None else right.copy()
+    det: Any = 1
+    for column in range(size):
+        pivot = column + max(range(size - column), key=lambda i: abs(work[column + i, column]))
+        if work[pivot, column] == 0:
+            return work[pivot, column], out * mpmath.nan
+        if pivot != column:
+            work[[column, pivot]], out[[column, pivot]] = work[[pivot, column]], out[[pivot, column]]
+            det = -det
+        det = det * work[column, column]
+        scale = 1 / work[column, column]
+        for row in range(0 if right is not None else column + 1, size):
+            if row != column:
+                factor = work[row, column] * scale
+                work[row], out[row] = work[row] - factor * work[column], out[row] - factor * out[column]
+        work[column], out[column] = work[column] * scale, out[column] * scale
+    return det, out
+
+
+class FloatOps(ArrayOps):
+    """Doubles: the quick arithmetic of the search for hints. Derivatives must be there already (see `hints`)."""
+
+    way = "numpy"
+    dtype = float
+
+    def number(self, value: Fraction | str) -> Array:
+        """A 0-d array."""
+        return np.asarray(math.pi if value == "pi" else float(value))
+
+    def from_numpy(self, raw: Any) -> Array:
+        """As it is."""
+        return np.asarray(raw, dtype=float)
+
+    def entrywise(self, function: Entrywise, value: Array) -> Array:
+        """As NumPy has it."""
+        return self.wrap(function.computed("numpy", np, value))
+
+    def divide(self, left: Array, right: Array) -> Array:
+        """nan and inf as IEEE has them."""
+        return self.wrap(left / right)
+
+    def raise_to(self, left: Array, right: Array) -> Array:
+        """nan for negative bases."""
+        return self.wrap(np.power(left, right))
+
+    def power(self, base: Array, exponent: Fraction) -> Array:
+        """A written power."""
+        whole = exponent.denominator == 1 and exponent >= 0
+        return self.wrap(np.asarray(base, dtype=float) ** (int(exponent) if whole else float(exponent)))
+
+    def determinant(self, value: Array) -> Array:
+        """By NumPy."""
+        return self.wrap(np.linalg.det(value))
+
+    def inverse(self, value: Array) -> Array:
+        """By NumPy; nan when there is none."""
+        try:
+            return np.linalg.inv(value)
+        except np.linalg.LinAlgError:
+            return np.full(value.shape, np.nan)

@@ -1,0 +1,171 @@
+"""The algebra of expectations that needs no numbers: linearity, independence, polynomials, and where they bend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lmlab.checker import tree
+from lmlab.checker.formulas import power
+from lmlab.checker.functions import Kink, function_of, kink_of
+from lmlab.checker.functions.arrays import transposed
+from lmlab.checker.functions.record import Array
+from lmlab.checker.limits import Refusal
+from lmlab.checker.numbers.evaluate import Frame
+from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.tree import (
+    Binary,
+    Call,
+    Compare,
+    Expectation,
+    Index,
+    Kind,
+    Name,
+    Node,
+    Stack,
+    Transpose,
+    constant_value,
+)
+
+FINITE = ("finite", "bernoulli", "categorical", "rademacher", "onehot")
+
+
+def is_finite(kind: Kind) -> bool:
+    """Whether a distribution has finitely many outcomes."""
+    return kind.name in FINITE or (kind.name == "uniform" and not kind.arguments)
+
+
+class Averager:
+    """Takes an expectation apart by linearity and independence; `leaf` averages what cannot be taken apart."""
+
+    def __init__(self, frame: Frame, over: frozenset[str], leaf: Callable[[Node, frozenset[str]], Array]) -> None:
+        self.frame = frame
+        self.over = over
+        self.leaf = leaf
+        self.seen: dict[int, frozenset[str]] = {}
+
+    def touches(self, node: Node) -> frozenset[str]:
+        """The names to average over that the expression depends on."""
+        found = self.seen.get(id(node))
+        if found is None:
+            found = self.seen[id(node)] = self.frame.setting.random_names(node) & self.over
+        return found
+
+    def mean(self, node: Node) -> Array:
+        """E[node]."""
+        if not self.touches(node):
+            return self.frame.evaluate(node)
+        ops, function = self.frame.ops, function_of(node)
+        match node:
+            case Name() if node.name in self.frame.setting.lets:
+                return self.mean(self.frame.setting.lets[node.name].value)
+            case tree.Negate():
+                return ops.wrap(-self.mean(node.operand))
+            case Binary(op="+" | "-"):
+                return ops.binary(node.op, self.mean(node.left), self.mean(node.right))
+            case Binary(op="/") if not self.touches(node.right):
+                return ops.divide(self.mean(node.left), self.frame.evaluate(node.right))
+            case Binary(op="*" | "@") if not (self.touches(node.left) & self.touches(node.right)):
+                return ops.binary(node.op, self.mean(node.left), self.mean(node.right))
+            case Transpose():
+                return transposed(ops, self.mean(node.operand))
+            case Stack() | Index():
+                return self._rebuilt(node)
+            case Call() if function is not None and function.degree == "sum":
+                if not (self.touches(node.args[0]) & self.touches(node.args[1])):
+                    return self._rebuilt(node)
+            case Call() if function is not None and function.is_linear:
+                return self._rebuilt(node)
+        return self.leaf(node, self.touches(node))
+
+    def _rebuilt(self, node: Node) -> Array:
+        """The same linear operation on averaged arguments, which enter under names of their own."""
+        overrides: dict[str, Array] = {}
+        children: list[Node] = []
+        for i, child in enumerate(node.children()):
+            if self.touches(child):
+                overrides[f"#{i}"] = self.mean(child)
+                self.frame.setting.shapes.names[f"#{i}"] = self.frame.setting.shape(child)
+            children.append(Name(f"#{i}") if self.touches(child) else child)
+        return self.frame.child(overrides).evaluate(node.rebuild(tuple(children)))
+
+    def variance(self, node: Node) -> Array:
+        """Var[node] = E[node**2] - E[node]**2, entry by entry."""
+        ops, mean = self.frame.ops, self.mean(node)
+        if not self.touches(node):
+            return ops.binary("-", mean, mean)
+        return ops.binary("-", self.mean(power(node, 2)), ops.binary("*", mean, mean))
+
+
+def average(node: Expectation, frame: Frame, leaf: Callable[[Node, frozenset[str]], Array]) -> Array:
+    """The value of E[...] or Var[...], with `leaf` for what linearity and independence leave over."""
+    over = frame.setting.random_names(node.operand) - set(node.fixed)
+    if not over:
+        raise Refusal(f"nothing inside {node.kind}[...] is random; give a name a distribution, such as normal(0, 1)")
+    averager = Averager(frame, over, leaf)
+    return averager.mean(node.operand) if node.kind == "E" else averager.variance(node.operand)
+
+
+def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
+    """The degree of an expression as a polynomial in the random names, or None when it is none (or might not be)."""
+    if not setting.random_names(node) & over:
+        return 0
+    match node:
+        case Name():
+            return degree(setting.lets[node.name].value, over, setting) if node.name in setting.lets else 1
+        case Binary(op="**"):
+            return _power_degree(node, over, setting)
+        case Binary(op="/") if setting.random_names(node.right) & over:
+            return None
+        case Binary(op="*" | "@"):
+            growth: str | None = "sum"
+        case tree.Negate() | Transpose() | Binary() | Stack() | Index():
+            growth = "same"
+        case _:
+            function = function_of(node)
+            growth = function.degree if function else None
+    inner = [degree(child, over, setting) for child in node.children()]
+    known = [d for d in inner if d is not None]
+    if growth is None or len(known) < len(inner):
+        return None
+    return sum(known) if growth == "sum" else max(known) * (2 if growth == "double" else 1)
+
+
+def _power_degree(node: Binary, over: frozenset[str], setting: Setting) -> int | None:
+    power = constant_value(node.right)
+    if power is None or power.denominator != 1 or power < 0:
+        return None
+    base, exponent = node.left, int(power)
+    if isinstance(base, Call) and base.function == "norm" and exponent % 2 == 0:
+        base = base.args[0]
+    inner = degree(base, over, setting)
+    return None if inner is None else inner * exponent
+
+
+def elementwise_in(node: Node, over: frozenset[str], setting: Setting) -> bool:
+    """Whether entry i of the result depends on entry i of the random arrays alone."""
+    if not setting.random_names(node) & over:
+        return True
+    function = function_of(node)
+    match node:
+        case Name():
+            return elementwise_in(setting.lets[node.name].value, over, setting) if node.name in setting.lets else True
+        case tree.Negate() | Compare():
+            pass
+        case Binary(op=op) if op != "@":
+            pass
+        case Call() if function is not None and function.is_broadcast:
+            pass
+        case _:
+            return False
+    return all(elementwise_in(child, over, setting) for child in node.children())
+
+
+def has_kink(node: Node, over: frozenset[str], setting: Setting) -> bool:
+    """Whether the expression bends or jumps in the random names: quadrature of smooth functions is not to be trusted."""
+    if not setting.random_names(node) & over:
+        return False
+    if kink_of(node) is not Kink.NONE:
+        return True
+    if isinstance(node, Name) and node.name in setting.lets:
+        return has_kink(setting.lets[node.name].value, over, setting)
+    return any(has_kink(child, over, setting) for child in node.children())

@@ -1,0 +1,179 @@
+"""Random points: raw numbers for every given, and values made of them that obey the kinds of their givens exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lmlab.checker.functions.arrays import outer
+from lmlab.checker.functions.record import Array
+from lmlab.checker.functions.reductions import NORM, SUM
+from lmlab.checker.limits import Deadline
+from lmlab.checker.numbers.evaluate import Frame, Ops
+from lmlab.checker.numbers.size_draws import Sizes
+from lmlab.checker.shapes.setting import Setting, distribution
+from lmlab.checker.tree import Given, Kind
+
+Raw = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Point:
+    """Sizes, and the raw numbers each given is made from. The same point serves every arithmetic."""
+
+    sizes: Sizes
+    raw: Mapping[str, Any]
+
+
+def draw_point(
+    setting: Setting,
+    givens: list[str],
+    sizes: Sizes,
+    rng: np.random.Generator,
+    style: str = "plain",
+    reach: float = 0.0,
+) -> Point:
+    """Raw numbers for every given. Styles: plain, readable (small whole numbers), zero and equal (all entries),
+    wild (all magnitudes), broad (up to `reach` in size), up and down (above half of it, and below minus that)."""
+    raw = {}
+    for name in givens:
+        given = setting.givens[name]
+        shape = tuple(axis.value(sizes) for axis in given.shape)
+        raw[name] = _raw(given, shape, rng, style, reach)
+    return Point(sizes, raw)
+
+
+def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: str, reach: float) -> Raw:
+    names = {kind.name for kind in given.kinds}
+    random = distribution(given)
+    if random is not None:
+        if random.name == "normal":
+            return _reals(shape, rng, "readable" if style == "readable" else "plain", reach)
+        return rng.uniform(0.02, 0.98, shape)
+    if "onehot" in names:
+        rows = rng.integers(0, shape[-1], shape[:-1])
+        return np.asarray(np.eye(shape[-1])[rows])
+    if "permutation" in names:
+        return np.asarray(np.eye(shape[0])[rng.permutation(shape[0])])
+    if "binary" in names:
+        return rng.integers(0, 2, shape).astype(float)
+    if "fraction" in names:
+        return _fractions(shape, rng, style)
+    if "integer" in names:
+        values = rng.integers(1, 6, shape).astype(float)
+        if "positive" not in names:
+            values = values * rng.choice([-1.0, 1.0], shape)
+            if "nonzero" not in names:
+                values = np.where(rng.random(shape) < 0.2, 0.0, values)
+        return values
+    values = _reals(shape, rng, style, reach)
+    if names & {"positive", "simplex"}:
+        values = np.abs(values) + (0.1 if style == "plain" else 0.0)
+        values = np.where(values == 0, 1.0, values)
+    if names & {"nonzero", "unit"}:
+        values = np.where(np.abs(values) < 0.2, values + 0.5, values)
+    if "definite" in names and style == "wild":
+        values = np.outer(values[0], values[0])  # nearly singular, for bounds that forget the smallest eigenvalue
+    if "symmetric" in names:
+        values = np.triu(values) + np.triu(values, 1).T
+    return values
+
+
+def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str, reach: float) -> Raw:
+    if style == "readable":
+        return rng.integers(-2, 4, shape).astype(float)
+    if style == "zero":
+        return np.zeros(shape)
+    if style == "equal":
+        return np.full(shape, float(rng.choice([1.0, -1.0, 2.0])))
+    if style == "broad":
+        return rng.uniform(-1, 1, shape) * reach
+    if style in ("up", "down"):
+        return rng.uniform(0.5, 1, shape) * (reach if style == "up" else -reach)
+    if style == "wild":
+        if rng.random() < 0.5:
+            return rng.uniform(-1, 1, shape) * float(rng.choice([3.0, 10.0, 30.0, 100.0]))
+        return rng.normal(0, 10.0 ** rng.uniform(-2, 1), shape) * 10.0 ** rng.uniform(-1, 0.5, shape)
+    return rng.normal(0, 1, shape) * rng.uniform(0.6, 1.4)
+
+
+def _fractions(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> Raw:
+    if style == "readable":
+        return rng.integers(1, 8, shape) / 8.0
+    if style == "wild":
+        edge = 10.0 ** rng.uniform(-6, -0.4, shape)
+        return np.where(rng.random(shape) < 0.5, edge, 1 - edge)
+    return rng.uniform(0.05, 0.95, shape)
+
+
+def make_frame(setting: Setting, point: Point, ops: Ops, deadline: Deadline) -> Frame:
+    """A frame in which every given has its value, projected onto its kind in the frame's own arithmetic."""
+    frame = Frame(setting, ops, point.sizes, {}, deadline)
+    # The parameters of a distribution may be lets of other givens, so these come first.
+    for name in sorted(point.raw, key=lambda name: setting.distribution(name) is not None):
+        frame.values[name] = _realise(setting.givens[name], point.raw[name], frame)
+    return frame
+
+
+def _realise(given: Given, raw: Raw, frame: Frame) -> Array:
+    ops = frame.ops
+    random = distribution(given)
+    if random is not None:
+        return _random_value(random, raw, frame)
+    value = ops.from_numpy(raw)
+    names = {kind.name for kind in given.kinds}
+    if names & {"unit", "simplex"}:
+        whole = NORM if "unit" in names else SUM
+        return ops.divide(value, whole.of(ops, value, -1, True))
+    if "definite" in names:
+        return value @ value + ops.eye(len(raw)) * ops.from_numpy(_lift(raw))
+    if "orthogonal" in names:
+        return _orthogonal(raw, ops, "symmetric" in names)
+    return value
+
+
+def _lift(raw: Raw) -> Raw:
+    """What makes the square of a symmetric matrix definite: no fixed share of it, or a bound by that would hold."""
+    size = float(np.mean(raw * raw)) or 1.0
+    return np.asarray(size / 2.0 ** (int(1000 * size) % 12))
+
+
+def _orthogonal(raw: Raw, ops: Ops, symmetric: bool) -> Array:
+    """A product of reflections I - 2 v v' / v'v, cut to the shape: orthogonal in any arithmetic."""
+    rows, columns = raw.shape
+    size = max(rows, columns)
+    seeds = np.resize(raw, (size, size)) + np.eye(size) * 0.5
+    total = ops.eye(size)
+    for i in range(1 if symmetric else size):
+        v = seeds[i] if np.any(seeds[i]) else np.ones(size)
+        v = v + 0.25 * np.arange(size) * i  # rows may repeat after np.resize
+        column = ops.from_numpy(v)
+        scale = ops.divide(ops.from_numpy(np.asarray(2.0)), SUM.of(ops, column * column, None, False))
+        total = total @ (ops.eye(size) - outer(ops, column, column) * scale)
+    return total[:rows, :columns]
+
+
+def _random_value(kind: Kind, raw: Raw, frame: Frame) -> Array:
+    """A value of a random given, for when it is used outside an expectation."""
+    ops = frame.ops
+    arguments = [frame.evaluate(node) for node in kind.arguments]
+    match kind.name:
+        case "normal":
+            return ops.wrap(arguments[0] + arguments[1] * ops.from_numpy(raw))
+        case "uniform" if arguments:
+            return ops.wrap(arguments[0] + (arguments[1] - arguments[0]) * ops.from_numpy(raw))
+        case "rademacher":
+            return ops.from_numpy(np.where(raw < 0.5, -1.0, 1.0))
+        case "bernoulli":
+            return ops.from_numpy((raw < 0.5).astype(float))
+        case "categorical":
+            return ops.from_numpy(np.floor(raw * arguments[0].shape[0]))
+        case "onehot":
+            places = np.floor(raw[..., 0] * raw.shape[-1]).astype(int)
+            return ops.from_numpy(np.eye(raw.shape[-1])[places])
+    values = [frame.evaluate(value) for value, _ in kind.outcomes]
+    picked = [values[int(i * len(values))] for i in raw.reshape(-1)]
+    return ops.library.stack(picked).reshape(raw.shape)

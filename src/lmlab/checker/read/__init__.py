@@ -1,0 +1,1 @@
+"""Text to the typed tree: tokens, expressions, statements, and the names that each statement can see."""

@@ -1,0 +1,343 @@
+"""Tokens to expressions: a precedence-climbing parser with the operators of NumPy and a rule of its own for dJ/dx."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from lmlab.checker import tree
+from lmlab.checker.formulas import times
+from lmlab.checker.functions import DERIVATIVES, FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT
+from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT
+from lmlab.checker.read import spellings
+from lmlab.checker.read.cursor import TokenReader, read_number, refusal
+from lmlab.checker.read.spellings import Item, Options
+from lmlab.checker.read.tokens import Token
+from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Slice, constant_value
+from lmlab.config import nearest
+
+T = TypeVar("T")
+RELATIONS = ("=", "==", "<=", ">=", "<", ">")
+_INSTEAD_OF = {
+    "and": "write one claim a line, or a chain such as 0 <= x <= 1",
+    "or": "write one claim a line",
+    "if": "write where(c, a, b)",
+    "for": "write sum(...) or another reduction over an array",
+}
+_COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+_BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20}
+
+
+class ExpressionParser(TokenReader):
+    """Parses one expression at a time. `known` are the names that may be used: givens, lets and sizes."""
+
+    def __init__(self, tokens: Sequence[Token], known: Collection[str]) -> None:
+        super().__init__(tokens)
+        self.known = known
+        self.depth = 0
+        self.stops: tuple[str, ...] = ("where",)  # words that end an expression
+
+    def expression(self) -> Node:
+        """A full expression; a comparison in it is an array of 0 and 1."""
+        return self._nested(self._comparison)
+
+    def _comparison(self) -> Node:
+        left = self.sum_of_products()
+        while self.next.kind == "symbol" and (token := self.take(*_COMPARISONS)):
+            left = tree.Compare(token.text, left, self.sum_of_products(), column=token.column)
+        return left
+
+    def sum_of_products(self, tightest: int = 0) -> Node:
+        """An expression without comparison signs at its top, so that a claim can be split at them."""
+        left = self._signed()
+        while self.next.kind == "symbol" and _BINDING.get(self.next.text, 0) > tightest:
+            token = self.next
+            self.at += 1
+            left = Binary(token.text, left, self.sum_of_products(_BINDING[token.text]), column=token.column)
+        return left
+
+    def _nested(self, read: Callable[[], T]) -> T:
+        """What `read` reads, one level deeper."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.error(f"more than {MAX_DEPTH} levels of brackets and signs; use let for parts of the formula")
+        found = read()
+        self.depth -= 1
+        return found
+
+    def _signed(self) -> Node:
+        """A minus sign binds looser than ** and tighter than *."""
+        sign = self.take("-", "+")
+        if sign is None:
+            return self._power()
+        operand = self._nested(self._signed)
+        return tree.Negate(operand, column=sign.column) if sign.text == "-" else operand
+
+    def _power(self) -> Node:
+        base = self._postfix()
+        token = self.take("**")
+        if token is None:
+            return base
+        exponent = self._nested(self._signed)
+        value = constant_value(exponent)
+        if value is not None and abs(value) > MAX_EXPONENT:
+            text = str(value)
+            short = text if len(text) < 12 else text[:9] + "..."
+            raise refusal(token, f"the power {short} is too large; at most {MAX_EXPONENT} is read")
+        return Binary("**", base, exponent, column=token.column)
+
+    def _postfix(self) -> Node:
+        node = self._primary()
+        while True:
+            token = self.next
+            if self.take(".T"):
+                node = tree.Transpose(node, column=token.column)
+            elif self.take(".mT"):
+                node = spellings.last_two_swapped(node, token.column)
+            elif self.take("."):
+                node = self._method(node)
+            elif token.text == "[" and token.kind == "symbol" and token.glued:
+                node = self._index(node)
+            else:
+                break
+        if (token.kind in ("name", "number") and token.text not in self.stops) or (
+            token.kind == "symbol" and token.text in "({"
+        ):
+            if token.text in _INSTEAD_OF:
+                raise self.error(f"{token.text} is not part of the language; {_INSTEAD_OF[token.text]}")
+            raise self.error("an operator is missing; write * between factors")
+        return node
+
+    def _method(self, node: Node) -> Node:
+        """x.sum(axis=0) and other calls written after their first argument."""
+        token = self.next
+        self.at += 1
+        function = FUNCTIONS.get(token.text) or WRITTEN_OUT.get(token.text)
+        if token.text in DERIVATIVES or (function and not function.is_method):
+            raise refusal(token, f"{token.text} is no method; write {token.text}(...)")
+        return self._call(token, node)
+
+    def _index(self, operand: Node) -> Node:
+        bracket = self.expect("[", "")
+        items: list[Item] = []
+        while True:
+            items.append(self._position())
+            if not self.take(","):
+                break
+        self.expect("]", "after a position")
+        places = tuple(item for item in items if item is not None)
+        if len(places) == len(items) or any(item != Slice(None, None) for item in places):
+            operand = tree.Index(operand, places, column=bracket.column)
+        return spellings.with_new_axes(operand, items)
+
+    def _position(self) -> Item:
+        if self.take("None", "newaxis"):
+            return None
+        start = None if self.next.text in (":", ",", "]") else self.sum_of_products()
+        if self.take(":"):
+            return Slice(start, None if self.next.text in (",", "]") else self.sum_of_products())
+        if start is None:
+            raise self.error("a position or a slice is missing")
+        return start
+
+    def _primary(self) -> Node:
+        token = self.next
+        if token.kind == "number":
+            self.at += 1
+            return tree.Number(read_number(token), column=token.column)
+        if self.take("("):
+            inner = self.expression()
+            if self.take(","):
+                return tree.Stack((inner, *self._arguments(")", "the list")[0]), column=token.column)
+            self.expect(")", "to close the bracket")
+            return inner
+        if self.take("["):
+            items, _ = self._arguments("]", "the list")
+            if not items:
+                raise self.error("an empty list has no shape")
+            return tree.Stack(items, column=token.column)
+        if token.kind == "name":
+            return self._named()
+        instead = "; write abs(...) or norm(...)" if token.text == "|" else ""
+        raise self.error(f"a name, a number or a bracket is expected here{instead}")
+
+    def _named(self) -> Node:
+        token = self.next
+        following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
+        if token.text in ("E", "Var", "Cov") and following in ("[", "(") and token.text not in self.known:
+            return self._expectation()
+        derivative = self._derivative()
+        if derivative is not None:
+            return derivative
+        self.at += 1
+        if following == "(":
+            return self._call(token)
+        if token.text in self.known:
+            return Name(token.text, column=token.column)
+        if token.text == "pi":
+            return tree.Constant("pi", column=token.column)
+        if token.text in NAMES:
+            raise refusal(token, f"{token.text} is a function; write {token.text}(...)")
+        if token.text in ("d", "d2") and following == "/":
+            raise refusal(token, "write what is differentiated above, as in dJ/dx or d(formula)/dx")
+        advice = spellings.NO_NUMBERS.get(token.text) or nearest(token.text, self.known)
+        raise refusal(token, f"{token.text} is not defined; {advice}")
+
+    def _expectation(self) -> Node:
+        """E[a], Var[a], or Cov[a, b] = E[a * b] - E[a] * E[b], entry by entry as Var is."""
+        token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
+        self.at += 2
+        operand = self.expression()
+        other = None
+        if token.text == "Cov":
+            self.expect(",", "between the two formulas of Cov")
+            other = self.expression()
+        fixed = self._fixed()
+        self.expect(closing, f"to close the {token.text}")
+        if other is None:
+            return Expectation(operand, token.text, fixed, column=token.column)
+        mean, other_mean = (Expectation(side, "E", fixed, column=token.column) for side in (operand, other))
+        both = Expectation(times(operand, other), "E", fixed, column=token.column)
+        return Binary("-", both, times(mean, other_mean), column=token.column)
+
+    def _fixed(self) -> tuple[str, ...]:
+        """The names after |, which are not averaged over."""
+        fixed: list[str] = []
+        if self.take("|"):
+            while self.next.kind == "name":
+                fixed.append(self._known_name(self.next.text, self.next))
+                self.at += 1
+                if not self.take(","):
+                    break
+        return tuple(fixed)
+
+    def _derivative(self) -> Node | None:
+        """dJ/dx, d2J/dz2, d2J/dxdy or d(expression)/dx; None when the tokens are something else."""
+        token = self.next
+        if token.text in ("d", "d2") and self.peek(1).text == "(":
+            return self._derivative_of_bracket()
+        bottom = self.peek(2)
+        if self.peek(1).text != "/" or bottom.kind != "name" or not bottom.text.startswith("d"):
+            return None
+        if self.peek(3).text == "(" or not token.text.startswith("d"):
+            return None
+        if token.text in self.known and bottom.text in self.known:
+            return None  # both are plain names: a quotient
+        by: tuple[str, ...]
+        if token.text.startswith("d2") and token.text[2:] in self.known and token.text[1:] not in self.known:
+            top, by = token.text[2:], self._second_by(bottom.text, bottom)
+        else:
+            top, by = token.text[1:], (bottom.text[1:],)
+            plain = token.text in self.known or bottom.text in self.known  # dx may be a size as well
+            if plain and not {top, *by} <= set(self.known):
+                return None
+            self._known_name(top, token), self._known_name(by[0], bottom)
+        self.at += 3
+        return Derivative(Name(top, column=token.column), by, column=token.column)
+
+    def _derivative_of_bracket(self) -> Node:
+        token = self.next
+        self.at += 2
+        top = self.expression()
+        self.expect(")", "to close the bracket")
+        self.expect("/", f"after {token.text}(...), as in d(...)/dx")
+        bottom = self.next
+        if bottom.kind != "name" or not bottom.text.startswith("d"):
+            raise self.error("write what to differentiate by, as in d(...)/dx")
+        if bottom.text == "d" and token.text == "d" and self.peek(1).text == "(" and self.peek(3).text == ")":
+            inner = self._known_name(self.peek(2).text, self.peek(2))  # d(...)/d(x)
+            self.at += 4
+            return Derivative(top, (inner,), column=token.column)
+        self.at += 1
+        if token.text == "d2":
+            return Derivative(top, self._second_by(bottom.text, bottom), column=token.column)
+        return Derivative(top, (self._known_name(bottom.text[1:], bottom),), column=token.column)
+
+    def _second_by(self, bottom: str, token: Token) -> tuple[str, ...]:
+        """The two names of dz2 or dxdy."""
+        if bottom.endswith("2") and bottom[1:-1] in self.known:
+            return (bottom[1:-1], bottom[1:-1])
+        for cut in range(2, len(bottom) - 1):
+            if bottom[cut] == "d" and bottom[1:cut] in self.known and bottom[cut + 1 :] in self.known:
+                return (bottom[1:cut], bottom[cut + 1 :])
+        raise refusal(token, f"{bottom!r} names no second derivative; write it like d2J/dz2 or d2J/dxdy")
+
+    def _known_name(self, name: str, token: Token) -> str:
+        if name not in self.known:
+            raise refusal(token, f"{name or token.text} is not defined; {nearest(name, self.known)}")
+        return name
+
+    def _call(self, token: Token, *first: Node) -> Node:
+        """A function and its arguments; `first` is the array that a method is called on."""
+        name = token.text if token.text in NAMES else OTHER_NAMES.get(token.text, token.text)
+        if name not in NAMES and name not in WRITTEN_OUT:
+            if name in self.known:
+                raise refusal(token, f"{name} is not a function; write {name} * (...) or {name} @ (...)")
+            raise refusal(token, f"there is no function {name}; {nearest(name, NAMES)}")
+        self.expect("(", "")
+        if name in DERIVATIVES:
+            return self._derivative_call(token)
+        args, options = self._arguments(")", f"{name}(...)", options=True)
+        args = spellings.numpy_forms(name, (*first, *args), options)
+        self._check_call(token, name, args, options)
+        if name in WRITTEN_OUT:
+            return replace(WRITTEN_OUT[name].means(*args), column=token.column)
+        axis, keepdims = options.get("axis"), bool(options.get("keepdims", False))
+        return tree.Call(name, args, axis, keepdims, column=token.column)
+
+    def _check_call(self, token: Token, name: str, args: tuple[Node, ...], options: Options) -> None:
+        function = FUNCTIONS.get(name) or WRITTEN_OUT[name]
+        wanted = function.arguments
+        if len(args) == 2 and name in spellings.TWO_WAYS:
+            other = "sum(abs(x)) or max(abs(x))" if name == "norm" else f"{name}imum(a, b)"
+            raise refusal(token, f"{name} takes one array; write {name}(x, axis=0) or {other}")
+        if wanted is not None and len(args) != wanted:
+            raise refusal(token, f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
+        if not args:
+            raise refusal(token, f"{name} needs at least one argument")
+        for option, taken in (("axis", function.takes_axis), ("keepdims", function.takes_keepdims)):
+            if option in options and not taken:
+                raise refusal(token, f"{name} takes no {option}=")
+
+    def _derivative_call(self, token: Token) -> Node:
+        args, _ = self._arguments(")", f"{token.text}(...)")
+        if len(args) != 2 or not isinstance(args[1], Name):
+            raise refusal(token, f"write {token.text}(h, x) with x the name to differentiate by")
+        by = (args[1].name,) * (2 if token.text == "hessian" else 1)
+        return Derivative(args[0], by, strict=token.text == "jacobian", column=token.column)
+
+    def _arguments(self, closing: str, what: str, options: bool = False) -> tuple[tuple[Node, ...], Options]:
+        """Expressions up to the closing bracket, and the values of axis= and keepdims= among them."""
+        args: list[Node] = []
+        found: Options = {}
+        while self.next.text != closing:
+            if options and self.next.kind == "name" and self.peek(1).text == "=":
+                self._option(found)
+            else:
+                args.append(self.expression())
+            if not self.take(","):
+                break
+        self.expect(closing, f"to close {what}")
+        return tuple(args), found
+
+    def _option(self, found: Options) -> None:
+        name, sign = spellings.OTHER_OPTIONS.get(self.next.text, self.next.text), 1
+        self.at += 2
+        if name not in ("axis", "keepdims"):
+            raise self.error(f"there is no option {name}=; there are axis= and keepdims=")
+        if name == "keepdims":
+            word = self.take("True", "False", "true", "false")
+            if word is None:
+                raise self.error("keepdims= is True or False")
+            found[name] = word.text.lower() == "true"
+            return
+        if self.take("None"):
+            found[name] = None
+            return
+        if self.take("-"):
+            sign = -1
+        if self.next.kind != "number" or not self.next.text.isdigit() or len(self.next.text) > 2:
+            raise self.error("axis= is a whole number such as 0, 1 or -1")
+        found[name] = sign * int(self.next.text)
+        self.at += 1

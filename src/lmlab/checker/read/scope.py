@@ -1,0 +1,86 @@
+"""The names a statement can see, and what happens when one is defined again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from lmlab.checker.tree import Condition, Derivative, Expectation, Given, Index, Kind, Let, Name, Node, Slice
+
+Definition = Given | Let
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The names a statement can use: definitions in order, and the sizes that occur in shapes."""
+
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    sizes: frozenset[str] = frozenset()
+    conditions: tuple[Condition, ...] = ()
+    locked: frozenset[str] = frozenset()  # names that keep their definition, as those of a grading key do
+
+    @property
+    def known(self) -> set[str]:
+        """Everything that may be written in an expression."""
+        return set(self.definitions) | self.sizes
+
+    def define(self, definition: Definition) -> Scope:
+        """A scope with one more name. A name defined again hides the old one, which older lets go on using."""
+        definitions = dict(self.definitions)
+        name = definition.name
+        if name in self.locked:
+            return self
+        if name in self.sizes:
+            return self._hide_size(name, definition.line).define(definition)
+        if name in definitions:
+            hidden = f"{name}#{definitions[name].line}"
+            definitions = {hidden if k == name else k: _renamed(v, name, hidden) for k, v in definitions.items()}
+            definition = replace(_renamed(definition, name, hidden), name=name)  # let y = y + 1 means the old y
+        definitions[name] = definition
+        sizes = self.sizes
+        if isinstance(definition, Given):
+            sizes |= {size for axis in definition.shape for size in axis.names}
+        return replace(self, definitions=definitions, sizes=sizes)
+
+    def _hide_size(self, name: str, line: int) -> Scope:
+        """The scope with a size renamed, because a given or let takes its name from here on."""
+        hidden = f"{name}#{line}"
+        definitions = {}
+        for key, definition in self.definitions.items():
+            renamed = _renamed(definition, name, hidden)
+            if isinstance(renamed, Given):
+                renamed = replace(renamed, shape=tuple(axis.renamed(name, hidden) for axis in renamed.shape))
+            definitions[key] = renamed
+        return replace(self, definitions=definitions, sizes=self.sizes - {name} | {hidden})
+
+
+def rename(node: Node, old: str, new: str) -> Node:
+    """The expression with one name replaced by another."""
+    if isinstance(node, Name):
+        return replace(node, name=new) if node.name == old else node
+    inner = tuple(rename(child, old, new) for child in node.children())
+    if isinstance(node, Derivative):
+        node = replace(node, by=tuple(new if name == old else name for name in node.by))
+    elif isinstance(node, Expectation):
+        node = replace(node, fixed=tuple(new if name == old else name for name in node.fixed))
+    elif isinstance(node, Index):
+        node = replace(node, items=tuple(_renamed_item(item, old, new) for item in node.items))
+    return node.rebuild(inner) if inner else node
+
+
+def _renamed_item(item: Node | Slice, old: str, new: str) -> Node | Slice:
+    if isinstance(item, Slice):
+        bounds = [None if bound is None else rename(bound, old, new) for bound in (item.start, item.stop)]
+        return Slice(*bounds)
+    return rename(item, old, new)
+
+
+def _renamed(definition: Definition, old: str, new: str) -> Definition:
+    name = new if definition.name == old else definition.name
+    if isinstance(definition, Let):
+        return replace(definition, name=name, value=rename(definition.value, old, new))
+    return replace(definition, name=name, kinds=tuple(_renamed_kind(kind, old, new) for kind in definition.kinds))
+
+
+def _renamed_kind(kind: Kind, old: str, new: str) -> Kind:
+    outcomes = tuple((rename(v, old, new), None if w is None else rename(w, old, new)) for v, w in kind.outcomes)
+    return replace(kind, arguments=tuple(rename(a, old, new) for a in kind.arguments), outcomes=outcomes)

@@ -1,0 +1,155 @@
+"""Text to statements, each with the names it can see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lmlab.checker.limits import Refusal
+from lmlab.checker.read.cursor import sizes_in_builders, splits_claim
+from lmlab.checker.read.expressions import RELATIONS
+from lmlab.checker.read.scope import Scope
+from lmlab.checker.read.statements import StatementParser, source
+from lmlab.checker.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
+from lmlab.checker.tree import Claim, Given, Let, NotUnderstood
+
+_DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
+
+
+@dataclass(frozen=True)
+class ScopedClaim:
+    """A claim with everything it can see."""
+
+    claim: Claim
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A parsed text: its claims and its mistakes in the order of the lines, and the final scope."""
+
+    entries: tuple[ScopedClaim | NotUnderstood, ...]
+    scope: Scope
+    notes: tuple[str, ...] = ()
+
+
+def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedClaim:
+    """claim or derive: the where clause is read first, since the sides use its names."""
+    keyword, body = tokens[0].text, tokens[1:]
+    depth, cut = 0, len(body) - 1
+    for i, token in enumerate(body):
+        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        if depth == 0 and splits_claim(body, i):
+            cut = i
+            break
+    stop = _next_step(body, cut) if cut < len(body) - 1 else len(body) - 1
+    end = body[-1]
+    if cut < len(body) - 1:
+        reader = StatementParser([*body[cut + 1 : stop], end], scope)
+        conditions = reader.where()
+        scope = replace(reader.scope, conditions=scope.conditions + conditions)
+    scope = replace(scope, sizes=scope.sizes | sizes_in_builders(body, scope.known))
+    sides = StatementParser([*body[:cut], *body[stop:]], scope).steps()
+    if len(sides) < 2:
+        steps = "steps on lines of their own, each starting with ="
+        wanted = steps if keyword == "derive" else "a relation: ==, <=, >=, < or >"
+        raise Refusal(f"the {keyword} has only one side; it needs {wanted}")
+    where_text = source(body[cut:stop])
+    claim = Claim(steps=sides, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive")
+    return ScopedClaim(claim, scope)
+
+
+def _next_step(body: Sequence[Token], cut: int) -> int:
+    """Where the steps of a derivation go on after a where clause on its first line."""
+    for i in range(cut + 1, len(body) - 1):
+        if body[i].text in RELATIONS and body[i].line != body[i - 1].line:
+            return i
+    return len(body) - 1
+
+
+def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozenset()) -> Sheet:
+    """Parse a whole text. A statement that is not understood becomes a `NotUnderstood`; the rest is still read.
+
+    `scope` holds definitions from before, such as the setting that a grading key lays down; the `locked` ones among
+    them stay what they are, and a statement that would change one is noted.
+    """
+    scope = replace(scope or Scope(), locked=locked)
+    entries: list[ScopedClaim | NotUnderstood] = []
+    notes: list[str] = []
+    broken: dict[str, int] = {}
+    statements = split_statements(text)
+    later = _defined_later(statements)
+    for raw in statements:
+        defines = _DEFINES.match(raw.text)
+        name = defines[1] if defines else None
+        try:
+            tokens = tokenize(raw)
+            keyword = tokens[0].text
+            if keyword not in KEYWORDS:
+                raise Refusal(_no_statement(tokens))
+            if keyword in ("given", "let"):
+                scope = _define(keyword, tokens, raw, scope, notes)
+            else:
+                entries.append(parse_claim(raw, tokens, scope))
+        except Refusal as refusal:
+            reason = _blame(str(refusal), broken, later.get(raw.line, {}))
+            entries.append(NotUnderstood(line=raw.line, text=raw.text, reason=reason))
+            if name:
+                broken[name] = raw.line
+    return Sheet(tuple(entries), scope, tuple(notes))
+
+
+def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, notes: list[str]) -> Scope:
+    """The scope after a given or a let."""
+    if keyword == "given":
+        reader = StatementParser(tokens[1:], scope)
+        for given in reader.givens():
+            old = scope.definitions.get(given.name)
+            same = isinstance(old, Given) and (old.shape, old.kinds) == (given.shape, given.kinds)
+            if given.name in scope.locked and not same:
+                notes.append(f"line {raw.line} defines {given.name} anew; the key's definition is used")
+        return reader.scope
+    wider = replace(scope, sizes=scope.sizes | sizes_in_builders(tokens, scope.known))
+    let = StatementParser(tokens[1:], wider).let()
+    if let.name in scope.locked:
+        old = scope.definitions.get(let.name)
+        if not isinstance(old, Let) or old.value != let.value:
+            notes.append(f"line {raw.line} defines {let.name} anew; the key's definition is used")
+        return scope
+    return wider.define(let)
+
+
+def _no_statement(tokens: list[Token]) -> str:
+    """What a line without a keyword was probably meant to be."""
+    first = tokens[0].text
+    starts = f"a statement starts with {', '.join(KEYWORDS)}; {first!r} does not"
+    if first.lower() in KEYWORDS:
+        return f"{starts}; write {first.lower()}"
+    if tokens[0].kind == "name" and len(tokens) > 1 and tokens[1].text == "=":
+        return f"{starts}; did you mean let {first} = ...?"
+    if any(token.text in RELATIONS for token in tokens):
+        return f"{starts}; did you mean claim {first}...?"
+    return starts
+
+
+def _defined_later(statements: Sequence[RawStatement]) -> dict[int, dict[str, int]]:
+    """For every statement, by its line: the names that are defined below it, and on which line."""
+    below: dict[str, int] = {}
+    found = {}
+    for raw in reversed(statements):
+        found[raw.line] = dict(below)
+        if defines := _DEFINES.match(raw.text):
+            below[defines[1]] = raw.line
+    return found
+
+
+def _blame(reason: str, broken: dict[str, int], later: dict[str, int]) -> str:
+    """Point at the definition when a missing name comes from one that is broken, or that stands further down."""
+    for name, line in broken.items():
+        if f" {name} is not defined" in reason:
+            return f"{name} is not defined, because line {line} is not understood"
+    for name, line in later.items():
+        if f" {name} is not defined" in reason:
+            return f"{name} is defined on line {line} only; move that line above this one"
+    return reason

@@ -1,0 +1,50 @@
+"""Other ways of writing things: NumPy's other forms of a call and of an index."""
+
+from __future__ import annotations
+
+from lmlab.checker.formulas import number
+from lmlab.checker.functions import FUNCTIONS, Along, Reduction
+from lmlab.checker.tree import Call, Node, Slice, Stack, constant_value
+
+Options = dict[str, int | bool | None]
+Item = Node | Slice | None  # of x[...]; None is a new axis
+
+OTHER_OPTIONS = {"dim": "axis", "keepdim": "keepdims"}  # as torch has them
+NO_NUMBERS = {
+    "inf": "infinity is no number here; a large one such as -1e9 does the same inside softmax",
+    "e": "write exp(1)",
+}
+TWO_WAYS = ("max", "min", "norm")  # max(x, 0) and norm(x, 1) are read in two ways
+
+
+def _axis_by_place(name: str) -> bool:
+    return isinstance(FUNCTIONS.get(name), Reduction | Along) and name not in TWO_WAYS
+
+
+def numpy_forms(name: str, args: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+    """Other ways NumPy has of writing a call: sum(x, 0), concat([a, b], 1), ones((n, m)), reshape(x, (n, m))."""
+    if len(args) == 2 and "axis" not in options and (_axis_by_place(name) or isinstance(args[0], Stack)):
+        value = constant_value(args[1])
+        if value is not None and value.denominator == 1 and abs(value) < 10:
+            options["axis"] = int(value)
+            args = args[:1]
+    if len(args) == 1 and isinstance(args[0], Stack) and name in ("concat", "stack", "ones", "zeros"):
+        return args[0].items
+    if name == "reshape" and len(args) == 2 and isinstance(args[1], Stack):
+        return (args[0], *args[1].items)
+    return args
+
+
+def with_new_axes(node: Node, items: list[Item]) -> Node:
+    """x[:, None] as expand_dims(x, axis=1); `node` is already indexed by the items that are not None."""
+    axis = 0
+    for item in items:
+        if item is None:
+            node = Call("expand_dims", (node,), axis, column=node.column)
+        axis += item is None or isinstance(item, Slice)
+    return node
+
+
+def last_two_swapped(node: Node, column: int) -> Node:
+    """x.mT: every matrix of a batch transposed."""
+    return Call("swapaxes", (node, number(-1), number(-2)), column=column)

@@ -1,0 +1,293 @@
+"""Tokens to statements: what follows given, let, claim and derive."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lmlab.checker.kinds import DISTRIBUTIONS, KIND_WORDS
+from lmlab.checker.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
+from lmlab.checker.read.cursor import refusal, shallow
+from lmlab.checker.read.expressions import RELATIONS, ExpressionParser
+from lmlab.checker.read.scope import Definition, Scope
+from lmlab.checker.read.tokens import KEYWORDS, Token
+from lmlab.checker.sizes import Shape, Size
+from lmlab.checker.tree import Condition, Given, Kind, Let, Node, Step, constant_value
+from lmlab.config import nearest
+
+RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | KIND_WORDS
+
+
+class StatementParser(ExpressionParser):
+    """Parses the part of a statement that follows its keyword."""
+
+    def __init__(self, tokens: Sequence[Token], scope: Scope) -> None:
+        super().__init__(tokens, scope.known)
+        self.scope = scope
+
+    def learn(self, definition: Definition) -> None:
+        """Add a definition to what this statement sees."""
+        self.scope = self.scope.define(definition)
+        self.known = self.scope.known
+
+    def givens(self) -> list[Given]:
+        """names: shape kinds [, names: shape kinds]..."""
+        found: list[Given] = []
+        while True:
+            found += self.given_group()
+            if not self.take(","):
+                break
+        if self.next.kind != "end":
+            raise self.error("the shape or kind is not understood here; write it like `given y: 1, Dy onehot`")
+        return found
+
+    def given_group(self) -> list[Given]:
+        """One or more names that share a shape and kinds."""
+        line = self.next.line
+        names = [self.new_name()]
+        while self.next.text == "," and self.peek(1).kind == "name" and self.peek(2).text in (",", ":", ""):
+            self.at += 1
+            names.append(self.new_name())
+        shape: Shape = ()
+        kinds: tuple[Kind, ...] = ()
+        if self.take(":"):
+            shape = self.shape()
+            self._check_words(shape)
+            axes = {size for axis in shape for size in axis.names}
+            self.scope = replace(self.scope, sizes=self.scope.sizes | axes)  # normal(0, 1/sqrt(n)) may use them
+            self.known = self.scope.known
+            kinds = self.kinds()
+        group = []
+        for name in names:
+            given = Given(name=name, shape=shape, kinds=kinds, line=line)
+            says_nothing = not shape and all(kind.name in ("integer", "positive", "nonzero") for kind in kinds)
+            if name in self.scope.sizes and (says_nothing or name in self.scope.locked):
+                continue  # `given n: integer` for a size
+            if any(name in axis.names for axis in shape):
+                raise Refusal(f"{name} cannot be a size of its own shape; choose another name")
+            self.learn(given)
+            group.append(given)
+        return group
+
+    def _check_words(self, shape: Shape) -> None:
+        """Refuse a misspelt kind that would pass for a size: `given x: postive`."""
+        for size in {size for axis in shape for size in axis.names} - self.scope.known:
+            close = difflib.get_close_matches(size, KIND_WORDS, n=1, cutoff=0.8)
+            if close and len(size) > 4:
+                raise self.error(f"there is no kind {size!r}; did you mean {close[0]!r}?")
+
+    def new_name(self) -> str:
+        """A name to define."""
+        token = self.next
+        if token.kind != "name":
+            raise self.error("a name is expected here")
+        if token.text in RESERVED:
+            raise self.error(f"{token.text} is a word of the language; choose another name")
+        self.at += 1
+        return token.text
+
+    def shape(self) -> Shape:
+        """Sizes separated by commas, possibly in brackets; none for a scalar."""
+        bracket = self.take("(", "[")
+        axes: list[Size] = []
+        while self.next.kind in ("name", "number", "symbol") and self.next.text not in KIND_WORDS | {",", ")", "]"}:
+            start = self.at
+            if axes and not bracket and self._starts_item():
+                self.at = start - 1
+                break
+            axis = self.size()
+            if axes and not bracket and self.next.text in RELATIONS:
+                self.at = start - 1  # a condition of a where clause, not a size
+                break
+            self._check_axis(axis)
+            axes.append(axis)
+            if not self.take(","):
+                break
+        if bracket:
+            self.expect(")" if bracket.text == "(" else "]", "to close the shape")
+        if len(axes) > MAX_RANK:
+            raise Refusal(f"a shape has at most {MAX_RANK} axes, not {len(axes)}")
+        return tuple(axes)
+
+    def _starts_item(self) -> bool:
+        """Whether a new `name:` or `name =` follows, rather than one more size."""
+        return self.next.kind == "name" and self.peek(1).text in (":", "=")
+
+    def _check_axis(self, axis: Size) -> None:
+        if axis.number is not None and not 1 <= axis.number <= MAX_LITERAL_SIZE:
+            raise Refusal(
+                f"the size {axis} is not allowed; a size written as a number is 1 to {MAX_LITERAL_SIZE}, "
+                "any other is a name"
+            )
+        if any(abs(count) > MAX_LITERAL_SIZE or len(monomial) > 4 for monomial, count in axis.terms):
+            raise Refusal(f"the size {axis} is too large; use a name for it")
+
+    def size(self) -> Size:
+        """A size: numbers and names with + - and *."""
+        total = self._size_product()
+        while token := self.take("+", "-"):
+            term = self._size_product()
+            total = total + (term if token.text == "+" else -term)
+        return total
+
+    def _size_product(self) -> Size:
+        product = self._size_atom()
+        while self.take("*"):
+            product = product * self._size_atom()
+        return product
+
+    def _size_atom(self) -> Size:
+        token = self.next
+        if self.take("("):
+            inner = self._nested(self.size)
+            self.expect(")", "to close the bracket")
+            return inner
+        if token.kind == "number":
+            if not token.text.isdigit() or len(token.text) > 20:
+                raise self.error(f"a size is a whole number up to {MAX_LITERAL_SIZE} or a name")
+            self.at += 1
+            return Size.of(int(token.text))
+        if token.kind != "name" or token.text in RESERVED:
+            raise self.error("a size is a name or a whole number")
+        self.at += 1
+        return self._size_name(token)
+
+    def _size_name(self, token: Token) -> Size:
+        """A name as a size. A scalar given becomes a size; a let of a whole number is that number."""
+        definition = self.scope.definitions.get(token.text)
+        if isinstance(definition, Let):
+            value = constant_value(definition.value)
+            if value is None or value.denominator != 1:
+                raise refusal(token, f"{token.text} is a let; a size is a name of its own or a whole number")
+            return Size.of(int(value))
+        if isinstance(definition, Given):
+            if definition.shape:
+                raise refusal(token, f"{token.text} is an array; a size is a name of its own or a whole number")
+            rest = {k: v for k, v in self.scope.definitions.items() if k != token.text}
+            self.scope = replace(self.scope, definitions=rest, sizes=self.scope.sizes | {token.text})
+        return Size.of(token.text)
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """Kind words, separated by spaces."""
+        found: list[Kind] = []
+        while self.next.kind == "name" and self.next.text not in self.stops:
+            token = self.next
+            if token.text not in KIND_WORDS:
+                raise refusal(token, f"there is no kind {token.text!r}; {nearest(token.text, KIND_WORDS)}")
+            self.at += 1
+            found.append(self._kind(token))
+        names = [kind.name for kind in found]
+        if len(set(names)) < len(names):
+            raise Refusal("a kind is named twice")
+        if "definite" in names:  # `positive definite` says nothing of the entries
+            rest = [kind for kind in found if kind.name not in ("positive", "symmetric")]
+            return (*rest, Kind("symmetric", (), ()))
+        return tuple(found)
+
+    def _kind(self, token: Token) -> Kind:
+        name = token.text
+        arguments: tuple[Node, ...] = ()
+        outcomes: tuple[tuple[Node, Node | None], ...] = ()
+        if name in DISTRIBUTIONS and self.take("("):
+            arguments, _ = self._arguments(")", f"{name}(...)")
+        elif name in ("uniform", "finite") and self.take("{"):
+            outcomes = self._outcomes(name)
+        allowed = DISTRIBUTIONS.get(name, (0,))
+        if len(arguments) not in allowed:
+            raise refusal(token, f"{name} takes {' or '.join(map(str, allowed))} arguments, not {len(arguments)}")
+        if name == "normal" and len(arguments) != 2:
+            raise refusal(token, "write normal(mean, standard deviation)")
+        if name in ("uniform", "finite") and not arguments and not outcomes:
+            raise refusal(token, "write uniform{1, 2, 3}, uniform(a, b) or finite{1: 1/3, 2: 2/3}")
+        return Kind(name, arguments, outcomes)
+
+    def _outcomes(self, name: str) -> tuple[tuple[Node, Node | None], ...]:
+        outcomes: list[tuple[Node, Node | None]] = []
+        while self.next.text != "}":
+            value = self.sum_of_products()
+            weight = self.sum_of_products() if self.take(":") else None
+            if (weight is None) == (name == "finite"):
+                raise self.error("write uniform{1, 2, 3} for equally likely values, finite{1: 1/3, 2: 2/3} for others")
+            outcomes.append((value, weight))
+            if not self.take(","):
+                break
+        self.expect("}", "to close the values")
+        return tuple(outcomes)
+
+    def let(self) -> Let:
+        """name = value."""
+        line, name = self.next.line, self.new_name()
+        if self.next.text == "(":
+            raise self.error(f"a let names a value, not a function; write let {name} = ...")
+        self.expect("=", f"after let {name}")
+        value = shallow(self.expression())
+        self.end()
+        return Let(name=name, value=value, line=line)
+
+    def end(self) -> None:
+        """Refuse anything left over."""
+        if self.next.kind != "end":
+            raise self.error("the statement should end here")
+
+    def where(self) -> tuple[Condition, ...]:
+        """The conditions of a where clause; its givens and lets enter the scope."""
+        conditions: list[Condition] = []
+        self.stops = ("where", "and")
+        while True:
+            if self._is_given_item():
+                self.given_group()
+            elif self.next.kind == "name" and self.peek(1).text == "=" and self.next.text not in self.known:
+                name = self.new_name()
+                self.at += 1
+                self.learn(Let(name=name, value=shallow(self.sum_of_products()), line=self.next.line))
+            else:
+                conditions += self._conditions()
+            if not self.take(",", "and"):
+                break
+        self.end()
+        return tuple(conditions)
+
+    def _is_given_item(self) -> bool:
+        ahead = 0
+        while self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ",":
+            ahead += 2
+        return self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ":"
+
+    def _conditions(self) -> list[Condition]:
+        """x > 0, or a chain such as 0 <= x <= 1."""
+        found = [self._condition(self.sum_of_products())]
+        while self.next.text in ("<", ">", "<=", ">="):
+            found.append(self._condition(found[-1].right))
+        return found
+
+    def _condition(self, left: Node) -> Condition:
+        token = self.next
+        if token.text in ("=", "=="):
+            raise self.error(
+                "an equality in a where clause names something new, like `where t = a + b`; conditions use < > <= >="
+            )
+        if not self.take("<", ">", "<=", ">="):
+            raise self.error("a where clause holds `name: shape kind`, `name = value` or a condition like x > 0")
+        return Condition(left=left, relation=token.text, right=self.sum_of_products())
+
+    def steps(self) -> tuple[Step, ...]:
+        """Expressions tied by relations."""
+        steps: list[Step] = []
+        relation, line = "", self.next.line
+        while True:
+            steps.append(Step(relation=relation, value=shallow(self.sum_of_products()), line=line))
+            if self.next.text == "!=":
+                raise self.error("a claim says ==, <=, >=, < or >")
+            token = self.take(*RELATIONS)
+            if token is None:
+                break
+            relation, line = ("==" if token.text == "=" else token.text), token.line
+        self.end()
+        return tuple(steps)
+
+
+def source(tokens: Sequence[Token]) -> str:
+    """The tokens as they were written, spaces reduced to one."""
+    parts = [("" if token.glued else " ") + token.text for token in tokens]
+    return "".join(parts).strip()

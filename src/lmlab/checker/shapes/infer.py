@@ -1,0 +1,174 @@
+"""Shapes in symbols: what every expression's axes are, and one clear line when they do not fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lmlab.checker import tree
+from lmlab.checker.functions import FUNCTIONS
+from lmlab.checker.functions.shapes import matmul_shape
+from lmlab.checker.limits import MAX_RANK, Refusal
+from lmlab.checker.sizes import ONE, Shape, Size, broadcast, shape_text
+from lmlab.checker.text import level, to_text
+from lmlab.checker.tree import Binary, Derivative, Index, Name, Negate, Node, Number, Slice, Stack, Transpose
+
+Combine = Callable[[Shape, Shape], Shape]
+
+
+def scalar_like(shape: Shape) -> bool:
+    """Whether an array of this shape always holds one number."""
+    return all(axis == ONE for axis in shape)
+
+
+@dataclass
+class Shapes:
+    """The shapes of the names a claim can see, and which names are sizes. Remembers what it has inferred."""
+
+    names: dict[str, Shape]
+    sizes: frozenset[str]
+    quiet: bool = False  # leave mistakes unexplained: the search for hints meets thousands
+    seen: dict[int, tuple[Node, Shape]] = field(default_factory=dict)  # by identity; the node is kept alive beside it
+
+    def of(self, node: Node) -> Shape:
+        """The shape of an expression. Raises `Refusal`, explained in symbols, when sizes do not fit."""
+        found = self.seen.get(id(node))
+        if found is None:
+            found = self.seen[id(node)] = (node, self._infer(node))
+        return found[1]
+
+    def _infer(self, node: Node) -> Shape:
+        match node:
+            case Number() | tree.Constant():
+                return ()
+            case Name():
+                return () if node.name in self.sizes else self.names[node.name]
+            case Negate() | tree.Expectation():
+                return self.of(node.operand)
+            case Transpose():
+                return self.of(node.operand)[::-1]
+            case Binary() | tree.Compare():
+                return self._pair(node, matmul_shape if node.op == "@" else broadcast)
+            case tree.Call():
+                return FUNCTIONS[node.function].shape(node, self)
+            case Stack():
+                return self._stack(node)
+            case Index():
+                return self._index(node)
+            case Derivative():
+                return self._derivative(node)
+        raise AssertionError(node)
+
+    def size(self, node: Node) -> Size:
+        """An expression used as a size, as in eye(n) or x[0:n]."""
+        match node:
+            case Number() if node.value.denominator == 1:
+                return Size.of(int(node.value))
+            case Name() if node.name in self.sizes:
+                return Size.of(node.name)
+            case Binary(op="+"):
+                return self.size(node.left) + self.size(node.right)
+            case Binary(op="-"):
+                return self.size(node.left) + -self.size(node.right)
+            case Binary(op="*"):
+                return self.size(node.left) * self.size(node.right)
+            case Negate():
+                return -self.size(node.operand)
+        raise Refusal(
+            f"{to_text(node)} is not a size; sizes and positions are whole numbers and the names used in shapes "
+            "(for a random entry of f, write y @ f with y: n onehot(p))"
+        )
+
+    def bounds(self, item: Slice, axis: Size) -> tuple[Size, Size]:
+        """Where a slice starts and stops, in sizes; a stop counted from the end is written n-1, not -1."""
+        start = Size.of(0) if item.start is None else self.size(item.start)
+        stop = axis if item.stop is None else self.size(item.stop)
+        start = axis + start if (start.number or 0) < 0 else start
+        stop = axis + stop if (stop.number or 0) < 0 else stop
+        return start, stop
+
+    def _pair(self, node: Binary | tree.Compare, combine: Combine) -> Shape:
+        left, right = self.of(node.left), self.of(node.right)
+        try:
+            return combine(left, right)
+        except Refusal as refusal:
+            if self.quiet:
+                raise
+            what = f"{shape_text(left)} {node.op} {shape_text(right)}: {refusal}"
+            raise Refusal(what + _suggestion(node, left, right, combine)) from None
+
+    def _stack(self, node: Stack) -> Shape:
+        items = [self.of(item) for item in node.items]
+        if any(item != items[0] for item in items):
+            raise Refusal(f"the items of {to_text(node)} have different shapes: {', '.join(map(shape_text, items))}")
+        if len(items[0]) >= MAX_RANK:
+            raise Refusal(f"an array has at most {MAX_RANK} axes")
+        return (Size.of(len(items)), *items[0])
+
+    def _index(self, node: Index) -> Shape:
+        shape = self.of(node.operand)
+        if len(node.items) > len(shape):
+            raise Refusal(f"{to_text(node)}: {len(node.items)} positions for shape {shape_text(shape)}")
+        out: list[Size] = []
+        for item, axis in zip(node.items, shape, strict=False):
+            if isinstance(item, Slice):
+                start, stop = self.bounds(item, axis)
+                length = stop + -start
+                if length.number is not None and length.number < 1:
+                    raise Refusal(f"{to_text(node)}: the slice holds nothing")
+                if (start.number or 0) < 0 or ((stop + -axis).number or 0) > 0:
+                    raise Refusal(f"{to_text(node)}: the slice goes beyond size {axis}")
+                out.append(length)
+            else:
+                position = self.size(item)
+                known = axis.number is not None and position.number is not None
+                if known and not -(axis.number or 0) <= (position.number or 0) < (axis.number or 0):
+                    raise Refusal(f"{to_text(node)}: position {position} is out of range for size {axis}")
+        return tuple(out) + shape[len(node.items) :]
+
+    def _derivative(self, node: Derivative) -> Shape:
+        shape = self.of(node.operand)
+        if scalar_like(shape) and not node.strict:
+            shape = ()
+        for name in node.by:
+            if name in self.sizes:
+                raise Refusal(f"{name} is a size; one differentiates by a given or a let")
+            shape = shape + self.names[name]
+        if len(shape) > MAX_RANK:
+            raise Refusal(f"{to_text(node)} has {len(shape)} axes; at most {MAX_RANK} are allowed")
+        return shape
+
+
+def _suggestion(node: Binary | tree.Compare, left: Shape, right: Shape, combine: Combine) -> str:
+    """A question that names the transpose or the order that would fit, or nothing."""
+
+    def fits(a: Shape, b: Shape, combine: Combine = combine) -> bool:
+        try:
+            combine(a, b)
+        except Refusal:
+            return False
+        return True
+
+    first, second = _operand_text(node.left), _operand_text(node.right)
+    better = ""
+    if len(right) > 1 and fits(left, right[::-1]):
+        better = _transposed(node.right)
+    elif len(left) > 1 and fits(left[::-1], right):
+        better = _transposed(node.left)
+    elif node.op == "@" and fits(right, left):
+        better = f"{second} @ {first}"
+    elif node.op == "@" and left and right and fits(left, right, broadcast):
+        better = f"{first} * {second}"
+    elif node.op == "*" and left and right and fits(left, right, matmul_shape):
+        better = f"{first} @ {second}"
+    return f"; did you mean {better}?" if better else ""
+
+
+def _operand_text(node: Node) -> str:
+    text = to_text(node)
+    return text if level(node) == 100 else f"({text})"
+
+
+def _transposed(node: Node) -> str:
+    """How to write the transpose of an operand: W2.T for W2, and W2 for W2.T."""
+    return _operand_text(node.operand) if isinstance(node, Transpose) else _operand_text(node) + ".T"

@@ -1,0 +1,168 @@
+"""What a claim stands on: its givens, lets and sizes, their shapes, and which name depends on which."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lmlab.checker.kinds import DISTRIBUTIONS
+from lmlab.checker.limits import Refusal
+from lmlab.checker.read.scope import Scope
+from lmlab.checker.shapes.infer import Shapes
+from lmlab.checker.sizes import Shape, shape_text
+from lmlab.checker.tree import Condition, Derivative, Expectation, Given, Kind, Let, Name, Node, names_in, shown, walk
+
+
+@dataclass
+class Setting:
+    """A scope made ready for evaluation. A let whose shapes do not fit is remembered in `broken`, with the reason."""
+
+    givens: dict[str, Given]
+    lets: dict[str, Let]
+    shapes: Shapes
+    conditions: tuple[Condition, ...]
+    uses: dict[str, frozenset[str]] = field(default_factory=dict)  # names a let depends on, through other lets too
+    broken: dict[str, str] = field(default_factory=dict)
+
+    def shape(self, node: Node) -> Shape:
+        """The shape of an expression; a Refusal also when it uses a broken let."""
+        for name in sorted(names_in(node)):
+            if name in self.broken:
+                raise Refusal(self.broken[name])
+        return self.shapes.of(node)
+
+    def depends(self, node: Node) -> frozenset[str]:
+        """Every name the expression depends on, through lets."""
+        found: frozenset[str] = frozenset()
+        for name in names_in(node):
+            found |= {name} | self.uses.get(name, frozenset())
+        return found
+
+    def opened(self, *nodes: Node) -> list[Node]:
+        """Everything inside the expressions, and inside the lets that they depend on."""
+        found = [inner for node in nodes for inner in walk(node)]
+        used = frozenset[str]().union(*map(self.depends, nodes)) if nodes else frozenset[str]()
+        return found + [inner for name in self.lets if name in used for inner in walk(self.lets[name].value)]
+
+    def needed(self, nodes: list[Node]) -> tuple[list[str], list[str]]:
+        """The givens, in order, and the sizes that must have values before these expressions do."""
+        names: set[str] = set()
+        for node in nodes:
+            names |= self.depends(node)
+        pending = [name for name in names if name in self.givens]
+        while pending:
+            for kind in self.givens[pending.pop()].kinds:
+                for node in kind_nodes(kind):
+                    fresh = self.depends(node) - names
+                    names |= fresh
+                    pending += [name for name in fresh if name in self.givens]
+        givens = [name for name in self.givens if name in names]
+        shapes = [self.givens[name].shape for name in givens]
+        shapes += [self.shapes.names.get(name, ()) for name in names & set(self.lets)]
+        sizes = names & self.shapes.sizes | {size for shape in shapes for axis in shape for size in axis.names}
+        return givens, sorted(sizes)
+
+    def kinds(self, name: str) -> set[str]:
+        """The names of the kinds of a given; none for a let or a size."""
+        return {kind.name for kind in self.givens[name].kinds} if name in self.givens else set()
+
+    def distribution(self, name: str) -> Kind | None:
+        """The kind that makes a given random, if it has one."""
+        return distribution(self.givens[name])
+
+    def random_names(self, node: Node) -> frozenset[str]:
+        """The random givens an expression depends on, through lets and the parameters of other random givens."""
+        found: set[str] = set()
+        pending = [name for name in self.open_names(node) if name in self.givens]
+        while pending:
+            name = pending.pop()
+            kind = self.distribution(name)
+            if kind is None or name in found:
+                continue
+            found.add(name)
+            for part in kind_nodes(kind):
+                pending += [n for n in self.depends(part) if n in self.givens]
+        return frozenset(found)
+
+    def open_names(self, node: Node) -> frozenset[str]:
+        """Names that occur outside inner expectations (an inner expectation has averaged its own away)."""
+        if isinstance(node, Expectation):
+            return frozenset(node.fixed)
+        if isinstance(node, Name):
+            return self.open_names(self.lets[node.name].value) if node.name in self.lets else frozenset({node.name})
+        inner = [Name(name) for name in node.by] if isinstance(node, Derivative) else []
+        return frozenset[str]().union(*map(self.open_names, [*inner, *node.children()]))
+
+
+def kind_nodes(kind: Kind) -> list[Node]:
+    """The expressions inside a kind, such as the mean and deviation of a normal."""
+    nodes = list(kind.arguments)
+    for value, weight in kind.outcomes:
+        nodes += [value] if weight is None else [value, weight]
+    return nodes
+
+
+def distribution(given: Given) -> Kind | None:
+    """The kind that makes a given random, if it has one."""
+    for kind in given.kinds:
+        if kind.name in DISTRIBUTIONS and (kind.name != "onehot" or kind.arguments):
+            return kind
+    return None
+
+
+def build(scope: Scope) -> Setting:
+    """Infer the shape of every definition and check that every kind fits its shape."""
+    givens = {k: v for k, v in scope.definitions.items() if isinstance(v, Given)}
+    lets = {k: v for k, v in scope.definitions.items() if isinstance(v, Let)}
+    shapes = Shapes({k: v.shape for k, v in givens.items()}, scope.sizes)
+    setting = Setting(givens, lets, shapes, scope.conditions)
+    for name, definition in scope.definitions.items():
+        try:
+            if isinstance(definition, Let):
+                setting.uses[name] = setting.depends(definition.value)
+                shapes.names[name] = setting.shape(definition.value)
+            else:
+                _check_kinds(definition, setting)
+        except Refusal as refusal:
+            known = str(refusal) in setting.broken.values()
+            setting.broken[name] = str(refusal) if known else f"line {definition.line}, {shown(name)}: {refusal}"
+    return setting
+
+
+_SQUARE = ("definite", "symmetric", "permutation")
+_CLASHES = [{"simplex", "onehot"}, {"orthogonal", "positive"}, {"orthogonal", "unit"}, {"fraction", "integer"}]
+_CLASHES += [{"simplex", "integer"}, {"unit", "integer"}, {"unit", "simplex"}, {"unit", "fraction"}]
+
+
+def _check_kinds(given: Given, setting: Setting) -> None:
+    names, shape = {kind.name for kind in given.kinds}, given.shape
+    if distribution(given) and len(names) > 1:
+        raise Refusal(f"{' '.join(sorted(names))}: a random given has one kind, its distribution")
+    for name in _SQUARE:
+        if name in names and not (len(shape) == 2 and shape[0] == shape[1]):
+            raise Refusal(f"a {name} given is a square matrix, not {shape_text(shape)}")
+    for name, beside in (("permutation", set[str]()), ("binary", {"symmetric"}), ("definite", {"symmetric"})):
+        if name in names and len(names - beside) > 1:
+            raise Refusal(f"{name} is a kind by itself")
+    if "orthogonal" in names and len(shape) != 2:
+        raise Refusal(f"an orthogonal given is a matrix, not {shape_text(shape)}")
+    for name in ("unit", "simplex", "onehot"):
+        if name in names and not shape:
+            raise Refusal(f"a {name} given is a vector or has rows; write its size, as in `given a: n {name}`")
+    for clash in _CLASHES:
+        if clash <= names:
+            raise Refusal(f"{' and '.join(sorted(clash))} do not go together")
+    for kind in given.kinds:
+        _check_arguments(given, kind, setting)
+
+
+def _check_arguments(given: Given, kind: Kind, setting: Setting) -> None:
+    """Parameters of a distribution broadcast to its given; probabilities line up with a row."""
+    for node in kind_nodes(kind):
+        shape = setting.shape(node)
+        if kind.name in ("categorical", "onehot"):
+            if len(shape) != 1 or (kind.name == "onehot" and shape != given.shape[-1:]):
+                wanted = "a vector of probabilities, one for each outcome"
+                raise Refusal(f"{kind.name}(p) needs {wanted}; p is {shape_text(shape)}")
+        elif shape not in ((), given.shape, given.shape[-1:]):
+            misfit = f"{shape_text(shape)}, which does not fit {shape_text(given.shape)}"
+            raise Refusal(f"a parameter of {kind.name} is {misfit}")

@@ -1,0 +1,1 @@
+"""Claims, their verdicts and counterexamples; sheets, grades and pages."""

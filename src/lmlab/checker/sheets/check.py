@@ -1,0 +1,38 @@
+"""A whole sheet, checked: text in, verdicts out. torch is imported with the first claim that is well written."""
+
+from __future__ import annotations
+
+from lmlab.checker.limits import Refusal
+from lmlab.checker.read.scope import Scope
+from lmlab.checker.read.sheet import ScopedClaim, parse
+from lmlab.checker.sheets.report import INVALID, ClaimReport, Report
+from lmlab.checker.tree import NotUnderstood
+
+FAILED = "the claim could not be checked"
+
+
+def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool = True) -> Report:
+    """Check every claim and derivation of a sheet. The same text and seed give the same answer."""
+    try:
+        sheet = parse(text, scope)
+    except Refusal as refusal:
+        return Report(claims=[ClaimReport(line=1, claim="", verdict=INVALID, reason=str(refusal))])
+    claims = []
+    for entry in sheet.entries:
+        if isinstance(entry, NotUnderstood):
+            claims.append(ClaimReport(line=entry.line, claim=entry.text, verdict=INVALID, reason=entry.reason))
+        else:
+            claims.append(_checked(entry, seed, hints))
+    return Report(claims=claims)
+
+
+def _checked(entry: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
+    """The answer to one claim. A mistake of our own spoils that claim alone, and is called what it is."""
+    from lmlab.checker.sheets.claims import check_claim
+
+    try:
+        return check_claim(entry, seed, hints)
+    except Exception as error:
+        what = (str(error).splitlines() or [""])[0][:200]
+        reason = f"{FAILED} ({type(error).__name__}: {what}); this is a mistake of the checker, please report it"
+        return ClaimReport(line=entry.claim.line, claim=entry.claim.text, verdict=INVALID, reason=reason)

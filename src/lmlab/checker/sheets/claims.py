@@ -1,0 +1,130 @@
+"""One claim, checked: each step against the one before it."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+import numpy as np
+
+from lmlab.checker import limits
+from lmlab.checker.hints.sentence import find_hint
+from lmlab.checker.limits import Deadline, OutOfTime, Refusal
+from lmlab.checker.numbers.autograd import one_thread
+from lmlab.checker.numbers.fractions import settle
+from lmlab.checker.read.sheet import ScopedClaim
+from lmlab.checker.shapes.setting import Setting, build
+from lmlab.checker.sheets.counterexample import readable
+from lmlab.checker.sheets.relation import Relation
+from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport
+from lmlab.checker.sheets.verdict import TOO_LONG, Finding, Judge
+from lmlab.checker.sizes import broadcast, shape_text
+from lmlab.checker.symbols.proofs import prove
+from lmlab.checker.text import to_text
+from lmlab.checker.tree import Claim, Derivative, Node, Step, names_in, walk
+
+
+def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
+    """Check one claim or derivation: each step against the one before it."""
+    with one_thread():
+        return _check(scoped, seed, hints)
+
+
+def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
+    claim = scoped.claim
+    rng = np.random.default_rng([seed, zlib.crc32(claim.text.encode()), claim.line])
+    share = min(max(1.0, (len(claim.steps) - 1) / limits.STEPS_PER_CLAIM), limits.MOST_CLAIMS)
+    deadline = Deadline(limits.CLAIM_WALL_S * share, limits.CLAIM_CPU_S * share)
+    setting = build(scoped.scope)
+    findings: list[Finding] = []
+    for i in range(1, len(claim.steps)):
+        finding = _step(setting, claim.steps[i - 1], claim.steps[i], rng, deadline, hints)
+        if finding.verdict not in HOLDS:
+            return _failed(claim, i, finding)
+        findings.append(finding)
+    return _held(claim, findings)
+
+
+def _step(
+    setting: Setting, before: Step, step: Step, rng: np.random.Generator, deadline: Deadline, hints: bool
+) -> Finding:
+    """One step against the one before it. A claim whose shapes do not fit, or that fails, is given a hint."""
+    left, right = before.value, step.value
+    try:
+        broadcast(setting.shape(left), setting.shape(right))
+    except Refusal as refusal:
+        finding = Finding(INVALID, _misfit(setting, left, right, refusal))
+    else:
+        try:
+            relation = Relation(setting, left, step.relation, right, rng, deadline)
+            finding = Judge(relation).decide()
+        except Refusal as refusal:
+            return Finding(INVALID, str(refusal))
+        except OutOfTime:
+            return Finding(INVALID, TOO_LONG)
+        finding = _noted(_proved(relation, finding), setting, left, right)
+        if finding.point is None:
+            return finding
+        finding.counterexample = readable(relation, finding.point)
+    broken = any(name in setting.broken for name in names_in(left) | names_in(right))
+    if hints and step.relation == "==" and not broken:  # a let that does not fit is not repaired in the claim
+        finding.hint = find_hint(setting, left, right, rng, deadline)
+    return finding
+
+
+def _noted(finding: Finding, setting: Setting, left: Node, right: Node) -> Finding:
+    """The finding with what a reader may have overlooked: broadcasting, and derivatives that are zero by definition."""
+    notes = []
+    left_shape, right_shape = setting.shape(left), setting.shape(right)
+    if left_shape != right_shape and left_shape and right_shape:
+        notes.append(f"shapes {shape_text(left_shape)} and {shape_text(right_shape)} are compared after broadcasting")
+    for node in [*walk(left), *walk(right)] if finding.verdict == REFUTED else []:
+        if isinstance(node, Derivative):
+            unused = [name for name in node.by if name not in setting.depends(node.operand)]
+            notes += [f"{to_text(node.operand)} does not use {name}, so {to_text(node)} is 0" for name in unused]
+    return replace(finding, reason="; ".join([finding.reason, *dict.fromkeys(notes)]))
+
+
+def _proved(relation: Relation, finding: Finding) -> Finding:
+    """A supported relation that can be proved is proved. The evidence in numbers comes first: no proof stands alone."""
+    if finding.verdict != SUPPORTED:
+        return finding
+    what = (relation.setting, relation.left, relation.sign, relation.right, relation.deadline)
+    words = "proved: computed in exact fractions" if settle(*what) else prove(*what)
+    return finding if words is None else Finding(PROVED, f"{words}; {finding.reason}")
+
+
+def _misfit(setting: Setting, left: Node, right: Node, refusal: Refusal) -> str:
+    """Why shapes do not fit: inside a side, or between the sides."""
+    try:
+        shapes = setting.shape(left), setting.shape(right)
+    except Refusal as inner:
+        return str(inner)
+    reason = f"the left side is {shape_text(shapes[0])}, the right side is {shape_text(shapes[1])}: {refusal}"
+    turned = len(shapes[1]) > 1 and shapes[1][::-1] == shapes[0]
+    return reason + "; did you mean the transpose?" * turned
+
+
+def _failed(claim: Claim, index: int, finding: Finding) -> ClaimReport:
+    step = claim.steps[index]
+    reason = finding.reason
+    if claim.derive or len(claim.steps) > 2:
+        reason = f"step {index} (line {step.line}): {reason}"
+    return ClaimReport(
+        line=claim.line,
+        claim=claim.text,
+        verdict=finding.verdict,
+        reason=reason,
+        counterexample=finding.counterexample,
+        hint=finding.hint,
+        first_wrong_step=index if claim.derive else None,
+        wrong_line=step.line,
+    )
+
+
+def _held(claim: Claim, findings: list[Finding]) -> ClaimReport:
+    weakest = min(findings, key=lambda finding: finding.verdict == PROVED)
+    reason = weakest.reason
+    if len(findings) > 1:
+        reason = f"all {len(findings)} steps hold; the least certain: {reason}"
+    return ClaimReport(line=claim.line, claim=claim.text, verdict=weakest.verdict, reason=reason)

@@ -1,0 +1,120 @@
+"""One relation between two expressions: points to look at it, and whether it fails there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lmlab.checker.limits import Deadline
+from lmlab.checker.numbers.points import Point, draw_point
+from lmlab.checker.numbers.sides import KINK, TOLERANCE, Ruling, Sides, referee, satisfies, sides_at
+from lmlab.checker.numbers.size_draws import SizeDrawer, Sizes
+from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.tree import Expectation, Node
+
+TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
+
+
+@dataclass
+class Tally:
+    """What was seen while looking for a counterexample."""
+
+    points: int = 0
+    draws: int = 0
+    vague: int = 0  # points where an expectation is known too coarsely to agree with anything
+    largest: float = 0.0
+    tolerance: float = TOLERANCE
+    sampled: bool = False
+    refereed: int = 0
+    acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
+
+
+class Relation:
+    """left sign right, of shapes that broadcast; the sign is ==, <=, >=, < or >."""
+
+    def __init__(
+        self, setting: Setting, left: Node, sign: str, right: Node, rng: np.random.Generator, deadline: Deadline
+    ) -> None:
+        self.setting = setting
+        self.left, self.sign, self.right = left, sign, right
+        self.rng = rng
+        self.deadline = deadline
+        conditions = [side for c in setting.conditions for side in (c.left, c.right)]
+        self.sizes = SizeDrawer(setting, [left, right, *conditions])
+        self.everything = setting.opened(left, right)
+        self.averages = any(isinstance(n, Expectation) for n in self.everything)
+        self.varies = self._varies()
+        self.tally = Tally()
+        self.structural = False  # the formula itself puts points exactly on a kink
+
+    def _varies(self) -> bool:
+        """Whether anything is left to draw once expectations have averaged their random names away."""
+        used = self.setting.open_names(self.left) | self.setting.open_names(self.right)
+        return any(name in used or self.setting.distribution(name) is None for name in self.sizes.givens)
+
+    def sides(self, point: Point) -> Sides:
+        """Both sides at a point, in doubles."""
+        return sides_at(self.setting, self.left, self.right, point, self.deadline)
+
+    def ruling(self, point: Point, seconds: float) -> Ruling:
+        """The referee's word on a point, within this much processor time."""
+        return referee(self.setting, self.left, self.right, point, self.deadline.within(seconds))
+
+    def legal(self, point: Point) -> bool:
+        """Whether a point obeys the conditions of the where clause."""
+        return satisfies(self.setting, self.setting.conditions, point, self.deadline)
+
+    def draw(
+        self, sizes: Sizes, style: str = "plain", strict: bool = False, reach: float = 0.0
+    ) -> tuple[Point, Sides] | None:
+        """A point that obeys the conditions and lies away from kinks, with both sides there.
+
+        A random point that lies exactly on a kink does so by the formula itself (a comparison of whole numbers, relu of
+        a relu): such points count. Not so, if `strict`, unless larger sizes have shown it to be the formula.
+        """
+        last = None
+        for _ in range(TRIES):
+            point = draw_point(self.setting, self.sizes.givens, sizes, self.rng, style, reach)
+            if not self.legal(point):
+                continue
+            sides = self.sides(point)
+            last = (point, sides)
+            fair = not sides.touched or self.structural or (style == "plain" and not strict)
+            if sides.margin > KINK and not sides.undefined_both and fair:
+                self.structural |= sides.touched
+                return last
+            if not self.varies:
+                break
+        return None if strict else last
+
+    def amount(self, sides: Sides) -> float:
+        """By how much the relation fails at a point, relative to the sides; at most 0 where an inequality holds."""
+        return sides.difference if self.sign == "==" else sides.excess(self.sign)
+
+    def confirmed(self, point: Point, sides: Sides, trusting: bool = True) -> bool:
+        """Whether long decimals also see the relation fail. Without their word, a clear failure in doubles counts.
+
+        Not `trusting`: it does not, because the point lies where doubles lose their digits.
+        """
+        if self.averages and sides.tolerance > TOLERANCE:
+            return True
+        ruling = self.ruling(point, 1.5)
+        if not ruling.known:
+            return trusting and self.amount(sides) > 1e-6 and self._steady(point)
+        if not (ruling.left_defined and ruling.right_defined):
+            return False
+        self.tally.refereed += 1
+        if self.sign == "==":
+            return not ruling.equal
+        excess = ruling.largest if self.sign in ("<=", "<") else -ruling.smallest
+        return not ruling.equal and excess > 0
+
+    def _steady(self, point: Point) -> bool:
+        """Whether the difference stays when the point moves a little. One that rounding made jumps about."""
+        sides = self.sides(point)
+        factor = 1 + 1e-11 * self.rng.choice([-1.0, 1.0])
+        moved = self.sides(Point(point.sizes, {name: raw * factor for name, raw in point.raw.items()}))
+        if not (sides.defined and moved.defined):
+            return False
+        return float(np.abs(sides.gap - moved.gap).max()) < 0.01 * float(np.abs(sides.gap).max())

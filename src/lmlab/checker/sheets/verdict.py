@@ -1,0 +1,184 @@
+"""The verdict on one relation: many points, several sizes, and a referee for close calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lmlab.checker.functions import Kink, kink_of
+from lmlab.checker.limits import OutOfTime, Refusal
+from lmlab.checker.numbers.points import Point
+from lmlab.checker.numbers.sides import DIGITS, Sides, referee
+from lmlab.checker.numbers.size_draws import Sizes
+from lmlab.checker.sheets.extremes import search_extremes
+from lmlab.checker.sheets.relation import Relation
+from lmlab.checker.sheets.report import INVALID, REFUTED, SUPPORTED, Counterexample
+from lmlab.checker.tree import Number
+
+DRAWS = 5  # size draws
+POINTS = 6  # points for each
+BROAD = (3.0, 6.0, 12.0, 24.0)  # how far points with larger values reach, for what fails only there
+FARTHEST = 1e4  # a number in a formula this large is still gone beyond
+DOUBTS = 3  # how many of those may need the referee
+DUST = 1e-12  # both sides below this: what rounding leaves of zeros, once the referee has said so
+ACQUITTALS = 4  # times
+CONFIRM_S = 0.25  # of processor time for the referee's last word
+TOO_LONG = "the claim takes too long to evaluate; make it smaller or split it with let"
+
+
+@dataclass
+class Finding:
+    """The verdict on one relation; the point that refutes it, what is shown of it, and how to repair the claim."""
+
+    verdict: str
+    reason: str
+    point: Point | None = None
+    counterexample: Counterexample | None = None
+    hint: str | None = None
+
+
+class Judge:
+    """Decides one relation."""
+
+    def __init__(self, relation: Relation) -> None:
+        self.relation, self.sizes, self.tally = relation, relation.sizes, relation.tally
+
+    def decide(self) -> Finding:
+        """Look at many points; the first confirmed failure refutes."""
+        try:
+            finding = self._search()
+        except OutOfTime:
+            if self.tally.points < 3:
+                return Finding(INVALID, TOO_LONG)
+            finding = None
+        if finding is not None:
+            return finding
+        if self.tally.points == 0 and self.tally.vague:
+            return Finding(INVALID, "an expectation here is known too coarsely to decide; use smaller sizes")
+        if self.tally.points == 0:
+            raise self._nowhere()
+        return Finding(SUPPORTED, self._support())
+
+    def _search(self) -> Finding | None:
+        for sizes, style, strict, reach in self._trials():
+            finding = self._look(sizes, style, strict, reach)
+            if finding is not None:
+                return finding
+        point = search_extremes(self.relation) if self.relation.sign != "==" else None
+        return self._confirm() if point is None else self._refute(point)
+
+    def _trials(self) -> Iterator[tuple[Sizes, str, bool, float]]:
+        """Sizes and styles of the points to look at: plain ones, some far out, and some at sizes of 1."""
+        relation, sizes, rng = self.relation, self.sizes, self.relation.rng
+        top = 3 if relation.averages else 5
+        for round_ in range(DRAWS if sizes.names else 1):
+            largest = 3 if round_ == 0 else top if round_ < 3 else top + 2 - relation.averages  # most fail at once
+            drawn = sizes.distinct(rng, largest)
+            self.tally.draws += 1
+            for _ in range(self._points()):
+                yield drawn, "plain", False, 0.0
+        for style, reach in self._far() if relation.varies and not relation.averages else []:
+            yield sizes.distinct(rng, 3), style, True, reach
+            if self.tally.refereed > DOUBTS:
+                break  # saturated functions lose their digits out here; the referee is slow
+        for drawn in sizes.with_ones(rng):
+            for _ in range(2 if relation.varies else 1):
+                yield drawn, "plain", True, 0.0
+
+    def _far(self) -> list[tuple[str, float]]:
+        """Styles and reaches of points with larger values: beyond the numbers in the formula, if it has kinks."""
+        draws = [("broad", reach) for reach in BROAD for _ in range(3)]
+        nodes = self.relation.everything
+        if any(kink_of(node) in (Kink.BEND, Kink.JUMP) for node in nodes):
+            written = {abs(float(n.value)) for n in nodes if isinstance(n, Number) and 1 < abs(n.value) <= FARTHEST}
+            for number in sorted({*written, BROAD[-1] / 2})[-3:]:
+                draws += [("up", 2 * number), ("down", 2 * number)] * 2
+        return draws
+
+    def _points(self) -> int:
+        """Points for each draw of the sizes. Expectations are exact or dear, and need fewer."""
+        if not self.relation.varies:
+            return 1
+        if self.relation.averages:
+            return 2 if self.sizes.names else 8
+        return POINTS if self.sizes.names else DRAWS * POINTS
+
+    def _look(self, sizes: Sizes, style: str, strict: bool, reach: float) -> Finding | None:
+        drawn = self.relation.draw(sizes, style, strict, reach)
+        if drawn is None:
+            return None
+        point, sides = drawn
+        tally = self.tally
+        tally.sampled |= sides.sampled
+        if not sides.defined:
+            return self._half_defined(point, sides) if style == "plain" else None  # far out, 1 - sigmoid(x) is 0
+        amount = max(0.0, self.relation.amount(sides))
+        rounding = sides.scale < DUST and tally.acquitted >= ACQUITTALS
+        broken = amount > sides.tolerance and not rounding
+        if sides.vague and not broken:
+            tally.vague += 1
+            return None
+        tally.points += 1
+        tally.tolerance = max(tally.tolerance, sides.tolerance)
+        if broken:
+            if self.relation.confirmed(point, sides, trusting=style == "plain"):
+                return self._refute(point)
+            tally.acquitted += sides.scale < DUST
+        tally.largest = max(tally.largest, 0.0 if broken else amount)
+        return None
+
+    def _half_defined(self, point: Point, sides: Sides) -> Finding | None:
+        """One side has a value where the other has none: that is a failure, if long decimals agree."""
+        if sides.undefined_both:
+            return None
+        ruling = self.relation.ruling(point, 1.0)
+        if not ruling.known or ruling.left_defined == ruling.right_defined:
+            return None
+        which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
+        reason = f"the {which} side has no value at this point, and the {other} side has; name the kind that is meant"
+        return Finding(REFUTED, reason, point)
+
+    def _refute(self, point: Point) -> Finding:
+        only_ones = bool(self.tally.points > POINTS and point.sizes and 1 in point.sizes.values())
+        note = f" (it holds at the {self.tally.points - 1} points tried with larger sizes)" if only_ones else ""
+        what = (
+            "the sides differ"
+            if self.relation.sign == "=="
+            else f"the left side is not {self.relation.sign} the right side"
+        )
+        return Finding(REFUTED, f"{what}{note}", point)
+
+    def _confirm(self) -> Finding | None:
+        """The referee looks at two points, so that a difference too small for doubles is seen as well."""
+        within = self.relation.deadline.within(CONFIRM_S)
+        for _ in range(2 if self.relation.varies else 1):
+            drawn = self.relation.draw(self.sizes.distinct(self.relation.rng, 3), strict=True)
+            if drawn is None or not drawn[1].defined:
+                continue
+            ruling = referee(self.relation.setting, self.relation.left, self.relation.right, drawn[0], within)
+            if not ruling.known:
+                return None
+            if not (ruling.left_defined and ruling.right_defined):
+                continue
+            self.tally.refereed += 1
+            if self.relation.sign == "==" and not ruling.equal:
+                return self._refute(drawn[0])
+        return None
+
+    def _nowhere(self) -> Refusal:
+        if self.relation.setting.conditions:
+            return Refusal("no point was found that obeys the where conditions and where both sides are defined")
+        what = "neither side has a finite value at any point tried"
+        return Refusal(f"{what}; name the kinds, such as positive, that it needs")
+
+    def _support(self) -> str:
+        tally = self.tally
+        sizes = f" and {tally.draws} draws of the sizes" if self.sizes.names else ""
+        what = "largest relative difference" if self.relation.sign == "==" else "largest excess"
+        text = f"holds in float64 at {tally.points} random points{sizes}; "
+        text += f"{what} {tally.largest:.1e}, tolerance {tally.tolerance:.0e}"
+        if tally.sampled:
+            text += "; an expectation was estimated from random samples (six standard errors allowed)"
+        elif tally.refereed:
+            text += f"; confirmed in {DIGITS}-digit arithmetic"
+        return text

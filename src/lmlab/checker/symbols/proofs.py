@@ -1,0 +1,55 @@
+"""Proofs: a claim in normal form, for all sizes and all values at once. What is not proved here stays "supported"."""
+
+from __future__ import annotations
+
+from lmlab.checker.formulas import minus
+from lmlab.checker.limits import PROOF_SECONDS, Deadline, OutOfTime, Refusal
+from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.sizes import ONE
+from lmlab.checker.symbols.build import Builder
+from lmlab.checker.symbols.signs import at_least_zero
+from lmlab.checker.symbols.terms import NoProof
+from lmlab.checker.tree import Call, Node, Stack, shown
+
+
+def prove(setting: Setting, left: Node, relation: str, right: Node, deadline: Deadline) -> str | None:
+    """How the relation is proved, in words, or None."""
+    for expanded in (False, True):
+        try:
+            builder = Builder(setting, deadline.within(PROOF_SECONDS / 2), expanded)
+            gap = builder.build(minus(left, right)).sum
+            if relation == "==":
+                if builder.algebra.vanishes(gap):
+                    return _words(setting, left, right, expanded)
+                continue
+            gap = gap if relation in (">=", ">") else builder.algebra.scale(-1, gap)
+            if at_least_zero(builder.algebra, gap, strict=relation in (">", "<")):
+                return "proved: the difference is a sum of terms that cannot be negative"
+        except (NoProof, OutOfTime, Refusal, RecursionError, OverflowError, ZeroDivisionError):
+            continue
+    if relation == "==" and _same_shapes(setting, left, right):
+        return "proved: the shapes are equal in symbols"
+    return None
+
+
+def _words(setting: Setting, left: Node, right: Node, expanded: bool) -> str:
+    sizes = setting.needed([left, right])[1]
+    where = f"for all sizes {', '.join(map(shown, sizes))}" if sizes else "exactly"
+    how = "written with exp and brought over common denominators" if expanded else "in index notation"
+    return f"proved {where}: both sides have the same normal form {how}"
+
+
+def _same_shapes(setting: Setting, left: Node, right: Node) -> bool:
+    """shape(X) == (n, m), compared symbol by symbol."""
+    shapes = []
+    for side in (left, right):
+        if isinstance(side, Call) and side.function == "shape":
+            shapes.append(list(setting.shape(side.args[0])) or [ONE])
+        elif isinstance(side, Stack):
+            try:
+                shapes.append([setting.shapes.size(item) for item in side.items])
+            except Refusal:
+                return False
+        else:
+            return False
+    return shapes[0] == shapes[1]

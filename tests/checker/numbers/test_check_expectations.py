@@ -1,0 +1,114 @@
+"""Expectations and variances, against closed forms and against plain enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from lmlab.checker import check
+from lmlab.checker.numbers.moments import Poly
+
+HOLDING = [
+    "E[x**6] == 15 where x: normal(0, 1)",
+    "E[x**3] == m**3 + 3*m*s**2 where m, s: positive, x: normal(m, s)",
+    "E[exp(x)] == exp(m + s**2/2) where m, s: fraction, x: normal(m, s)",
+    "E[cos(x)] == exp(-1/2) where x: normal(0, 1)",
+    "E[abs(x)] == sqrt(2/pi) where x: normal(0, 1)",
+    "E[(x > 0)] == 1/2 where x: normal(0, 1)",
+    "E[outer(x, x)] == s**2 * eye(n) + outer(m, m) where m: n, s: positive, x: n normal(m, s)",
+    "E[norm(x)**4] == n**2 + 2*n where x: n normal(0, 1)",
+    "E[x @ A @ x] == trace(A) where A: n, n, x: n normal(0, 1)",
+    "Var[x @ a] == a @ a where a: n, x: n normal(0, 1)",
+    "E[u] == 2 where u: uniform{1, 2, 3}",
+    "Var[u] == 1/12 where u: uniform(0, 1)",
+    "E[u**3] == (b**4 - a**4) / (4 * (b - a)) where a, b: fraction, u: uniform(a, b + 1 - 1), a < b - 0.1",
+    "Var[v] == 3/16 where v: finite{0: 1/4, 1: 3/4}",
+    "E[(s @ x)**4] == 3 * (x @ x)**2 - 2 * sum(x**4) where x: n, s: n rademacher",
+    "E[i] == p @ [0, 1, 2] where p: 3 simplex, i: categorical(p)",
+    "E[y @ a] == p @ a where p: K simplex, a: K, y: K onehot(p)",
+    "Var[b] == p * (1 - p) where p: fraction, b: bernoulli(p)",
+    "E[x**2] == 2 where t: normal(0, 1), x: normal(t, 1)",
+]
+
+
+@pytest.mark.parametrize("claim", HOLDING)
+def test_closed_forms_are_accepted(claim: str) -> None:
+    answer = check(f"claim {claim}").claims[0]
+    assert answer.holds, answer
+
+
+@pytest.mark.parametrize("claim", HOLDING)
+def test_a_planted_error_of_one_percent_is_refuted(claim: str) -> None:
+    left, _, rest = claim.partition(" == ")
+    right, _, where = rest.partition(" where ")
+    answer = check(f"claim {left} == 1.01 * ({right}) where {where}").claims[0]
+    assert answer.verdict == "refuted", answer
+
+
+def test_an_estimate_from_samples_says_so() -> None:
+    answer = check("given x: 9 normal(0, 1)\nclaim E[max(x) - min(x)] >= 2").claims[0]
+    assert answer.verdict == "supported"
+    assert "random samples" in answer.reason
+
+
+def test_moments_of_polynomials_match_enumeration_of_gauss_hermite_nodes() -> None:
+    rng = np.random.default_rng(0)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(8)
+    weights = weights / weights.sum()
+    x, y = Poly.variable(0), Poly.variable(1)
+    a, b, c = (int(v) for v in rng.integers(1, 5, 3))
+    poly = (x * a + y * b + c) ** 4 * x
+    exact = float(poly.mean({0: "normal", 1: "normal"}))
+    pairs = itertools.product(range(8), repeat=2)
+    total = sum(weights[i] * weights[j] * (a * nodes[i] + b * nodes[j] + c) ** 4 * nodes[i] for i, j in pairs)
+    assert math.isclose(exact, total, rel_tol=1e-10)
+
+
+def test_a_finite_expectation_is_the_sum_over_its_outcomes() -> None:
+    outcomes = {Fraction(1, 2): Fraction(1, 6), Fraction(2): Fraction(1, 3), Fraction(-1): Fraction(1, 2)}
+    mean = sum(v**3 * w for v, w in outcomes.items())
+    listed = ", ".join(f"{v}: {w}" for v, w in outcomes.items())
+    assert check(f"claim E[x**3] == {mean} where x: finite{{{listed}}}").ok
+
+
+def test_the_expectation_of_a_derivative_is_taken() -> None:
+    text = """
+    given mu
+    given s: positive
+    given x: normal(mu, s)
+    let l = -log(s) - (x - mu)**2 / (2 * s**2)
+    claim E[dl/dmu] == 0
+    claim E[dl/dmu**2] == 1 / s**2
+    claim E[d2l/dmu2] == -1 / s**2
+    claim E[dl/ds**2] == 2 / s**2
+    """
+    report = check(text.replace("    ", ""))
+    assert report.ok, report.to_json()
+
+
+BENT = [  # closed forms of averages with kinks in several dimensions, and values near them
+    ("E[max(x)] == 3 / (2 * sqrt(pi)) where x: 3 normal(0, 1)", True),
+    ("E[max(x)] == 0.85 where x: 3 normal(0, 1)", False),
+    ("E[max(x)] >= 0.9 where x: 3 normal(0, 1)", False),
+    ("E[norm(x)] == sqrt(pi / 2) where x: 2 normal(0, 1)", True),
+    ("E[norm(x)] == 1.26 where x: 2 normal(0, 1)", False),
+    ("E[abs(u[0] - u[1])] == 1/3 where u: 2 uniform(0, 1)", True),
+    ("E[relu(W @ x)] == sqrt(sum(W**2, axis=1) / (2 * pi)) where W: m, n, x: n normal(0, 1)", True),
+    ("E[relu(W @ x)] == sqrt(sum(W**2, axis=1) / 6.4) where W: m, n, x: n normal(0, 1)", False),
+    ("E[tanh(W @ x)] == 0 where W: m, n, x: n normal(0, 1)", True),
+]
+
+
+@pytest.mark.parametrize(("claim", "holds"), BENT)
+def test_averages_that_are_estimated_tell_a_value_from_one_a_percent_away(claim: str, holds: bool) -> None:
+    answer = check(f"claim {claim}").claims[0]
+    assert answer.verdict == ("supported" if holds else "refuted"), answer
+
+
+def test_a_mean_of_zero_at_one_size_does_not_loosen_the_tolerance_at_the_others() -> None:
+    answer = check("given x: n normal(0, 1)\nclaim E[logsumexp(x)] <= log(n) + 0.01").claims[0]
+    assert answer.verdict == "refuted"
