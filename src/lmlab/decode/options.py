@@ -94,10 +94,10 @@ class Options:
                 )
             return
         if self.samples > 1:
-            said = f"{{method}} always finds the same text; for {self.samples} texts"
+            said = f"a {self.method} search always finds the same text; for {self.samples} texts"
             if self.method == "beam":
-                raise Mistake(f"{said} set {{n_best}}", method=self.method, n_best=self.samples)
-            raise Mistake(f"{said} sample it", method=self.method)
+                raise Mistake(f"{said} set {{n_best}}", n_best=self.samples)
+            raise Mistake(f"{said} set {{method}}", method="sample")
         if self.temperature not in (0, 1):
             raise self._unused("temperature", "sample", self.temperature)
         for name in ("top_k", "top_p", "min_p"):
