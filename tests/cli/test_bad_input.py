@@ -221,7 +221,7 @@ def test_a_full_disk_leaves_what_was_there(lmlab: Lmlab, small_text: Path, monke
 
 
 def test_an_unfinished_run_says_how_to_finish_it(lmlab: Lmlab, run_folder: Path) -> None:
-    edit_json(run_folder / "config.json", lambda saved: saved.update(status="unfinished"))
+    edit_json(run_folder / "config.json", lambda saved: saved["result"].update(status="unfinished"))
     refused(lmlab("eval", run_folder), "--resume")
 
 

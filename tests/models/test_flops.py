@@ -90,15 +90,16 @@ def build(name: str, settings: dict[str, Any]) -> NeuralLanguageModel:
 
 def counted(model: NeuralLanguageModel) -> float:
     """Operations of one step per token; where a state is carried, of a stretch in the middle of a text."""
-    tokens_BT = torch.randint(VOCAB, (ROWS, 2 * LENGTH), generator=torch.Generator().manual_seed(0))
+    length = model.batch_shape[1]
+    tokens_BT = torch.randint(VOCAB, (ROWS, 2 * length), generator=torch.Generator().manual_seed(0))
     carry = None
     if isinstance(model, CarriedLanguageModel):
-        carry = model.loss_carried(tokens_BT[:, :LENGTH], None)[1]
+        carry = model.loss_carried(tokens_BT[:, :length], None)[1]
     with FlopCounterMode(display=False, custom_mapping=LACKING) as counter:
         if isinstance(model, CarriedLanguageModel):
-            loss = model.loss_carried(tokens_BT[:, LENGTH:], carry)[0]
+            loss = model.loss_carried(tokens_BT[:, length:], carry)[0]
         else:
-            loss = model.loss(Windows(tokens_BT[:, LENGTH:]))
+            loss = model.loss(Windows(tokens_BT[:, length:]))
         loss.total.backward()
     return counter.get_total_flops() / loss.count
 

@@ -74,6 +74,7 @@ _LADDER = (
     _learns("bigram", "bigram:Bigram", "a neural bigram: one hidden layer on the vector of the last word"),
     _learns("feedforward", "feedforward:FeedForward", "the vectors of the last N-1 tokens, one hidden layer"),
     _learns("attention", "attention:Attention", "the last token attends over the window, one head"),
+    _learns("cnn", "cnn:CNN", "gated causal convolutions, each layer reaching further back"),
     _learns("rnn", "rnn:RNN", "a recurrent network with tanh cells"),
     _learns("gru", "gru:GRU", "a recurrent network with gated units"),
     _learns("lstm", "lstm:LSTM", "a recurrent network with a long short-term memory"),
