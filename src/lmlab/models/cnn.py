@@ -13,7 +13,7 @@ however the text is divided.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -22,7 +22,7 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one, within_text
 from lmlab.models.families.windowed import WindowedModel
-from lmlab.models.sizing import Appetite
+from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -110,14 +110,16 @@ class CNN(WindowedModel):
     @classmethod
     def resolve(cls, config: CNNConfig, facts: TextFacts, budget: Budget) -> CNNConfig:
         """The widest layers that the budget can train and the text can fill; explicit settings are kept."""
-        kernel, layers = config.kernel, config.layers
-        if layers is not None:
-            within_text("cnn", facts.train_tokens, context=kernel**layers)
-        else:
-            reach = min(16 if facts.vocab_size >= WORDS_FROM else 32, max(1, facts.train_tokens // 8))
-            layers = 1
-            while kernel > 1 and kernel ** (layers + 1) <= reach:
-                layers += 1
+        kernel = config.kernel
+        if config.layers is not None:
+            within_text("cnn", facts.train_tokens, context=kernel**config.layers)
+        reach = min(16 if facts.vocab_size >= WORDS_FROM else 32, max(1, facts.train_tokens // 8))
+        layers = 1
+        while kernel > 1 and kernel ** (layers + 1) <= reach:
+            layers += 1
+
+        def at(width: int) -> CNNConfig:
+            return CNNConfig(kernel=kernel, layers=layers, width=width, dropout=0.0)
 
         def body(width: int) -> int:
             return layers * 2 * kernel * width**2
@@ -125,9 +127,6 @@ class CNN(WindowedModel):
         def head(width: int) -> int:
             return facts.vocab_size * width
 
-        width, dropout = APPETITE.size_and_dropout(
-            [config.width] if config.width else WIDTHS, body, head, facts, budget
-        )
-        return replace(
-            config, layers=layers, width=width, dropout=config.dropout if config.dropout is not None else dropout
-        )
+        # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
+        chosen = at(config.width or APPETITE.size(WIDTHS, at, body, head, facts, budget))
+        return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)
