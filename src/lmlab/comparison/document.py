@@ -14,8 +14,7 @@ from lmlab.comparison.passages import differing_passages
 from lmlab.comparison.yardsticks import Yardstick
 from lmlab.interface import NeuralModel
 from lmlab.learn.run import Run
-from lmlab.measure import Result, paired_difference
-from lmlab.measure.interval import widened
+from lmlab.measure import Result
 
 if TYPE_CHECKING:
     from lmlab.text.corpus import Corpus
@@ -28,11 +27,12 @@ def document(
     entries: Sequence[Entry],
     yardsticks: Sequence[Yardstick],
     luck: Luck,
+    ranking: dict[str, Any] | None,
     *,
     overlap: Sequence[str],
     **facts: Any,
 ) -> dict[str, Any]:
-    """Everything that was found; `entries` best first. facts: of the whole run, taken over as they are."""
+    """Everything that was found; `entries` best first. ranking: all pairs, as `Ranking.to_json` gives them. facts: of the whole run, taken over as they are."""
     ranked = [e for e in entries if e.rank is not None]
     return {
         "format": 1,
@@ -49,7 +49,8 @@ def document(
         "entries": [_entry(e) for e in entries],
         "yardsticks": [vars(y) for y in yardsticks],
         "luck": luck.to_json(),
-        "pairs": [_pair(a, b, luck, facts["seed"]) for a, b in pairwise(ranked)],
+        "ranking": ranking,
+        "pairs": [_pair(a, b, ranking) for a, b in pairwise(ranked)] if ranking is not None else [],
         "differences": _differences(ranked),
     }
 
@@ -105,16 +106,17 @@ def _curve(run: Run) -> list[dict[str, float]]:
     ]
 
 
-def _pair(better: Entry, worse: Entry, luck: Luck, seed: int) -> dict[str, Any]:
-    """How much better one entry is than the next, and how sure that is: of other text, and of another training."""
-    found = widened(paired_difference(worse.scored, better.scored, seed=seed), luck.margin(worse, better))
-    finite = found.low is not None and math.isfinite(found.low)
+def _pair(better: Entry, worse: Entry, ranking: dict[str, Any]) -> dict[str, Any]:
+    """How much better one entry is than the next, and how sure that is, from the intervals of all pairs together."""
+    pair = next(p for p in ranking["pairs"] if {p["a"], p["b"]} == {better.name, worse.name})
+    sign = 1.0 if pair["a"] == worse.name else -1.0
+    known = None not in (pair["difference"], pair["low"], pair["high"])
     return {
         "better": better.name,
         "worse": worse.name,
-        "difference": found.estimate if finite else None,
-        "interval": [found.low, found.high] if finite else None,
-        "real": not found.includes_zero,
+        "difference": sign * pair["difference"] if known else None,
+        "interval": sorted([sign * pair["low"], sign * pair["high"]]) if known else None,
+        "real": pair["apart"],
     }
 
 

@@ -23,7 +23,9 @@ from lmlab.config import Budget, TextFacts
 from lmlab.learn.hardware import choose
 from lmlab.learn.run import Run, load_run
 from lmlab.learn.train import stream_folder, train
-from lmlab.measure import evaluate, rank
+from lmlab.measure import evaluate
+from lmlab.measure.interval import units_of
+from lmlab.measure.ranks import ranking
 from lmlab.models.registry import MODELS, model_class
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
@@ -68,7 +70,7 @@ def compare(
     """Train every model on one text inside one wall-clock budget, measure them on the same test bytes, and rank them.
 
     seeds: how often each learned model is trained, with `seed` and those after it; its number is then their mean, and
-        what training leaves to luck is measured instead of estimated. The budget stays what it is for all of them.
+        what training leaves to luck is measured, and the ranking speaks of kinds of model. The budget stays what it is for all of them.
     started: when the budget began to run, by time.perf_counter; None: now.
     The comparison is kept in the folder `out`. Run again with the same folder, it goes on from the models that finished.
     """
@@ -150,10 +152,10 @@ class _Job:
                     raise KeyboardInterrupt
         except KeyboardInterrupt:
             self.display.say("stopped; the models that finished are ranked")
-        luck = self._rank(entries)
+        luck, ranked = self._rank(entries)
         ordered = sorted(entries, key=order)
         facts = {"command": command, "budget_s": self.budget_s, "seed": self.seeds[0]}
-        found = document(self.corpus, self.measured, ordered, yardsticks, luck, overlap=overlap, **facts)
+        found = document(self.corpus, self.measured, ordered, yardsticks, luck, ranked, overlap=overlap, **facts)
         found["seconds"] = time.perf_counter() - self.started
         write_atomically(self.out / "comparison.json", json.dumps(found, allow_nan=False).encode())
         return Comparison(
@@ -202,7 +204,7 @@ class _Job:
             entry.status = "measuring"
             self.display.show(entries, self.left_s, f"measuring {entry.name}")
             entry.seed_results.append(evaluate(run.model, self.measured, name=self.corpus.name, seed=self.seeds[0]))
-        entry.result = mean_result(entry.seed_results, self.seeds[0])
+        entry.result = mean_result(entry.seed_results)
         entry.details |= look_closely(entry.runs[0].model, entry.seed_results[0], self.seeds[0])
         entry.status = "ranked" if entry.result.certified else "unranked"
 
@@ -277,10 +279,13 @@ class _Job:
             watch=EntryWatch(entry, lambda doing: self.display.show(entries, self.left_s, doing)),
         )
 
-    def _rank(self, entries: Sequence[Entry]) -> Luck:
+    def _rank(self, entries: Sequence[Entry]) -> tuple[Luck, dict[str, Any] | None]:
+        """What training leaves to luck, and who can be told apart from whom; None where nobody is to be ranked."""
         good = [e for e in entries if e.status == "ranked"]
         luck = Luck.of(good, len(self.seeds))
-        ranks = rank([e.scored for e in good], margin=lambda i, j: luck.margin(good[i], good[j]), seed=self.seeds[0])
-        for entry, place in zip(good, ranks, strict=True):
+        if not good:
+            return luck, None
+        found = ranking(units_of([e.scored for e in good]), luck=luck.training, seed=self.seeds[0])
+        for entry, place in zip(good, found.ranks, strict=True):
             entry.rank = place
-        return luck
+        return luck, found.to_json([e.name for e in good])

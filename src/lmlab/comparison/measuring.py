@@ -48,7 +48,7 @@ def look_closely(model: LanguageModel, result: Result, seed: int) -> dict[str, A
     }
 
 
-def mean_result(results: list[Result], seed: int) -> Result:
+def mean_result(results: list[Result]) -> Result:
     """Several seeds of one model as one result: the mean of their bits, and the first certificate that fails, if any."""
     if len(results) == 1:
         return results[0]
@@ -63,7 +63,7 @@ def mean_result(results: list[Result], seed: int) -> Result:
         impossible_tokens=max(s.impossible_tokens for s in scores),
     )
     worst = next((r for r in results if not r.certified), results[0])
-    return replace(results[0], scored=scored, interval=interval(scored, seed=seed), certificate=worst.certificate)
+    return replace(results[0], scored=scored, interval=interval(scored), certificate=worst.certificate)
 
 
 @dataclass(frozen=True, kw_only=True)

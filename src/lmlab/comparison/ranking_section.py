@@ -40,10 +40,17 @@ def ranking(document: dict[str, Any], series: dict[str, int]) -> str:
         " for other text of this kind; hollow dots are general compressors that were shown the training text; arrows point to"
         " what is too far off to draw.</p>\n"
         f"<figure tabindex='0'>{chart}</figure>\n{_table(document, series)}"
-        "<p class='soft'>Models share a rank when the paired interval of their difference includes zero. Paired intervals are"
-        " much narrower than the ones drawn above, because what is hard for one model is hard for the other too."
+        "<p class='soft'>Two models share a letter exactly when they cannot be told apart: when the interval of their paired"
+        " difference includes zero, all pairs taken together at 95%. The rank is the best that a model may have. Paired"
+        " intervals are much narrower than the ones drawn above, because what is hard for one model is hard for the other too."
+        f" {escape(_what_for(document))}"
         f" {escape(document['luck']['sentence'])}</p>"
     )
+
+
+def _what_for(document: dict[str, Any]) -> str:
+    """What the intervals of differences are for."""
+    return f"These intervals are {document['ranking']['note']}." if document["ranking"] else ""
 
 
 def _table(document: dict[str, Any], series: dict[str, int]) -> str:
@@ -62,7 +69,7 @@ def _table(document: dict[str, Any], series: dict[str, int]) -> str:
         r = e["result"]
         bits = r["bits_per_byte"]
         cells = [
-            str(e["rank"] or "–"),
+            f"{e['rank']} {document['ranking']['models'][e['name']]['letters']}" if e["rank"] else "–",
             None,
             "infinite" if bits is None else f"{bits:.4f}",
             f"{r['interval'][0]:.3f} – {r['interval'][1]:.3f}" if r["interval"] else "",

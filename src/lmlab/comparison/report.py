@@ -80,16 +80,23 @@ def _verdict(document: dict[str, Any]) -> str:
     bits, interval = best["result"]["bits_per_byte"], best["result"]["interval"]
     spread = f" (95% interval {interval[0]:.3f} to {interval[1]:.3f})" if interval else ""
     first = f"<strong>{escape(best['name'])}</strong>, with {bits:.3f} bits per byte{spread}."
-    tied = [e["name"] for e in ranked[1:] if e["rank"] == 1]
+    tied = [
+        (pair["b"] if pair["a"] == best["name"] else pair["a"])
+        for pair in document["ranking"]["pairs"]
+        if best["name"] in (pair["a"], pair["b"]) and not pair["apart"]
+    ]
     if tied:
         return f"{first} It cannot be told apart from {escape(' and '.join(tied))} by this comparison."
     if not document["pairs"]:
         return first
     pair = document["pairs"][0]
-    low, high = pair["interval"] or (None, None)
+    if pair["interval"] is None:
+        return first
+    low, high = pair["interval"]
+    whose = "kinds of model" if document["luck"]["measured"] or not document["luck"]["sentence"] else "trained models"
     return (
-        f"{first} That is {pair['difference']:.3f} less than {escape(pair['worse'])}, and the difference is real:"
-        f" its 95% interval is {low:.3f} to {high:.3f}."
+        f"{first} That is {pair['difference']:.3f} less than {escape(pair['worse'])}, and these two {whose} can be told"
+        f" apart: the 95% interval of their difference, all pairs taken together, is {low:.3f} to {high:.3f}."
     )
 
 

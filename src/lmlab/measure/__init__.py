@@ -2,7 +2,8 @@
 
 from lmlab.measure.certificate import Certificate, Check, certify
 from lmlab.measure.context import ContextPolicy
-from lmlab.measure.interval import Interval, paired_difference, rank
+from lmlab.measure.interval import Interval, paired_difference
+from lmlab.measure.ranks import Ranking, rank
 from lmlab.measure.result import Result, evaluate
 from lmlab.measure.score import Scored, score_part, score_stream
 
@@ -11,6 +12,7 @@ __all__ = [
     "Check",
     "ContextPolicy",
     "Interval",
+    "Ranking",
     "Result",
     "Scored",
     "certify",

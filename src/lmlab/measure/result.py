@@ -74,10 +74,10 @@ class Result:
             "interval": [_number(self.interval.low), _number(self.interval.high)] if bounded else None,
             "interval_details": {
                 "level": self.interval.level,
-                "method": "circular block bootstrap over the text",
-                "cells": self.interval.cells,
-                "block_bytes": self.interval.block_bytes,
-                "draws": self.interval.draws,
+                "about": self.interval.about,
+                "units": self.interval.units,
+                "freedom": self.interval.freedom,
+                "note": self.interval.note,
             },
             "nats": _number(scored.total_nats),
             "spelling_nats": _number(scored.spelling_nats),
@@ -113,11 +113,11 @@ def evaluate(
     """Score a part of a corpus, and certify the number.
 
     name: of the corpus, for the record. folder: where token files are kept; None: nowhere.
-    level: of the confidence interval. seed: of the bootstrap and of the sample that the certificate looks at.
+    level: of the confidence interval. seed: of the sample that the certificate looks at.
     """
     started = time.perf_counter()
     scored = score_part(model, part, folder=folder, progress=progress)
-    found = interval(scored, level=level, seed=seed)
+    found = interval(scored, level=level)
     certificate = certify(model, scored, seed=seed)
     return Result(
         scored=scored,
@@ -153,7 +153,7 @@ def _notes(scored: Scored, found: Interval) -> list[str]:
             " so bits per byte and perplexity are infinite; smoothing makes them finite"
         )
     if found.low is None:
-        notes.append(f"the text is too short for a confidence interval ({scored.bytes} bytes)")
+        notes.append(found.note)
     return notes
 
 
