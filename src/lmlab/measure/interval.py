@@ -22,6 +22,7 @@ from lmlab.measure.units import SENTENCES, About, Contributions, Units, contribu
 
 if TYPE_CHECKING:
     from lmlab.measure.score import Scored
+    from lmlab.measure.spread import Spread
 
 CELLS = 4096  # cells wanted of a text that is measured whole
 LEAST_CELL_BYTES = 256  # so that fewer than 16 cells are a text too short to say anything of its own variation
@@ -124,19 +125,24 @@ def _unknown(estimate: float, edge: float | None, level: float, about: About, un
     return Interval(estimate=estimate, low=edge, high=edge, level=level, about=about, units=units, freedom=0, note=note)
 
 
-def units_of(scored: Sequence[Scored]) -> Units:
-    """The cells of a text that several models were measured on whole."""
+def units_of(scored: Sequence[Scored], chosen: Spread | None = None) -> Units:
+    """The pieces of a text that several models were measured on: its stretches, or cells where all of it was measured.
+
+    chosen: what was measured, if `scored` are of its readings; None: all of the text.
+    """
     first = scored[0].part
     sizes = [d.size for d in first.documents]
     for other in scored[1:]:
         if other.part.sha256 != first.sha256 or [d.size for d in other.part.documents] != sizes:
             raise Mistake("models can be compared only on the same text; score both on the same part")
-    starts_U, stops_U, document_U = cells(np.array(sizes, dtype=np.int64))
+    whole = chosen is None or chosen.everything
+    starts_U, stops_U, document_U = cells(np.array(sizes, dtype=np.int64)) if whole else chosen.bounds()
     sums = [sums_within(s.byte_ends, s.nats_per_token, starts_U, stops_U) for s in scored]
     return Units(
         nats_KU=np.array([nats for nats, _ in sums]),
         bytes_KU=np.array([size for _, size in sums]),
         document_U=document_U,
+        share=1.0 if whole else chosen.share,
     )
 
 

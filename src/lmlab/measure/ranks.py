@@ -155,8 +155,10 @@ def _factor(found: Contributions, luck: Luck, level: float, generator: np.random
     root_KK = np.linalg.cholesky(covariance_KK)
     first, second = np.triu_indices(K, 1)
     errors_RK = generator.standard_normal((DRAWS, K)) @ root_KK.T
-    estimated_RKr = root_KK @ _wishart_root(K, freedom, generator) / math.sqrt(freedom)
-    spread_RP = ((estimated_RKr[:, first] - estimated_RKr[:, second]) ** 2).sum(axis=2)
+    seen_RKr = root_KK @ _wishart_root(K, freedom, generator) / math.sqrt(freedom)
+    estimated_RKK = seen_RKr @ seen_RKr.transpose(0, 2, 1)
+    variance_RK = np.diagonal(estimated_RKK, axis1=1, axis2=2)
+    spread_RP = variance_RK[:, first] + variance_RK[:, second] - 2.0 * estimated_RKK[:, first, second]
     variance_P = luck.variance(first, second)
     if variance_P.any():
         errors_RK = errors_RK + luck.draws(DRAWS, K, generator)
@@ -186,7 +188,9 @@ def _wishart_root(K: int, freedom: int, generator: np.random.Generator) -> np.nd
     """R matrices A for which A Aᵀ is what `freedom` independent rows of K standard normals would give (Bartlett 1933)."""
     if freedom < K:
         return generator.standard_normal((DRAWS, K, freedom))
-    root_RKK = np.tril(generator.standard_normal((DRAWS, K, K)), -1)
+    root_RKK = np.zeros((DRAWS, K, K))
+    row, column = np.tril_indices(K, -1)
+    root_RKK[:, row, column] = generator.standard_normal((DRAWS, len(row)))
     diagonal = np.arange(K)
     root_RKK[:, diagonal, diagonal] = np.sqrt(generator.chisquare(freedom - diagonal, (DRAWS, K)))
     return root_RKK

@@ -38,9 +38,13 @@ def mixture_quantile(scales: np.ndarray, weights: np.ndarray, freedom: int, leve
     return high
 
 
-@lru_cache(maxsize=1024)
 def t_quantile(freedom: int, level: float = 0.95) -> float:
     """The quantile t with P(|T| < t) = level, by bisection on the distribution function."""
+    return _quantile(min(freedom, MOST_FREEDOM), level)
+
+
+@lru_cache(maxsize=1024)
+def _quantile(freedom: int, level: float) -> float:
     low, high = 0.0, 1.0
     while t_within(np.array(high), freedom) < level and high < 1e9:
         high *= 2
