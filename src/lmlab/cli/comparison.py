@@ -130,7 +130,9 @@ def _rows(document: dict[str, Any]) -> list[tuple[float, list[Any]]]:
             (
                 bits if bits is not None else 1e9,
                 [
-                    str(entry["rank"] or "–"),
+                    f"{entry['rank']} {document['ranking']['models'][entry['name']]['letters']}"
+                    if entry["rank"]
+                    else "–",
                     Text(entry["name"], style="" if result["certified"] else "bold red"),
                     "infinite" if bits is None else f"{bits:.4f}",
                     "" if not interval else f"{interval[0]:.3f}–{interval[1]:.3f}",

@@ -32,7 +32,10 @@ def document(
     overlap: Sequence[str],
     **facts: Any,
 ) -> dict[str, Any]:
-    """Everything that was found; `entries` best first. ranking: all pairs, as `Ranking.to_json` gives them. facts: of the whole run, taken over as they are."""
+    """Everything that was found; `entries` best first.
+
+    ranking: all pairs, as `Ranking.to_json` gives them. facts: of the whole run, taken over as they are.
+    """
     ranked = [e for e in entries if e.rank is not None]
     return {
         "format": 1,

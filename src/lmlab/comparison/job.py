@@ -70,7 +70,8 @@ def compare(
     """Train every model on one text inside one wall-clock budget, measure them on the same test bytes, and rank them.
 
     seeds: how often each learned model is trained, with `seed` and those after it; its number is then their mean, and
-        what training leaves to luck is measured, and the ranking speaks of kinds of model. The budget stays what it is for all of them.
+        what training leaves to luck is measured, so that the ranking speaks of kinds of model. The budget stays what it
+        is for all of them.
     started: when the budget began to run, by time.perf_counter; None: now.
     The comparison is kept in the folder `out`. Run again with the same folder, it goes on from the models that finished.
     """

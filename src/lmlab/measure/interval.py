@@ -1,9 +1,9 @@
 """How far a measured number can be trusted: intervals of bits per byte and of differences, and what they are for.
 
 Bits per byte is a quotient of sums over a text whose neighbouring tokens are alike in difficulty, so tokens must not be
-taken for independent. The text is cut into cells that depend on the text alone, none reaching over the end of a document; a token
-belongs to the cell in which it begins, with all its bytes. What may be taken for independent is decided in `units`.
-Differences are paired: what makes a passage hard for both models cancels out.
+taken for independent. The text is cut into cells that depend on the text alone, none reaching over the end of a document;
+a token belongs to the cell in which it begins, with all its bytes. What may be taken for independent is decided in
+`units`. Differences are paired: what makes a passage hard for both models cancels out.
 """
 
 from __future__ import annotations
@@ -135,14 +135,16 @@ def units_of(scored: Sequence[Scored], chosen: Spread | None = None) -> Units:
     for other in scored[1:]:
         if other.part.sha256 != first.sha256 or [d.size for d in other.part.documents] != sizes:
             raise Mistake("models can be compared only on the same text; score both on the same part")
-    whole = chosen is None or chosen.everything
-    starts_U, stops_U, document_U = cells(np.array(sizes, dtype=np.int64)) if whole else chosen.bounds()
+    if chosen is None or chosen.everything:
+        starts_U, stops_U, document_U = cells(np.array(sizes, dtype=np.int64))
+    else:
+        starts_U, stops_U, document_U = chosen.bounds()
     sums = [sums_within(s.byte_ends, s.nats_per_token, starts_U, stops_U) for s in scored]
     return Units(
         nats_KU=np.array([nats for nats, _ in sums]),
         bytes_KU=np.array([size for _, size in sums]),
         document_U=document_U,
-        share=1.0 if whole else chosen.share,
+        share=1.0 if chosen is None else chosen.share,
     )
 
 

@@ -1,9 +1,9 @@
 """Luck in training: how far a learned model's number would have come out otherwise with another seed.
 
-Two seeds of one kind are two different models, and a long text tells them apart. From one seed nobody knows by how much, so with
-one seed a comparison speaks of these trained models and not of their kinds, and says so. With several, the variance
-between seeds is measured, relative to the bits per byte and pooled over the kinds, because few seeds say little of one kind, and it
-enters every difference. Counted models have no seed, and no luck.
+Two seeds of one kind are two different models, and a long text tells them apart. From one seed nobody knows by how much,
+so with one seed a comparison speaks of these trained models and not of their kinds, and says so. With several, the variance
+between seeds is measured, relative to the bits per byte and pooled over the kinds, because few seeds say little of one
+kind, and it enters every difference. Counted models have no seed, and no luck.
 
 Shapes: K models, P pairs, R draws.
 """

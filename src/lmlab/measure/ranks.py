@@ -173,8 +173,8 @@ def _covariance(found: Contributions) -> np.ndarray:
     Few contributions cannot show in how many ways many models differ, and errors that seem to go together would make
     the largest too small. So what was seen is mixed with errors that are independent, the more the fewer there are.
     """
-    n, K = found.table_nK.shape
-    # what is common to all models cancels in every difference; the scale of a model does, too, in every ratio
+    K = found.table_nK.shape[1]
+    # what is common to all models cancels in every difference
     own_nK = found.table_nK - found.table_nK.mean(axis=1, keepdims=True)
     seen_KK = own_nK.T @ own_nK
     independent = K / (K + found.freedom)

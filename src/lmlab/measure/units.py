@@ -105,6 +105,7 @@ def _of_documents(units: Units, error_UK: np.ndarray) -> Contributions:
     """The jackknife over documents: each left out in turn, so that a large document is not taken for an average one."""
     _, document_U = np.unique(units.document_U, return_inverse=True)
     D = int(document_U.max()) + 1
+    assert D > 1, "one document says nothing of how documents differ"
     error_DK = np.zeros((D, error_UK.shape[1]))
     np.add.at(error_DK, document_U, error_UK)
     weight_D = np.bincount(document_U, weights=units.bytes_KU[0]) / units.bytes_KU[0].sum()
