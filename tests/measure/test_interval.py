@@ -164,9 +164,9 @@ def test_a_text_too_short_to_vary_has_no_interval_but_a_sentence(tmp_path: Path)
     found = own_intervals(units(np.full((1, 15), 20.0)))[0]
     assert (found.low, found.high) == (None, None)
     assert found.includes_zero
-    assert found.note == "480 bytes are too few to see how this text varies, so there is no interval"
+    assert found.note == "the text is too short to see how it varies, so there is no interval (480 bytes)"
     scored = score_part(
-        planted.Chain.random(planted.tokenizer_for("byte")), planted.part_of(tmp_path, planted.some_text(300))
+        planted.Chain.random(planted.tokenizer_for("byte")), planted.part_of(tmp_path, planted.some_text(60))
     )
     assert interval(scored).low is None
 
@@ -267,7 +267,7 @@ def test_infinite_bits_have_no_interval_and_spoil_no_other() -> None:
 
 def test_a_constant_cost_has_an_interval_of_no_width(tmp_path: Path) -> None:
     scored = score_part(
-        Uniform(UniformConfig(), planted.tokenizer_for("byte")), planted.part_of(tmp_path, planted.some_text(2000))
+        Uniform(UniformConfig(), planted.tokenizer_for("byte")), planted.part_of(tmp_path, planted.some_text(500))
     )
     found = interval(scored)
     assert found.low == pytest.approx(8.0, rel=1e-6)

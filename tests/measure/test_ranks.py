@@ -123,7 +123,7 @@ def test_equal_numbers_everywhere_are_one_rank() -> None:
 def test_too_short_a_text_tells_nobody_apart_and_says_why() -> None:
     found = ranking(models([40, 60], 0.1, seed=0, count=10))
     assert found.letters == ("a", "a")
-    assert "too few" in found.note
+    assert "too short" in found.note
 
 
 def test_luck_in_training_widens_what_was_learned_and_nothing_else() -> None:

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from lmlab.measure import score_part
+from lmlab.measure.context import ContextPolicy
 from lmlab.measure.interval import cells, sums_within, tokens_within, units_of
-from lmlab.measure.spread import Spread, spread, word_end
+from lmlab.measure.spread import HISTORY_BYTES, Spread, enough_history, spread, word_end
 from lmlab.text.parts import Document, Part
 
 
@@ -120,6 +121,12 @@ def test_what_is_drawn_depends_on_the_text_and_on_nothing_else(tmp_path: Path) -
 def test_where_nearly_all_would_be_read_all_is_measured(tmp_path: Path) -> None:
     part = long_part(tmp_path)
     assert spread(part, part.bytes // 2, history_bytes=10_000).everything
+
+
+def test_the_longest_window_decides_how_much_history_is_read() -> None:
+    recurrent, trigram, windows = ContextPolicy(None, None), ContextPolicy(3, 1), ContextPolicy(512, 256)
+    assert enough_history([(recurrent, 1.0), (trigram, 5.0)]) == HISTORY_BYTES
+    assert enough_history([(recurrent, 1.0), (windows, 4.5)]) == 2304
 
 
 def test_the_record_says_what_was_measured(tmp_path: Path) -> None:

@@ -79,8 +79,9 @@ def command(
         options.print_json(comparison.to_json() | {"report": str(report)})
     else:
         print_table(comparison)
-        if sentence := comparison.to_json()["luck"]["sentence"]:
-            print(sentence)
+        luck = comparison.to_json()["luck"]
+        if luck["sentence"]:
+            print(luck["sentence"] + ("" if luck["measured"] else " --seeds 3 measures it."))
         print(f"Report: {report.resolve()}")
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lmlab.measure.spread import Spread
 
 CELLS = 4096  # cells wanted of a text that is measured whole
-LEAST_CELL_BYTES = 256  # so that fewer than 16 cells are a text too short to say anything of its own variation
+LEAST_CELL_BYTES = 32  # some words at least, so that where a token is cut matters little
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,18 +81,18 @@ def intervals(
         raise Mistake("a confidence level lies between 0 and 1, such as 0.95; got {level}", level=level)
     about = about or units.about
     count = len(units.document_U)
-    if units.too_few:
-        return [_unknown(float(e), None, level, about, count, units.too_few) for e in estimates_P]
-    finite = np.isfinite(estimates_P)
-    found = contributions(_without_infinities(units), about)
-    # a model with infinite bits must not reach the others through 0 × inf: its contrasts are not computed
-    table = found.table_nK @ np.where(finite[None, :], contrasts_KP, 0.0)
-    half_P = margins(found, table, level)
+    half_P, freedom = np.zeros(len(estimates_P)), 0
+    if not units.too_few:
+        found = contributions(_without_infinities(units), about)
+        half_P, freedom = margins(found, found.table_nK @ contrasts_KP, level), found.freedom
     results = []
     for estimate, half in zip(estimates_P.tolist(), half_P.tolist(), strict=True):
         if not math.isfinite(estimate):
             edge = None if math.isnan(estimate) else estimate
             results.append(_unknown(estimate, edge, level, about, count, "an infinite number has no interval"))
+            continue
+        if units.too_few:
+            results.append(_unknown(estimate, None, level, about, count, units.too_few))
             continue
         results.append(
             Interval(
@@ -102,7 +102,7 @@ def intervals(
                 level=level,
                 about=about,
                 units=count,
-                freedom=found.freedom,
+                freedom=freedom,
                 note=SENTENCES[about],
             )
         )

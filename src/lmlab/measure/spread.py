@@ -4,8 +4,7 @@ A stretch is scored as part of a reading: the document from some way before the 
 read so that starting in the middle costs nothing, and does not count. How much that must be: a model of bounded history needs
 as many tokens as it looks back (an n-gram then costs exactly what it costs in the whole document; a Transformer that moves
 its window on by strides sees as much history as anywhere in the document, cut at other places); recurrent nets need as
-much as they remember, a few hundred tokens. `HISTORY_BYTES` is enough for both where tokens are bytes or longer and windows
-are not longer than that; a caller with longer windows asks for more.
+much as they remember, some dozens to hundreds of tokens. `enough_history` says how much that is for the models at hand.
 
 Stretches begin and end where a word ends, because there no tokenizer of the lab has a token across the cut. In text
 without whitespace they end between characters. A token counts if all of its bytes lie in stretches, else it does not,
@@ -15,16 +14,18 @@ and the bytes that count are those of the tokens that do.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from lmlab.measure.context import ContextPolicy
 from lmlab.measure.places import Places, draw_places
 from lmlab.text.parts import Document, Part
 
-HISTORY_BYTES = 2048
+HISTORY_BYTES = 1024  # at least: recurrent nets forget their start within it
 NEARLY_ALL = 0.8  # of the text: where so much would be read for the sample, all of it is measured
 WORD_REACH = 256  # bytes within which the end of a word is looked for
 _WHITESPACE = frozenset(b" \t\n\v\f\r")
@@ -133,6 +134,12 @@ def spread(part: Part, limit_bytes: int, *, history_bytes: int = HISTORY_BYTES, 
             )
     all_of_it = [Reading(i, 0, d.size, ((0, d.size),)) for i, d in enumerate(part.documents) if d.size]
     return Spread(whole=part, part=part, readings=tuple(all_of_it), share=1.0, seed=seed)
+
+
+def enough_history(models: Iterable[tuple[ContextPolicy, float]]) -> int:
+    """Bytes to read before each stretch, for models given by their context policy and the average bytes of a token."""
+    windows = [math.ceil(policy.window * token_bytes) for policy, token_bytes in models if policy.window is not None]
+    return max([HISTORY_BYTES, *windows])
 
 
 def derived_seed(part: Part, seed: int) -> int:

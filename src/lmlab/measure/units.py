@@ -74,7 +74,7 @@ class Units:
         if len(self.document_U) >= FEWEST_UNITS:
             return ""
         size = int(self.bytes_KU[0].sum())
-        return f"{size:,} bytes are too few to see how this text varies, so there is no interval"
+        return f"the text is too short to see how it varies, so there is no interval ({size:,} bytes)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
