@@ -158,7 +158,7 @@ def document_draws(truth: Population, count: int, limit: int, draws: int) -> Ite
         yield truth.measured(chosen_D, draw_places(truth.sizes_D[chosen_D], limit, seed))
 
 
-def equal_models(truth: Population, units: int, limit: int, seed: int) -> Units:
+def equal_models(truth: Population, models: int, limit: int, seed: int) -> Units:
     """A measurement of models that are equal on the population: one of the n-grams, plus real differences between n-grams.
 
     A difference is made to sum to zero over the population. Each model gets a random mixture of them, as they are (so that
@@ -180,14 +180,14 @@ def equal_models(truth: Population, units: int, limit: int, seed: int) -> Units:
 
     here_KU = nats(0)
     rows = []
-    for _ in range(units):
+    for _ in range(models):
         own = rng.standard_normal(len(MODELS))
         other = rng.standard_normal(len(MODELS))
         mixed = (own - own.mean()) @ here_KU + (other - other.mean()) @ nats(int(rng.integers(N)))
         rows.append(truth.nats_KN[2, stops_U] - truth.nats_KN[2, starts_U] + 0.3 * mixed)
     return Units(
         nats_KU=np.array(rows),
-        bytes_KU=np.broadcast_to(bytes_U, (units, len(bytes_U))),
+        bytes_KU=np.broadcast_to(bytes_U, (models, len(bytes_U))),
         document_U=places.document_U,
         share=places.share,
     )
@@ -195,10 +195,10 @@ def equal_models(truth: Population, units: int, limit: int, seed: int) -> Units:
 
 def contradictions(found: Ranking) -> int:
     """Pairs for which ranks or letters say something else than the intervals."""
-    wrong = 0
-    for i, j in combinations(range(len(found.ranks)), 2):
-        apart = bool(found.apart_KK[i, j])
-        wrong += apart and found.ranks[i] == found.ranks[j]
+    wrong, ranks, apart_KK = 0, found.ranks, found.apart_KK
+    for i, j in combinations(range(len(ranks)), 2):
+        apart = bool(apart_KK[i, j])
+        wrong += apart and ranks[i] == ranks[j]
         wrong += apart == bool(set(found.letters[i]) & set(found.letters[j]))
     return wrong
 

@@ -30,9 +30,7 @@ from lmlab.measure.drift import WAVES, waves
 About = Literal["kind", "part", "stretch"]
 
 FEWEST_UNITS = 16  # below this no interval is given
-FEWEST_DOCUMENTS = (
-    16  # of equal size, or as many of unequal size as weigh as much: fewer do not show how documents differ
-)
+FEWEST_DOCUMENTS = 12  # of equal size, or unequal ones that weigh as much: fewer do not show how documents differ
 
 SENTENCES: dict[About, str] = {
     "kind": "for other text of this kind, from how the documents differ",
