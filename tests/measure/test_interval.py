@@ -164,7 +164,7 @@ def test_a_text_too_short_to_vary_has_no_interval_but_a_sentence(tmp_path: Path)
     found = own_intervals(units(np.full((1, 15), 20.0)))[0]
     assert (found.low, found.high) == (None, None)
     assert found.includes_zero
-    assert found.note == "the text is too short to see how it varies, so there is no interval (480 bytes)"
+    assert found.note == "the text is too short for a confidence interval (480 bytes)"
     scored = score_part(
         planted.Chain.random(planted.tokenizer_for("byte")), planted.part_of(tmp_path, planted.some_text(60))
     )

@@ -72,7 +72,7 @@ class Units:
         if len(self.document_U) >= FEWEST_UNITS:
             return ""
         size = int(self.bytes_KU[0].sum())
-        return f"the text is too short to see how it varies, so there is no interval ({size:,} bytes)"
+        return f"the text is too short for a confidence interval ({size:,} bytes)"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
