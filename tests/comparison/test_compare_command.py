@@ -78,7 +78,59 @@ def test_several_seeds_are_averaged_and_their_spread_is_measured(lmlab: Lmlab, s
     code, out, _ = lmlab(*command)  # one of the two seeds is enough now
     assert code == 0
     assert "--seeds 3 measures it" in " ".join(out.split())
-    assert "estimated" in Path("out/report.html").read_text()
+    assert "was trained once" in Path("out/report.html").read_text()
+
+
+def test_each_and_shares_say_how_long_models_train(lmlab: Lmlab, small_text: Path) -> None:
+    small = [*SMALL, "--set", "gru.width=8", "--set", "bigram.width=8"]
+    models = ["--models", "bag,bigram,feedforward,gru", "--out", "out"]
+    shares = ["--shares", "gru=2,bigram=1.5", "--shares", "feedforward=1"]
+    code, out, err = lmlab("compare", small_text, *models, "--each", "1s", *shares, *small, "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["shares"] == {"gru": 2.0, "bigram": 1.5, "feedforward": 1.0}
+    asked = {
+        folder.name.partition("-")[0]: json.loads((folder / "config.json").read_text())["training"]["budget"]
+        for folder in Path("out/models").iterdir()
+    }
+    assert {name: asked[name] for name in ("bigram", "feedforward", "gru")} == {
+        "bigram": "1.5s",
+        "feedforward": "1s",
+        "gru": "2s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--shares", "bagg=2"], "bag"),
+        (["--shares", "bag=2"], "takes what it needs"),
+        (["--shares", "gpt=2"], "not among"),
+        (["--shares", "bag"], "such as gpt=3"),
+        (["--shares", "bag=two"], "such as gpt=3"),
+        (["--each", "10s"], "leave one of them out"),
+    ],
+)
+def test_a_share_or_a_time_that_cannot_be_is_a_mistake_in_one_line(
+    lmlab: Lmlab, small_text: Path, given: list[str], said: str
+) -> None:
+    code, out, err = lmlab("compare", small_text, *COUNTED, *given)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert given[0] in err or "bagg" in err
+    assert err.count("\n") == 1
+
+
+def test_the_table_shows_letters_and_says_what_was_measured(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, err = lmlab("compare", small_text, *COUNTED)
+    assert code == 0, err
+    ranking = json.loads(Path("out/comparison.json").read_text())["ranking"]
+    rows = {name: next(line for line in out.splitlines() if f" {name} " in line) for name in ranking["models"]}
+    for name, standing in ranking["models"].items():
+        assert standing["letters"] in rows[name].split()
+    said = " ".join(out.split())
+    assert "All of the test part was measured" in said
+    assert "share a letter exactly when they cannot be told apart" in said
 
 
 def test_no_seeds_at_all_is_a_mistake(lmlab: Lmlab, small_text: Path) -> None:

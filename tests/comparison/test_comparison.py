@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from lmlab.comparison import Findings, compare
-from lmlab.comparison.measured_text import first_bytes
+from lmlab.comparison.measured_text import measured_text
 from lmlab.comparison.report import render
-from lmlab.comparison.time_shares import in_order, share_seconds, training_seconds
+from lmlab.comparison.time_shares import Turn, checked_shares, equal_seconds, in_order, seconds_now
 from lmlab.comparison.yardsticks import measure_yardsticks
+from lmlab.config import Budget, Mistake
 from lmlab.models.bag import Bag
 from lmlab.records import from_json
 from lmlab.text.corpus import read
@@ -180,19 +181,86 @@ def test_a_model_made_worse_on_purpose_never_outranks_its_original(small_text: P
         assert ranks[0] <= ranks[1]
 
 
-def test_later_models_inherit_the_time_that_earlier_ones_left() -> None:
-    order = in_order(["gpt", "ngram", "lstm", "uniform"])
-    assert order == ["ngram", "uniform", "lstm", "gpt"]
-    assert share_seconds("gpt", ["gpt"], 50.0, 60.0) > share_seconds("gpt", ["gpt", "lstm"], 50.0, 60.0)
-    shares = [share_seconds(m, ["lstm", "gpt"], 100.0, 100.0) for m in ("lstm", "gpt")]
-    assert 97.0 < sum(shares) < 100.0
+def turn(share: float = 1.0, runs: int = 1, measuring_s: float = 0.0) -> Turn:
+    return Turn(share=share, runs=runs, measuring_s=measuring_s)
 
 
-def test_all_of_a_share_goes_to_training_but_what_measuring_takes() -> None:
-    assert training_seconds(30.0, 2.5, seeds=1) == 27.5
-    assert training_seconds(30.0, 2.5, seeds=3) == 7.5
-    assert training_seconds(30.0, 29.0, seeds=1) == 15.0
-    assert training_seconds(0.1, 0.0, seeds=1) == 1.0
+def test_count_models_come_first_and_the_rest_in_the_order_of_the_ladder() -> None:
+    assert in_order(["gpt", "ngram", "rnn", "lstm", "uniform"]) == ["uniform", "ngram", "rnn", "lstm", "gpt"]
+
+
+def test_learned_models_train_equally_long_whatever_measuring_them_takes() -> None:
+    seconds = equal_seconds([turn(measuring_s=1.0), turn(measuring_s=9.0)], 100.0, 100.0)
+    assert 43.0 < seconds < 44.0  # (100 - 2 to finish - 10 to measure) / 2, less what starting takes
+    assert equal_seconds([turn(runs=3), turn(runs=3)], 100.0, 100.0) == pytest.approx(seconds * 98 / 88 / 3)
+
+
+def test_a_share_is_so_many_times_what_the_others_get() -> None:
+    turns = [turn(share=3.0), turn()]
+    one = equal_seconds(turns, 100.0, 100.0)
+    assert seconds_now(turns[0], one, turns, 100.0, 100.0) == pytest.approx(3 * one)
+    assert 94.0 < 4 * one < 98.0
+
+
+def test_time_that_one_model_left_over_is_not_given_to_the_next() -> None:
+    assert seconds_now(turn(), 20.0, [turn()], 90.0, 100.0) == 20.0
+
+
+def test_a_little_lost_time_leaves_turns_equal() -> None:
+    waiting = [turn(), turn()]
+    planned = equal_seconds(waiting, 60.0, 60.0)
+    assert seconds_now(waiting[0], planned, waiting, 59.0, 60.0) == planned
+
+
+def test_time_that_was_lost_is_missing_to_all_that_follow_alike() -> None:
+    waiting = [turn(), turn()]
+    first = seconds_now(waiting[0], 20.0, waiting, 30.0, 100.0)
+    assert first < 14.0
+    assert seconds_now(waiting[1], 20.0, waiting[1:], 30.0 - first * 1.02, 100.0) == pytest.approx(first)
+
+
+def test_half_the_time_is_for_training_whatever_measuring_takes_and_never_less_than_a_second() -> None:
+    assert equal_seconds([turn(measuring_s=99.0)], 102.0, 102.0) == pytest.approx(50.0 / 1.02)
+    assert equal_seconds([turn(measuring_s=99.0)], 0.1, 100.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [({"gpt": 0.0}, "above 0"), ({"lstm": 2.0}, "not among"), ({"ngram": 2.0}, "counted"), ({"gpt": float("nan")}, "above 0")],
+)  # fmt: skip
+def test_a_share_that_cannot_be_is_a_mistake(shares: dict[str, float], said: str) -> None:
+    with pytest.raises(Mistake, match=said):
+        checked_shares(shares, ["ngram", "gpt"])
+
+
+def test_learned_models_had_equal_time_and_the_page_says_who_had_what(small_text: Path, tmp_path: Path) -> None:
+    tiny = {"gpt": TINY["gpt"], "gru": {"width": 8}, "feedforward": {"width": 8, "context": 2, "embedding_width": 4}}
+    models = ["bag", *tiny]
+    found = run(small_text, tmp_path / "even", budget=None, each="1s", models=models, settings=tiny)
+    assert {e.run.record.training.budget for e in found.entries if e.learned} == {"1s"}
+    page = found.report.read_text()
+    assert "Who had what" in page
+    assert "train equally long;" in page
+    assert "tokens planned" in page
+    assert all(f"{e.training.tokens:,}" in page for e in found.findings.entries)
+
+
+def test_each_says_how_long_every_model_trains_and_shares_who_gets_more(small_text: Path, tmp_path: Path) -> None:
+    tiny = {"gpt": TINY["gpt"], "gru": {"width": 8}}
+    found = run(
+        small_text, tmp_path / "out", budget=None, each="1s", shares={"gpt": 2}, models=["bag", *tiny], settings=tiny
+    )
+    budgets = {e.model: Budget.parse(e.run.record.training.budget).seconds for e in found.entries if e.learned}
+    assert budgets == {"gru": 1.0, "gpt": 2.0}
+    assert found.findings.budget_s > 3.0
+    assert "gpt 2 times as long as the others" in found.report.read_text()
+
+
+def test_a_budget_for_everything_and_one_for_each_contradict_each_other(small_text: Path, tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="leave one"):
+        run(small_text, tmp_path / "out", each="1s")
+    with pytest.raises(Mistake, match="budget of time"):
+        run(small_text, tmp_path / "out", budget=None, each="10steps")
 
 
 def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:
@@ -207,9 +275,49 @@ def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:
     assert found["bzip2"] == alone["bzip2"]
 
 
-def test_the_measured_slice_is_a_prefix_cut_between_characters(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_text("äöü€" * 5000)
-    part = first_bytes(read(path).test, 999)
-    assert part.bytes <= 999
-    assert path.read_text().encode().find(part.text().encode()) >= 0
+def long_text(folder: Path) -> Path:
+    """A folder of 40 documents of some 8 kB, so that a short budget measures only some of the test part."""
+    texts = folder / "texts"
+    texts.mkdir()
+    words = ["cat", "dog", "mat", "log", "wind", "grass", "tree", "moon", "river", "stone"]
+    for document in range(40):
+        picks = torch.randint(10, (1600,), generator=torch.Generator().manual_seed(document)).tolist()
+        (texts / f"{document:02}.txt").write_text(" ".join(words[i] for i in picks))
+    return texts
+
+
+def test_what_is_measured_is_spread_over_the_documents_and_everything_says_so(tmp_path: Path) -> None:
+    found = run(long_text(tmp_path), tmp_path / "out", split=(40, 10, 50), tokenizers=["char", "words"])
+    documents = found.corpus.test.documents
+    measured = found.measured
+    assert not measured.everything
+    assert measured.documents > len(documents) / 2
+    assert all(e.status == "ranked" for e in found.entries)
+    assert {e.result.scored.bytes for e in found.entries} == {measured.bytes}
+    assert len({e.result.data["sha256"] for e in found.entries}) == 1
+    record = found.to_json()["measured"]
+    assert record["sentence"] == measured.sentence
+    assert (record["bytes"], record["of"]) == (measured.bytes, found.corpus.test.bytes)
+    assert record["read_bytes"] > record["bytes"]
+    assert measured.sentence in render(found.findings)
+    assert found.findings.ranking.about == "kind"
+
+
+def test_history_is_long_enough_for_the_windows_that_are_asked_for(tmp_path: Path) -> None:
+    part = read(long_text(tmp_path), split=(40, 10, 50)).test
+    usual = measured_text(part, 20_000, ["char"])
+    assert usual.part.bytes < measured_text(part, 20_000, ["char"], [1500]).part.bytes
+    assert usual.part.bytes < measured_text(part, 20_000, ["char", "words"]).part.bytes
+
+
+def test_models_that_cannot_be_told_apart_share_a_letter_on_the_page(small_text: Path, tmp_path: Path) -> None:
+    found = run(small_text, tmp_path / "out", models=["bag", "uniform"], tokenizers=["byte", "char"])
+    ranking = found.findings.ranking
+    twins = ranking.models["uniform · byte"], ranking.models["uniform · char"]
+    letters = {name: set(standing.letters) for name, standing in ranking.models.items()}
+    for pair in ranking.pairs:
+        assert pair.apart == (not letters[pair.a] & letters[pair.b])
+    page = render(found.findings)
+    assert all(twin.shown in page for twin in twins)
+    assert "share a letter exactly" in page
+    assert "cannot be told apart" in page

@@ -9,6 +9,7 @@ import measure_models as planted
 import pytest
 
 from lmlab.measure import evaluate
+from lmlab.measure.spread import everything
 from lmlab.models.bag import Bag, BagConfig
 from lmlab.models.ngram import NGram, NGramConfig
 from lmlab.models.uniform import Uniform, UniformConfig
@@ -51,6 +52,7 @@ def test_the_document_holds_everything_a_reader_needs(tmp_path: Path) -> None:
         "bytes": part.bytes,
         "sha256": part.sha256,
         "documents": 2,
+        "measured": everything(part).to_json(),
     }
     assert shown["seconds"] > 0
     assert shown["notes"] == []

@@ -15,7 +15,10 @@ import numpy as np
 import pytest
 
 import lmlab as lab
-from lmlab.measure.seeds import mean_and_margin, student_t
+from lmlab.config import Mistake
+from lmlab.measure.seeds import mean_and_margin
+from lmlab.measure.spread import everything
+from lmlab.measure.student import t_quantile
 from lmlab.sweeps import runners
 from lmlab.sweeps.cells import Cell, collect, differences
 from lmlab.sweeps.grid import Job, Outcome, grid, plan
@@ -62,9 +65,10 @@ def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
     assert [c["settings"] for c in document["cells"]] == [
         {"layers": layers, "context": context} for layers in (1, 2) for context in (3, 5)
     ]
-    size = read(small_text).test.bytes
+    part = read(small_text).test
+    said = everything(part).sentence
     for cell in document["cells"]:
-        assert cell["measured"] == {"part": "test", "bytes": size}
+        assert cell["measured"] == {"part": "test", "bytes": part.bytes, "sha256": part.sha256, "sentence": said}
         assert cell["seeds"] == [0, 1, 2]
         assert len(set(cell["perplexity"])) == 3  # seeds differ
         assert cell["mean"] == pytest.approx(np.mean(cell["perplexity"]))
@@ -76,7 +80,8 @@ def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
         shown = f"{cell['mean']:.3f} ± {cell['margin']:.3f}"
         row = next(line for line in out.splitlines() if shown in line)
         assert f"{cell['parameters']:,}" in row
-    assert f"{size:,} test bytes" in out
+    assert f"{part.bytes:,} test bytes" in out
+    assert said in " ".join(out.split())
     assert out.count("layers 1 → 2 at context=") == 2
     assert out.count("context 3 → 5 at layers=") == 2
 
@@ -183,6 +188,38 @@ def test_finished_cells_are_not_run_again_and_an_unfinished_one_is(
     assert ran == ["context=3-seed2", "context=5-seed2"]
 
 
+def test_a_sweep_is_measured_on_bytes_spread_over_the_documents(
+    ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "TEST_BYTES", 4000)
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for document in range(20):
+        (texts / f"{document:02}.txt").write_text(f"{document} green bottles hanging on the wall\n" * 200)
+    over = {"layers": [1, 2]}
+    small = {"width": 16, "context": 4}
+    found = lab.sweep("gpt", texts, over=over, out=tmp_path / "s", seeds=1, budget="3steps", settings=small)
+    first, second = (cell.measured for cell in found.cells)
+    assert first == second
+    assert first is not None
+    assert first.bytes < 8000
+    assert "stretches, spread evenly over" in first.sentence
+
+
+def test_results_that_were_measured_on_other_bytes_are_not_mixed_in(
+    ran: list[str], small_text: Path, tmp_path: Path
+) -> None:
+    settings = {"width": 16, "context": 4}
+    lab.sweep("gpt", small_text, over=["layers=1"], out=tmp_path / "s", seeds=1, budget="3steps", settings=settings)
+    kept = next((tmp_path / "s").glob("*/result.json"))
+    before = json.loads(kept.read_text())
+    kept.write_text(json.dumps(before | {"measured": {"part": "test", "bytes": 100}}))
+    with pytest.raises(Mistake, match="measured on other bytes"):
+        lab.sweep(
+            "gpt", small_text, over=["layers=1,2"], out=tmp_path / "s", seeds=1, budget="3steps", settings=settings
+        )
+
+
 def test_a_folder_with_results_of_other_settings_is_refused(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
     command = ["sweep", "gpt", small_text, "--over", "context=3", "--seeds", 1, "--out", "s", *TINY]
     assert lmlab(*command)[0] == 0
@@ -266,7 +303,7 @@ def test_an_infinite_perplexity_is_no_difference_and_no_crash() -> None:
      (1, 0.999, 636.62), (7, 0.998, 4.785)],
 )  # fmt: skip
 def test_student_t_agrees_with_the_printed_tables(freedom: int, level: float, published: float) -> None:
-    assert student_t(freedom, level) == pytest.approx(published, rel=3e-4)
+    assert t_quantile(freedom, level) == pytest.approx(published, rel=3e-4)
 
 
 def test_the_picture_shows_every_cell_and_seed(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:

@@ -18,7 +18,16 @@ from lmlab.models.registry import model_class
 
 def command(
     text: options.Text = "sotu",
-    budget: Annotated[str, typer.Option(help="Wall-clock time for everything: 90s, 5m, 1h.")] = "5m",
+    budget: Annotated[
+        str | None, typer.Option(help="Wall-clock time for everything: 90s, 5m, 1h.", show_default="5m")
+    ] = None,
+    each: Annotated[
+        str | None, typer.Option(help="Instead of a budget: how long every learned model trains, such as 2m.")
+    ] = None,
+    shares: Annotated[
+        list[str],
+        typer.Option(help="A model that trains longer or shorter than the others, such as gpt=3. May be repeated."),
+    ] = [],  # noqa: B006 (typer copies it)
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the comparison; the same folder again goes on.", show_default="runs/compare-TEXT"),
@@ -51,7 +60,7 @@ def command(
     chosen = [name.strip() for name in models.split(",") if name.strip()] or None
     for name in chosen or ():
         options.check_model_name(name)
-    shares = options.parse_split(split, valid, test)
+    parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
     from lmlab.face import compare
 
@@ -60,9 +69,11 @@ def command(
             text,
             out=out or Path("runs") / f"compare-{options.text_stem(text)}",
             budget=budget,
+            each=each,
+            shares=_shares_by_model(shares),
             models=chosen,
             tokenizers=[t.strip() for t in tokenizers.split(",") if t.strip()],
-            split=shares,
+            split=parts,
             valid=valid,
             test=test,
             seed=seed,
@@ -81,6 +92,20 @@ def command(
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _shares_by_model(assignments: list[str]) -> dict[str, float]:
+    """Read shares such as gpt=3, or several with commas between them."""
+    found: dict[str, float] = {}
+    for assignment in (a.strip() for given in assignments for a in given.split(",")):
+        model, _, number = assignment.rpartition("=")
+        options.check_model_name(model.strip() or assignment)
+        try:
+            found[model.strip()] = float(number)
+        except ValueError:
+            message = f"{{shares}} is a model and a number above 0, such as gpt=3; got {assignment!r}"
+            raise Mistake(message, shares=None) from None
+    return found
 
 
 def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:

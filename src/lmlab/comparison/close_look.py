@@ -90,7 +90,7 @@ def read_closely(
 
 def differing_passages(a: Scored, b: Scored, count: int = 3) -> tuple[Passage, ...]:
     """The passages in which `a` saves most bits over `b`, not overlapping, with the bits each needed."""
-    size = min(a.bytes, 1 << 20)
+    size = min(a.part.bytes, 1 << 20)
     bits_a, bits_b = (_bits_per_byte_position(s, size) for s in (a, b))
     gain = np.convolve(bits_b - bits_a, np.ones(min(PASSAGE_BYTES, size)), mode="valid")
     text = _first_bytes(a.part, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from lmlab.comparison.close_look import CloseLook
 from lmlab.comparison.findings import Status
+from lmlab.learn.clock import Clock
 from lmlab.learn.run import Run
 from lmlab.measure import Result, Scored
 from lmlab.measure.interval import interval
@@ -69,7 +70,24 @@ class Display(Protocol):
         """A line of its own."""
 
 
-def mean_result(results: list[Result], seed: int) -> Result:
+@dataclass
+class TrainingWatch:
+    """Passes training progress on to whoever looks on."""
+
+    entry: Contender
+    show: Callable[[str], None]
+
+    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
+        """Show how far training is."""
+        self.entry.fraction = min(1.0, clock.fraction)
+        self.show(f"training {self.entry.name}")
+
+    def say(self, line: str) -> None:
+        """Keep the line for the record."""
+        self.entry.message = line
+
+
+def mean_result(results: list[Result]) -> Result:
     """Several seeds of one model as one result: the mean of their bits, and the first certificate that fails, if any."""
     if len(results) == 1:
         return results[0]
@@ -84,4 +102,4 @@ def mean_result(results: list[Result], seed: int) -> Result:
         impossible_tokens=max(s.impossible_tokens for s in scores),
     )
     worst = next((r for r in results if not r.certified), results[0])
-    return replace(results[0], scored=scored, interval=interval(scored, seed=seed), certificate=worst.certificate)
+    return replace(results[0], scored=scored, interval=interval(scored), certificate=worst.certificate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 FORMAT = 1
@@ -32,11 +32,16 @@ class Text:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The bytes that all models were measured on, `of` so many in the test part."""
+    """The bytes that all models were measured on, `of` so many in the test part; see `lmlab.measure.Spread`."""
 
     bytes: int
     of: int
     sha256: str
+    stretches: int = 0
+    documents: int = 0
+    of_documents: int = 0
+    read_bytes: int = 0
+    sentence: str = ""
 
 
 @dataclass(frozen=True)
@@ -187,16 +192,66 @@ class Yardstick:
 
 @dataclass(frozen=True, kw_only=True)
 class LuckFound:
-    """Standard deviation of each learned entry over seeds, in bits per byte; measured, or estimated from single runs."""
+    """Standard deviation of each learned entry over seeds, in bits per byte, if there are several; also in words."""
 
     deviations: dict[str, float]
     seeds: int
     measured: bool
+    sentence: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """Where an entry stands: the best and the worst rank it may have. Two share a letter if they cannot be told apart."""
+
+    letters: str
+    ranks: tuple[int, int]
+
+    @property
+    def shown(self) -> str:
+        """Such as "2–3 bc"."""
+        best, worst = self.ranks
+        return f"{best} {self.letters}" if best == worst else f"{best}–{worst} {self.letters}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Two entries: bits per byte of `a` minus those of `b`, bounded for all pairs together; None where not finite."""
+
+    a: str
+    b: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    apart: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingFound:
+    """Who can be told apart from whom; see `lmlab.measure.Ranking`. note: what the intervals are for."""
+
+    about: str
+    level: float
+    note: str
+    models: dict[str, Standing]
+    pairs: tuple[Compared, ...]
+
+    def tied_with(self, name: str) -> list[str]:
+        """The entries that cannot be told apart from this one."""
+        pairs = [pair for pair in self.pairs if name in (pair.a, pair.b) and not pair.apart]
+        return [pair.b if pair.a == name else pair.a for pair in pairs]
+
+    def between(self, a: str, b: str) -> Compared:
+        """The pair of these two."""
+        return next(pair for pair in self.pairs if {pair.a, pair.b} == {a, b})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """How many bits per byte one entry is better than the next, with the 95% interval; None where one is infinite."""
+    """How many bits per byte one entry is better than the next, with the 95% interval for all pairs together.
+
+    None where a number is infinite, or where the text is too short to tell.
+    """
 
     better: str
     worse: str
@@ -241,6 +296,8 @@ class Findings:
     pairs: tuple[Pair, ...]
     differences: Differences | None
     seconds: float
+    ranking: RankingFound | None = None
+    shares: dict[str, float] = field(default_factory=dict)  # of training, by model; 1 where nothing is said
 
     @property
     def measured_entries(self) -> list[Entry]:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from lmlab.text.parts import Document, Part
+from collections.abc import Sequence
+
+from lmlab.interface import ContextPolicy
+from lmlab.measure.spread import Spread, enough_history, spread
+from lmlab.text.parts import Part
+
+USUAL_CONTEXT = 256  # tokens: the longest window that a model chooses by itself
 
 
-def first_bytes(part: Part, limit: int) -> Part:
-    """The beginning of a part, at most about `limit` bytes, cut between characters."""
-    documents: list[Document] = []
-    left = limit
-    for document in part.documents:
-        if left <= 0:
-            break
-        if document.size > left:
-            share = left / document.size
-            document, _ = document.split_at(max(1, int(document.characters() * share)))
-        documents.append(document)
-        left -= document.size
-    return Part(part.name, documents)
+def measured_text(part: Part, limit: int, tokenizers: Sequence[str], contexts: Sequence[int] = ()) -> Spread:
+    """About `limit` bytes spread over a part, read with history enough for all models.
+
+    contexts: the windows, in tokens, that were asked for.
+    """
+    if limit >= part.bytes:
+        return spread(part, limit)
+    window = ContextPolicy.last(max([USUAL_CONTEXT, *contexts]))
+    history = enough_history((window, _token_bytes(part, spec)) for spec in tokenizers)
+    return spread(part, limit, history_bytes=history)
+
+
+def _token_bytes(part: Part, tokenizer: str) -> float:
+    """About the bytes of a token, before there is a tokenizer; pieces of words are taken for words."""
+    if tokenizer == "byte":
+        return 1.0
+    return part.bytes / max(1, part.chars if tokenizer == "char" else part.words)
 
 
 def last_bytes(part: Part, limit: int = 8 << 20) -> bytes:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from lmlab.comparison.findings import Entry, Findings, LuckFound
+from lmlab.comparison.findings import Entry, Findings, RankingFound
 from lmlab.page import numbers
 
 COLUMNS = [
@@ -38,7 +38,7 @@ class Line:
 def lines(found: Findings) -> list[Line]:
     """Models, yardsticks and the exact entropy by bits per byte; then what has no number."""
     cells: tuple[str, ...]
-    rows = [_of_model(entry) for entry in found.entries]
+    rows = [_of_model(entry, found.ranking) for entry in found.entries]
     for stick in found.yardsticks:
         bits = stick.bits_per_byte
         cells = ("", stick.name, numbers.bits(bits), "", "", "", "", f"{stick.seconds:.1f}")
@@ -51,13 +51,32 @@ def lines(found: Findings) -> list[Line]:
     return sorted(rows, key=lambda row: row.bits_per_byte)
 
 
-def _of_model(entry: Entry) -> Line:
+def _place(entry: Entry, ranking: RankingFound | None) -> str:
+    """The ranks it may have, and its letters."""
+    if entry.rank is None:
+        return "–"
+    return str(entry.rank) if ranking is None else ranking.models[entry.name].shown
+
+
+def what_ranks_mean(found: Findings) -> str:
+    """What ranks and letters say, and of what."""
+    about = ""
+    if found.ranking is not None:
+        note = found.ranking.note
+        about = f" These intervals are {note}." if note.startswith("for ") else f" Here nothing can be: {note}."
+    return (
+        "Two models share a letter exactly when they cannot be told apart: when the interval of their paired difference"
+        f" includes zero, all pairs taken together at 95%. The ranks are those that a model may have.{about}"
+    )
+
+
+def _of_model(entry: Entry, ranking: RankingFound | None) -> Line:
     result = entry.result
     if result is None:
         return Line(kind="failed", name=entry.name, cells=("", entry.name), detail=entry.error or entry.status)
     bits = result.bits_per_byte
     cells = (
-        str(entry.rank or "–"),
+        _place(entry, ranking),
         entry.name,
         numbers.bits(bits),
         numbers.interval(result.interval),
@@ -70,22 +89,3 @@ def _of_model(entry: Entry) -> Line:
     )
     kind: Literal["model", "uncertified"] = "model" if result.certified else "uncertified"
     return Line(kind=kind, name=entry.name, cells=cells, bits_per_byte=math.inf if bits is None else bits)
-
-
-def luck_in_words(luck: LuckFound) -> str:
-    """What chance in training may have done to the numbers; nothing where nothing was learned."""
-    if not luck.deviations:
-        return ""
-    low, high = min(luck.deviations.values()), max(luck.deviations.values())
-    about = f"{high:.3f}" if f"{low:.3f}" == f"{high:.3f}" else f"{low:.3f} to {high:.3f}"
-    if luck.measured:
-        return (
-            f"Each learned model was trained with {luck.seeds} seeds, and its number is their mean. Between seeds of one"
-            f" model it changes by about {about} bits per byte (standard deviation, measured here), and that is allowed"
-            " for before two models count as different."
-        )
-    return (
-        "Each model was trained once. Another seed would have changed the learned ones by about"
-        f" {about} bits per byte (standard deviation, estimated from the loss curves), and that is allowed for"
-        " before two models count as different."
-    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lmlab.comparison import figures
 from lmlab.comparison.findings import Entry, Findings, Passage, Proof
-from lmlab.comparison.ranking import COLUMNS, NAME, Line, lines, luck_in_words
+from lmlab.comparison.ranking import COLUMNS, NAME, Line, lines, what_ranks_mean
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.html import Row, escape
@@ -73,17 +73,18 @@ def _coloured(entry: Entry, found: Findings) -> str:
 
 def _opening(found: Findings) -> str:
     corpus, measured = found.corpus, found.measured
-    part = "" if measured.bytes == measured.of else f", the first of {measured.of:,}"
+    part = "" if measured.bytes == measured.of else f" of {measured.of:,}"
     facts = {
         "trained on": f"{corpus.parts['train'].bytes:,} bytes, {numbers.counted(corpus.documents, 'document')}",
         "measured on": f"{measured.bytes:,} held-out bytes{part}",
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
-    overlap = "".join(f'<p class="soft">{escape(line)}.</p>' for line in corpus.overlap)
+    notes = [*filter(None, [measured.sentence]), *(f"{line}." for line in corpus.overlap)]
+    soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
     return (
         f"<h1>Which model predicts {escape(corpus.name)} best?</h1>\n"
-        f'<p class="lead">{_verdict(found)}</p>\n{html.facts(facts)}{overlap}'
+        f'<p class="lead">{_verdict(found)}</p>\n{html.facts(facts)}{soft}'
     )
 
 
@@ -96,15 +97,17 @@ def _verdict(found: Findings) -> str:
     ends = best.result.interval if best.result is not None else None
     spread = f" (95% interval {ends[0]:.3f} to {ends[1]:.3f})" if ends else ""
     first = f"<strong>{escape(best.name)}</strong>, with {numbers.bits(best.bits_per_byte, 3)} bits per byte{spread}."
-    tied = [entry.name for entry in ranked[1:] if entry.rank == 1]
+    tied = found.ranking.tied_with(best.name) if found.ranking is not None else []
     if tied:
         return f"{first} It cannot be told apart from {escape(' and '.join(tied))} by this comparison."
     pair = next(iter(found.pairs), None)
     if pair is None or pair.interval is None:
         return first
+    whose = "kinds of model" if found.luck.measured or not found.luck.sentence else "trained models"
     return (
-        f"{first} That is {pair.difference:.3f} less than {escape(pair.worse)}, and the difference is real:"
-        f" its 95% interval is {pair.interval[0]:.3f} to {pair.interval[1]:.3f}."
+        f"{first} That is {pair.difference:.3f} less than {escape(pair.worse)}, and these two {whose} can be told apart:"
+        f" the 95% interval of their difference, all pairs taken together, is {pair.interval[0]:.3f} to"
+        f" {pair.interval[1]:.3f}."
     )
 
 
@@ -125,6 +128,7 @@ def _chart(found: Findings) -> str:
 def _ranking(found: Findings) -> str:
     """Who is best, as a picture and as a table."""
     series = _series(found)
+    first = {entry.name for entry in found.entries if entry.rank == 1}
 
     def row(line: Line) -> Row:
         cells = [escape(cell) for cell in line.cells]
@@ -132,7 +136,7 @@ def _ranking(found: Findings) -> str:
             cells[NAME] = _dot(series[line.name]) + cells[NAME]
         if line.detail:
             cells = [*cells[:3], escape(line.detail)]
-        return Row(cells, ROW_STYLES[line.kind] or ("first" if line.cells[0] == "1" else ""))
+        return Row(cells, ROW_STYLES[line.kind] or ("first" if line.name in first else ""))
 
     table = html.table(
         [escape(name) for name in COLUMNS], map(row, lines(found)), label="Ranking table", words=[NAME], named=NAME
@@ -140,13 +144,13 @@ def _ranking(found: Findings) -> str:
     return (
         '<h2 id="ranking">The ranking</h2>\n'
         "<p>Bits per byte is what the text would weigh, per byte, if it were compressed with the model. It counts everything:"
-        " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95% intervals"
-        " for other text of this kind; hollow dots are general compressors that were shown the training text; arrows point to"
+        " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95%"
+        " intervals; hollow dots are general compressors that were shown the training text; arrows point to"
         " what is too far off to draw.</p>\n"
         f"{html.figure(_chart(found))}{table}"
-        '<p class="soft">Models share a rank when the paired interval of their difference includes zero. Paired intervals are'
-        " much narrower than the ones drawn above, because what is hard for one model is hard for the other too."
-        f" {escape(luck_in_words(found.luck))}</p>"
+        f'<p class="soft">{escape(what_ranks_mean(found))} Paired intervals are much narrower than the ones drawn above,'
+        " because what is hard for one model is hard for the other too."
+        f" {escape(found.luck.sentence)}</p>"
     )
 
 
@@ -185,7 +189,30 @@ def _costs(found: Findings) -> str:
             " attention."
         )
         parts.append(html.figure(f'<div class="panels">{"".join(figures.costs(costs))}</div>', caption))
-    return "\n".join(["<h2>What it cost</h2>", *parts]) if parts else ""
+    parts.append(_who_had_what(found))
+    return "\n".join(["<h2>What it cost</h2>", *filter(None, parts)]) if any(parts) else ""
+
+
+def _who_had_what(found: Findings) -> str:
+    """How long each model trained and how much it read: a model that had less time may be behind for that alone."""
+    rows = []
+    for entry in found.measured_entries:
+        training = entry.training
+        if training is None:
+            continue
+        planned = "–" if training.planned_tokens is None else f"{training.planned_tokens:,.0f}"
+        cells = [_coloured(entry, found), f"{training.seconds:.1f}", f"{training.tokens:,}", planned]
+        rows.append(Row(cells))
+    if not rows:
+        return ""
+    more = ", ".join(f"{name} {share:g} times" for name, share in found.shares.items())
+    columns = ["model", "seconds of training", "tokens read", "tokens planned"]
+    return (
+        "<h3>Who had what</h3>\n<p>Learned models were to train equally long"
+        f"{escape(f', but {more} as long as the others') if more else ''}; counted ones take what they need. The planned"
+        " tokens are those for which a model's size was chosen.</p>\n"
+        + html.table(columns, rows, label="Who had what", words=[0], named=0)
+    )
 
 
 def _reading(found: Findings) -> str:

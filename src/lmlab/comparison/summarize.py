@@ -17,6 +17,7 @@ from lmlab.comparison.findings import (
     Findings,
     Measured,
     Pair,
+    RankingFound,
     Score,
     SeedScore,
     Text,
@@ -28,21 +29,21 @@ from lmlab.comparison.luck import Luck
 from lmlab.hardware.versions import versions
 from lmlab.interface import Learner
 from lmlab.learn.run import Run
-from lmlab.measure import paired_difference
-from lmlab.measure.interval import widened
 
 if TYPE_CHECKING:
+    from lmlab.measure import Spread
     from lmlab.text.corpus import Corpus
-    from lmlab.text.parts import Part
 
 
 def summarize(
     corpus: Corpus,
-    measured: Part,
+    measured: Spread,
     entries: Sequence[Contender],
     yardsticks: Sequence[Yardstick],
     luck: Luck,
+    ranking: RankingFound | None,
     *,
+    shares: dict[str, float],
     overlap: Sequence[str],
     command: str,
     budget_s: float,
@@ -63,13 +64,28 @@ def summarize(
             entropy_bits_per_byte=corpus.entropy_bits_per_symbol,
             overlap=tuple(overlap),
         ),
-        measured=Measured(bytes=measured.bytes, of=corpus.test.bytes, sha256=measured.sha256),
+        measured=_measured(measured),
         entries=tuple(_entry(e) for e in entries),
         yardsticks=tuple(yardsticks),
         luck=luck.found(),
-        pairs=tuple(_pair(a, b, luck, seed) for a, b in pairwise(ranked)),
+        ranking=ranking,
+        shares=shares,
+        pairs=() if ranking is None else tuple(_pair(a.name, b.name, ranking) for a, b in pairwise(ranked)),
         differences=_differences(ranked),
         seconds=seconds,
+    )
+
+
+def _measured(chosen: Spread) -> Measured:
+    return Measured(
+        bytes=chosen.bytes,
+        of=chosen.whole.bytes,
+        sha256=chosen.counted().sha256,
+        stretches=chosen.stretches,
+        documents=chosen.documents,
+        of_documents=len(chosen.whole.documents),
+        read_bytes=chosen.part.bytes,
+        sentence=chosen.sentence,
     )
 
 
@@ -128,18 +144,18 @@ def _curve(run: Run) -> tuple[CurvePoint, ...]:
     )
 
 
-def _pair(better: Contender, worse: Contender, luck: Luck, seed: int) -> Pair:
-    """How much better one entry is than the next, and how sure that is: of other text, and of another training."""
-    found = widened(paired_difference(worse.scored, better.scored, seed=seed), luck.margin(worse, better))
-    ends = None
-    if found.low is not None and found.high is not None and math.isfinite(found.low):
-        ends = (found.low, found.high)
+def _pair(better: str, worse: str, ranking: RankingFound) -> Pair:
+    """How much better one entry is than the next, and how sure that is, from the intervals of all pairs together."""
+    pair = ranking.between(better, worse)
+    if pair.difference is None or pair.low is None or pair.high is None:
+        return Pair(better=better, worse=worse, difference=None, interval=None, real=pair.apart)
+    forward = pair.a == worse
     return Pair(
-        better=better.name,
-        worse=worse.name,
-        difference=None if ends is None else found.estimate,
-        interval=ends,
-        real=not found.includes_zero,
+        better=better,
+        worse=worse,
+        difference=pair.difference if forward else -pair.difference,
+        interval=(pair.low, pair.high) if forward else (-pair.high, -pair.low),
+        real=pair.apart,
     )
 
 

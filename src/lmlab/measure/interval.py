@@ -1,39 +1,36 @@
-"""How far a measured number can be trusted: block-bootstrap intervals, paired differences, and ranks.
+"""How far a measured number can be trusted: intervals of bits per byte and of differences, and what they are for.
 
-Bits per byte is a ratio of sums over a text whose neighbouring tokens are alike in difficulty, so tokens must not be
-drawn one by one. The text is cut into cells of about equal size in bytes, none reaching over the end of a document.
-Cells depend on the text alone, so models with different tokenizers are compared cell by cell; a token that lies across
-a cut is shared between the two sides by its bytes. Blocks of neighbouring cells are then drawn with replacement (the
-circular block bootstrap of Politis & Romano 1992), at least as long as the correlation between cells asks for (Politis
-& White 2004, as corrected by Patton, Politis & White 2009).
-
-Shapes: n cells, b cells a block, k blocks a draw, R draws.
+Bits per byte is a quotient of sums over a text whose neighbouring tokens are alike in difficulty, so tokens must not be
+taken for independent. The text is cut into cells that depend on the text alone, none reaching over the end of a document;
+a token belongs to the cell in which it begins, with all its bytes. What may be taken for independent is decided in
+`units`. Differences are paired: what makes a passage hard for both models cancels out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lmlab.config import Mistake
+from lmlab.measure.drift import half_widths
+from lmlab.measure.student import t_quantile
+from lmlab.measure.units import SENTENCES, About, Contributions, Units, contributions
+
 if TYPE_CHECKING:
     from lmlab.measure.score import Scored
+    from lmlab.measure.spread import Spread
 
-CELLS = 4096  # cells wanted: enough to see correlation at every scale, few enough to draw from thousands of times
+CELLS = 4096  # cells wanted of a text that is measured whole
 LEAST_CELL_BYTES = 32  # some words at least, so that where a token is cut matters little
-LEAST_CELLS = 16  # below this no interval is given: so short a text says nothing of its own variation
-DRAWS = 2000
-MOST_BLOCKS, FEWEST_BLOCKS = 12, 3  # that a text is cut into; see `block_length`
-DRAW_ELEMENTS = 1 << 21  # random numbers alive at once
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """An estimate in bits per byte with its confidence interval, and the blocks it came from.
+    """An estimate in bits per byte with its confidence interval, and what it is for.
 
     low and high are None where the text is too short to tell, and infinite where the estimate is.
     """
@@ -42,9 +39,10 @@ class Interval:
     low: float | None
     high: float | None
     level: float
-    cells: int
-    block_bytes: int  # average bytes of a block
-    draws: int
+    about: About
+    units: int  # pieces of the text whose variation was looked at
+    freedom: int  # degrees of freedom; 0: none, and no interval
+    note: str  # what the interval is for, or why there is none
 
     @property
     def includes_zero(self) -> bool:
@@ -52,211 +50,147 @@ class Interval:
         return self.low is None or self.high is None or self.low <= 0.0 <= self.high
 
 
-def interval(scored: Scored, *, level: float = 0.95, seed: int = 0) -> Interval:
-    """Confidence interval of the bits per byte of a text, for more text like this one.
-
-    It knows the variation inside the text it was given. A stretch of one book says nothing of how books differ.
-    """
-    bounds = cell_bounds(scored)
-    if not math.isfinite(scored.total_nats):
-        return _infinite(scored.total_nats, level, len(bounds) - 1)
-    return bootstrap(_cell_nats(scored, bounds), np.diff(bounds), level=level, seed=seed)
+def interval(scored: Scored, *, level: float = 0.95) -> Interval:
+    """Confidence interval of the bits per byte of a text."""
+    return own_intervals(units_of([scored]), level=level)[0]
 
 
-def paired_difference(a: Scored, b: Scored, *, level: float = 0.95, seed: int = 0) -> Interval:
-    """Bits per byte of `a` minus those of `b` on the same text, with a confidence interval.
-
-    Negative: `a` predicts better. Both are cut into the same cells, so what makes a passage hard for both cancels out,
-    and the interval is far narrower than those of the two numbers.
-    """
-    same_documents = [d.size for d in a.part.documents] == [d.size for d in b.part.documents]
-    if a.part.sha256 != b.part.sha256 or not same_documents:
-        raise ValueError("models can be compared only on the same text; score both on the same part")
-    bounds = cell_bounds(a)
-    difference = a.total_nats - b.total_nats
-    if not math.isfinite(difference):
-        return _infinite(difference, level, len(bounds) - 1)
-    return bootstrap(_cell_nats(a, bounds) - _cell_nats(b, bounds), np.diff(bounds), level=level, seed=seed)
+def paired_difference(a: Scored, b: Scored, *, level: float = 0.95) -> Interval:
+    """Bits per byte of `a` minus those of `b` on the same text, with a confidence interval. Negative: `a` predicts better."""
+    return difference(units_of([a, b]), 0, 1, level=level)
 
 
-def widened(found: Interval, margin: float) -> Interval:
-    """The interval with one more source of variation, independent of the text, of this half-width: squares add."""
-    if found.low is None or found.high is None or not math.isfinite(found.estimate):
-        return found
-    low, high = (math.hypot(edge - found.estimate, margin) for edge in (found.low, found.high))
-    return replace(found, low=found.estimate - low, high=found.estimate + high)
+def own_intervals(units: Units, *, about: About | None = None, level: float = 0.95) -> list[Interval]:
+    """The interval of each model's bits per byte. about: what it is for; None: as much as the text can tell."""
+    return intervals(units, np.eye(len(units.nats_KU)), units.bits_K, about, level)
 
 
-def _infinite(estimate: float, level: float, cells: int) -> Interval:
-    """No draw tells anything about an infinite number, or about the difference of two."""
-    edge = None if math.isnan(estimate) else estimate
-    return Interval(estimate=estimate, low=edge, high=edge, level=level, cells=cells, block_bytes=0, draws=0)
+def difference(units: Units, i: int, j: int, *, about: About | None = None, level: float = 0.95) -> Interval:
+    """Bits per byte of the i-th model minus those of the j-th, with a confidence interval."""
+    pair = replace(units, nats_KU=units.nats_KU[[i, j]], bytes_KU=units.bytes_KU[[i, j]])
+    bits = pair.bits_K
+    with np.errstate(invalid="ignore"):
+        return intervals(pair, np.array([[1.0], [-1.0]]), bits[:1] - bits[1:], about, level)[0]
 
 
-def rank(
-    scored: Sequence[Scored], *, margin: Callable[[int, int], float] | None = None, level: float = 0.95, seed: int = 0
-) -> list[int]:
-    """The rank of each model on one text, 1 for the best; models that cannot be told apart share a rank.
-
-    margin: what else than the text could change the difference of the i-th and the j-th, such as another seed in
-        training, as a half-width at `level` in bits per byte; None: nothing.
-
-    From the best down: a model shares the rank of the best of the group before it if the interval of their paired
-    difference includes zero. Otherwise it is the best of a new group, and its rank is one more than the number of
-    models before it. So ranks never contradict the bits per byte, and the best of a group is worse, for real, than the
-    best of the group above. Models with infinite bits per byte come last and share a rank.
-    """
-    order = sorted(range(len(scored)), key=lambda i: _sortable(scored[i].bits_per_byte))
-    ranks = [0] * len(scored)
-    leader = -1
-    for place, i in enumerate(order, start=1):
-        extra = margin(i, leader) if margin is not None and leader >= 0 else 0.0
-        if leader >= 0 and _tied(scored[i], scored[leader], extra, level, seed):
-            ranks[i] = ranks[leader]
-        else:
-            leader, ranks[i] = i, place
-    return ranks
-
-
-def _sortable(bits: float) -> float:
-    return math.inf if math.isnan(bits) else bits
-
-
-def _tied(worse: Scored, better: Scored, margin: float, level: float, seed: int) -> bool:
-    infinite = [not math.isfinite(s.total_nats) for s in (worse, better)]
-    if any(infinite):
-        return all(infinite)
-    return widened(paired_difference(worse, better, level=level, seed=seed), margin).includes_zero
-
-
-def cell_bounds(scored: Scored) -> np.ndarray:
-    """Where the cells of a text begin and end, in bytes (int64); they depend on the text alone."""
-    sizes = np.array([document.size for document in scored.part.documents if document.size], dtype=np.int64)
-    target = max(LEAST_CELL_BYTES, sizes.sum() / CELLS)
-    counts = np.maximum(1, np.round(sizes / target)).astype(np.int64)
-    document = np.repeat(np.arange(len(sizes)), counts)
-    within = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)
-    starts = np.cumsum(sizes) - sizes
-    begins = starts[document] + within * sizes[document] // counts[document]
-    return np.append(begins, sizes.sum())
-
-
-def _cell_nats(scored: Scored, bounds: np.ndarray) -> np.ndarray:
-    """Nats of each cell (float64); a token across a cut is shared by its bytes. They sum to the nats of the text."""
-    ends, nats = scored.byte_ends, scored.nats_per_token
-    at = np.searchsorted(ends, bounds[1:-1], side="left")  # the first token that ends at the cut or after it
-    whole = np.add.reduceat(nats, np.minimum(np.append(0, at), len(nats) - 1), dtype=np.float64)
-    whole[np.diff(np.append(np.append(0, at), len(nats))) == 0] = 0.0  # reduceat gives an empty slice its first element
-    before = np.where(at > 0, ends[at - 1], 0)
-    share = (bounds[1:-1] - before) / np.maximum(ends[at] - before, 1)
-    moved = share * nats[at]
-    whole[:-1] += moved
-    whole[1:] -= moved
-    return whole
-
-
-def bootstrap(nats_n: np.ndarray, bytes_n: np.ndarray, *, level: float = 0.95, seed: int = 0) -> Interval:
-    """Interval of sum(nats) / (ln 2 × sum(bytes)) over cells in the order of the text.
-
-    The percentiles are those of the draws, taken a little further out than `level` says, as far as Student's t goes
-    beyond the normal distribution for this number of blocks (Hesterberg 2015): few blocks know little of their spread.
-    """
+def intervals(
+    units: Units, contrasts_KP: np.ndarray, estimates_P: np.ndarray, about: About | None, level: float
+) -> list[Interval]:
+    """The intervals of P contrasts: sums of the models' bits per byte with these weights."""
     if not 0.0 < level < 1.0:
-        raise ValueError(f"a confidence level lies between 0 and 1, such as 0.95; got {level}")
-    n = len(nats_n)
-    to_bits = 1.0 / math.log(2.0)
-    estimate = float(nats_n.sum() / bytes_n.sum()) * to_bits
-    if n < LEAST_CELLS:
-        return Interval(estimate=estimate, low=None, high=None, level=level, cells=n, block_bytes=0, draws=0)
-    b = block_length(nats_n - bytes_n * (nats_n.sum() / bytes_n.sum()))
-    sums = _circular_sums(nats_n, b), _circular_sums(bytes_n.astype(np.float64), b)
-    draws_R = _draw(*sums, math.ceil(n / b), seed) * to_bits
-    tail = _expanded_tail((1.0 - level) / 2.0, n / b)
-    low, high = np.quantile(draws_R, [tail, 1.0 - tail])
-    block_bytes = round(b * int(bytes_n.sum()) / n)
-    return Interval(
-        estimate=estimate, low=float(low), high=float(high), level=level, cells=n, block_bytes=block_bytes, draws=DRAWS
+        raise Mistake("a confidence level lies between 0 and 1, such as 0.95; got {level}", level=level)
+    about = about or units.about
+    count = len(units.document_U)
+    half_P, freedom = np.zeros(len(estimates_P)), 0
+    if not units.too_few:
+        found = contributions(_without_infinities(units), about)
+        half_P, freedom = margins(found, found.table_nK @ contrasts_KP, level), found.freedom
+    results = []
+    for estimate, half in zip(estimates_P.tolist(), half_P.tolist(), strict=True):
+        if not math.isfinite(estimate):
+            edge = None if math.isnan(estimate) else estimate
+            results.append(_unknown(estimate, edge, level, about, count, "an infinite number has no interval"))
+            continue
+        if units.too_few:
+            results.append(_unknown(estimate, None, level, about, count, units.too_few))
+            continue
+        results.append(
+            Interval(
+                estimate=estimate,
+                low=estimate - half,
+                high=estimate + half,
+                level=level,
+                about=about,
+                units=count,
+                freedom=freedom,
+                note=SENTENCES[about],
+            )
+        )
+    return results
+
+
+def margins(found: Contributions, table_nP: np.ndarray, level: float) -> np.ndarray:
+    """Half the width of the interval of each contrast, whose contributions are the columns of the table."""
+    if found.slow:
+        return half_widths(table_nP * math.sqrt(len(table_nP)), level)
+    return t_quantile(found.freedom, level) * np.sqrt((table_nP**2).sum(axis=0))
+
+
+def _without_infinities(units: Units) -> Units:
+    finite = np.isfinite(units.nats_KU)
+    return units if finite.all() else replace(units, nats_KU=np.where(finite, units.nats_KU, 0.0))
+
+
+def _unknown(estimate: float, edge: float | None, level: float, about: About, units: int, note: str) -> Interval:
+    return Interval(estimate=estimate, low=edge, high=edge, level=level, about=about, units=units, freedom=0, note=note)
+
+
+def units_of(scored: Sequence[Scored], chosen: Spread | None = None) -> Units:
+    """The pieces of a text that several models were measured on: its stretches, or cells where all of it was measured.
+
+    chosen: what was measured, if `scored` are of its readings; None: as `scored` say.
+    """
+    if chosen is None and scored[0].counted is not None:
+        chosen = scored[0].counted.chosen
+    first = scored[0].part
+    sizes = [d.size for d in first.documents]
+    for other in scored[1:]:
+        if other.part.sha256 != first.sha256 or [d.size for d in other.part.documents] != sizes:
+            raise Mistake("models can be compared only on the same text; score both on the same part")
+    if chosen is None or chosen.everything:
+        starts_U, stops_U, document_U = cells(np.array(sizes, dtype=np.int64))
+    else:
+        starts_U, stops_U, document_U = chosen.bounds()
+    sums = [sums_within(s.byte_ends, s.nats_per_token, starts_U, stops_U) for s in scored]
+    return Units(
+        nats_KU=np.array([nats for nats, _ in sums]),
+        bytes_KU=np.array([size for _, size in sums]),
+        document_U=document_U,
+        share=1.0 if chosen is None else chosen.share,
     )
 
 
-def _circular_sums(x_n: np.ndarray, b: int) -> np.ndarray:
-    """The sum of b neighbouring cells from each cell on; the text goes round."""
-    cumulative = np.concatenate([[0.0], np.cumsum(np.concatenate([x_n, x_n[: b - 1]]))])
-    return cumulative[b:] - cumulative[:-b]
+def cells(sizes_D: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(starts, stops, documents) of the cells that a text of documents of these sizes is cut into, in bytes (int64)."""
+    target = max(LEAST_CELL_BYTES, float(sizes_D.sum()) / CELLS)
+    counts_D = np.where(sizes_D > 0, np.maximum(1, np.round(sizes_D / target)), 0).astype(np.int64)
+    document_U = np.repeat(np.arange(len(sizes_D)), counts_D)
+    within_U = np.arange(len(document_U)) - np.repeat(np.cumsum(counts_D) - counts_D, counts_D)
+    offset_U = (np.cumsum(sizes_D) - sizes_D)[document_U]
+    sizes_U, counts_U = sizes_D[document_U], counts_D[document_U]
+    return (
+        offset_U + within_U * sizes_U // counts_U,
+        offset_U + (within_U + 1) * sizes_U // counts_U,
+        document_U,
+    )
 
 
-def _draw(nats_n: np.ndarray, bytes_n: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """R ratios of sums, each over k blocks drawn with replacement."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    rows = max(1, DRAW_ELEMENTS // k)
-    ratios = []
-    for first in range(0, DRAWS, rows):
-        starts_Rk = generator.integers(len(nats_n), size=(min(rows, DRAWS - first), k))
-        ratios.append(nats_n[starts_Rk].sum(axis=1) / bytes_n[starts_Rk].sum(axis=1))
-    return np.concatenate(ratios)
+def sums_within(
+    byte_ends_T: np.ndarray, nats_T: np.ndarray, starts_U: np.ndarray, stops_U: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(nats, bytes) of the tokens in each of some stretches of a text (float64), in order and without overlap.
 
-
-def _expanded_tail(tail: float, blocks: float) -> float:
-    """The share to cut off each side of the draws, so that the interval is as wide as Student's t would have it."""
-    degrees = max(blocks - 1.0, 2.0)
-    z = NormalDist().inv_cdf(tail)
-    # Student's quantile by its expansion around the normal one (Fisher & Cornish 1960)
-    t = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
-    return NormalDist().cdf(t * math.sqrt((degrees + 1.0) / degrees))
-
-
-def block_length(x_n: np.ndarray) -> int:
-    """Cells a block should have: as many as the correlation between cells asks for, and never few.
-
-    Texts differ from place to place at every scale, more weakly the larger the scale, and a test for correlation between
-    cells does not see what is weak. So a block is at least 1 / `MOST_BLOCKS` of the text: Student's t makes up for the
-    small number of blocks, at the price of a slightly wider interval. Where the correlation is plain to see and asks
-    for more, twice the length of the rule is taken, which is the best in simulations: the rule makes the error of the
-    variance smallest but leaves it a little too small.
+    A token belongs to the stretch in which it begins. It must also end there or, where the next stretch follows at
+    once, in that; otherwise it reaches over the edge of what is measured, and belongs to none.
     """
-    n = len(x_n)
-    least, most = math.ceil(n / MOST_BLOCKS), math.ceil(n / FEWEST_BLOCKS)
-    return max(least, min(math.ceil(2.0 * correlation_length(x_n)), most))
+    token_T, unit_T = tokens_within(byte_ends_T, starts_U, stops_U)
+    token_bytes = np.diff(byte_ends_T, prepend=0)[token_T]
+    count = len(starts_U)
+    return (
+        np.bincount(unit_T, weights=np.asarray(nats_T, dtype=np.float64)[token_T], minlength=count),
+        np.bincount(unit_T, weights=token_bytes, minlength=count),
+    )
 
 
-def correlation_length(x_n: np.ndarray) -> float:
-    """The block length, in cells, that makes the error of the bootstrap variance smallest (Politis & White 2004).
-
-    Their rule for the circular bootstrap: b = (2 G² / D)^⅓ n^⅓, with G = Σ λ(k/M) |k| R(k) and
-    D = 4/3 (Σ λ(k/M) R(k))², where R(k) is the autocovariance at lag k, λ the flat-top window, and M twice the lag
-    beyond which R is noise.
-    """
-    n = len(x_n)
-    x_n = x_n - x_n.mean()
-    variance = float(x_n @ x_n) / n
-    if variance <= 0.0:
-        return 1.0
-    quiet = max(5, math.ceil(math.sqrt(math.log10(n))))
-    reach = min(math.ceil(math.sqrt(n)) + quiet, n - 1)
-    autocovariance = _autocovariance(x_n, reach)
-    noise = 2.0 * math.sqrt(math.log10(n) / n)
-    m = _first_quiet(np.abs(autocovariance[1:] / variance) > noise, quiet)
-    M = min(2 * max(m, 1), reach)
-    lag = np.arange(-M, M + 1)
-    weight = np.minimum(1.0, 2.0 * (1.0 - np.abs(lag) / M)) * autocovariance[np.abs(lag)]
-    g, spectrum = float((weight * np.abs(lag)).sum()), float(weight.sum())
-    if spectrum <= 0.0:  # neighbours that balance each other: no block is too short
-        return 1.0
-    return float((1.5 * (g / spectrum) ** 2 * n) ** (1.0 / 3.0))
-
-
-def _autocovariance(x_n: np.ndarray, reach: int) -> np.ndarray:
-    """Of a centred series, at lags 0 to `reach`, by the Fourier transform."""
-    n = len(x_n)
-    spectrum = np.fft.rfft(x_n, 2 * n)
-    return np.fft.irfft(spectrum * spectrum.conj(), 2 * n)[: reach + 1] / n
-
-
-def _first_quiet(loud: np.ndarray, quiet: int) -> int:
-    """The lags before the first `quiet` in a row that are all noise; where there are none, up to the last loud one."""
-    run = 0
-    for lag, is_loud in enumerate(loud):
-        run = 0 if is_loud else run + 1
-        if run == quiet:
-            return lag + 1 - quiet
-    return int(np.flatnonzero(loud)[-1]) + 1 if loud.any() else 0
+def tokens_within(byte_ends_T: np.ndarray, starts_U: np.ndarray, stops_U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(places of the tokens that count, the stretch each belongs to); see `sums_within`."""
+    begins_T = np.concatenate([[0], byte_ends_T[:-1]])
+    unit_T = np.searchsorted(starts_U, begins_T, side="right") - 1
+    gap = np.append(starts_U[1:] != stops_U[:-1], True)
+    run_of = np.searchsorted(np.flatnonzero(gap), np.arange(len(starts_U)))
+    run_stops_U = stops_U[np.flatnonzero(gap)][run_of]
+    inside = (unit_T >= 0) & (byte_ends_T <= run_stops_U[unit_T])
+    # a token of no bytes at the end of a run begins beyond it
+    inside &= (begins_T < run_stops_U[unit_T]) | (run_stops_U[unit_T] == byte_ends_T[-1])
+    token_T = np.flatnonzero(inside)
+    return token_T, unit_T[token_T]

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmlab.measure.certificate import Certificate, certify
+from lmlab.measure.counted import count_within
 from lmlab.measure.interval import Interval, interval
 from lmlab.measure.score import Progress, Scored, score_part
+from lmlab.measure.spread import Spread, everything
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
@@ -74,10 +76,10 @@ class Result:
             "interval": [_number(self.interval.low), _number(self.interval.high)] if bounded else None,
             "interval_details": {
                 "level": self.interval.level,
-                "method": "circular block bootstrap over the text",
-                "cells": self.interval.cells,
-                "block_bytes": self.interval.block_bytes,
-                "draws": self.interval.draws,
+                "about": self.interval.about,
+                "units": self.interval.units,
+                "freedom": self.interval.freedom,
+                "note": self.interval.note,
             },
             "nats": _number(scored.total_nats),
             "spelling_nats": _number(scored.spelling_nats),
@@ -103,7 +105,7 @@ class Result:
 def evaluate(
     model: LanguageModel,
     tokenizer: Tokenizer,
-    part: Part,
+    text: Part | Spread,
     *,
     name: str = "",
     folder: Path | str | None = None,
@@ -111,15 +113,17 @@ def evaluate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Result:
-    """Score a part of a corpus, and certify the number.
+    """Score a part of a corpus, or stretches spread over it, and certify the number.
 
     name: of the corpus, for the record. folder: where token files are kept; None: nowhere.
-    level: of the confidence interval. seed: of the bootstrap and of the sample that the certificate looks at.
+    level: of the confidence interval. seed: of the sample that the certificate looks at.
     """
     started = time.perf_counter()
-    scored = score_part(model, tokenizer, part, folder=folder, progress=progress)
-    found = interval(scored, level=level, seed=seed)
-    certificate = certify(model, tokenizer, scored, seed=seed)
+    chosen = text if isinstance(text, Spread) else everything(text)
+    read = score_part(model, tokenizer, chosen.part, folder=folder, progress=progress)
+    certificate = certify(model, tokenizer, read, seed=seed)  # of all that was read, history included
+    scored = count_within(tokenizer, read, chosen)
+    found = interval(scored, level=level)
     return Result(
         scored=scored,
         interval=found,
@@ -137,10 +141,11 @@ def evaluate(
         },
         data={
             "name": name,
-            "part": part.name,
-            "bytes": part.bytes,
-            "sha256": part.sha256,
-            "documents": len(part.documents),
+            "part": chosen.whole.name,
+            "bytes": scored.bytes,
+            "sha256": chosen.counted().sha256,
+            "documents": len(chosen.whole.documents),
+            "measured": chosen.to_json(),
         },
         notes=(*model.notes, *_notes(scored, found)),
     )
@@ -154,7 +159,7 @@ def _notes(scored: Scored, found: Interval) -> list[str]:
             " so bits per byte and perplexity are infinite; smoothing makes them finite"
         )
     if found.low is None:
-        notes.append(f"the text is too short for a confidence interval ({scored.bytes} bytes)")
+        notes.append(found.note)
     return notes
 
 

@@ -27,6 +27,7 @@ from lmlab.text.stream import TokenStream, tokenize
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
+    from lmlab.measure.counted import Counted
     from lmlab.text.parts import Part
     from lmlab.text.tokenizers import Tokenizer
 
@@ -63,26 +64,27 @@ class Scored:
     closed_tokens: int  # words and line ends (`words` tokenizers only, else 0)
     closed_nats: float  # their nats, an unknown word costing its symbol alone
     closed_unknown: int  # unknown words among them
+    counted: Counted | None = None  # where only some of what was read counts: the sums above are then of that
 
     @property
     def tokens(self) -> int:
-        """Number of tokens."""
-        return self.stream.tokens
+        """Number of tokens that count."""
+        return self.stream.tokens if self.counted is None else self.counted.tokens
 
     @property
     def bytes(self) -> int:
-        """UTF-8 bytes of the text, from the file, not from the tokens."""
-        return self.part.bytes
+        """UTF-8 bytes that count: of the text, from the file, not from the tokens, where all of it does."""
+        return self.part.bytes if self.counted is None else self.counted.bytes
 
     @property
     def chars(self) -> int:
-        """Unicode characters of the text."""
-        return self.stream.chars
+        """Unicode characters that count."""
+        return self.stream.chars if self.counted is None else self.counted.chars
 
     @property
     def words(self) -> int:
-        """Words of the text: runs without whitespace."""
-        return self.stream.words
+        """Words that count: runs without whitespace."""
+        return self.stream.words if self.counted is None else self.counted.words
 
     @property
     def bits_per_byte(self) -> float:

@@ -92,7 +92,7 @@ class Tally:
 
 def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends: np.ndarray) -> Tally:
     """Fill `byte_ends`, add the nats of spellings to `nats` (both in place), and sum."""
-    counted_V = _counted(tokenizer)
+    counted_V = closed_ids(tokenizer)
     end = 0
     model_nats, spelling_nats, closed_nats = [], [], []
     unknown_tokens = spelled_tokens = impossible = closed_tokens = closed_unknown = 0
@@ -108,7 +108,7 @@ def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends
             continue
         unknown, words = np.flatnonzero(ids == tokenizer.unknown_id), piece.words
         counted = counted_V[ids]
-        counted[unknown[: len(words)]] = [_is_counted(word) for word in words]
+        counted[unknown[: len(words)]] = [is_closed(word) for word in words]
         closed_nats.append(nats_T[counted].sum())
         closed_tokens += int(counted.sum())
         closed_unknown += int(counted[unknown].sum())
@@ -140,13 +140,13 @@ def spelling_nats_of(spelling: Spelling, words: Sequence[str]) -> np.ndarray:
     return spelling.nats(list(place))[[place[word] for word in words]]
 
 
-def _counted(tokenizer: Tokenizer) -> np.ndarray | None:
+def closed_ids(tokenizer: Tokenizer) -> np.ndarray | None:
     """Which ids the closed-vocabulary perplexity counts; None where the vocabulary is open anyway."""
     if tokenizer.unknown_id is None:
         return None
-    return np.array([_is_counted(tokenizer.piece(id)) for id in range(tokenizer.vocab_size)])
+    return np.array([is_closed(tokenizer.piece(id)) for id in range(tokenizer.vocab_size)])
 
 
-def _is_counted(token: str) -> bool:
+def is_closed(token: str) -> bool:
     """Words and line ends are; other whitespace, and the mark that a space is missing, are not."""
     return token != "" and (not token[0].isspace() or "\n" in token)

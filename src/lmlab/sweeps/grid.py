@@ -30,10 +30,12 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The part of the text and how many bytes of it."""
+    """The part of the text and which bytes of it; see `lmlab.measure.Spread`."""
 
     part: str
     bytes: int
+    sha256: str = ""
+    sentence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
-from lmlab.comparison.measured_text import first_bytes
 from lmlab.config import Mistake
 from lmlab.sweeps.grid import Job, Measured, Outcome
 
-TEST_BYTES = 120_000  # measured from the beginning of the test part: more would take longer than training does
+TEST_BYTES = 120_000  # measured, spread over the test part: more would take longer than training does
+HISTORY_BYTES = 2048  # read before each stretch; the same for all jobs, so that all are measured on the same bytes
 DIED = "its process died; it was killed, or there was not enough memory"
 
 
@@ -21,7 +21,7 @@ def run_job(job: Job) -> Outcome:
     import torch
 
     from lmlab.learn.train import train
-    from lmlab.measure import evaluate
+    from lmlab.measure import evaluate, spread
     from lmlab.text.corpus import Corpus
 
     torch.set_num_threads(1)  # sums in the same order everywhere
@@ -38,8 +38,9 @@ def run_job(job: Job) -> Outcome:
     )
     if run.status == "unfinished":
         raise KeyboardInterrupt
-    part = first_bytes(corpus.test if corpus.test.bytes else corpus.valid, TEST_BYTES)
-    result = evaluate(run.load(job.device), run.tokenizer, part, name=corpus.name, seed=job.seed)
+    part = corpus.test if corpus.test.bytes else corpus.valid
+    chosen = spread(part, TEST_BYTES, history_bytes=HISTORY_BYTES)
+    result = evaluate(run.load(job.device), run.tokenizer, chosen, name=corpus.name, seed=job.seed)
     if not result.certified:
         failed = ", ".join(check.name for check in result.certificate.checks if not check.passed)
         raise RuntimeError(f"the certificate of its result fails: {failed}")
@@ -48,7 +49,7 @@ def run_job(job: Job) -> Outcome:
         perplexity=result.perplexity["token"],
         bits_per_byte=result.bits_per_byte,
         parameters=run.model.parameters_count,
-        measured=Measured(part=part.name, bytes=part.bytes),
+        measured=Measured(part=part.name, bytes=chosen.bytes, sha256=chosen.counted().sha256, sentence=chosen.sentence),
     )
 
 

@@ -107,7 +107,12 @@ def sweep(
         folder=folder,
         device=device,
     )
-    cells = collect(points, run_jobs(planned, processes=jobs, ray=ray, watch=watch))
+    outcomes = run_jobs(planned, processes=jobs, ray=ray, watch=watch)
+    if len({outcome.measured for outcome in outcomes.values() if outcome.measured is not None}) > 1:
+        raise Mistake(
+            f"{folder} holds results that were measured on other bytes; name a new folder with {{out}}", out=None
+        )
+    cells = collect(points, outcomes)
     figure = html.write(folder / "sweep.svg", draw(cells))
     return Sweep(model=model, cells=cells, differences=differences(cells), runs=len(planned), figure=figure)
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from lmlab.cli.show.console import result_console
 from lmlab.comparison import Contender, Findings
 from lmlab.comparison.contender import DONE
-from lmlab.comparison.ranking import COLUMNS, NAME, lines, luck_in_words
+from lmlab.comparison.ranking import COLUMNS, NAME, lines, what_ranks_mean
 
 BAR = 16
 REFRESH_S = 0.25
@@ -99,5 +99,8 @@ def print_comparison(found: Findings) -> None:
     for line in rows:
         if line.kind == "failed":
             console.print(f"{line.name}: {line.detail}", style="red", markup=False, highlight=False)
-    if sentence := luck_in_words(found.luck):
+    print(found.measured.sentence)
+    if found.ranking is not None:
+        print(what_ranks_mean(found))
+    if sentence := found.luck.sentence:
         print(sentence if found.luck.measured else f"{sentence} --seeds 3 measures it.")

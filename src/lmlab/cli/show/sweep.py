@@ -26,6 +26,8 @@ def print_sweep(found: Sweep, seeds: int) -> None:
     for cell in found.cells:
         table.add_row(*(str(cell.settings[key]) for key in keys), *_numbers(cell))
     console.print(table)
+    for sentence in {c.measured.sentence for c in found.cells if c.measured and c.measured.sentence}:
+        console.print(sentence, style="dim", markup=False, highlight=False)
     for difference in found.differences:
         console.print(_in_words(difference), markup=False)
     if found.differences:
