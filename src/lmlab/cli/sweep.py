@@ -71,7 +71,7 @@ def command(
         make(model_class(model).Config, fixed | point, model)
     parse_spec(tokenizer)
     corpus = read(text, valid=valid, test=test, split=shares)
-    folder = out or Path("runs") / f"sweep-{model}-{options.text_stem(text)}"
+    folder = out or Path("runs") / f"sweep-{registry.file_name(model)}-{options.text_stem(text)}"
     planned = sweeping.plan(
         model, corpus.spec(), points, fixed=fixed, tokenizer=tokenizer, budget=budget, seeds=seeds, folder=folder
     )
