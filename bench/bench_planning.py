@@ -33,15 +33,14 @@ from lmlab.hardware.memory import keep_memory
 keep_memory()
 model, text, seconds, out = sys.argv[1:]
 run = lmlab.train(model, text, out=out, budget=seconds + "s", split=(90, 10, 0), device="cpu")
-record = json.loads((run.folder / "config.json").read_text())
-print(json.dumps({"training": record["training"], "parameters": record["model"]["parameters"]}))
+print(json.dumps(run.record.to_json()))
 """
 
 
 def learned_models() -> list[str]:
-    from lmlab.models.registry import learned
+    from lmlab.models.registry import KINDS, Role, Way
 
-    return list(learned())
+    return [k.name for k in KINDS.values() if k.way is Way.LEARNS and k.role is Role.LANGUAGE_MODEL]
 
 
 def one_run(model: str, text: Path, seconds: int, busy: bool, cores: list[int]) -> dict[str, float]:
@@ -60,13 +59,13 @@ def one_run(model: str, text: Path, seconds: int, busy: bool, cores: list[int]) 
             company.kill()
             company.wait()
     found = json.loads(done.stdout.splitlines()[-1])
-    training, planned = found["training"], found["training"]["planned"]
+    result, planned = found["result"], found["training"]["planned"]
     return {
-        "ratio": training["tokens"] / planned["tokens"],
-        "speed": training["tokens"] / training["seconds"],
-        "seconds": training["seconds"],
+        "ratio": result["tokens"] / planned["tokens"],
+        "speed": result["tokens"] / result["seconds"],
+        "seconds": result["seconds"],
         "timed_s": planned["timed_s"],
-        "parameters": found["parameters"],
+        "parameters": found["model"]["parameters"],
     }
 
 

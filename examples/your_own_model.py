@@ -1,7 +1,6 @@
 """A language model of your own: two tables, one for the last token and one for the one before it, added up.
 
 lmlab contract your_own_model:SkipBigram
-lmlab train your_own_model:SkipBigram mytext.txt --out runs/mine
 lmlab compare mytext.txt --models bag,ngram,your_own_model:SkipBigram
 """
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
-    "check", "compare", "compress", "data", "decompress", "evaluate", "export", "generate", "grade", "load", "machine",
-    "prove", "read", "resume", "sweep", "train",
+    "check", "compare", "compress", "contract", "data", "decompress", "evaluate", "export", "generate", "grade", "load",
+    "machine", "prove", "read", "resume", "sweep", "train",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         check,
         compare,
         compress,
+        contract,
         data,
         decompress,
         evaluate,

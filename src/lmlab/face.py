@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lmlab.learn.train import train as train
     from lmlab.ledger.running import Entry
     from lmlab.measure import Result
+    from lmlab.promises import Finding
     from lmlab.sweeps import sweep as sweep
     from lmlab.text.corpus import Corpus
     from lmlab.text.corpus import read as read
@@ -311,3 +312,20 @@ def machine(*, again: bool = False) -> MachineReport:
     from lmlab.hardware.report import about_machine
 
     return about_machine(again=again)
+
+
+def contract(
+    model: str, *, settings: Mapping[str, Any] | None = None, watch: Callable[[Finding], None] | None = None
+) -> list[Finding]:
+    """Hold a kind of model, ours or "package.module:Class", to what every language model promises.
+
+    settings: of the small models that are made. watch: told of each finding as it comes.
+    """
+    from lmlab.promises import run
+
+    findings = []
+    for finding in run(model, settings):
+        findings.append(finding)
+        if watch is not None:
+            watch(finding)
+    return findings

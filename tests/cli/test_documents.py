@@ -52,14 +52,6 @@ def test_the_table_of_models_is_the_registry() -> None:
     assert table == [(kind.name, kind.about) for kind in KINDS.values()]
 
 
-def test_the_table_of_packages_is_the_tree() -> None:
-    source = ROOT / "src" / "lmlab"
-    rows = re.findall(r"^\| `([a-z.]+)/?` \|", (ROOT / "docs/architecture.md").read_text(), flags=re.MULTILINE)
-    packages = {path.parent.name for path in source.glob("*/__init__.py")}
-    modules = {path.name for path in source.glob("*.py") if not path.name.startswith("__")}
-    assert set(rows) == packages | modules
-
-
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_files_and_pages_that_a_document_names_are_there(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -45,7 +45,7 @@ def test_bits_a_byte_are_those_of_the_lab_s_own_measure(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(text := documentation()[1][:5000], encoding="utf-8")
     part = Part("whole", read(tmp_path / "text.txt", split=(100, 0, 0)).train.documents)
     model = of_documentation("words:300")
-    assert model.cost(text).bits_per_byte == pytest.approx(score_part(model.model, part).bits_per_byte)
+    assert model.cost(text).bits_per_byte == pytest.approx(score_part(model.model, model.tokenizer, part).bits_per_byte)
 
 
 def test_a_bigram_counted_on_a_table_is_that_table() -> None:

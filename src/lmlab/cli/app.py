@@ -27,8 +27,8 @@ app = typer.Typer(
 # base of all mistakes in a call ClickException.
 ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-# What the user can mend. ValueError goes from this line once every room raises Mistake for that.
-MENDABLE: tuple[type[Exception], ...] = (Mistake, OSError, ValueError)
+# What the user can mend: a Mistake, or a file that cannot be read or written. Anything else is a bug of ours, and said to be.
+MENDABLE: tuple[type[Exception], ...] = (Mistake, OSError)
 
 
 @app.callback(invoke_without_command=True)

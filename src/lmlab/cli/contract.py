@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lmlab.cli import options
 from lmlab.models import registry
+
+if TYPE_CHECKING:
+    from lmlab.promises import Finding
 
 
 def command(
@@ -23,16 +26,11 @@ def command(
     Example: lmlab contract mypackage.models:MyModel --set width=16
     """
     registry.kind_of(model)
+    from lmlab import face
     from lmlab.config import parse_settings
-    from lmlab.contract import run
 
     chosen = parse_settings(registry.model_class(model).Config, settings, model)
-    findings = []
-    for finding in run(model, chosen):
-        findings.append(finding)
-        if not json:
-            verdict = "holds" if finding.kept else "FAILS"
-            print(f"{verdict}  {finding.promise} ({finding.tokenizer}){': ' * bool(finding.detail)}{finding.detail}")
+    findings = face.contract(model, settings=chosen, watch=None if json else _print)
     broken = [finding for finding in findings if not finding.kept]
     if json:
         options.print_json({"model": model, "kept": not broken, "findings": [asdict(f) for f in findings]})
@@ -40,3 +38,10 @@ def command(
         print(f"{model}: {len(findings) - len(broken)} of {len(findings)} promises hold")
     if broken:
         raise typer.Exit(1)
+
+
+def _print(finding: Finding) -> None:
+    verdict = "holds" if finding.kept else "FAILS"
+    print(
+        f"{verdict}  {finding.promise} ({finding.tokenizer}){': ' * bool(finding.detail)}{finding.detail}", flush=True
+    )

@@ -55,7 +55,7 @@ def command(
         model,
         text,
         over=over,
-        out=out or Path("runs") / f"sweep-{model}-{options.text_stem(text)}",
+        out=out or Path("runs") / f"sweep-{registry.file_name(model)}-{options.text_stem(text)}",
         seeds=seeds,
         budget=budget,
         tokenizer=tokenizer,

@@ -57,11 +57,8 @@ class Run:
         from lmlab.models.registry import model_class
 
         if self.status == "unfinished":
-            raise Mistake(
-                f"{self.folder} was not trained to the end; finish it first, with {{resume}} {{out}}",
-                resume=None,
-                out=str(self.folder),
-            )
+            command = f"lmlab train --resume --out {quote(str(self.folder))}"
+            raise Mistake(f"{self.folder} was not trained to the end; finish it first: {command}")
         try:
             content = (self.folder / "model.safetensors").read_bytes()
         except FileNotFoundError:

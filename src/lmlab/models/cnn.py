@@ -58,7 +58,7 @@ class CNN(WindowedModel):
 
     name = "cnn"
     Config = CNNConfig
-    default_learning_rate: ClassVar[float] = 0.006
+    default_learning_rate: ClassVar[float] = 0.012
 
     def __init__(self, config: CNNConfig, vocab_size: int) -> None:
         layers, width, kernel = config.layers, config.width, config.kernel

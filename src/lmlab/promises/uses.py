@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmlab.contract.checks import same
-from lmlab.contract.subjects import UNSEEN_TEXT
 from lmlab.decode import generate
 from lmlab.interface import LanguageModel
 from lmlab.measure import certify, score_part
+from lmlab.promises.checks import same
+from lmlab.promises.subjects import UNSEEN_TEXT
 from lmlab.text.parts import Document, Part
 from lmlab.text.tokenizers import Tokenizer
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from cases import Case, build, cases
 
-from lmlab.contract import subjects
-from lmlab.contract.checks import check_long_texts_are_scored_like_short_ones
-from lmlab.contract.learning import check_a_repeating_text_is_learned
-from lmlab.contract.suite import promises
 from lmlab.interface import LanguageModel, NeuralLanguageModel
 from lmlab.models.registry import model_class, names
+from lmlab.promises import subjects
+from lmlab.promises.checks import check_long_texts_are_scored_like_short_ones
+from lmlab.promises.learning import check_a_repeating_text_is_learned
+from lmlab.promises.suite import promises
 
 CASES = cases()
 

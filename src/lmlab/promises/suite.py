@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from lmlab.config import Mistake
-from lmlab.contract.checks import OF_A_MODEL, check_long_texts_are_scored_like_short_ones
-from lmlab.contract.learning import OF_CARRYING, OF_LEARNING, check_a_repeating_text_is_learned
-from lmlab.contract.subjects import TINY, TOKENIZERS, build, tokenizer
-from lmlab.contract.uses import OF_ALL_STRINGS, OF_USING_IT
 from lmlab.interface import CarriedLanguageModel, LanguageModel, NeuralLanguageModel
 from lmlab.models.registry import model_class
+from lmlab.promises.checks import OF_A_MODEL, check_long_texts_are_scored_like_short_ones
+from lmlab.promises.learning import OF_CARRYING, OF_LEARNING, check_a_repeating_text_is_learned
+from lmlab.promises.subjects import TINY, TOKENIZERS, build, tokenizer
+from lmlab.promises.uses import OF_ALL_STRINGS, OF_USING_IT
 from lmlab.text.tokenizers import Tokenizer
 
 

@@ -1,6 +1,6 @@
 """What every language model promises, as functions that raise AssertionError when a model breaks a promise.
 
-They take any model, so that they can be tried on models with planted bugs (tests/contract/test_planted_bugs.py). A check
+They take any model, so that they can be tried on models with planted bugs (tests/promises/test_planted_bugs.py). A check
 shares its model with the others and leaves it as it was. Shapes: B rows, T tokens, V vocabulary.
 """
 

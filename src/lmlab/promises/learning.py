@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
-from lmlab.contract.checks import random_tokens, same
 from lmlab.interface import CarriedLanguageModel, NeuralLanguageModel, Windows
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.promises.checks import random_tokens, same
 
 LearningCheck = Callable[[NeuralLanguageModel], None]
 CarriedCheck = Callable[[CarriedLanguageModel], None]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from lmlab.contract import subjects
-from lmlab.contract.subjects import TINY, TOKENIZERS
 from lmlab.interface import LanguageModel
 from lmlab.models.registry import Way, kind_of, model_class, names
+from lmlab.promises import subjects
+from lmlab.promises.subjects import TINY, TOKENIZERS
 
 RECURRENT = {"layers": 2, "width": 8, "embedding_width": 6, "tie": False}
 TIED = {"layers": 1, "width": 8, "embedding_width": 8, "tie": True, "bias": False}

@@ -15,7 +15,15 @@ import torch
 from cases import Case, build, variants
 from torch import Tensor
 
-from lmlab.contract.checks import (
+from lmlab.decode.reader import Reader
+from lmlab.interface import ContextPolicy, HistoryState, LanguageModel, Loss, State, Windows
+from lmlab.measure import score as measure_score
+from lmlab.measure.tally import Tally
+from lmlab.models.feedforward import FeedForward
+from lmlab.models.gpt import GPT, GPTState
+from lmlab.models.lstm import LSTM
+from lmlab.models.ngram import NGram, NGramState
+from lmlab.promises.checks import (
     check_a_saved_model_is_the_same,
     check_a_selected_state_is_a_copy,
     check_a_spent_state_refuses,
@@ -28,7 +36,7 @@ from lmlab.contract.checks import (
     check_shapes_and_types,
     check_the_future_does_not_leak,
 )
-from lmlab.contract.learning import (
+from lmlab.promises.learning import (
     check_a_repeating_text_is_learned,
     check_carried_loss_is_the_sum_of_scores,
     check_decoding_leaves_training_possible,
@@ -39,8 +47,8 @@ from lmlab.contract.learning import (
     check_training_mode_does_not_change_scores,
     check_weights_that_do_not_fit_are_refused,
 )
-from lmlab.contract.subjects import TINY, tokenizer
-from lmlab.contract.uses import (
+from lmlab.promises.subjects import TINY, tokenizer
+from lmlab.promises.uses import (
     OF_ALL_STRINGS,
     OF_USING_IT,
     check_a_full_beam_finds_the_best_of_all_strings,
@@ -48,14 +56,6 @@ from lmlab.contract.uses import (
     check_beam_of_one_is_greedy,
     check_measuring_certifies_it,
 )
-from lmlab.decode.reader import Reader
-from lmlab.interface import ContextPolicy, HistoryState, LanguageModel, Loss, State, Windows
-from lmlab.measure import score as measure_score
-from lmlab.measure.tally import Tally
-from lmlab.models.feedforward import FeedForward
-from lmlab.models.gpt import GPT, GPTState
-from lmlab.models.lstm import LSTM
-from lmlab.models.ngram import NGram, NGramState
 from lmlab.text.codings import Encoded
 from lmlab.text.tokenizers import Tokenizer
 
