@@ -14,8 +14,8 @@ from lmlab.models.registry import Way, kind_of, names
 
 DEFAULT_BUDGET = "5m"
 FINISHING_S, FINISHING_SHARE = 2.0, 0.05  # kept for ranking and drawing: so long, but not more than this of the budget
-STARTING_SHARE = 0.02  # of training: what it takes to build, save and load a model
-OVERLOOKED = 0.05  # of a turn: so much lost time makes no difference, because equal turns are worth more
+AROUND_S, AROUND_SHARE = 0.3, 0.02  # a run, and of its training: what it takes to build, save, load and certify a model
+OVERLOOKED = 0.1  # of a turn: so much lost time makes no difference, because equal turns are worth more
 TEST_BYTES_PER_SECOND = 400  # of the budget: how much test text is measured
 LEAST_TEST_BYTES = 20_000
 
@@ -66,8 +66,8 @@ def equal_seconds(turns: Sequence[Turn], left_s: float, budget_s: float) -> floa
     """
     time_s = left_s - min(FINISHING_S, FINISHING_SHARE * budget_s)
     runs = sum(turn.share * turn.runs for turn in turns)
-    measuring_s = sum(turn.measuring_s * turn.runs for turn in turns)
-    return max(1.0, max(time_s - measuring_s, time_s / 2) / runs / (1.0 + STARTING_SHARE))
+    other_s = sum((turn.measuring_s + AROUND_S) * turn.runs for turn in turns)
+    return max(1.0, max(time_s - other_s, time_s / 2) / runs / (1.0 + AROUND_SHARE))
 
 
 def seconds_now(mine: Turn, planned_s: float, waiting: Sequence[Turn], left_s: float, budget_s: float) -> float:
