@@ -20,7 +20,8 @@ from lmlab.hardware.rates import settle
 
 SHARE = 0.03  # of a budget that timing may take
 SMALL = 1 / 100  # of the budget: the size that suits it is timed first, because it is cheap whatever this machine is
-TIMED_STEPS, TIMED_S = 2, 0.1  # at least, after a first step, which finds memory and chooses kernels
+TIMED_STEPS = 2  # at least, after a first step, which finds memory and chooses kernels
+TIMED_S, TIMED_SHARE = 0.1, 0.006  # and for so long, or for that share of the budget if it is more
 GUESSED_EFFICIENCY = 0.3  # of the speed of bare products, before any step was timed
 GROWTH = 0.85  # seconds per token grow with this power of the operations: larger products run at higher speed
 IN_TRAINING = 0.95  # of the time of a run is steps; the rest looks at the validation part and writes files
@@ -81,8 +82,8 @@ class Pace:
         """Whether its speed is known rather than estimated."""
         return self._flops_per_token(config) in self._timings
 
-    def time(self, config: Any, most_s: float) -> None:
-        """Take some steps with a model of this config, which is then thrown away; of a very slow one only two."""
+    def time(self, config: Any, least_s: float, most_s: float) -> None:
+        """Take steps for `least_s` seconds with a model of this config, which is then thrown away; of a very slow one two."""
         started = time.perf_counter()
         step = self._begin(config)
         step()
@@ -90,7 +91,7 @@ class Pace:
         first, tokens, steps = time.perf_counter(), 0, 0
         if first - started > most_s:
             steps = TIMED_STEPS - 1  # one more is all that there is time for
-        while (ended := time.perf_counter()) - first < TIMED_S or steps < TIMED_STEPS:
+        while (ended := time.perf_counter()) - first < least_s or steps < TIMED_STEPS:
             tokens, steps = tokens + step(), steps + 1
             settle(self.hardware.device)
         self._timings[self._flops_per_token(config)] = (ended - first) / tokens
@@ -104,10 +105,10 @@ class Pace:
             self._begin(config)()
             settle(self.hardware.device)
 
-    def timing_s(self, config: Any) -> float:
+    def timing_s(self, config: Any, least_s: float) -> float:
         """Seconds that timing this config will take, roughly: the first step takes about twice as long as others."""
         step_s = self._step_tokens / self.tokens_per_second(config)
-        return 2 * step_s + max(TIMED_STEPS * step_s, TIMED_S)
+        return 2 * step_s + max(TIMED_STEPS * step_s, least_s)
 
     def _flops_per_token(self, config: Any) -> float:
         if config not in self._flops:
@@ -141,14 +142,14 @@ def size_by_the_clock(
     if budget.seconds is None:
         return resolve(facts, budget), None
     facts = replace(facts, tokens_per_second=pace.tokens_per_second)
-    most_s = SHARE * budget.seconds
+    most_s, least_s = SHARE * budget.seconds, max(TIMED_S, TIMED_SHARE * budget.seconds)
     next_timed = resolve(facts, budget if pace.known else Budget(seconds=SMALL * budget.seconds))
     if not pace.known:
         pace.warm_up(next_timed)
     while not pace.is_timed(next_timed):
-        if pace.timed_s + pace.timing_s(next_timed) > most_s and pace.known:
+        if pace.timed_s + pace.timing_s(next_timed, least_s) > most_s and pace.known:
             break
-        pace.time(next_timed, most_s - pace.timed_s)
+        pace.time(next_timed, least_s, most_s - pace.timed_s)
         next_timed = resolve(facts, budget)
     config = resolve(facts, budget)
     speed = pace.tokens_per_second(config)
