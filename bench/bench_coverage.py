@@ -121,7 +121,7 @@ def population(name: str, folder: Path) -> Population:
     nats = []
     for spec, order in WITHOUT_WORDS if name.startswith("markov") else MODELS:
         tokenizer = train_tokenizer(spec, train.pieces())
-        model = NGram.fit(NGram.Config(order=order), tokenizer, tokenize(train, tokenizer, folder))
+        model = NGram.fit(NGram.Config(order=order), tokenizer.vocabulary, tokenize(train, tokenizer, folder))
         scored = score_part(model, tokenizer, held)
         ends = np.concatenate([[0], scored.byte_ends])
         upto = np.concatenate([[0.0], np.cumsum(scored.nats_per_token, dtype=np.float64)])
