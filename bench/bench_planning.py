@@ -18,6 +18,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -25,6 +27,7 @@ from queue import Queue
 LEAST, MOST = 0.75, 1.33  # tokens read over tokens planned
 KEPT = 0.45  # of its quiet speed that gpt keeps beside one busy process, on two cores
 CHARACTERS = 2_000_000
+STAGGER_S = 6.0
 BUSY = "x = 1\nwhile True: x = x * 3 % 1000003"
 ONE = """
 import json, sys
@@ -86,6 +89,7 @@ def main() -> None:
         for model in models
     ]
     free: Queue[list[int]] = Queue()
+    starting = threading.Lock()
     for i in range(asked.side_by_side):
         free.put(list(range(i * asked.cores, (i + 1) * asked.cores)))
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(asked.side_by_side) as pool:
@@ -94,6 +98,8 @@ def main() -> None:
 
         def run(case: tuple[str, int, bool]) -> dict[str, float]:
             cores = free.get()
+            with starting:  # one after the other: what a run times at its beginning is not to be the start of others
+                time.sleep(STAGGER_S if asked.side_by_side > 1 else 0)
             try:
                 return one_run(case[0], text, case[1], case[2], cores)
             finally:

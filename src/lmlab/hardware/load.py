@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -13,6 +14,7 @@ from lmlab.hardware import rates
 from lmlab.hardware.choice import Hardware, precision_name
 from lmlab.hardware.found import doubt, thread_counts
 
+ROUNDS = 2
 GAIN = 1.05  # another number of threads must be faster by this much
 LOOK_AGAIN_S = 10.0  # at first; twice as long each time nothing changed
 SELDOM_S = 80.0
@@ -40,14 +42,34 @@ def threads_now(most: int, dtype: torch.dtype = torch.float32) -> int:
 
 def product_speeds(most: int, dtype: torch.dtype) -> dict[int, float]:
     """Operations per second of the products of training on the CPU now, with 1, 2, 4, … threads, at most so many."""
-    before, speeds = torch.get_num_threads(), {}
+    before, speeds = torch.get_num_threads(), dict.fromkeys(thread_counts(most), 0.0)
     try:
-        for threads in thread_counts(most):
-            torch.set_num_threads(threads)
-            speeds[threads] = rates.product_flops(torch.device("cpu"), dtype)
+        for _ in range(ROUNDS if len(speeds) > 1 else 1):  # in turns: a disturbance then hits none of them alone
+            for threads, speed in speeds.items():
+                torch.set_num_threads(threads)
+                speeds[threads] = max(speed, rates.product_flops(torch.device("cpu"), dtype))
     finally:
         torch.set_num_threads(before)
     return speeds
+
+
+@contextmanager
+def using_threads(device: torch.device, threads: int) -> Iterator[None]:
+    """So many threads on a CPU while it lasts, however the number changes meanwhile; then as many as before."""
+    before = torch.get_num_threads()
+    if device.type == "cpu":
+        torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def neighbours(most: int, now: int) -> list[int]:
+    """The number of threads `now`, and half and twice as many, as far as there are any."""
+    counts = thread_counts(most)
+    place = counts.index(now)
+    return [now, *(counts[i] for i in (place - 1, place + 1) if 0 <= i < len(counts))]
 
 
 def fastest(speeds: Mapping[int, float]) -> int:
@@ -96,10 +118,9 @@ class Threads:
             self._begin_to_look(disturbed)
 
     def _begin_to_look(self, disturbed: bool) -> None:
-        place = self.counts.index(self.current)
         recent = list(self._recent)[-3:] if disturbed else list(self._recent)
         self._tried = {self.current: statistics.fmean(recent)}
-        self._waiting = [self.counts[i] for i in (place - 1, place + 1) if 0 <= i < len(self.counts)]
+        self._waiting = neighbours(self.counts[-1], self.current)[1:]
 
     def _decide(self) -> None:
         best = min(self._tried, key=lambda threads: self._tried[threads])

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware
-from lmlab.hardware.load import Threads
+from lmlab.hardware.load import Threads, using_threads
 from lmlab.interface import Learner, Loss
 from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
 from lmlab.learn.clock import Clock, learning_rate_factor
@@ -92,6 +92,7 @@ class Trainer:
         self.sums = Sums(self.device)
         self.validation = list(task.validation())
         self.validation_s = 0.0
+        self.most_threads = hardware.threads
         self.threads: Threads | None = None
         if self.device.type == "cpu" and config.budget.seconds is not None and hardware.threads > 1:
             self.threads = Threads(hardware.threads, hardware.now)
@@ -103,7 +104,7 @@ class Trainer:
         else:
             write_atomically(self.metrics_path, b"")
             self._keep_best(None)
-        with interruptible() as interrupted:
+        with interruptible() as interrupted, using_threads(self.device, self.most_threads):
             status, message = self._steps(interrupted)
         if status == "interrupted":
             self._save()

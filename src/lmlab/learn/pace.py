@@ -9,21 +9,27 @@ estimates favour is timed next, until the favoured size is one that was timed (o
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
+
 from lmlab.config import Budget, TextFacts
 from lmlab.hardware.choice import Hardware
+from lmlab.hardware.load import neighbours
 from lmlab.hardware.rates import settle
 
 SHARE = 0.03  # of a budget that timing may take
 SMALL = 1 / 100  # of the budget: the size that suits it is timed first, because it is cheap whatever this machine is
-TIMED_STEPS = 2  # at least, after a first step, which finds memory and chooses kernels
+WARM_STEPS, WARM_S = 8, 0.15  # at most, before anything is timed
+COLD_STEPS = 2  # find memory and choose kernels, and do not count
+TIMED_STEPS = 3  # at least
 TIMED_S, TIMED_SHARE = 0.1, 0.006  # and for so long, or for that share of the budget if it is more
 GUESSED_EFFICIENCY = 0.3  # of the speed of bare products, before any step was timed
-GROWTH = 0.85  # seconds per token grow with this power of the operations: larger products run at higher speed
+GROWTH = 0.8  # seconds per token grow with this power of the operations: larger products run at higher speed
 IN_TRAINING = 0.95  # of the time of a run is steps; the rest looks at the validation part and writes files
 
 Step = Callable[[], int]  # one training step; returns its tokens
@@ -46,6 +52,7 @@ class Plan:
 
     tokens_per_second: float
     tokens: float
+    threads: int  # to begin with
     timed_s: float  # spent on timing
     sizes: int  # that were timed
 
@@ -65,7 +72,8 @@ class Pace:
         self.hardware, self._begin, self._formula = hardware, begin, flops_per_token
         self._timings = (timings or Timings()).of(kind, hardware)
         self._flops: dict[Any, float] = {}
-        self._step_tokens = 0  # of the largest step that was timed
+        self.threads = hardware.now
+        self._step_tokens = 0  # of the last step that was timed
         self.timed_s, self.sizes = 0.0, 0
 
     def tokens_per_second(self, config: Any) -> float:
@@ -84,31 +92,56 @@ class Pace:
 
     def time(self, config: Any, least_s: float, most_s: float) -> None:
         """Take steps for `least_s` seconds with a model of this config, which is then thrown away; of a very slow one two."""
-        started = time.perf_counter()
+        started, before = time.perf_counter(), torch.get_num_threads()
         step = self._begin(config)
-        step()
-        settle(self.hardware.device)
-        first, tokens, steps = time.perf_counter(), 0, 0
-        if first - started > most_s:
-            steps = TIMED_STEPS - 1  # one more is all that there is time for
-        while (ended := time.perf_counter()) - first < least_s or steps < TIMED_STEPS:
-            tokens, steps = tokens + step(), steps + 1
-            settle(self.hardware.device)
-        self._timings[self._flops_per_token(config)] = (ended - first) / tokens
-        self._step_tokens = max(self._step_tokens, round(tokens / steps))
-        self.timed_s += ended - started
+        # Threads as the run will choose them: the number at hand, and those beside it that may be faster for this work.
+        counts = [before] if self.hardware.device.type != "cpu" else [self.threads]
+        if self.known and self.hardware.device.type == "cpu":
+            counts = neighbours(self.hardware.threads, self.threads)
+        seconds_per_token = {}
+        try:
+            for threads in counts:
+                torch.set_num_threads(threads)
+                seconds_per_token[threads] = self._seconds_per_token(step, least_s / len(counts))
+                if time.perf_counter() - started > most_s:  # a slow one: what is known must do
+                    break
+        finally:
+            torch.set_num_threads(before)
+        fastest = min(seconds_per_token, key=lambda threads: seconds_per_token[threads])
+        self.threads = fastest if self.hardware.device.type == "cpu" else self.threads
+        self._timings[self._flops_per_token(config)] = seconds_per_token[fastest]
+        self.timed_s += time.perf_counter() - started
         self.sizes += 1
 
-    def warm_up(self, config: Any) -> None:
-        """A GPU loads its kernels when they are first asked for, which the run itself would have to wait for too."""
-        if self.hardware.device.type != "cpu":
-            self._begin(config)()
+    def _seconds_per_token(self, step: Step, least_s: float) -> float:
+        """Of the middle one of some steps, after those that find memory and choose kernels; of slow ones few are taken."""
+        started = time.perf_counter()
+        for _ in range(COLD_STEPS):
+            step()
             settle(self.hardware.device)
+        taken: list[float] = []
+        enough = TIMED_STEPS if time.perf_counter() - started < COLD_STEPS * least_s else 1
+        while sum(taken) < least_s or len(taken) < enough:
+            before = time.perf_counter()
+            self._step_tokens = step()
+            settle(self.hardware.device)
+            taken.append(time.perf_counter() - before)
+        return statistics.median(taken) / self._step_tokens
+
+    def warm_up(self, config: Any) -> None:
+        """Steps that a young process takes slowly: it finds memory and loads kernels. The run itself would have to wait too."""
+        started, step = time.perf_counter(), self._begin(config)
+        for _ in range(WARM_STEPS):
+            step()
+            settle(self.hardware.device)
+            if time.perf_counter() - started > WARM_S:
+                break
 
     def timing_s(self, config: Any, least_s: float) -> float:
-        """Seconds that timing this config will take, roughly: the first step takes about twice as long as others."""
+        """Seconds that timing this config will take, roughly: cold steps take about twice as long as others."""
         step_s = self._step_tokens / self.tokens_per_second(config)
-        return 2 * step_s + max(TIMED_STEPS * step_s, least_s)
+        counts = 2 if self.hardware.device.type == "cpu" and self.hardware.threads > 1 else 1
+        return counts * (2 * COLD_STEPS - 1) * step_s + max(counts * TIMED_STEPS * step_s, least_s)
 
     def _flops_per_token(self, config: Any) -> float:
         if config not in self._flops:
@@ -147,11 +180,15 @@ def size_by_the_clock(
     if not pace.known:
         pace.warm_up(next_timed)
     while not pace.is_timed(next_timed):
-        if pace.timed_s + pace.timing_s(next_timed, least_s) > most_s and pace.known:
+        # What a cold start timed is too slow by half, and so is what it predicts: the favoured size is given the doubt.
+        too_long = pace.timing_s(next_timed, least_s) > 2 * (most_s - pace.timed_s)
+        if pace.known and (too_long or pace.timed_s > most_s / 2):
             break
-        pace.time(next_timed, least_s, most_s - pace.timed_s)
+        pace.time(next_timed, least_s if pace.known else least_s / 3, most_s - pace.timed_s)
         next_timed = resolve(facts, budget)
     config = resolve(facts, budget)
     speed = pace.tokens_per_second(config)
     tokens = speed * IN_TRAINING * budget.seconds
-    return config, Plan(tokens_per_second=speed, tokens=tokens, timed_s=pace.timed_s, sizes=pace.sizes)
+    return config, Plan(
+        tokens_per_second=speed, tokens=tokens, threads=pace.threads, timed_s=pace.timed_s, sizes=pace.sizes
+    )

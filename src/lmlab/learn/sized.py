@@ -39,7 +39,9 @@ def sized(
     def begin(config: Any) -> Step:
         model = cls(config, facts.vocab_size)
         model.take_vocabulary(vocabulary)
-        return Trainer(model, task(model), train_config, hardware, Path(), Silent()).single_step
+        trainer = Trainer(model, task(model), train_config, hardware, Path(), Silent())
+        trainer.threads = None  # the number of threads is what is being found out
+        return trainer.single_step
 
     def on_paper(config: Any) -> Learner:
         with torch.device("meta"):  # takes no memory and draws no weights

@@ -89,6 +89,8 @@ def train(
     assert issubclass(cls, NeuralLanguageModel), f"{model} predicts no tokens"
     config, plan = sized_language_model(cls, config, tokens, stream, train_config, hardware, timings)
     asked = dataclasses.replace(asked, chosen=hardware.chosen, planned=plan)
+    if plan is not None:
+        hardware = dataclasses.replace(hardware, now=plan.threads)
     fresh = _fresh(cls, config, tokens, seed)
     task = _task(fresh, tokens, corpus, stream, train_config, hardware)
     return _learn(create(), fresh, task, train_config, hardware, watch)
