@@ -11,6 +11,7 @@ import torch
 from lmlab.comparison.findings import Passage, Proof, Token
 from lmlab.interface import LanguageModel
 from lmlab.measure import Result, Scored
+from lmlab.measure.score import device_of
 from lmlab.text.parts import Part
 from lmlab.text.tokenizers import Tokenizer
 
@@ -67,7 +68,7 @@ def read_closely(
     first = int(np.searchsorted(ends, bounds[0], side="right"))
     last = int(np.searchsorted(ends, bounds[1], side="left"))
     raw = _beginning(scored.part).encode()
-    tokens_1T = torch.from_numpy(ids[: last + 1].astype(np.int64))[None]
+    tokens_1T = torch.from_numpy(ids[: last + 1].astype(np.int64))[None].to(device_of(model))
     logp_1V, state = model.begin(1)
     if first:
         logp_1V, state = model.advance(tokens_1T[:, :first], state)
