@@ -44,5 +44,5 @@ def test_clear_deletes_what_is_kept_and_nothing_else(
     assert list((cache / "machine").iterdir())
     code, out, _ = lmlab("machine", "--clear")
     assert code == 0
-    assert out.startswith("Deleted 1 files")
+    assert out.startswith("Deleted ")
     assert [path.name for path in cache.iterdir()] == [mine.name]

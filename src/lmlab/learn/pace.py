@@ -40,6 +40,7 @@ class Timings:
     """Sizes that were timed so far, by kind of model and hardware; the entries of a comparison or a sweep share them."""
 
     known: dict[tuple[str, str], dict[float, float]] = field(default_factory=dict)
+    warm: set[tuple[str, Any]] = field(default_factory=set)  # kinds and configs that this process has taken steps with
 
     def of(self, kind: str, hardware: Hardware) -> dict[float, float]:
         """Seconds per token by operations per token, of one kind on this hardware."""
@@ -70,7 +71,8 @@ class Pace:
     ) -> None:
         """flops_per_token: of training, by formula, for a config. begin: makes a fresh model of a config, ready to step."""
         self.hardware, self._begin, self._formula = hardware, begin, flops_per_token
-        self._timings = (timings or Timings()).of(kind, hardware)
+        shared = timings or Timings()
+        self._timings, self._warm, self._kind = shared.of(kind, hardware), shared.warm, kind
         self._flops: dict[Any, float] = {}
         self.threads = hardware.now
         self._step_tokens = 0  # of the last step that was timed
@@ -93,7 +95,7 @@ class Pace:
     def time(self, config: Any, least_s: float, most_s: float) -> None:
         """Take steps for `least_s` seconds with a model of this config, which is then thrown away; of a very slow one two."""
         started, before = time.perf_counter(), torch.get_num_threads()
-        step = self._begin(config)
+        step = self._started(config)
         # Threads as the run will choose them: the number at hand, and those beside it that may be faster for this work.
         counts = [before] if self.hardware.device.type != "cpu" else [self.threads]
         if self.known and self.hardware.device.type == "cpu":
@@ -130,12 +132,20 @@ class Pace:
 
     def warm_up(self, config: Any) -> None:
         """Steps that a young process takes slowly: it finds memory and loads kernels. The run itself would have to wait too."""
-        started, step = time.perf_counter(), self._begin(config)
+        started, step = time.perf_counter(), self._started(config)
         for _ in range(WARM_STEPS):
             step()
             settle(self.hardware.device)
             if time.perf_counter() - started > WARM_S:
                 break
+
+    def is_warm(self, config: Any) -> bool:
+        """Whether the run can step at full speed at once: a CPU can, a GPU once it has loaded the kernels of these sizes."""
+        return self.hardware.device.type == "cpu" or (self._kind, config) in self._warm
+
+    def _started(self, config: Any) -> Step:
+        self._warm.add((self._kind, config))
+        return self._begin(config)
 
     def timing_s(self, config: Any, least_s: float) -> float:
         """Seconds that timing this config will take, roughly: cold steps take about twice as long as others."""
@@ -187,6 +197,8 @@ def size_by_the_clock(
         pace.time(next_timed, least_s if pace.known else least_s / 3, most_s - pace.timed_s)
         next_timed = resolve(facts, budget)
     config = resolve(facts, budget)
+    if not pace.is_warm(config):
+        pace.warm_up(config)
     speed = pace.tokens_per_second(config)
     tokens = speed * IN_TRAINING * budget.seconds
     return config, Plan(

@@ -38,9 +38,9 @@ HEAD_WIDTH = 64  # narrower heads predict a little better per step, and cost it 
 
 # (layers, width), each about twice the one before it. Found on a grid over character and BPE text.
 SIZES = [(2, 64), (3, 96), (4, 128), (4, 192), (6, 192), (6, 256), (8, 320), (8, 448), (10, 576), (12, 768)]
-# 1.2 tokens per weight were best for a fixed amount of computing (the optimum is broad); with more than 5 weights per token
+# About one token per weight was best for a fixed amount of computing (the optimum is broad); with more than 5 weights per token
 # of text a model only learns it by heart.
-APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=1.2, weights_per_token=5.0)
+APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=0.9, weights_per_token=5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
