@@ -71,6 +71,9 @@ def choose_device(device: str = CHOSEN) -> torch.device:
     """The device asked for; by itself CUDA if there is any, else the CPU (mps only when asked for)."""
     if device not in (CHOSEN, *DEVICES):
         raise Mistake(f"{{device}} is auto, cpu, cuda or mps; got {device!r}", device=None)
+    if torch.cuda.is_available():
+        # One of torch's attention kernels is made to measure, a second or two for every new shape; the others are ready.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     if device == CHOSEN:
         return torch.device(devices()[0])
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
