@@ -172,7 +172,7 @@ def load_run(folder: Path | str) -> Run:
     if folder.is_file():
         raise Mistake(f"{folder} is a file; a run is a folder that lmlab train made")
     if not folder.is_dir():
-        raise Mistake(f"there is no run {folder}; train one with {{out}}", out=str(folder))
+        raise Mistake(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {quote(str(folder))}")
     try:
         document = json.loads(path.read_text())
     except FileNotFoundError:
