@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
-import shlex
 import sys
 from typing import Any, NoReturn
 
 import typer
 
 from lmlab.cli.flags import as_flag
+from lmlab.cli.show.plain import print_what_can_be_printed
 from lmlab.config import Mistake
 from lmlab.version import __version__
 
@@ -43,7 +42,7 @@ def main() -> None:
     """The `lmlab` script: a mistake by the user is one line on stderr and exit code 2, never a traceback."""
     from lmlab.cli import verbs
 
-    _print_what_can_be_printed()
+    print_what_can_be_printed()
     verbs.register(app)
     try:
         code = app(standalone_mode=False)
@@ -67,13 +66,6 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)  # a verb's own exit code is what `app` returns
 
 
-def _print_what_can_be_printed() -> None:
-    """A console that knows fewer characters than we print shows a question mark for the others, and no one fails."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
-
-
 def fail(line: str, code: int) -> NoReturn:
     """One line on stderr, and out."""
     print(f"lmlab: {line}", file=sys.stderr)
@@ -92,9 +84,3 @@ def _line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return " ".join(str(error).split())
-
-
-def _as_option(name: str, value: object) -> str:
-    """A setting that the library speaks of, as it is written on the command line."""
-    option = f"--{name.replace('_', '-')}"
-    return option if value is None else f"{option} {shlex.quote(str(value))}"

@@ -15,7 +15,9 @@ from lmlab.config import Mistake
 def command(
     files: Annotated[list[str], typer.Argument(help="Files with claims and derivations; - is standard input.")],
     json: options.Json = False,
-    html: Annotated[str | None, typer.Option(help="Write a graded page here (a folder, for several files).")] = None,
+    html: Annotated[
+        str | None, typer.Option(help="Write a graded page here (a folder, for several files or a class).")
+    ] = None,
     grade: Annotated[bool, typer.Option("--grade", help="Grade the files as answers against --key.")] = False,
     key: Annotated[str | None, typer.Option(help="The key: the setting and the right answers.")] = None,
     seed: Annotated[int, typer.Option(help="Draws other random points.")] = 0,
@@ -40,7 +42,7 @@ def run_check(
         asked = "{key} is for grading" if key is not None else "grading needs a key"
         raise Mistake(f"{asked}; write lmlab check --grade ANSWERS... --key KEY", key=None)
     if key is not None:
-        return _grade(files, json, Path(html or "grades"), key, seed)
+        return _grade(files, json, None if html is None else Path(html), key, seed)
     return _check(files, json, html, seed)
 
 
@@ -70,7 +72,7 @@ def _check(files: Sequence[str], json: bool, html: str | None, seed: int) -> int
     return 0 if ok else 1
 
 
-def _grade(files: Sequence[str], json: bool, folder: Path, key: str, seed: int) -> int:
+def _grade(files: Sequence[str], json: bool, folder: Path | None, key: str, seed: int) -> int:
     from lmlab import face
     from lmlab.cli.show.claims import print_grades
 

@@ -36,8 +36,9 @@ def command(
         if json:
             options.print_json(found)
         else:
-            width = max(map(len, found))
-            print("\n".join(f"{name:{width}}  {about}" for name, about in found.items()))
+            from lmlab.cli.show.table import print_list
+
+            print_list(found)
     else:
         face.data(action, text)  # type: ignore[call-overload]  # which says what is wrong, if anything is
         if json:

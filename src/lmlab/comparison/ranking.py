@@ -80,7 +80,7 @@ def _of_model(entry: Entry, ranking: RankingFound | None) -> Line:
         entry.name,
         numbers.bits(bits),
         numbers.interval(result.interval),
-        numbers.short(result.perplexity_per_word),
+        numbers.perplexity(result.perplexity_per_word),
         f"{result.parameters:,}",
         numbers.short(entry.training_flops),
         f"{entry.seconds:.1f}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+NO_MORE = 1_000_000  # words that anyone chooses between
 SUFFIXES = {3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 
 
@@ -36,6 +37,11 @@ def short(value: float | None) -> str:
         return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
     power = int(math.log10(value)) // 3 * 3
     return f"{value / 10**power:.1f}{SUFFIXES[power]}" if power in SUFFIXES else f"{value:.1e}"
+
+
+def perplexity(value: float | None) -> str:
+    """A perplexity; beyond a million no one reads it as a number of choices any more, and it is only said to be beyond."""
+    return f"> {short(NO_MORE)}" if value is not None and value > NO_MORE else short(value)
 
 
 def megabytes(size: int) -> str:

@@ -95,6 +95,28 @@ def test_grading_writes_a_table_a_csv_and_a_page_for_each_student(
     assert 'href="bo.html"' in (folder / "out" / "index.html").read_text(encoding="utf-8")
 
 
+def test_grading_writes_no_files_unasked(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    before = set(folder.rglob("*"))
+    assert run_check(["ada.derive"], grade=True, key="key.derive") == 0
+    assert set(folder.rglob("*")) == before
+    assert "--html FOLDER" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [20, 60, 100])
+def test_the_table_of_a_class_fits_any_width(
+    folder: Path, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    files = [str(folder / "ada.derive"), str(folder / "bo.derive")]
+    run_check(files, grade=True, key=str(folder / "key.derive"))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines[:4])) <= width
+    assert lines[2].split() == (["ada", "✓–✓", "2/3"] if width == 20 else ["ada", "✓", "–", "✓", "2/3"])
+
+
 def test_the_exit_code_is_zero_only_when_all_hold(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_check([str(folder / "good.derive")]) == 0
     assert run_check([str(folder / "bad.derive")]) == 1

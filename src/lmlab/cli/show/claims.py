@@ -12,6 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.table import GAP, Column, print_table
+
 if TYPE_CHECKING:
     from lmlab.checker.sheets.grade import GradeBook
     from lmlab.checker.sheets.report import ClaimReport, Report
@@ -34,7 +37,7 @@ def print_claims(entries: Sequence[Entry], *, detailed: bool) -> None:
     """Claims of the ledger: with all their evidence, or as a table; and how many of each verdict."""
     from lmlab.ledger.running import tally
 
-    console = Console(highlight=False)
+    console = result_console()
     if detailed:
         for entry in entries:
             _print_evidence(entry, console)
@@ -97,18 +100,22 @@ def _print_answer(claim: ClaimReport, console: Console) -> None:
         console.print(f"             [cyan]hint: {escape(claim.hint)}[/cyan]")
 
 
-def print_grades(book: GradeBook, folder: Path) -> None:
-    """The table of a class."""
+def print_grades(book: GradeBook, folder: Path | None) -> None:
+    """The table of a class: a column a question, or, where these are too many or too long, one column with all marks."""
     from lmlab.checker.sheets.grade import MARKS as GRADE_MARKS
 
-    table = Table()
-    table.add_column("student")
-    for question in book.questions:
-        table.add_column(question.label, justify="center")
-    table.add_column("points", justify="right")
-    for paper in book.papers:
-        marks = [GRADE_MARKS[answer.mark] for answer in paper.answers]
-        table.add_row(paper.student, *marks, f"{paper.points}/{len(book.questions)}")
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"pages and grades.csv are in {folder}")
+    console, labels = result_console(), [question.label for question in book.questions]
+    marks = [[GRADE_MARKS[answer.mark] for answer in paper.answers] for paper in book.papers]
+    names = max((len(paper.student) for paper in book.papers), default=0)
+    if is_narrow := names + sum(map(len, labels)) + GAP * (len(labels) + 1) + len("points") > console.width:
+        columns, marks = [Column("answers", left=True)], [["".join(line)] for line in marks]
+    else:
+        columns = [Column(label) for label in labels]
+    rows = [
+        [paper.student, *line, f"{paper.points}/{len(labels)}"] for paper, line in zip(book.papers, marks, strict=True)
+    ]
+    print_table(console, [Column("student", left=True), *columns, Column("points")], rows)
+    if is_narrow:
+        say(console, "A mark for each of: " + "; ".join(labels))
+    where = "--html FOLDER writes a page for each student and grades.csv"
+    say(console, where if folder is None else f"pages and grades.csv are in {folder}")

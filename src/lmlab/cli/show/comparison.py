@@ -8,19 +8,22 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lmlab.cli.show.console import result_console
+from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.table import Column, print_table
 from lmlab.comparison import Contender, Findings
 from lmlab.comparison.contender import DONE
 from lmlab.comparison.ranking import COLUMNS, NAME, lines, what_ranks_mean
 
 BAR = 16
 REFRESH_S = 0.25
+EXPENDABLE = {  # on a narrow terminal the last of these goes first
+    "95% interval": 1, "seconds": 2, "ppl/word": 3, "parameters": 4, "tokens/s": 5, "memory": 6, "FLOPs": 7,
+}  # fmt: skip
 STYLES = {"model": "", "uncertified": "bold red", "yardstick": "dim", "entropy": "cyan"}
 
 
@@ -85,22 +88,26 @@ def print_comparison(found: Findings) -> None:
     """The ranking, with yardsticks where their numbers put them; then what failed, and what luck may have done."""
     console = result_console()
     measured = f"{found.measured.bytes:,} of {found.measured.of:,} test bytes"
-    title = f"{found.corpus.name}: {measured}, {found.seconds:.0f} s in all"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1))
-    for index, column in enumerate(COLUMNS):
-        table.add_column(column, justify="left" if index == NAME else "right", no_wrap=index in (NAME, NAME + 1))
+    say(console, f"{found.corpus.name}: {measured}, {found.seconds:.0f} s in all")
     rows = lines(found)
+    table = []
     for line in rows:
         if line.kind != "failed":
             cells: list[str | Text] = [*line.cells]
             cells[NAME] = Text(line.name, style=STYLES[line.kind])
-            table.add_row(*cells)
-    console.print(table)
+            table.append(cells)
+    columns = [
+        Column(title, left=index == NAME, expendable=EXPENDABLE.get(title, 0)) for index, title in enumerate(COLUMNS)
+    ]
+    print_table(console, columns, table, elsewhere="the report has them")
     for line in rows:
         if line.kind == "failed":
-            console.print(f"{line.name}: {line.detail}", style="red", markup=False, highlight=False)
-    print(found.measured.sentence)
+            say(console, f"{line.name}: {line.detail}", style="red")
+    console.print()
+    sentences = [found.measured.sentence]
     if found.ranking is not None:
-        print(what_ranks_mean(found))
+        sentences.append(what_ranks_mean(found))
     if sentence := found.luck.sentence:
-        print(sentence if found.luck.measured else f"{sentence} --seeds 3 measures it.")
+        sentences.append(sentence if found.luck.measured else f"{sentence} --seeds 3 measures it.")
+    for sentence in filter(None, sentences):
+        say(console, sentence)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 from rich.console import Console
+from rich.text import Text
 
 WIDTH = 120  # of tables in a file or a pipe, whose width nobody knows
 
 
 def result_console() -> Console:
-    """Standard output: as wide as the terminal, or wide enough for every table."""
+    """Standard output: as wide as the terminal, as COLUMNS says, or wide enough for every table."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(width=WIDTH, highlight=False)
+    return console if console.is_terminal or "COLUMNS" in os.environ else Console(width=WIDTH, highlight=False)
+
+
+def say(console: Console, line: str | Text, style: str = "") -> None:
+    """A sentence: broken between words on a terminal, in one piece in a file."""
+    console.print(line, style=style, markup=False, highlight=False, soft_wrap=not console.is_terminal)

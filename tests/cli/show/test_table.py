@@ -1,0 +1,70 @@
+"""Tables fit every width: fewer columns, never a cut one; on any console."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from lmlab.cli.show.plain import plain, print_what_can_be_printed
+from lmlab.cli.show.table import Column, print_table
+
+COLUMNS = [
+    Column("rank"),
+    Column("model", left=True),
+    Column("bits/byte"),
+    Column("95% interval", expendable=1),
+    Column("seconds", expendable=2),
+    Column("memory", expendable=3),
+]
+ROWS = [
+    ["1–2 ab", Text("rnn-attention bpe:1024", style="bold"), "2.7382", "2.614–2.862", "23.2", "521 MB"],
+    ["", "xz", "2.7664"],
+]
+
+
+def printed(width: int, columns: list[Column] = COLUMNS, encoding: str = "utf-8") -> str:
+    buffer = io.BytesIO()
+    stream = io.TextIOWrapper(buffer, encoding=encoding, errors="strict", newline="\n")
+    print_table(Console(file=stream, width=width), columns, ROWS, elsewhere="the report has them")
+    stream.flush()
+    return buffer.getvalue().decode(encoding)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("width", [45, 60, 80, 100, 120, 160])
+def test_no_cell_is_cut_or_broken_at_any_width(width: int, encoding: str) -> None:
+    out = printed(width, encoding=encoding)
+    table = out.partition("Too narrow")[0]
+    assert all(len(line) <= width for line in table.splitlines())
+    assert "…" not in out
+    assert len(table.splitlines()) == 2 + len(ROWS)
+    shown = [column.title for column in COLUMNS if column.title in table]
+    missing = [column.title for column in COLUMNS if column.title not in table]
+    assert shown[:3] == ["rank", "model", "bits/byte"]
+    assert missing == [column.title for column in COLUMNS[len(shown) :]]
+    assert all(title in out for title in missing)
+    assert ("Too narrow" in out) == bool(missing)
+    dash = "-" if encoding == "ascii" else "–"
+    assert f"1{dash}2 ab  rnn-attention bpe:1024" in table
+
+
+def test_what_must_be_shown_and_does_not_fit_is_folded_whole() -> None:
+    out = printed(30)
+    assert "…" not in out
+    assert "".join(line[8:19].strip() for line in out.splitlines()[2:4]) == "rnn-attention bpe:1024"
+
+
+@pytest.mark.parametrize("errors", ["strict", "surrogateescape"])  # the second is what Python chooses in the C locale
+def test_printing_never_fails_for_a_character(errors: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(buffer, encoding="ascii", errors=errors, newline="\n"))
+    print_what_can_be_printed()
+    print("2.614–2.862 日 \udcff", flush=True)
+    assert buffer.getvalue() == b"2.614-2.862 ? ?\n"
+
+
+def test_characters_that_a_console_does_not_know_get_their_likeness() -> None:
+    assert plain("1–2 ± 0.1 → ✓ 日") == "1-2 +/- 0.1 -> v ?"
