@@ -139,7 +139,7 @@ def test_a_failed_cell_is_reported_and_the_rest_goes_on(lmlab: Lmlab, ran: list[
     assert "2 of 4 runs failed" in err
     assert "heads=3-seed0: failed: width 16 is not a multiple of heads 3" in err
     assert "failed: width 16 is not a multiple of heads 3" in out
-    assert " ± " in next(line for line in out.splitlines() if line.startswith("│ 1 "))
+    assert " ± " in next(line for line in out.splitlines() if line.startswith("1 "))
     assert Path("s/sweep.svg").exists()
     ran.clear()
     code, out, _ = lmlab(*command, "--json")
