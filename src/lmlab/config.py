@@ -111,9 +111,14 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     return config_class(**values)
 
 
-def parse_settings(config_class: type, assignments: Iterable[str], what: str) -> dict[str, Any]:
-    """Read `key=value` strings, each value typed by the field it sets ("auto" and "none" are None where allowed)."""
-    hints = typing.get_type_hints(config_class)
+def parse_settings(
+    config_class: type, assignments: Iterable[str], what: str, leave_out: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Read `key=value` strings, each value typed by the field it sets ("auto" and "none" are None where allowed).
+
+    leave_out: fields that are no settings.
+    """
+    hints = {name: hint for name, hint in typing.get_type_hints(config_class).items() if name not in leave_out}
     values: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")

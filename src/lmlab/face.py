@@ -4,14 +4,15 @@
     lmlab.evaluate(run).bits_per_byte
 
 Arguments are called as on the command line (`--set` is `settings`, `--learn` is `learning`), and a path may be a string. What a
-verb needs is imported when it is called. `compare`, `train`, `resume`, `sweep`, `load` and `read` are those of their rooms.
+verb needs is imported when it is called. `compare`, `train`, `resume`, `fine_tune`, `sweep`, `load`
+and `read` are those of their rooms.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from lmlab.compression.files import Coded, Compressed
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
+    from lmlab.learn.going_on import fine_tune as fine_tune
+    from lmlab.learn.going_on import resume as resume
     from lmlab.learn.run import Run
-    from lmlab.learn.train import resume as resume
     from lmlab.learn.train import train as train
     from lmlab.ledger.running import Entry
     from lmlab.measure import Result
@@ -37,9 +39,10 @@ if TYPE_CHECKING:
 
 HOMES = {
     "compare": "lmlab.comparison:compare",
+    "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
     "read": "lmlab.text.corpus:read",
-    "resume": "lmlab.learn.train:resume",
+    "resume": "lmlab.learn.going_on:resume",
     "sweep": "lmlab.sweeps:sweep",
     "train": "lmlab.learn.train:train",
 }
@@ -60,8 +63,10 @@ def _opened(run: Run | str | Path) -> Run:
 
 
 def _on(device: str, run: Run | str | Path) -> Run:
-    """The run, its model on that device."""
+    """The run, its model on that device. What is compressed must be opened again, so its weights may not change."""
     run = _opened(run)
+    if run.status == "unfinished":
+        raise Mistake(f"{run.folder} is unfinished, and its weights will change; finish it first: {run.how_to_go_on}")
     run.load(device)
     return run
 
@@ -105,7 +110,8 @@ def evaluate(
     else:
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
-    return measure(run.load(device), run.tokenizer, chosen, name=name, seed=seed, level=level)
+    found = measure(run.load(device), run.tokenizer, chosen, name=name, seed=seed, level=level)
+    return replace(found, notes=(run.caution, *found.notes)) if run.caution else found
 
 
 def generate(

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from interrupts import InterruptAt
 from safetensors.torch import load_file
 
 import lmlab
-from lmlab.config import Budget, Mistake
+from lmlab.config import Budget
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import Loss, Windows
-from lmlab.learn import loop
-from lmlab.learn import train as training
-from lmlab.learn.clock import Clock
+from lmlab.learn import fit, loop
 from lmlab.learn.settings import TrainConfig
 from lmlab.models.gpt import GPT
 from lmlab.text.stream import tokenize
@@ -50,20 +48,6 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(small_text: P
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-class InterruptAt:
-    """A watch that presses Ctrl-C once a step is reached."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        if clock.steps >= self.step:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    def say(self, line: str) -> None:
-        pass
-
-
 @pytest.mark.parametrize("model", ["gpt", "lstm"])
 def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
     model: str, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -74,8 +58,6 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
     watch = InterruptAt(9)
     broken = lmlab.train(model, small_text, out=tmp_path / "broken", budget="40steps", settings=settings, watch=watch)
     assert broken.status == "unfinished"
-    with pytest.raises(Mistake, match="resume"):
-        _ = broken.model
     resumed = lmlab.resume(tmp_path / "broken")
     assert resumed.record.model.sha256 == whole.record.model.sha256
     keys = ("step", "train_nats_per_token", "valid_nats_per_token")
@@ -153,5 +135,5 @@ def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_
     hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32, batch=4)
     stream = tokenize(run.corpus.train, run.tokenizer, tmp_path)
     config = TrainConfig(budget=Budget.parse(budget))
-    task = training._task(run.model, run.tokenizer, run.corpus, stream, config, hardware)
+    task = fit.task_of(run.model, run.tokenizer, run.corpus, stream, config, hardware)
     assert task.rows == factor * run.model.batch_shape[0]

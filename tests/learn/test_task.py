@@ -24,7 +24,7 @@ from lmlab.learn.curve import loss_curve
 from lmlab.learn.loop import Trainer
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Batch, PartName, Task
-from lmlab.learn.train import Silent
+from lmlab.learn.watch import Silent
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 

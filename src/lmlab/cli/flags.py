@@ -35,7 +35,7 @@ def _assignment(name: str, value: object) -> str:
     """A setting of the training loop or of the model."""
     if value is None:
         return name
-    from lmlab.learn.loop import TrainConfig
+    from lmlab.learn.settings import TrainConfig
 
     is_training = name in {field.name for field in dataclasses.fields(TrainConfig)}
     return f"{'--learn' if is_training else '--set'} {quote(f'{name}={value}')}"

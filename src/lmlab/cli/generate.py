@@ -34,7 +34,7 @@ def command(
     writer = _Writer(prompt)
     streamed = samples == best == 1 and method != "beam" and not json
     results = face.generate(
-        run,
+        options.opened(run),
         prompt,
         method=method,
         tokens=tokens,

@@ -6,12 +6,15 @@ import json
 import math
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lmlab.config import Mistake
 from lmlab.models.registry import kind_of
+
+if TYPE_CHECKING:
+    from lmlab.learn.run import Run as TrainedRun
 
 Text = Annotated[
     str, typer.Argument(help="A named corpus (`lmlab data` lists them), a file, a folder, or - for standard input.")
@@ -55,6 +58,16 @@ def check_model_name(name: str) -> None:
 def text_stem(text: str) -> str:
     """A short name of a text, for the folders that are named after it."""
     return "stdin" if text == "-" else Path(text).resolve().stem.split(":")[0]
+
+
+def opened(folder: Path) -> TrainedRun:
+    """The run in a folder; if it was stopped before its end, whoever uses its weights is told so, on stderr."""
+    from lmlab.face import load
+
+    run = load(folder)
+    if run.caution:
+        print(f"lmlab: {run.caution}", file=sys.stderr)
+    return run
 
 
 def print_json(document: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
@@ -12,6 +13,7 @@ import typer
 from lmlab.cli import options
 from lmlab.config import Budget, Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
+from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 
 if TYPE_CHECKING:
@@ -32,7 +34,15 @@ def command(
     learning: Annotated[
         list[str], typer.Option("--learn", help="A setting of the training loop, as key=value. May be repeated.")
     ] = [],  # noqa: B006
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the interrupted run in --out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in --out; with --budget +10m for so much longer.")
+    ] = False,
+    from_: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Begin with the weights of this run, and its tokenizer: lmlab train --from RUN TEXT."
+        ),
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     precision: options.Precision = "auto",
@@ -43,56 +53,102 @@ def command(
     Example: lmlab train gpt mytext.txt --tokenizer char --budget 3m --out runs/mine
     """
     keep_memory()
-    going_on = resume and out is not None and (out / "config.json").exists()
-    if resume and out is None:
-        raise Mistake("{resume} needs {out}: the folder of the run to go on with", resume=True, out="RUN")
-    if not going_on and model is None:
-        lacking = f"{out} holds no run to go on with; " if resume else ""
-        raise Mistake(f"{lacking}name a model to train: {', '.join(registry.names())}")
-    if model is not None:
-        options.check_model_name(model)
-    shares = options.parse_split(split, valid, test)
-    from lmlab import face
-    from lmlab.cli.show.progress import ProgressLine
-    from lmlab.learn.loop import TrainConfig
-
-    with ProgressLine() as watch:
-        if going_on:
-            assert out is not None
-            begun = face.load(out)
-            name = begun.record.model.name
-            if model not in (None, name):
-                raise Mistake(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
-            _refuse_changes(begun, {key: value for key, value in ctx.params.items() if _is_given(ctx, key)})
-            watch.name = out.name
-            run = face.resume(out, watch=watch)
-        else:
-            assert model is not None
-            watch.name = model
-            run = face.train(
-                model,
-                text,
-                out=out or free_folder(model, text),
-                tokenizer=tokenizer,
-                budget=budget,
-                split=shares,
-                valid=valid,
-                test=test,
-                seed=seed,
-                settings=parse_settings(registry.model_class(model).Config, settings, model),
-                learning=parse_settings(TrainConfig, learning, "training"),
-                device=device,
-                precision=precision,
-                watch=watch,
-            )
+    given = {key: value for key, value in ctx.params.items() if _is_given(ctx, key)}
+    asked = {**ctx.params, "split": options.parse_split(split, valid, test)}
+    if budget.startswith("+") and not resume:
+        raise Mistake("a {budget} with a plus is for going on with a run: {resume}", budget=None, resume=True)
+    if from_ is not None:
+        run = _fine_tune(from_, asked, given)
+    elif resume:
+        run = _go_on(asked, given)
+    else:
+        run = _train(asked)
     if json:
         options.print_json({"run": str(run.folder), **run.record.to_json()})
     elif run.status == "unfinished":
-        print(f"Stopped, and saved. Go on with: lmlab train --resume --out {quote(str(run.folder))}")
+        print(
+            f"Stopped, and saved. Go on with: {run.how_to_go_on}\n"
+            f"Or use what it has learned so far: lmlab generate {quote(str(run.folder))}"
+        )
     else:
         print(_summary(run))
     if run.status == "unfinished":
         raise typer.Exit(130)
+
+
+def _train(asked: Mapping[str, Any]) -> Run:
+    """A new model on a text."""
+    model, text = asked["model"], asked["text"]
+    if model is None:
+        raise Mistake(f"name a model to train: {', '.join(registry.names())}")
+    options.check_model_name(model)
+    from lmlab import face
+    from lmlab.cli.show.progress import ProgressLine
+
+    with ProgressLine(model) as watch:
+        return face.train(
+            model,
+            text,
+            out=asked["out"] or free_folder(registry.file_name(model), text),
+            tokenizer=asked["tokenizer"],
+            settings=parse_settings(registry.model_class(model).Config, asked["settings"], model),
+            learning=parse_learning(asked["learning"]),
+            watch=watch,
+            **{key: asked[key] for key in ("budget", "split", "valid", "test", "seed", "device", "precision")},
+        )
+
+
+def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
+    """A run from where it stands; with a budget that begins with a plus, for longer than it was to."""
+    out, model, more = asked["out"], asked["model"], str(given.get("budget", "")).startswith("+")
+    if out is None:
+        raise Mistake("{resume} needs {out}: the folder of the run to go on with", resume=True, out="RUN")
+    if not (out / "config.json").exists():
+        if model is None or more:
+            raise Mistake(f"{out} holds no run to go on with; name a model to train: {', '.join(registry.names())}")
+        return _train(asked)
+    from lmlab import face
+    from lmlab.cli.show.progress import ProgressLine
+
+    begun = face.load(out)
+    name = begun.record.model.name
+    if model not in (None, name):
+        options.check_model_name(model)
+        raise Mistake(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
+    _refuse_changes(begun, {key: value for key, value in given.items() if not (more and key == "budget")})
+    if begun.status != "unfinished" and not more:
+        more_of_it = f"{begun.how_to_go_on} --budget +10m"
+        print(f"{out} came to its end before, and nothing was done. For more: {more_of_it}", file=sys.stderr)
+    with ProgressLine(out.name) as watch:
+        return face.resume(out, budget=asked["budget"] if more else None, watch=watch)
+
+
+def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
+    """The model of a run on another text. `--from RUN TEXT` names no model: the first word is the text."""
+    model, text = (asked["model"], asked["text"]) if "text" in given else (None, asked["model"])
+    if text is None:
+        raise Mistake("name the text to learn: lmlab train --from RUN TEXT")
+    from lmlab import face
+    from lmlab.cli.show.progress import ProgressLine
+
+    if asked["resume"]:
+        raise Mistake("{resume} goes on with a run, {from_} begins another; leave one out", resume=True, from_=None)
+    run = face.load(source)
+    name, tokenizer = run.record.model.name, run.tokenizer.spec
+    if model not in (None, name):
+        raise Mistake(f"{source} is a run of {name}, not of {model}; leave the model out")
+    if given.get("tokenizer", tokenizer) != tokenizer:
+        raise Mistake(f"{source} knows its {tokenizer} tokens; leave {{tokenizer}} out", tokenizer=None)
+    with ProgressLine(name) as watch:
+        return face.fine_tune(
+            run,
+            text,
+            out=asked["out"] or free_folder(source.resolve().name, text),
+            settings=parse_settings(registry.model_class(name).Config, asked["settings"], name),
+            learning=parse_learning(asked["learning"]),
+            watch=watch,
+            **{key: asked[key] for key in ("budget", "split", "valid", "test", "seed", "device", "precision")},
+        )
 
 
 def _is_given(ctx: typer.Context, key: str) -> bool:
@@ -102,8 +158,6 @@ def _is_given(ctx: typer.Context, key: str) -> bool:
 
 def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     """A run goes on as it began: a Mistake for an option that says otherwise, which would have no effect."""
-    from lmlab.learn.loop import TrainConfig
-
     model, corpus, training = run.record.model, run.record.inputs.corpus, run.record.training
     began: dict[str, Any] = {"tokenizer": run.record.inputs.tokenizer, "split": tuple(corpus["split"])}
     began |= {"budget": training.budget, "seed": training.seed}
@@ -118,7 +172,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     if "budget" in wanted:
         wanted["budget"] = str(Budget.parse(wanted["budget"]))
     settings = parse_settings(registry.model_class(model.name).Config, given.get("settings", ()), model.name)
-    learning = parse_settings(TrainConfig, given.get("learning", ()), "training")
+    learning = parse_learning(given.get("learning", ()))
     began |= {f"set {key}": model.config.get(key) for key in settings}
     began |= {f"learn {key}": training.learning.get(key) for key in learning}
     wanted |= {f"set {key}": value for key, value in settings.items()}
@@ -132,7 +186,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
 
 def free_folder(model: str, text: str) -> Path:
     """runs/MODEL-TEXT, or the first of runs/MODEL-TEXT-2, -3, … that is free."""
-    name = f"{registry.file_name(model)}-{options.text_stem(text)}"
+    name = f"{model}-{options.text_stem(text)}"
     folder, number = Path("runs") / name, 2
     while folder.exists():
         folder, number = Path("runs") / f"{name}-{number}", number + 1

@@ -23,7 +23,8 @@ class Progress:
     seconds: float = 0.0
     best_nats: float | None = None  # per token, on the validation windows
     best_step: int = 0
-    worse: int = 0  # validations since the best one
+    lowest_nats: float | None = None  # as best_nats, of the weights that were learned since the budget began
+    worse: int = 0  # validations since the lowest one
     metrics: int = 0  # lines of metrics.jsonl that belong to the run so far
 
 
@@ -33,13 +34,18 @@ def save_checkpoint(path: Path, progress: Progress, groups: dict[str, dict[str, 
     write_atomically(path, save(flat, metadata={"progress": json.dumps(asdict(progress))}))
 
 
-def load_checkpoint(path: Path) -> tuple[Progress, dict[str, dict[str, Tensor]]]:
+def read_progress(path: Path) -> Progress | None:
+    """Where a run stands, without its tensors; None where there is no checkpoint."""
+    return load_checkpoint(path, tensors=False)[0] if path.exists() else None
+
+
+def load_checkpoint(path: Path, *, tensors: bool = True) -> tuple[Progress, dict[str, dict[str, Tensor]]]:
     """What `save_checkpoint` wrote; Mistake when the file is damaged."""
     groups: dict[str, dict[str, Tensor]] = {}
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             progress = Progress(**json.loads(file.metadata()["progress"]))
-            for key in file.keys():  # noqa: SIM118 (not a dict)
+            for key in file.keys() if tensors else ():
                 group, _, name = key.partition("/")
                 groups.setdefault(group, {})[name] = file.get_tensor(key)
     except (safetensors.SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:

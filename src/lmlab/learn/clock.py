@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from lmlab.config import Budget
 
 WARMUP = 0.02  # share of the budget over which the learning rate rises
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What a run has spent on learning."""
+
+    steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
 
 
 class Clock:
@@ -14,10 +24,14 @@ class Clock:
 
     The schedule ends where the budget ends: `fraction` goes from 0 to 1 and the learning rate is back at zero at 1.
     With a budget in seconds it depends on the machine; with one in steps or tokens it is the same everywhere.
+    earlier: what the run had spent, under budgets that are used up, before this one began.
     """
 
-    def __init__(self, budget: Budget, steps: int = 0, tokens: int = 0, seconds: float = 0.0) -> None:
+    def __init__(
+        self, budget: Budget, steps: int = 0, tokens: int = 0, seconds: float = 0.0, earlier: Spent | None = None
+    ) -> None:
         self.budget, self.steps, self.tokens = budget, steps, tokens
+        self.earlier = earlier or Spent()
         self._before, self._started = seconds, time.perf_counter()
         self.reserve_s = 0.0  # what the last validation will take: a budget in seconds must leave room for it
 
@@ -30,16 +44,17 @@ class Clock:
     def fraction(self) -> float:
         """Share of the budget that is used, 0 to 1 (or a little beyond)."""
         if self.budget.steps is not None:
-            return self.steps / self.budget.steps
+            return (self.steps - self.earlier.steps) / self.budget.steps
         if self.budget.tokens is not None:
-            return self.tokens / self.budget.tokens
+            return (self.tokens - self.earlier.tokens) / self.budget.tokens
         assert self.budget.seconds is not None
-        return self.seconds / max(self.budget.seconds - self.reserve_s, 1e-9)
+        return (self.seconds - self.earlier.seconds) / max(self.budget.seconds - self.reserve_s, 1e-9)
 
     @property
     def next_fraction(self) -> float:
         """Where the coming step will end, if it takes as long as those before it: the last step should fit in."""
-        return self.fraction * (self.steps + 1) / self.steps if self.steps else self.fraction
+        taken = self.steps - self.earlier.steps
+        return self.fraction * (taken + 1) / taken if taken else self.fraction
 
     def tick(self, tokens: int) -> None:
         """One more step, of so many tokens."""
@@ -50,7 +65,7 @@ class Clock:
     def remaining_s(self) -> float:
         """Seconds still to go, estimated from the pace so far."""
         used = self.fraction
-        return self.seconds * (1 - used) / used if used > 0 else float("nan")
+        return (self.seconds - self.earlier.seconds) * (1 - used) / used if used > 0 else float("nan")
 
 
 def learning_rate_factor(fraction: float) -> float:

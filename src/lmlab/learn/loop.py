@@ -13,9 +13,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -25,36 +25,18 @@ from lmlab.hardware.choice import Hardware
 from lmlab.hardware.load import Threads, using_threads
 from lmlab.interface import Learner, Loss
 from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
-from lmlab.learn.clock import Clock, learning_rate_factor
+from lmlab.learn.clock import Clock, Spent, learning_rate_factor
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.settings import TrainConfig
+from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
+from lmlab.learn.watch import Watch
 from lmlab.text.files import write_atomically
 
 CHECKPOINT_EVERY_S = 20.0
 SHOW_EVERY_S = 0.5
 
 Status = Literal["finished", "stopped early", "interrupted", "diverged"]
-
-
-class Watch(Protocol):
-    """Who looks on: a progress line, a live table, or nobody."""
-
-    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        """Called about twice a second, in the unit of the task: training since the last validation, and the best so far."""
-
-    def say(self, line: str) -> None:
-        """Something the user should read."""
-
-
-class Silent:
-    """A watch that shows nothing."""
-
-    def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
-        """Nothing."""
-
-    def say(self, line: str) -> None:
-        """Nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +52,16 @@ class Trainer:
     """Trains one model for one task, in a folder where it keeps its checkpoint and metrics."""
 
     def __init__(
-        self, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, folder: Path, watch: Watch
+        self,
+        model: Learner,
+        task: Task,
+        config: TrainConfig,
+        hardware: Hardware,
+        folder: Path,
+        watch: Watch,
+        earlier: Spent | None = None,
     ) -> None:
+        """earlier: the model's weights are learned already, and this is what this run spent on it; None: they are fresh."""
         self.model, self.task, self.config, self.watch = model.to(hardware.device), task, config, watch
         self.model.compute_dtype = hardware.dtype
         self.device = hardware.device
@@ -86,7 +76,8 @@ class Trainer:
             {} if config.optimizer == "adamw" else model.hidden_matrices(),
         )
         self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
-        self.clock = Clock(config.budget)
+        self.earlier = earlier
+        self.clock = self._clock(earlier or Spent())
         self.best: dict[str, Tensor] = {}
         self.progress = Progress()
         self.sums = Sums(self.device)
@@ -102,8 +93,10 @@ class Trainer:
         if self.checkpoint_path.exists():
             self._restore()
         else:
-            write_atomically(self.metrics_path, b"")
+            self._cut_metrics()
             self._keep_best(None)
+            if self.earlier is not None:
+                self._begin_with_learned_weights()
         with interruptible() as interrupted, using_threads(self.device, self.most_threads):
             status, message = self._steps(interrupted)
         if status == "interrupted":
@@ -146,7 +139,30 @@ class Trainer:
             self._validate()
         if not self.validation:
             self._keep_best(None)
+        if self.earlier is not None and self.progress.best_step == self.earlier.steps:
+            return "finished", "by validation no weights were better than those it began with, which are kept"
         return "finished", "the budget is used"
+
+    def _begin_with_learned_weights(self) -> None:
+        """They are the best so far, by what validation says of them; and a kill from now on finds them in the checkpoint."""
+        with torch.no_grad():
+            nats, _ = self._validation_nats()
+        self._keep_best(nats)
+        self.progress = self._progress_now(lowest_nats=None)
+        self._save()
+
+    def _clock(self, spent: Spent | Progress) -> Clock:
+        return Clock(
+            self.config.budget, steps=spent.steps, tokens=spent.tokens, seconds=spent.seconds, earlier=self.earlier
+        )
+
+    def _cut_metrics(self) -> None:
+        """Begin with the lines that the run had when this budget began."""
+        lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
+        most = 0 if self.earlier is None else self.earlier.steps
+        lines = [line for line in lines if json.loads(line)["step"] <= most] if most else []
+        write_atomically(self.metrics_path, "".join(lines).encode())
+        self.progress = self._progress_now(metrics=len(lines))
 
     def _validation_is_due(self, before: float) -> bool:
         """At every 1/validations of the budget; but in a budget of seconds never for more than a tenth of the time."""
@@ -207,14 +223,8 @@ class Trainer:
     @torch.no_grad()
     def _validate(self) -> None:
         """Look at the validation batches, keep the weights if they are the best yet, and write a line of metrics."""
-        started, found = self.clock.seconds, Sums(self.device)
-        self.model.eval()
-        total = 0.0
-        for batch in self.validation:
-            loss = self.model.loss(batch.to(self.device))
-            total += float(loss.total)
-            found.add(loss)
-        valid_nats = total / found.count if found.count else None
+        started = self.clock.seconds
+        valid_nats, found = self._validation_nats()
         if valid_nats is not None and self.config.budget.seconds is not None:
             self.clock.reserve_s = self.clock.seconds - started
             self.validation_s += self.clock.reserve_s
@@ -223,8 +233,20 @@ class Trainer:
             return
         if self.progress.best_nats is None or valid_nats < self.progress.best_nats:
             self._keep_best(valid_nats)
+        elif self.progress.lowest_nats is None or valid_nats < self.progress.lowest_nats:
+            self.progress = self._progress_now(lowest_nats=valid_nats, worse=0)
         else:
             self.progress = self._progress_now(worse=self.progress.worse + 1)
+
+    def _validation_nats(self) -> tuple[float | None, Sums]:
+        """Nats per thing on the validation batches (None: there are none), and the sums they come from."""
+        found, total = Sums(self.device), 0.0
+        self.model.eval()
+        for batch in self.validation:
+            loss = self.model.loss(batch.to(self.device))
+            total += float(loss.total)
+            found.add(loss)
+        return total / found.count if found.count else None, found
 
     def _write_metrics(self, valid_nats: float | None, valid: Sums) -> None:
         train = self.task.measured(self.sums.mean, "train")
@@ -248,12 +270,14 @@ class Trainer:
     def _keep_best(self, valid_nats: float | None) -> None:
         with torch.no_grad():
             self.best = {name: p.detach().clone() for name, p in self.model.named_parameters()}
-        self.progress = self._progress_now(best_nats=valid_nats, best_step=self.clock.steps, worse=0)
+        step = self.clock.steps
+        self.progress = self._progress_now(best_nats=valid_nats, lowest_nats=valid_nats, best_step=step, worse=0)
 
     def _progress_now(self, **changes: Any) -> Progress:
         fields = {
             "best_nats": self.progress.best_nats,
             "best_step": self.progress.best_step,
+            "lowest_nats": self.progress.lowest_nats,
             "worse": self.progress.worse,
             "metrics": self.progress.metrics,
         } | changes
@@ -269,57 +293,20 @@ class Trainer:
     def _restore(self) -> None:
         """Go on from the checkpoint; lines of metrics written after it are written again."""
         self.progress, groups = load_checkpoint(self.checkpoint_path)
+        if self.earlier is None:  # then the best is the lowest, though older checkpoints do not say so
+            self.progress = replace(self.progress, lowest_nats=self.progress.best_nats)
         try:
             with torch.no_grad():
                 for name, p in self.model.named_parameters():
                     p.copy_(groups["weights"][name])
             self.best = {name: groups["best"][name].to(self.device) for name, _ in self.model.named_parameters()}
-            self.optimizer.load(groups["optimizer"], self.progress.steps)
+            self.optimizer.load(groups["optimizer"], self.progress.steps - self.clock.earlier.steps)
             self.sums = Sums.from_tensors(groups["running"], self.device)
         except (KeyError, RuntimeError) as error:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
         lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
         write_atomically(self.metrics_path, "".join(lines[: self.progress.metrics]).encode())
-        done = self.progress
-        self.clock = Clock(self.config.budget, steps=done.steps, tokens=done.tokens, seconds=done.seconds)
-
-
-class Sums:
-    """Nats and what they are over, added up step by step without waiting for the device."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.nats, self.count = torch.zeros((), device=device), 0
-        self.parts: dict[str, Tensor] = {}
-
-    def add(self, loss: Loss) -> None:
-        """One more loss."""
-        self.nats += loss.total.detach()
-        self.count += loss.count
-        for name, part in loss.parts.items():
-            self.parts[name] = self.parts.get(name, torch.zeros_like(self.nats)) + part.detach()
-
-    @property
-    def mean(self) -> float:
-        """Nats per thing."""
-        return float(self.nats) / max(1, self.count)
-
-    @property
-    def parts_mean(self) -> dict[str, float]:
-        """Of each named part, nats per thing."""
-        return {name: float(part) / max(1, self.count) for name, part in self.parts.items()}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """For a checkpoint."""
-        named = {f"part.{name}": part for name, part in self.parts.items()}
-        return {"nats": self.nats, "count": torch.tensor(self.count), **named}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], device: torch.device) -> Sums:
-        """What `tensors` gave."""
-        sums = cls(device)
-        sums.nats, sums.count = tensors["nats"].to(device), int(tensors["count"])
-        sums.parts = {n.removeprefix("part."): t.to(device) for n, t in tensors.items() if n.startswith("part.")}
-        return sums
+        self.clock = self._clock(self.progress)
 
 
 def seed_dropout(seed: int, device: torch.device) -> None:

@@ -1,7 +1,7 @@
 """What is known of a run, as frozen records; JSON only at the edge.
 
     config.json:  format, lmlab, task, inputs (corpus, tokenizer), model (name, config, parameters, sha256),
-                  training (budget, seed, device, precision, learning), result (status, steps, tokens, seconds, …)
+                  training (budget, seed, device, precision, learning, lineage), result (status, steps, tokens, seconds, …)
 
 Runs of format 1, which had no task and kept status and result elsewhere, are read too.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lmlab.hardware.choice import Chosen
+from lmlab.learn.clock import Spent
 from lmlab.learn.pace import Plan
 from lmlab.version import __version__
 
@@ -41,6 +42,20 @@ class Model:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ancestor:
+    """Weights that a run began with instead of fresh ones: where they came from and what had been spent on them."""
+
+    run: str | None  # the folder of another run; None: these are earlier weights of the run itself
+    sha256: str  # of the weights
+    corpus: str  # the name of what they were learned from
+    train_sha256: str  # of its training part
+    budget: str
+    steps: int
+    tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Training:
     """What was asked for."""
 
@@ -51,6 +66,17 @@ class Training:
     learning: Mapping[str, Any] = field(default_factory=dict)  # settings of the loop
     chosen: Chosen | None = None  # what was left open and decided at the start; a resumed run keeps to it
     planned: Plan | None = None  # for a budget of seconds: what it was to read, to be held against what it did
+    lineage: tuple[Ancestor, ...] = ()  # of the weights it began with, oldest first
+
+    @property
+    def earlier(self) -> Spent | None:
+        """What this run had spent when its budget began; None: it began with fresh weights."""
+        if not self.lineage:
+            return None
+        last = self.lineage[-1]
+        return (
+            Spent(steps=last.steps, tokens=last.tokens, seconds=last.seconds) if last.run is None else Spent()
+        )  # what another run spent is its own affair
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +130,7 @@ def _training(found: Mapping[str, Any]) -> Training:
             **found,
             "chosen": None if chosen is None else Chosen(**chosen),
             "planned": None if planned is None else Plan(**planned),
+            "lineage": tuple(Ancestor(**one) for one in found.get("lineage", ())),
         }
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,8 @@ from lmlab.learn.record import Record, Result
 from lmlab.text.files import write_atomically
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from lmlab.interface import LanguageModel, Saved
     from lmlab.text.corpus import Corpus
     from lmlab.text.tokenizers import Tokenizer
@@ -52,27 +55,57 @@ class Run:
     def saved(self) -> Saved:
         """What was trained, its weights checked against their recorded hash."""
         from safetensors import SafetensorError
-        from safetensors.torch import load
 
         from lmlab.models.registry import model_class
 
-        if self.status == "unfinished":
-            command = f"lmlab train --resume --out {quote(str(self.folder))}"
-            raise Mistake(f"{self.folder} was not trained to the end; finish it first: {command}")
+        cls = model_class(self.record.model.name)
+        settings: Any = make(cls.Config, self.record.model.config, cls.name)
+        vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
+        try:
+            saved: Saved = cls.from_tensors(settings, vocab_size, self._tensors())
+        except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
+            raise Mistake(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
+        return saved
+
+    def _tensors(self) -> Mapping[str, Tensor]:
+        """The weights; of a run that was stopped the best so far, or the last where nothing was validated yet."""
+        from safetensors.torch import load
+
+        if self.status == "unfinished" and self.checkpoint.exists():
+            from lmlab.learn.checkpoint import load_checkpoint
+
+            progress, groups = load_checkpoint(self.checkpoint)
+            return groups["weights" if progress.best_nats is None else "best"]
+        if self.status == "unfinished" and self.record.training.earlier is None:
+            raise Mistake(f"{self.folder} has learned nothing yet; train it first: {self.how_to_go_on}")
         try:
             content = (self.folder / "model.safetensors").read_bytes()
         except FileNotFoundError:
             raise Mistake(f"{self.folder} has no model.safetensors; the run is damaged: train again") from None
         if hashlib.sha256(content).hexdigest() != self.record.model.sha256:
             raise Mistake(f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again")
-        cls = model_class(self.record.model.name)
-        settings: Any = make(cls.Config, self.record.model.config, cls.name)
-        vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
-        try:
-            saved: Saved = cls.from_tensors(settings, vocab_size, load(content))
-        except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
-            raise Mistake(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
-        return saved
+        return load(content)
+
+    @property
+    def checkpoint(self) -> Path:
+        """What a run that was stopped goes on from."""
+        return self.folder / "state" / "checkpoint.safetensors"
+
+    @property
+    def how_to_go_on(self) -> str:
+        """The command for it."""
+        return f"lmlab train --resume --out {quote(str(self.folder))}"
+
+    @property
+    def caution(self) -> str:
+        """What whoever uses the weights should know; nothing where the run came to its end."""
+        if self.status != "unfinished":
+            return ""
+        from lmlab.learn.checkpoint import read_progress
+
+        progress = read_progress(self.checkpoint)
+        step = "" if progress is None else f", of step {progress.best_step if progress.best_nats else progress.steps}"
+        return f"{self.folder} is unfinished: these are its best weights so far{step}; go on with: {self.how_to_go_on}"
 
     @property
     def model(self) -> LanguageModel:
@@ -123,7 +156,7 @@ class Run:
         self.record = replace(self.record, model=trained, result=result)
         write_atomically(self.folder / "README.md", self._readme().encode())
         self.write_record()
-        (self.folder / "state" / "checkpoint.safetensors").unlink(missing_ok=True)
+        self.checkpoint.unlink(missing_ok=True)
         self.__dict__["saved"] = model.to("cpu") if isinstance(model, Learner) else model
 
     def write_record(self) -> None:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from lmlab.config import Budget, Mistake, at_least_one, one_of
+from lmlab.config import Budget, Mistake, at_least_one, make, one_of, parse_settings
 
 MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
+
+OWN_OPTIONS = ("budget", "seed")
+CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "matrix_learning_rate"}
+CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "decay": "weight_decay", "wd": "weight_decay"}
+CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
 Stepping = Literal["adamw", "muon"]
 
@@ -43,3 +49,29 @@ class TrainConfig:
                 raise Mistake(f"training: {name} is a number above 0, such as 0.002; got {rate:g}")
         if not 0 <= self.weight_decay < math.inf:
             raise Mistake(f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}")
+
+
+def training_config(budget: Budget, seed: int, learning: Mapping[str, Any]) -> TrainConfig:
+    """All of it, from the two that are options of their own and the rest."""
+    refuse_own_options(learning)
+    return make(TrainConfig, {"budget": budget, "seed": seed, **learning}, "training")
+
+
+def refuse_own_options(names: Iterable[str]) -> None:
+    """A Mistake for what is no setting of the loop because it is an option of its own."""
+    if twice := set(OWN_OPTIONS) & set(names):
+        raise Mistake(
+            f"{' and '.join(sorted(twice))} is an option of its own, such as {{budget}} or {{seed}}",
+            budget="3m",
+            seed=1,
+        )
+
+
+def parse_learning(assignments: Iterable[str]) -> dict[str, Any]:
+    """Read `key=value` settings of the loop; what others call them is answered with what they are called here."""
+    given = list(assignments)
+    for name in (assignment.partition("=")[0].strip() for assignment in given):
+        refuse_own_options({name})
+        if name in CALLED_ELSEWHERE:
+            raise Mistake(f"training has no setting {name!r}; did you mean {CALLED_ELSEWHERE[name]!r}?")
+    return parse_settings(TrainConfig, given, "training", leave_out=OWN_OPTIONS)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from lmlab.learn.loop import Silent, Trainer
+from lmlab.learn.loop import Trainer
 from lmlab.learn.pace import Pace, Plan, Step, Timings, size_by_the_clock
+from lmlab.learn.watch import Silent
 
 if TYPE_CHECKING:
     from lmlab.config import TextFacts

@@ -1,0 +1,84 @@
+"""What training, going on and fine-tuning share: a model and its task, fitted or learned, and saved in a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmlab.hardware.choice import Hardware
+from lmlab.interface import CountModel, Learner, NeuralLanguageModel
+from lmlab.learn.curve import loss_curve
+from lmlab.learn.loop import Trainer
+from lmlab.learn.next_token import NextToken
+from lmlab.learn.record import Result
+from lmlab.learn.run import Run
+from lmlab.learn.settings import TrainConfig
+from lmlab.learn.task import Task
+from lmlab.learn.watch import Watch
+from lmlab.text.corpus import Corpus
+from lmlab.text.files import cache_folder, write_atomically
+from lmlab.text.stream import TokenStream, tokenize
+from lmlab.text.tokenizers import Tokenizer
+
+
+def stream_folder() -> Path:
+    """Where tokenised texts are kept."""
+    return cache_folder() / "tokens"
+
+
+def fresh_model(cls: type[NeuralLanguageModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralLanguageModel:
+    """The model before training; its first weights depend on the seed alone."""
+    torch.manual_seed(seed)
+    model = cls(config, tokenizer.vocab_size)
+    model.take_vocabulary(tokenizer.vocabulary)
+    return model
+
+
+def task_of(
+    model: NeuralLanguageModel,
+    tokenizer: Tokenizer,
+    corpus: Corpus | None,
+    stream: TokenStream,
+    config: TrainConfig,
+    hardware: Hardware,
+) -> NextToken:
+    """What a language model learns from a text, in batches that suit it; without a corpus there is no validation."""
+    held_out = corpus is not None and corpus.valid.bytes > 0
+    valid = tokenize(corpus.valid, tokenizer, stream_folder()) if corpus is not None and held_out else None
+    # Steps and tokens mean the same everywhere, seconds do not.
+    larger = hardware.batch if config.budget.seconds is not None else 1
+    return NextToken.of(model, tokenizer, stream, valid, config, larger)
+
+
+def count(run: Run, cls: type[CountModel], config: Any, tokenizer: Tokenizer, stream: TokenStream) -> Run:
+    """Fit a model that counts, and save it."""
+    started = time.perf_counter()
+    fitted = cls.fit(config, tokenizer.vocabulary, stream)
+    result = Result(status="finished", seconds=time.perf_counter() - started, tokens=stream.tokens)
+    run.finish(fitted, dataclasses.asdict(fitted.config), result)
+    return run
+
+
+def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
+    """Train from the weights the model has or from the checkpoint, and save what came to an end."""
+    outcome = Trainer(model, task, config, hardware, run.folder, watch, run.record.training.earlier).run()
+    watch.say(f"{run.record.model.name}: {outcome.message}")
+    if outcome.status == "interrupted":
+        return run
+    p = outcome.progress
+    result = Result(
+        status=outcome.status,
+        steps=p.steps,
+        tokens=p.tokens,
+        seconds=p.seconds,
+        best_step=p.best_step,
+        hardware=str(hardware),
+        message=outcome.message,
+    )
+    run.finish(model, dataclasses.asdict(model.config), result)
+    write_atomically(run.folder / "loss.svg", loss_curve(run.metrics, run.record.model.name, task.unit).encode())
+    return run

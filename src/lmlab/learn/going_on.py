@@ -1,0 +1,179 @@
+"""Training that begins where another ended: a run that was stopped, one that gets more time, one that learns another text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from lmlab.config import Budget, Mistake, make
+from lmlab.hardware.choice import as_chosen, choose
+from lmlab.hardware.load import at_this_moment
+from lmlab.interface import CountModel, NeuralLanguageModel
+from lmlab.learn.fit import count, fresh_model, learn, stream_folder, task_of
+from lmlab.learn.next_token import NextToken
+from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
+from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
+from lmlab.learn.settings import training_config
+from lmlab.learn.watch import Silent, Watch
+from lmlab.models.registry import Way, kind_of, model_class
+from lmlab.text.corpus import Corpus, read
+from lmlab.text.stream import tokenize
+from lmlab.text.tokenizers import Tokenizer
+
+
+def resume(run: Run | str | Path, *, budget: str | Budget | None = None, watch: Watch | None = None) -> Run:
+    """Go on with an interrupted or killed run, or, with a budget on top, with any; else a finished one is returned as it is.
+
+    budget: how much more, such as "+10m". A run that had not finished goes on as if its budget had been that much longer. A
+    finished one begins again with its weights and a learning rate that rises and falls anew; they are kept if nothing is
+    better by validation.
+    With a budget of steps or tokens the weights come out as if it had never stopped, to the last bit.
+    """
+    run = load_run(run if isinstance(run, str | Path) else run.folder)
+    if budget is not None:
+        _extend(run, _more(budget))
+    elif run.status != "unfinished":
+        return run
+    asked = run.record.training
+    config = training_config(Budget.parse(asked.budget), asked.seed, asked.learning)
+    stream = tokenize(run.corpus.train, run.tokenizer, stream_folder())
+    cls = model_class(run.record.model.name)
+    settings: Any = make(cls.Config, run.record.model.config, cls.name)
+    if issubclass(cls, CountModel):
+        return count(run, cls, settings, run.tokenizer, stream)
+    assert issubclass(cls, NeuralLanguageModel), f"{cls.name} predicts no tokens"
+    hardware = as_chosen(choose(asked.device, asked.precision), asked.chosen)
+    if run.checkpoint.exists() or not asked.lineage:
+        model = fresh_model(cls, settings, run.tokenizer, config.seed)
+    else:
+        model = _with_weights(cls, settings, run.tokenizer, _source(run, asked.lineage[-1]))
+    task = task_of(model, run.tokenizer, run.corpus, stream, config, hardware)
+    return learn(run, model, task, config, hardware, watch or Silent())
+
+
+def fine_tune(
+    run: Run | str | Path,
+    text: str | Path | Sequence[str | Path] | Corpus,
+    *,
+    out: str | Path,
+    budget: str | Budget = "3m",
+    split: Sequence[float] = (80, 10, 10),
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    learning: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    watch: Watch | None = None,
+) -> Run:
+    """Train the model of a finished run on another text, from the weights it has; the new run is saved in the folder `out`.
+
+    The tokenizer and the settings are those of the run; `settings` may change what leaves every weight its place, such as
+    dropout. The other arguments are those of `train`. Weights that validate worse than those it began with are not kept.
+    """
+    run = load_run(run) if isinstance(run, str | Path) else run
+    out = Path(out)
+    name, tokenizer = run.record.model.name, run.tokenizer
+    cls = model_class(name)
+    if kind_of(name).way is Way.COUNTS:
+        raise Mistake(f"{run.folder} holds a {name}, which counts; count both texts together instead")
+    if run.status == "unfinished":
+        raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}")
+    assert issubclass(cls, NeuralLanguageModel), f"{name} predicts no tokens"
+    wanted: Any = make(cls.Config, {**run.record.model.config, **(settings or {})}, name)
+    budget = Budget.parse(budget) if isinstance(budget, str) else budget
+    config = training_config(budget, seed, learning or {})
+    hardware = choose(device, precision)
+    if budget.seconds is not None:
+        hardware = at_this_moment(hardware)
+    refuse_if_taken(out)
+    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
+    stream = tokenize(corpus.train, tokenizer, stream_folder())
+    model = _with_weights(cls, wanted, tokenizer, run)
+    task = task_of(model, tokenizer, corpus, stream, config, hardware)
+    asked = Training(
+        budget=str(budget),
+        seed=seed,
+        device=device,
+        precision=precision,
+        learning=dict(learning or {}),
+        chosen=hardware.chosen,
+        lineage=(*run.record.training.lineage, _ancestor(run, str(run.folder.resolve()))),
+    )
+    record = Record(
+        task=NextToken.name,
+        inputs=Inputs(corpus=corpus.spec(), tokenizer=tokenizer.spec),
+        model=Model(name=name, config=asdict(wanted)),
+        training=asked,
+    )
+    return learn(create_run(out, record, tokenizer), model, task, config, hardware, watch or Silent())
+
+
+def _more(budget: str | Budget) -> Budget:
+    if isinstance(budget, Budget):
+        return budget
+    if not budget.startswith("+"):
+        raise Mistake("a run that goes on takes more of a {budget}, written with a plus", budget="+10m")
+    return Budget.parse(budget[1:])
+
+
+def _extend(run: Run, more: Budget) -> None:
+    """Write down that a run goes on for longer. Until the first checkpoint its weights are those it had."""
+    record, asked = run.record, run.record.training
+    if kind_of(record.model.name).way is Way.COUNTS:
+        raise Mistake(f"{run.folder} holds a {record.model.name}, which counts: more time changes nothing")
+    if run.status == "unfinished":
+        asked = replace(asked, budget=str(_sum(Budget.parse(asked.budget), more)))
+    else:
+        _ = run.saved  # its weights are there and whole, or nothing is changed
+        run.checkpoint.unlink(missing_ok=True)  # a kill in the last moment of finishing leaves one
+        asked = replace(asked, budget=str(more), planned=None, lineage=(*asked.lineage, _ancestor(run, None)))
+    run.record = replace(record, training=asked, result=Result())
+    run.write_record()
+
+
+def _sum(first: Budget, more: Budget) -> Budget:
+    values = {name: (value, asdict(more)[name]) for name, value in asdict(first).items() if value is not None}
+    (name, (have, add)) = next(iter(values.items()))
+    if add is None:
+        raise Mistake(f"this run has not finished its budget of {first}; give it more {name}", budget=None)
+    return Budget(**{name: have + add})
+
+
+def _ancestor(run: Run, folder: str | None) -> Ancestor:
+    record = run.record
+    assert record.model.sha256 is not None
+    return Ancestor(
+        run=folder,
+        sha256=record.model.sha256,
+        corpus=record.inputs.corpus["name"],
+        train_sha256=record.inputs.corpus["parts"]["train"]["sha256"],
+        budget=record.training.budget,
+        steps=record.result.steps or 0,
+        tokens=record.result.tokens,
+        seconds=record.result.seconds,
+    )
+
+
+def _source(run: Run, ancestor: Ancestor) -> Run:
+    """The run that holds the weights to begin with; a Mistake if they are no longer those that were meant."""
+    source = run if ancestor.run is None else load_run(ancestor.run)
+    if source.record.model.sha256 != ancestor.sha256:
+        raise Mistake(f"{source.folder} no longer holds the weights that {run.folder} began with; train again")
+    return source
+
+
+def _with_weights(
+    cls: type[NeuralLanguageModel], settings: Any, tokenizer: Tokenizer, source: Run
+) -> NeuralLanguageModel:
+    """A model of its own with the weights of a run."""
+    try:
+        return cls.from_tensors(settings, tokenizer.vocab_size, source.model.tensors())
+    except (Mistake, RuntimeError):
+        raise Mistake(
+            f"these {{settings}} do not fit the weights of {source.folder}; change only what leaves every weight its place",
+            settings=None,
+        ) from None

@@ -1,0 +1,48 @@
+"""Losses added up over many steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from lmlab.interface import Loss
+
+
+class Sums:
+    """Nats and what they are over, added up step by step without waiting for the device."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.nats, self.count = torch.zeros((), device=device), 0
+        self.parts: dict[str, Tensor] = {}
+
+    def add(self, loss: Loss) -> None:
+        """One more loss."""
+        self.nats += loss.total.detach()
+        self.count += loss.count
+        for name, part in loss.parts.items():
+            self.parts[name] = self.parts.get(name, torch.zeros_like(self.nats)) + part.detach()
+
+    @property
+    def mean(self) -> float:
+        """Nats per thing."""
+        return float(self.nats) / max(1, self.count)
+
+    @property
+    def parts_mean(self) -> dict[str, float]:
+        """Of each named part, nats per thing."""
+        return {name: float(part) / max(1, self.count) for name, part in self.parts.items()}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """For a checkpoint."""
+        named = {f"part.{name}": part for name, part in self.parts.items()}
+        return {"nats": self.nats, "count": torch.tensor(self.count), **named}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], device: torch.device) -> Sums:
+        """What `tensors` gave."""
+        sums = cls(device)
+        sums.nats, sums.count = tensors["nats"].to(device), int(tensors["count"])
+        sums.parts = {n.removeprefix("part."): t.to(device) for n, t in tensors.items() if n.startswith("part.")}
+        return sums

@@ -1,0 +1,87 @@
+"""`lmlab train` as it is typed: going on, going on for longer, and beginning with the weights of another run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lmlab as lab
+from lmlab.learn import loop
+
+Lmlab = Callable[..., tuple[int, str, str]]
+TINY = ["--budget", "4steps", "--set", "layers=1", "--set", "width=16", "--set", "context=16"]
+
+
+@pytest.fixture
+def trained(lmlab: Lmlab, small_text: Path) -> Path:
+    assert lmlab("train", "gpt", small_text, "--out", "run", *TINY)[0] == 0
+    return Path("run")
+
+
+def test_a_finished_run_is_given_more_and_says_so_where_it_gets_nothing(lmlab: Lmlab, trained: Path) -> None:
+    code, _, err = lmlab("train", "--resume", "--out", trained)
+    assert code == 0
+    assert "came to its end before, and nothing was done" in err
+    assert "--resume --out run --budget +10m" in err
+    code, out, _ = lmlab("train", "--resume", "--out", trained, "--budget", "+3steps", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["result"]["steps"] == 7
+    assert [a["steps"] for a in found["training"]["lineage"]] == [4]
+
+
+def test_a_run_learns_another_text_from_the_weights_of_one(lmlab: Lmlab, trained: Path) -> None:
+    Path("other.txt").write_text("something else altogether\n" * 60)
+    code, out, err = lmlab("train", "--from", trained, "other.txt", "--budget", "3steps", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["run"] == "runs/run-other"
+    assert found["training"]["lineage"][0]["run"] == str(trained.resolve())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["gpt", "small.txt", "--budget", "+3steps"], ["a --budget with a plus", "--resume"]),
+        (["--from", "run"], ["name the text", "--from RUN TEXT"]),
+        (["--from", "run", "lstm", "small.txt"], ["a run of gpt, not of lstm"]),
+        (["--from", "run", "small.txt", "--tokenizer", "byte"], ["char tokens", "--tokenizer"]),
+        (["--from", "run", "small.txt", "--set", "width=32"], ["--set", "do not fit"]),
+        (["--from", "run", "small.txt", "--resume", "--out", "run"], ["leave one out"]),
+        (["--from", "nowhere", "small.txt"], ["there is no run nowhere"]),
+        (["--resume", "--out", "nowhere", "--budget", "+3m"], ["nowhere holds no run"]),
+        (["gpt", "small.txt", "--learn", "lr=1"], ["'learning_rate'"]),
+        (["gpt", "small.txt", "--learn", "batch_size=4"], ["'rows'"]),
+        (["gpt", "small.txt", "--learn", "zzz=4"], ["learning_rate, length"]),
+    ],
+)
+def test_what_cannot_be_is_one_line_that_says_what_would_be_right(
+    lmlab: Lmlab, trained: Path, arguments: list[str], words: list[str]
+) -> None:
+    code, out, err = lmlab("train", *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert all(word in err for word in words), err
+    assert "budget, " not in err
+    assert not Path("runs").exists()
+
+
+def test_a_stopped_run_generates_and_is_marked_on_stderr(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "interruptible", lambda: loop.contextmanager(lambda: iter([lambda: True]))())
+    code, out, _ = lmlab("train", "gpt", small_text, "--out", "run", *TINY)
+    assert code == 130
+    assert "lmlab generate run" in out
+    monkeypatch.undo()
+    monkeypatch.chdir(small_text.parent)
+    assert lab.load("run").status == "unfinished"
+    code, out, err = lmlab("generate", "run", "--tokens", 5)
+    assert (code, len(out) > 0) == (0, True)
+    assert "run is unfinished: these are its best weights so far" in err
+    code, out, _ = lmlab("eval", "run")
+    assert code == 0
+    assert "note: run is unfinished" in out
