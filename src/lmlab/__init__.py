@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
-    "check", "compare", "compress", "contract", "data", "decompress", "evaluate", "export", "fine_tune", "generate",
-    "grade", "load", "machine", "prove", "read", "resume", "sweep", "train",
+    "check", "compare", "compress", "contract", "count", "data", "decompress", "evaluate", "export", "fine_tune",
+    "generate", "grade", "load", "machine", "prove", "read", "resume", "sweep", "train",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         compare,
         compress,
         contract,
+        count,
         data,
         decompress,
         evaluate,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lmlab.comparison import compare as compare
     from lmlab.compression.codec import Progress
     from lmlab.compression.files import Coded, Compressed
+    from lmlab.costs.counting import Count
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
     from lmlab.learn.going_on import fine_tune as fine_tune
@@ -311,6 +312,25 @@ def prove(
     if html is not None:
         page.write(entries, Path(html))
     return entries
+
+
+def count(
+    model: str | Path,
+    text: str | Path | None = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    vocab: int = 256,
+    length: int | None = None,
+    tokenizer: str = "char",
+) -> Count:
+    """What a model is made of and what it multiplies: by formula, by an instance, and by PyTorch's own count.
+
+    model: a kind of model or the folder of a run. text: for a model that counts, what it is fitted to (the training part).
+    vocab: tokens of the vocabulary. length: tokens of the sequence whose operations are counted.
+    """
+    from lmlab.costs import asked
+
+    return asked.count(model, text, settings=settings, vocab_size=vocab, length=length, tokenizer=tokenizer)
 
 
 def machine(*, again: bool = False) -> MachineReport:

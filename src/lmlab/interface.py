@@ -10,7 +10,7 @@ N history length, L layers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from lmlab.config import Mistake
+from lmlab.formulas import ONE_TOKEN, Part, Shape, Size, weights, work
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -237,6 +238,14 @@ class CountModel(LanguageModel):
     def fit(cls, config: Any, vocabulary: Vocabulary, train: TokenStream) -> Self:
         """Count the training tokens and estimate the model."""
 
+    @classmethod
+    def stored(cls, config: Any, vocab_size: Size, distinct: Sequence[Size]) -> list[Part]:
+        """What a model of this config stores; distinct: how many different n-grams of each length, from 1, the text has.
+
+        Begin symbols are part of n-grams, and sizes may be symbols. Nothing: the model does not say.
+        """
+        return []
+
 
 class Learner(nn.Module, Saved):
     """What learns by gradient descent.
@@ -247,11 +256,14 @@ class Learner(nn.Module, Saved):
 
     default_learning_rate: ClassVar[float] = 0.002  # of AdamW at the top of the schedule
 
+    vocab_size: int
+    letters: ClassVar[dict[str, str]] = {}  # what formulas call a setting, such as "d" or "N - 1"; else its name
+
     compute_dtype: torch.dtype = torch.float32  # precision of matrix products in training; scoring is always float32
 
     def __init__(self, config: Any, vocab_size: int) -> None:
         super().__init__()
-        self.config = config
+        self.config, self.vocab_size = config, vocab_size
 
     @classmethod
     @abstractmethod
@@ -269,13 +281,23 @@ class Learner(nn.Module, Saved):
         """Parameters that map hidden vectors to hidden vectors, and how many matrices each packs; Muon steps these."""
         return {}
 
+    @classmethod
+    def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
+        """What a model of this config is made of, and what it multiplies in a pass over so many rows and tokens.
+
+        Sizes may be symbols: `lmlab.formulas` says how. Nothing: the model does not say, and is counted by its tensors.
+        """
+        return []
+
+    @property
+    def parameters_count(self) -> int:
+        """Numbers the model learns, by its formula where it has one."""
+        parts = self.parts(self.config, self.vocab_size)
+        return int(weights(parts)) if parts else super().parameters_count
+
     @property
     def training_flops_per_token(self) -> float | None:
-        """Floating-point operations of one training step per token, by formula; None: not known.
-
-        A matrix entry takes part in one multiplication and one addition forward and two of each backward, so six.
-        Products count; rows that are looked up, sums, activations and norms do not.
-        """
+        """Operations of one training step per token, by formula, the update apart; None: not known."""
         return None
 
     def tensors(self) -> dict[str, Tensor]:
@@ -301,10 +323,6 @@ class NeuralLanguageModel(Learner, LanguageModel):
     before", and the first token of a text is predicted like the first token of a window.
     """
 
-    def __init__(self, config: Any, vocab_size: int) -> None:
-        super().__init__(config, vocab_size)
-        self.vocab_size = vocab_size
-
     @abstractmethod
     def loss(self, batch: Windows) -> Loss:
         """Nats and number of the tokens under the mask, each row from its own begin."""
@@ -313,6 +331,18 @@ class NeuralLanguageModel(Learner, LanguageModel):
     def batch_shape(self) -> tuple[int, int]:
         """(rows, tokens per row) of a training batch that suits this model."""
         return 32, 128
+
+    @property
+    def training_shape(self) -> Shape:
+        """What a training step reads."""
+        return Shape(*self.batch_shape)
+
+    @property
+    def training_flops_per_token(self) -> float | None:
+        """Operations of one training step per token, by formula, the update apart; None: not known."""
+        shape = self.training_shape
+        parts = self.parts(self.config, self.vocab_size, shape)
+        return work(parts).both / shape.places if parts else None
 
     @property
     def longest_window(self) -> int | None:

@@ -35,7 +35,7 @@ def test_comparing_in_python_writes_the_page_too(small_text: Path, tmp_path: Pat
 
 def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> None:
     """--set is settings and --learn is learning in Python; what only concerns printing is not there."""
-    from lmlab.cli import check, compare, compress, data, evaluate, export, generate, prove, sweep, train
+    from lmlab.cli import check, compare, compress, count, data, evaluate, export, generate, prove, sweep, train
 
     commands = {
         "compare": compare.command,
@@ -49,9 +49,10 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "data": data.command,
         "prove": prove.command,
         "check": check.command,
+        "count": count.command,
     }
     # --resume and --from are functions of their own: resume and fine_tune
-    only_there = {"json", "full", "resume", "from_", "ctx", "grade", "key", "files"}
+    only_there = {"json", "latex", "full", "resume", "from_", "ctx", "grade", "key", "files"}
     for verb, command in commands.items():
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
         assert set(inspect.signature(command).parameters) - only_there <= here, verb

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from lmlab.config import Budget, TextFacts
+from lmlab.formulas import Part
 from lmlab.hardware.choice import Hardware
 from lmlab.learn import pace as pacing
 from lmlab.learn.pace import Pace, Step, Timings, size_by_the_clock
@@ -53,7 +54,7 @@ def work(config: Config) -> float:
 
 
 def resolve(facts: TextFacts, budget: Budget) -> Config:
-    width = APPETITE.size(WIDTHS, Config, lambda w: w * w, lambda w: 0, facts, budget)
+    width = APPETITE.size(WIDTHS, Config, lambda c, _: [Part("layer", multiplied=c.width**2)], facts, budget)
     return Config(width)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from lmlab.config import Budget, TextFacts
+from lmlab.formulas import HEAD, Part
 from lmlab.models.sizing import Appetite, tokens_in_budget, with_settings
 
 SIZES = [10, 100, 1000]
@@ -33,8 +34,10 @@ def choose(facts: TextFacts, budget: Budget) -> int:
     return APPETITE.size(
         SIZES,
         lambda width: Config(width=width),
-        lambda width: width * width,
-        lambda width: facts.vocab_size * width,
+        lambda config, vocab: [
+            Part("layer", multiplied=config.width**2),
+            Part(HEAD, multiplied=vocab * config.width),
+        ],
         facts,
         budget,
     )

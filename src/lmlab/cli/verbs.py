@@ -12,6 +12,7 @@ def register(app: typer.Typer) -> None:
         compare,
         compress,
         contract,
+        count,
         data,
         evaluate,
         export,
@@ -33,5 +34,6 @@ def register(app: typer.Typer) -> None:
     app.command("check")(check.command)
     app.command("prove")(prove.command)
     app.command("contract")(contract.command)
+    app.command("count")(count.command)
     app.command("data")(data.command)
     app.command("machine")(machine.command)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lmlab.formulas import Part, Shape, Size, Work, half, product, smaller
 from lmlab.layers import fast
 from lmlab.layers.fast.attentive import Additive, Rule, scan
 
@@ -38,6 +39,7 @@ def step_by_step(
 ) -> tuple[Tensor, Tensor]:
     """The equations alone, for automatic differentiation; slow."""
     states, outputs = list(past_BPH.unbind(1)), []
+    keys: list[Tensor] = []
     for drive_BH in drive_BTH.unbind(1):
         s_BH = torch.tanh(drive_BH + F.linear(h_BH, state_HH))
         h_BH = s_BH
@@ -46,9 +48,37 @@ def step_by_step(
             if additive is None:
                 e_Bw = rule.scale * (m_BwH @ s_BH[:, :, None])[..., 0]
             else:
-                hidden_BwA = torch.tanh(F.linear(s_BH, additive.query_AH)[:, None] + F.linear(m_BwH, additive.key_AH))
+                keys += [F.linear(m_BH, additive.key_AH) for m_BH in states[len(keys) :]]  # W₂ m, once for each state
+                keys_BwA = torch.stack(keys[-rule.reach :], dim=1)
+                hidden_BwA = torch.tanh(F.linear(s_BH, additive.query_AH)[:, None] + keys_BwA)
                 e_Bw = hidden_BwA @ additive.v_A
             h_BH = s_BH + (e_Bw.softmax(-1)[:, None] @ m_BwH)[:, 0]
         states.append(h_BH if rule.combined else s_BH)
         outputs.append(h_BH)
     return torch.stack(outputs, dim=1), torch.stack(states[-rule.reach :], dim=1).detach()
+
+
+def attentive_part(width: Size, memory: Size, score_width: Size | None, shape: Shape) -> Part:
+    """Scores and averages over the states in memory; score_width: of the additive score, which has weights.
+
+    Step t sees w_t = min(memory, past + t) states, so Σ w_t = n·past + n(n-1)/2 + (T-n)·memory with n = min(T, memory - past).
+    Nothing flows back into the states that were given at the start, which are all that the first step sees.
+    """
+    steps, rows, past = shape.tokens, shape.rows, smaller(memory, shape.past)
+    rising = smaller(steps, memory - past)
+    seen = rising * past + half(rising * (rising - 1)) + (steps - rising) * memory
+
+    def over_states(width: Size) -> Work:
+        """Of one product of this width with every state that is seen."""
+        once = 2 * rows * width
+        return Work(once * seen, once * (2 * seen - past))
+
+    work = over_states(width)  # the averages
+    if score_width is None:
+        return Part("attention", 0, 2 * memory * width, work + over_states(width))
+    queries = steps - 1 + smaller(1, past)  # there is nothing to ask where no state is known yet
+    work += product(rows * queries, width, score_width)  # W₁ s
+    work += product(rows * (steps - 1), width, score_width) + product(rows * past, width, score_width, wanted=1)  # W₂ m
+    scores = 2 * rows * seen * score_width
+    work += Work(scores, scores)  # with v; back to the hidden layer it is an outer product, which is no sum
+    return Part("attention", 2 * width * score_width + score_width, 2 * memory * width, work)

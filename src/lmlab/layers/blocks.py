@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
 from lmlab.layers.attention import causal_self_attention, split_heads
 from lmlab.layers.fast.networks import squared_relu
@@ -71,6 +72,37 @@ class Block(nn.Module):
             return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
         hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
         return _add(x_BTD, F.linear(hidden, self.down.to(dtype)), dropout)
+
+
+def attention_work(queries: Size, keys: Size, width: Size, rows: Size) -> Work:
+    """Scores of every query with every key, and the averages of values, of all heads together.
+
+    Every pair counts, as in PyTorch's own count, though a causal mask leaves half of them.
+    """
+    return (product(queries, width, keys) + product(queries, keys, width)).times(rows)
+
+
+def block_parts(width: Size, layers: Size, shape: Shape) -> list[Part]:
+    """Attention and network of all blocks, each with its norm."""
+    places = shape.places
+    pairs = Part("pairs", work=attention_work(shape.tokens, shape.past + shape.tokens, width, shape.rows))
+    return [
+        joined(
+            "attention",
+            linear(places, width, 3 * width),
+            pairs,
+            linear(places, width, width),
+            vectors=width,
+            times=layers,
+        ),
+        joined(
+            "feed-forward",
+            linear(places, width, 4 * width),
+            linear(places, 4 * width, width),
+            vectors=width,
+            times=layers,
+        ),
+    ]
 
 
 def _add(x_BTD: Tensor, change_BTD: Tensor, dropout: float) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lmlab.formulas import HEAD, Part, Shape, Size, linear
 from lmlab.layers import fast
 from lmlab.layers.fast.cross_entropy import CHUNK_ELEMENTS, chunked_cross_entropy, widened
 
@@ -31,6 +32,13 @@ def cross_entropy_nats(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | No
         if fast.enabled and hidden_ND.shape[0] * weight_VD.shape[0] > CHUNK_ELEMENTS:
             return chunked_cross_entropy(hidden_ND, weight_VD, bias_V, targets_N)
         return F.cross_entropy(widened(F.linear(hidden_ND, weight_VD, bias_V)), targets_N, reduction="none")
+
+
+def head_part(vocab_size: Size, width: Size, shape: Shape, *, bias: bool = False, tied: bool = False) -> Part:
+    """The output layer; tied: its matrix is the embedding, and counted there."""
+    whole = linear(shape.places, width, vocab_size, bias=bias)
+    shared = vocab_size * width if tied else 0
+    return Part(HEAD, whole.weights - shared, whole.multiplied, whole.work)
 
 
 def log_probabilities(hidden_BD: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from lmlab.formulas import Part, Shape, Size, Work, joined, linear
 from lmlab.layers.cells import Cell, CellState, CellWeights
 
 
@@ -34,3 +35,18 @@ class RecurrentLayer(nn.Module):
             state = self.cell.step(x_BTX[:, 0], state, weights)
             return state[0][:, None], state
         return self.cell.run(x_BTX, tuple(s.contiguous() for s in state), weights)
+
+
+def recurrent_part(
+    name: str, gates: int, input_width: Size, width: Size, shape: Shape, *, bias: bool, times: Size = 1
+) -> Part:
+    """W, U and b of one layer; `times` of them are alike."""
+    rows = gates * width
+    state = Part("state", rows * width, rows * width, recurrent_work(width, rows, shape))
+    return joined(name, linear(shape.places, input_width, rows, bias=bias), state, times=times)
+
+
+def recurrent_work(width: Size, outputs: Size, shape: Shape) -> Work:
+    """Of a product with the state before each step. Nothing flows back into the state that was given at the start."""
+    once = 2 * shape.rows * width * outputs
+    return Work(once * shape.tokens, once * (2 * shape.tokens - 1))

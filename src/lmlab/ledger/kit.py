@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from lmlab.interface import Learner
+
 SIGMAS = 6.0  # half-width of every interval, in standard errors
 CONFIDENCE = math.erf(SIGMAS / math.sqrt(2))
 NOTE = f"(± is {SIGMAS:g} standard errors: confidence {100 * CONFIDENCE:.7f} %.)"
@@ -93,6 +95,8 @@ def orthogonal(size: int, seed: int) -> Tensor:
 
 def parameters(module: nn.Module) -> int:
     """Learned numbers in a module, tied ones once."""
+    if isinstance(module, Learner):
+        return module.parameters_count
     return sum(weight.numel() for weight in module.parameters())
 
 

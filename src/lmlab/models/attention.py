@@ -22,14 +22,16 @@ corner: the softmax saturates within a few dozen steps, and one word of the wind
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import a_share, at_least_one, one_of, within_text
+from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size, divided_up, joined, linear, product, smaller
 from lmlab.layers.activations import ACTIVATIONS, Activation
+from lmlab.layers.heads import head_part
 from lmlab.layers.positions import sinusoidal_table
 from lmlab.models.families.windowed import WindowedModel
 from lmlab.models.sizing import Appetite, with_settings
@@ -72,6 +74,13 @@ class Attention(WindowedModel):
     name = "attention"
     Config = AttentionConfig
     default_learning_rate: ClassVar[float] = 0.012
+    letters: ClassVar[dict[str, str]] = {
+        "context": "N - 1",
+        "embedding_width": "d",
+        "key_width": "d_k",
+        "value_width": "d_v",
+        "width": "d_h",
+    }
 
     def __init__(self, config: AttentionConfig, vocab_size: int) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width
@@ -140,17 +149,31 @@ class Attention(WindowedModel):
         """U, without a bias (week2 E4)."""
         return self.output_VH, None
 
-    @property
-    def training_flops_per_token(self) -> float:
-        """What is really multiplied: a block of S places reads I = S + C - 1 words, and makes all S×I scores and averages.
+    @classmethod
+    def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
+        """E, the head, W and b, U. A block of S places reads S + C - 1 words, and makes all scores and averages of them.
 
-        With positions, each of the C places takes part in one score and one average more.
+        With positions, each of the C places takes part in one score and one average more; its key and its value are made
+        once for all rows (and where places are fixed, no gradient is wanted of them).
         """
-        query, key, value = self.query_KD.numel(), self.key_KD.numel(), self.value_XD.numel()
-        words = BLOCK + self.context - 1
-        once = query + self.weight_HX.numel() + self.output_VH.numel() + (key + value) * words / BLOCK
-        seen = words + (0 if self.place_CD is None else self.context)
-        return 6.0 * (once + seen * (self.query_KD.shape[0] + self.value_XD.shape[0]))
+        c = config
+        d, d_k, d_v = c.embedding_width, c.key_width, c.value_width
+        places = smaller(shape.tokens, BLOCK)
+        blocks, words = shape.rows * divided_up(shape.tokens, places), places + c.context - 1
+        made = [linear(blocks * places, d, d_k), linear(blocks * words, d, d_k), linear(blocks * words, d, d_v)]
+        pairs = product(places, d_k, words).times(blocks) + product(places, words, d_v).times(blocks)
+        if c.positions != "none":
+            wanted = 2 if c.positions == "learned" else 1
+            pairs += product(c.context, d, d_k, wanted) + product(c.context, d, d_v, wanted)
+            pairs += product(blocks * places, d_k, c.context) + product(blocks * places, c.context, d_v)
+        learned = [Part("positions", c.context * d)] if c.positions == "learned" else []
+        return [
+            Part(EMBEDDING, (vocab_size + 1) * d),
+            *learned,
+            joined("attention", *made, Part("pairs", work=pairs)),
+            joined("hidden layer", linear(shape.places, d_v, c.width, bias=True)),
+            head_part(vocab_size, c.width, shape),
+        ]
 
     @property
     def batch_shape(self) -> tuple[int, int]:
@@ -173,13 +196,6 @@ class Attention(WindowedModel):
                 context=context, embedding_width=d, key_width=d_k, value_width=d_v, width=width, dropout=0.0
             )
 
-        def body(width: int) -> int:
-            d, d_k, d_v = width // 2, width // 4, width // 2
-            return 2 * d_k * d + d_v * d + d_v * width
-
-        def head(width: int) -> int:
-            return facts.vocab_size * width
-
         # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
-        chosen = at(config.width or APPETITE.size(WIDTHS, at, body, head, facts, budget))
+        chosen = at(config.width or APPETITE.size(WIDTHS, at, cls.parts, facts, budget))
         return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)

@@ -10,7 +10,7 @@ says so (inf, never NaN). Add-k, the default, is finite on any text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
+from lmlab.formulas import Part, Size
 from lmlab.interface import ContextPolicy, CountModel, HistoryState, State
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ class Bag(CountModel):
         with np.errstate(divide="ignore"):  # log 0 = -inf is what maximum likelihood says of an unseen token
             logp_V = np.log(counts_V) - np.log(counts_V.sum())
         return cls(config, torch.from_numpy(logp_V.astype(np.float32)))
+
+    @classmethod
+    def stored(cls, config: BagConfig, vocab_size: Size, distinct: Sequence[Size]) -> list[Part]:
+        """A probability for every token."""
+        return [Part("probabilities", vocab_size)]
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """-log p of each token on its own; inf where maximum likelihood never saw it."""

@@ -17,15 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one
+from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size, joined, linear
 from lmlab.interface import Loss, Windows
-from lmlab.layers.heads import cross_entropy_nats, log_probabilities
+from lmlab.layers import fast
+from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities
 from lmlab.models.families.windowed import WindowedModel, chosen
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class Bigram(WindowedModel):
     name = "bigram"
     Config = BigramConfig
     default_learning_rate: ClassVar[float] = 0.012
+    letters: ClassVar[dict[str, str]] = {"embedding_width": "D_x", "width": "D_h"}
 
     def __init__(self, config: BigramConfig, vocab_size: int) -> None:
         d_x, d_h = config.embedding_width, config.width
@@ -102,6 +105,8 @@ class Bigram(WindowedModel):
         return nats_N.view(tokens_BT.shape)
 
     def _nats(self, previous_N: Tensor, targets_N: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
+        if not fast.enabled:  # the plain twin: every token by itself
+            return cross_entropy_nats(self.hidden(previous_N[None], dropout, dtype)[0], *self.head(), targets_N)
         words_U, which_N = previous_N.unique(return_inverse=True)
         hidden_UH = self.hidden(words_U[None], dropout, dtype)[0]
         if len(words_U) * self.vocab_size > TABLE_ELEMENTS:
@@ -124,11 +129,6 @@ class Bigram(WindowedModel):
         found = {} if self.table.found_V is None else {"table.found_V": self.table.found_V}
         return super().tensors() | found
 
-    @property
-    def parameters_count(self) -> int:
-        """Numbers in vectors, weights and biases."""
-        return sum(p.numel() for p in self.parameters())
-
     @classmethod
     def from_tensors(cls, config: BigramConfig, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
         """A model with these weights, in evaluation mode. The file of word vectors is not needed any more."""
@@ -142,10 +142,15 @@ class Bigram(WindowedModel):
             raise Mistake(f"the weights do not fit a bigram: missing {missing}, unexpected {unexpected}")
         return model.eval()
 
-    @property
-    def training_flops_per_token(self) -> float:
-        """W₁ and W₂, for every token; where few different words stand before the tokens, less is really done."""
-        return 6.0 * (self.input_XH.numel() + self.output_VH.numel())
+    @classmethod
+    def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
+        """Vectors, W₁ and W₂ with their biases, for every token; where few different words precede them, less is done."""
+        c = config
+        return [
+            Part(EMBEDDING, (vocab_size + 1) * c.embedding_width),
+            joined("hidden layer", linear(shape.places, c.embedding_width, c.width, bias=True)),
+            head_part(vocab_size, c.width, shape, bias=True),
+        ]
 
     @property
     def batch_shape(self) -> tuple[int, int]:

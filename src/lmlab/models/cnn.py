@@ -14,13 +14,15 @@ however the text is divided.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one, within_text
+from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size, powers, product
+from lmlab.layers.heads import head_part
 from lmlab.models.families.windowed import WindowedModel
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -59,6 +61,7 @@ class CNN(WindowedModel):
     name = "cnn"
     Config = CNNConfig
     default_learning_rate: ClassVar[float] = 0.012
+    letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "kernel": "K"}
 
     def __init__(self, config: CNNConfig, vocab_size: int) -> None:
         layers, width, kernel = config.layers, config.width, config.kernel
@@ -89,14 +92,21 @@ class CNN(WindowedModel):
         """U, without a bias."""
         return self.output_VD, None
 
-    @property
-    def training_flops_per_token(self) -> float:
-        """Every convolution at all places that later layers read, those before the first token included; and U."""
-        length, before, places = self.batch_shape[1], self.context - 1, 0.0
-        for dilation in self.dilations:
-            before -= (self.config.kernel - 1) * dilation
-            places += (length + before) / length
-        return 6.0 * (places * self.convolutions[0].numel() + self.output_VD.numel())
+    @classmethod
+    def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
+        """Every convolution at all places that later layers read, those before the first token included; and U.
+
+        Layer l (from 1) is computed at T + K^L - K^l places.
+        """
+        c = config
+        matrix = 2 * c.kernel * c.width**2
+        places = shape.rows * (c.layers * (shape.tokens + c.kernel**c.layers) - powers(c.kernel, c.layers))
+        return [
+            Part(EMBEDDING, (vocab_size + 1) * c.width),
+            Part("convolutions", c.layers * (matrix + c.width), c.layers * matrix, product(places, 1, matrix)),
+            Part("norm", c.width),
+            head_part(vocab_size, c.width, shape),
+        ]
 
     @property
     def batch_shape(self) -> tuple[int, int]:
@@ -121,12 +131,6 @@ class CNN(WindowedModel):
         def at(width: int) -> CNNConfig:
             return CNNConfig(kernel=kernel, layers=layers, width=width, dropout=0.0)
 
-        def body(width: int) -> int:
-            return layers * 2 * kernel * width**2
-
-        def head(width: int) -> int:
-            return facts.vocab_size * width
-
         # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
-        chosen = at(config.width or APPETITE.size(WIDTHS, at, body, head, facts, budget))
+        chosen = at(config.width or APPETITE.size(WIDTHS, at, cls.parts, facts, budget))
         return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)

@@ -13,14 +13,16 @@ stands before the first word of a text; here it is a begin symbol, one more colu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import a_share, at_least_one, one_of, within_text
+from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size, joined, linear
 from lmlab.layers.activations import ACTIVATIONS, Activation
+from lmlab.layers.heads import head_part
 from lmlab.models.families.windowed import WindowedModel
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -56,6 +58,7 @@ class FeedForward(WindowedModel):
     name = "feedforward"
     Config = FeedForwardConfig
     default_learning_rate: ClassVar[float] = 0.012
+    letters: ClassVar[dict[str, str]] = {"context": "N - 1", "embedding_width": "d", "width": "d_h"}
 
     def __init__(self, config: FeedForwardConfig, vocab_size: int) -> None:
         context, d, d_h = config.context, config.embedding_width, config.width
@@ -83,10 +86,15 @@ class FeedForward(WindowedModel):
         """Rows much longer than the window, so that few windows reach back over the begin of their row."""
         return BATCH
 
-    @property
-    def training_flops_per_token(self) -> float:
-        """W and U."""
-        return 6.0 * (self.weight_HX.numel() + self.output_VH.numel())
+    @classmethod
+    def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
+        """E, W and b, U."""
+        c = config
+        return [
+            Part(EMBEDDING, (vocab_size + 1) * c.embedding_width),
+            joined("hidden layer", linear(shape.places, c.context * c.embedding_width, c.width, bias=True)),
+            head_part(vocab_size, c.width, shape),
+        ]
 
     def hidden_matrices(self) -> dict[str, int]:
         """W."""
@@ -102,12 +110,6 @@ class FeedForward(WindowedModel):
         def at(width: int) -> FeedForwardConfig:
             return FeedForwardConfig(context=context, embedding_width=d, width=width, dropout=0.0)
 
-        def body(width: int) -> int:
-            return context * d * width
-
-        def head(width: int) -> int:
-            return facts.vocab_size * width
-
         # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
-        chosen = at(config.width or APPETITE.size(WIDTHS, at, body, head, facts, budget))
+        chosen = at(config.width or APPETITE.size(WIDTHS, at, cls.parts, facts, budget))
         return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one, one_of, within_text
+from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Windows
 from lmlab.layers import fast
-from lmlab.layers.blocks import Activation, Block
+from lmlab.layers.blocks import Activation, Block, block_parts
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
-from lmlab.layers.heads import cross_entropy_nats, log_probabilities
+from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -40,7 +41,7 @@ HEAD_WIDTH = 64  # narrower heads predict a little better per step, and cost it 
 SIZES = [(2, 64), (3, 96), (4, 128), (4, 192), (6, 192), (6, 256), (8, 320), (8, 448), (10, 576), (12, 768)]
 # About one token per weight was best for a fixed amount of computing (the optimum is broad); with more than 5 weights per token
 # of text a model only learns it by heart.
-APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=0.9, weights_per_token=5.0)
+APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=0.9, weights_per_token=5.0, head=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +90,7 @@ class GPT(NeuralLanguageModel):
     cos_CD: Tensor  # of rotary positions
     sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
+    letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "heads": "H", "context": "C", "stride": "s"}
 
     def __init__(self, config: GPTConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -120,6 +122,19 @@ class GPT(NeuralLanguageModel):
             self.register_buffer("position", sinusoidal_table(context, width), persistent=False)
 
     @classmethod
+    def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
+        """One table more than the vocabulary has tokens, for the begin symbol; blocks; a norm; the output layer."""
+        c = config
+        learned = [Part("positions", c.context * c.width)] if c.positions == "learned" else []
+        return [
+            Part(EMBEDDING, (vocab_size + 1) * c.width),
+            *learned,
+            *block_parts(c.width, c.layers, shape),
+            Part("norm", c.width),
+            head_part(vocab_size, c.width, shape, tied=c.tie),
+        ]
+
+    @classmethod
     def resolve(cls, config: GPTConfig, facts: TextFacts, budget: Budget) -> GPTConfig:
         """Size the model to what the budget can train and the text can feed; explicit settings are kept."""
         within_text("gpt", facts.train_tokens, context=config.context)
@@ -135,7 +150,7 @@ class GPT(NeuralLanguageModel):
             )
 
         # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
-        layers, width = APPETITE.size(SIZES, at, _weights, lambda _: 0, facts, budget)
+        layers, width = APPETITE.size(SIZES, at, cls.parts, facts, budget)
         chosen = at((config.layers or layers, config.width or width), config.context or context)
         return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)
 
@@ -148,12 +163,6 @@ class GPT(NeuralLanguageModel):
     def longest_window(self) -> int:
         """The context: training does not slide the window."""
         return self.context
-
-    @property
-    def training_flops_per_token(self) -> float:
-        """The matrices of all blocks (12 D² each), attention over half the context on average, and the output layer."""
-        block = 12 * self.width**2 + self.context * self.width
-        return 6.0 * (len(self.blocks) * block + self.vocab_size * self.width)
 
     def hidden_matrices(self) -> dict[str, int]:
         """The four matrices of each block; queries, keys and values are three in one."""
@@ -276,8 +285,3 @@ class GPT(NeuralLanguageModel):
     def output_weight(self) -> Tensor:
         """V×D: the embedding without the begin symbol when tied."""
         return self.embedding[: self.vocab_size] if self.config.tie else self.output
-
-
-def _weights(size: tuple[int, int]) -> int:
-    """In the matrices of all blocks, for (layers, width)."""
-    return 12 * size[0] * size[1] ** 2

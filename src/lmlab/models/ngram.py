@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lmlab.config import Mistake
+from lmlab.formulas import Part, Size, weights
 from lmlab.interface import ContextPolicy, CountModel, State
 from lmlab.models._ngram_count import count_ngrams, with_begins
 from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order
@@ -159,10 +160,31 @@ class NGram(CountModel):
         restarts_V[tensors["restarts"].numpy()] = True
         return cls(config, _tables(config, levels, restarts_V), tensors["counts_of_counts"])
 
+    @classmethod
+    def stored(cls, config: NGramConfig, vocab_size: Size, distinct: Sequence[Size]) -> list[Part]:
+        """A probability for every token and every longer n-gram that occurs; a weight for each that may be a history.
+
+        The begin symbol is a history too, but has no probability. Smoothing changes the numbers, not how many there are.
+        """
+        assert config.order is not None
+        found = [Part("order 1: probabilities", vocab_size)]
+        if config.order > 1:
+            found.append(Part("order 1: weights", vocab_size + 1))
+        for k in range(2, config.order + 1):
+            found.append(Part(f"order {k}: probabilities", distinct[k - 1]))
+            if k < config.order:
+                found.append(Part(f"order {k}: weights", distinct[k - 1]))
+        return found
+
     @property
     def parameters_count(self) -> int:
         """Stored probabilities and weights."""
-        return sum(len(level.logp) + len(level.weight) for level in self.tables.levels)
+        return int(weights(self.stored(self.config, self.vocab_size, self.distinct)))
+
+    @property
+    def distinct(self) -> list[int]:
+        """How many different n-grams of each length were seen; of length 1, how many tokens there are."""
+        return [len(level.logp) for level in self.tables.levels]
 
     @property
     def notes(self) -> list[str]:

@@ -27,15 +27,18 @@ The scan itself is in `layers/attentive.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import a_share, at_least_one, one_of
-from lmlab.layers.attentive import attentive_scan
+from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
+from lmlab.layers.attentive import attentive_part, attentive_scan
 from lmlab.layers.fast.attentive import Additive, Rule
+from lmlab.layers.heads import head_part
+from lmlab.layers.recurrent import recurrent_part
 from lmlab.models.families.recurrent import CarriedModel, Memory, tie_by_default
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -79,6 +82,7 @@ class RNNAttention(CarriedModel):
     name = "rnn-attention"
     Config = RNNAttentionConfig
     default_learning_rate: ClassVar[float] = 0.012
+    letters: ClassVar[dict[str, str]] = {"width": "H", "embedding_width": "X", "score_width": "A", "memory": "M"}
 
     def __init__(self, config: RNNAttentionConfig, vocab_size: int) -> None:
         width, x, a, tie = config.width, config.embedding_width, config.score_width, config.tie
@@ -111,18 +115,21 @@ class RNNAttention(CarriedModel):
         h_BTH, past_BPH = attentive_scan(drive_BTH, h_BH, past_BPH, self.state_HH, additive, rule)
         return h_BTH.to(x_BTX.dtype), (h_BTH[:, -1], past_BPH)
 
-    @property
-    def training_flops_per_token(self) -> float:
-        """W, U and the output layer; and of each state in memory its part in the average, and its score.
+    @classmethod
+    def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
+        """The embedding, W, U and b, the score and the average over the states in memory, and the output layer."""
+        c = config
+        return [
+            Part(EMBEDDING, (vocab_size + 1) * c.embedding_width),
+            recurrent_part("cell", 1, c.embedding_width, c.width, shape, bias=c.bias),
+            attentive_part(c.width, c.memory, c.score_width if c.score_function == "additive" else None, shape),
+            head_part(vocab_size, c.width, shape, bias=True, tied=c.tie),
+        ]
 
-        The score is one more product of that width; or for the additive one, W₂ for each state and W₁ for each query
-        (both once more in the backward pass, which keeps no sums), and v.
-        """
-        memory, width, a = self.config.memory, self.config.width, self.config.score_width
-        products = self.input_HX.numel() + self.state_HH.numel() + self._output().numel() + memory * width
-        if self.config.score_function != "additive":
-            return 6.0 * (products + memory * width)
-        return 6.0 * products + 8.0 * 2 * a * width + 4.0 * memory * a
+    @property
+    def training_shape(self) -> Shape:
+        """In the middle of a stretch: the memory is full."""
+        return Shape(*BATCH, past=self.config.memory)
 
     @property
     def batch_shape(self) -> tuple[int, int]:
@@ -149,12 +156,6 @@ class RNNAttention(CarriedModel):
                 width=width, embedding_width=x, score_width=narrow, memory=MEMORY, tie=tie, dropout=0.0
             )
 
-        def body(width: int) -> int:
-            return width * ((width if tie else min(width, 64)) + width + 2 * MEMORY)
-
-        def head(width: int) -> int:
-            return facts.vocab_size * width
-
         # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
-        chosen = at(config.width or APPETITE.size(WIDTHS, at, body, head, facts, budget))
+        chosen = at(config.width or APPETITE.size(WIDTHS, at, cls.parts, facts, budget))
         return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)

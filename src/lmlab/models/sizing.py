@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from lmlab.config import Budget, TextFacts
+from lmlab.formulas import EMBEDDING, HEAD, Part
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -32,26 +33,29 @@ class Appetite:
     batch_tokens: int  # per step
     tokens_per_weight: float  # that the budget must show each weight
     weights_per_token: float  # of its body that the text can fill
+    head: bool = True  # whether the output layer must be fed too
 
     def size(
         self,
         sizes: Sequence[S],
         at: Callable[[S], Any],
-        body: Callable[[S], int],
-        head: Callable[[S], int],
+        parts: Callable[[Any, int], Sequence[Part]],
         facts: TextFacts,
         budget: Budget,
     ) -> S:
         """The last of `sizes` (small to large) that the budget can feed and the text can fill; the first if none can.
 
-        at: the config of a size. body and head: weights used per token inside the model and in its output layer.
+        at: the config of a size. parts: what a model of a config and a vocabulary is made of.
         """
         best = sizes[0]
         for size in sizes:
-            if body(size) > self.weights_per_token * facts.train_tokens:
+            made = parts(at(size), facts.vocab_size)
+            body = multiplied(part for part in made if part.name not in (EMBEDDING, HEAD))
+            head = multiplied(part for part in made if part.name == HEAD) if self.head else 0
+            if body > self.weights_per_token * facts.train_tokens:
                 continue
             tokens = tokens_in_budget(budget, facts, at(size), self.batch_tokens)
-            if tokens >= self.tokens_per_weight * (body(size) + head(size)):
+            if tokens >= self.tokens_per_weight * (body + head):
                 best = size
         return best
 
@@ -61,6 +65,11 @@ class Appetite:
             passes = tokens_in_budget(budget, facts, config, self.batch_tokens) / max(1, facts.train_tokens)
             wanted = dropout_after(passes)
         return replace(config, dropout=wanted)  # type: ignore[type-var]
+
+
+def multiplied(parts: Iterable[Part]) -> int:
+    """Weights that every token is multiplied with."""
+    return sum(part.times * part.multiplied for part in parts)
 
 
 def with_settings(chosen: C, settings: C) -> C:

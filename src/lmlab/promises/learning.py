@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
+from lmlab.formulas import weights
 from lmlab.interface import CarriedLanguageModel, NeuralLanguageModel, Windows
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.promises.checks import random_tokens, same
@@ -45,6 +46,12 @@ def check_loss_is_the_sum_of_scores(model: NeuralLanguageModel) -> None:
     loss = model.loss(Windows(tokens_BT, mask_BT))
     assert loss.count == int(mask_BT.sum()), f"{loss.count} tokens counted of {int(mask_BT.sum())} under the mask"
     same(loss.total.detach(), nats_BT[mask_BT].sum(), "the loss is not the sum of the scores under the mask")
+
+
+def check_parts_add_up_to_the_weights(model: NeuralLanguageModel) -> None:
+    """What the model says it is made of, if it says so, has as many weights as there are."""
+    there, said = sum(p.numel() for p in model.parameters()), weights(model.parts(model.config, model.vocab_size))
+    assert said in (0, there), f"the parts add up to {said} weights, and there are {there}"
 
 
 def check_every_weight_learns(model: NeuralLanguageModel) -> None:
@@ -156,6 +163,7 @@ def check_carried_loss_is_the_sum_of_scores(model: CarriedLanguageModel) -> None
 
 OF_LEARNING: tuple[LearningCheck, ...] = (
     check_loss_is_the_sum_of_scores,
+    check_parts_add_up_to_the_weights,
     check_every_weight_learns,
     check_the_whole_context_is_used,
     check_training_mode_does_not_change_scores,

@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one
+from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import CarriedLanguageModel, ContextPolicy, Loss, State, Windows
 from lmlab.layers.cells import Cell
-from lmlab.layers.heads import cross_entropy_nats, log_probabilities
-from lmlab.layers.recurrent import RecurrentLayer
+from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities
+from lmlab.layers.recurrent import RecurrentLayer, recurrent_part
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ class RecurrentModel(CarriedModel):
 
     Config = RecurrentConfig
     cell: ClassVar[Cell]
+    letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "H", "embedding_width": "X"}
 
     def __init__(self, config: RecurrentConfig, vocab_size: int) -> None:
         layers, width, x, tie = config.layers, config.width, config.embedding_width, config.tie
@@ -204,11 +206,18 @@ class RecurrentModel(CarriedModel):
             after.append(state)
         return x_BTX, tuple(torch.stack(kind, dim=1) for kind in zip(*after, strict=True))
 
-    @property
-    def training_flops_per_token(self) -> float:
-        """W and U of every layer, and the output layer, which a tied embedding is too."""
-        inside = sum(layer.input_GX.numel() + layer.state_GH.numel() for layer in self._stack())
-        return 6.0 * (inside + self._output().numel())
+    @classmethod
+    def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
+        """The embedding, W, U and b of every layer, and the output layer, which a tied embedding is too."""
+        c, gates = config, cls.cell.gates
+        first = recurrent_part("first layer", gates, c.embedding_width, c.width, shape, bias=c.bias)
+        other = recurrent_part("further layers", gates, c.width, c.width, shape, bias=c.bias, times=c.layers - 1)
+        return [
+            Part(EMBEDDING, (vocab_size + 1) * c.embedding_width),
+            first,
+            other,
+            head_part(vocab_size, c.width, shape, bias=True, tied=c.tie),
+        ]
 
     @property
     def batch_shape(self) -> tuple[int, int]:
@@ -234,15 +243,8 @@ class RecurrentModel(CarriedModel):
             layers, width = size
             return RecurrentConfig(layers=layers, width=width, embedding_width=inner_width(width), tie=tie, dropout=0.0)
 
-        def body(size: tuple[int, int]) -> int:
-            layers, width = size
-            return cls.cell.gates * width * (inner_width(width) + width + (layers - 1) * 2 * width)
-
-        def head(size: tuple[int, int]) -> int:
-            return facts.vocab_size * size[1]
-
         # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
-        layers, width = APPETITE.size(SIZES, at, body, head, facts, budget)
+        layers, width = APPETITE.size(SIZES, at, cls.parts, facts, budget)
         chosen = with_settings(at((config.layers or layers, config.width or width)), config)
         return APPETITE.with_dropout(chosen, config.dropout, facts, budget)
 

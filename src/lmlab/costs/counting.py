@@ -1,0 +1,205 @@
+"""One model counted three ways, side by side: by formula, by a real instance, and by what PyTorch sees while it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from lmlab.config import Budget, Mistake, TextFacts, make
+from lmlab.costs.dispatcher import counted
+from lmlab.costs.documents import Beside, beside, table_entries
+from lmlab.costs.symbolic import shortened, symbolic_parts, symbolic_stored, written
+from lmlab.formulas import Part, Shape, Size, Work, weights, work
+from lmlab.interface import CountModel, Learner, NeuralLanguageModel, Windows
+from lmlab.models.registry import model_class
+
+MOST_RUN = 1 << 22  # weights up to which a model is run for its count, which takes less time than pretending
+OPEN_TEXT, OPEN_BUDGET = 10**9, 10**7  # tokens of text and of training for which sizes are chosen that nobody set
+CONVENTION = (
+    "A multiply-add is two operations. Products count: lookups, sums, norms and activations do not. Every pair of"
+    " positions counts, masked or not."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedPart:
+    """One part: its weights by formula and number, and what it multiplies in a pass over the sequence."""
+
+    name: str
+    times: int
+    weights: int  # in one of it
+    formula: str
+    latex: str
+    forward: int  # operations of all of them
+    backward: int
+    forward_formula: str
+    backward_formula: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """What a model costs."""
+
+    model: str
+    settings: Mapping[str, Any]
+    vocab_size: int
+    parts: Sequence[CountedPart]
+    parameters: int  # by formula
+    formula: str
+    latex: str
+    instance: int | None  # elements of a real instance; None: there is none to look at here
+    length: int | None = None  # tokens of the sequence that operations are counted for; None: nothing is multiplied
+    forward: int = 0  # operations of that sequence, by formula
+    backward: int = 0
+    dispatched: tuple[int, int] | None = None  # the same two as PyTorch counts them; None: it was not run
+    documents: Sequence[Beside] = ()
+    notes: Sequence[str] = field(default=())
+
+    @property
+    def agrees(self) -> bool:
+        """Whether formula, instance, parts and dispatcher say the same."""
+        by_parts = sum(part.times * part.weights for part in self.parts)
+        same = self.parameters == by_parts and self.instance in (None, self.parameters)
+        return same and self.dispatched in (None, (self.forward, self.backward))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {**dataclasses.asdict(self), "agrees": self.agrees, "convention": CONVENTION}
+
+
+def count_learned(
+    name: str, settings: Mapping[str, Any] | None = None, *, vocab_size: int = 256, length: int | None = None
+) -> Count:
+    """A model that learns; sizes that are not set are those for a budget of OPEN_BUDGET tokens.
+
+    length: tokens of the sequence whose operations are counted; by itself what the model trains on.
+    """
+    cls = model_class(name)
+    if vocab_size < 1 or (length is not None and length < 1):
+        raise Mistake(
+            f"{{vocab}} and {{length}} are whole numbers from 1 up; got {vocab_size} and {length}",
+            vocab=None,
+            length=None,
+        )
+    asked = make(cls.Config, settings or {}, name)
+    facts = TextFacts(train_tokens=OPEN_TEXT, train_bytes=OPEN_TEXT, vocab_size=vocab_size)
+    config = cls.resolve(asked, facts, Budget(tokens=OPEN_BUDGET))
+    return count_config(cls, config, vocab_size, length)
+
+
+def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int | None = None) -> Count:
+    """A model of a config that is whole."""
+    with torch.random.fork_rng(devices=[]), _made_small(cls, config, vocab_size):
+        model = cls(config, vocab_size).train()
+        elements = sum(p.numel() for p in model.parameters())
+        shape = _sequence(model, length)
+        numbers = cls.parts(config, vocab_size, shape)
+        if not numbers:
+            raise Mistake(f"{cls.name} does not say what it is made of: its class lacks `parts`")
+        dispatched = _dispatched(model, shape)
+    symbols = symbolic_parts(cls, config)
+    total, formula = work(numbers), written(weights(symbols))
+    kept = [(part, formula) for part, formula in zip(numbers, symbols, strict=True) if part.times]
+    return Count(
+        model=cls.name,
+        settings=dataclasses.asdict(config),
+        vocab_size=vocab_size,
+        parts=[_part(part, formula) for part, formula in kept],
+        parameters=int(weights(numbers)),
+        formula=sympy.sstr(formula),
+        latex=sympy.latex(formula),
+        instance=elements,
+        length=shape.tokens,
+        forward=int(total.forward),
+        backward=int(total.backward),
+        dispatched=dispatched,
+        documents=beside(cls.name, symbols),
+    )
+
+
+def count_stored(model: CountModel) -> Count:
+    """A fitted model that counts: what it stores, by how many different n-grams its text has."""
+    distinct = list(getattr(model, "distinct", []))
+    cls, config = type(model), model.config
+    numbers = cls.stored(config, model.vocab_size, distinct)
+    symbols = symbolic_stored(cls, config, len(distinct))
+    formula = written(weights(symbols))
+    notes = []
+    if len(distinct) > 1:
+        entries, free = table_entries(model.vocab_size, len(distinct))
+        notes.append(
+            f"a whole table of p(x_n | {len(distinct) - 1} tokens) would have V^{len(distinct)} = {entries:,} entries,"
+            f" {free:,} of them free (bishop12 12.12); stored as p_L and p_(L-1) these are V^L - 1 and V^(L-1) - 1 (12.13)"
+        )
+    return Count(
+        model=cls.name,
+        settings=dataclasses.asdict(config),
+        vocab_size=model.vocab_size,
+        parts=[_part(part, formula) for part, formula in zip(numbers, symbols, strict=True)],
+        parameters=int(weights(numbers)),
+        formula=sympy.sstr(formula),
+        latex=sympy.latex(formula),
+        instance=_stored_elements(model),
+        notes=notes,
+    )
+
+
+def _stored_elements(model: CountModel) -> int:
+    """Probabilities and weights among what a run would save; keys, restarts and counts of counts say where they stand."""
+    beside = ("keys", "restarts", "counts_of_counts")
+    return sum(t.numel() for name, t in model.tensors().items() if not name.endswith(beside))
+
+
+def _made_small(cls: type[Learner], config: Any, vocab_size: int) -> AbstractContextManager[object]:
+    """In which a large model takes no memory and computes nothing, though PyTorch counts all the same; small ones run."""
+    return FakeTensorMode() if weights(cls.parts(config, vocab_size)) > MOST_RUN else nullcontext()
+
+
+def _sequence(model: Learner, length: int | None) -> Shape:
+    if not isinstance(model, NeuralLanguageModel):
+        return Shape(1, length or 1)
+    longest = model.longest_window
+    if length is not None and longest is not None and length > longest:
+        raise Mistake(
+            f"{model.name} reads at most {longest} tokens at once; choose a shorter {{length}}, or a longer context",
+            length=None,
+        )
+    return Shape(1, length or model.batch_shape[1])
+
+
+def _dispatched(model: Learner, shape: Shape) -> tuple[int, int] | None:
+    """What PyTorch counts in a pass over one row, without computing anything."""
+    if not isinstance(model, NeuralLanguageModel):
+        return None
+    tokens_BT = torch.zeros(1, shape.tokens, dtype=torch.long)
+    found = counted(lambda: model.loss(Windows(tokens_BT)).total)
+    return found.forward, found.backward
+
+
+def _part(part: Part, formula: Part) -> CountedPart:
+    every: Work = part.all_work
+    return CountedPart(
+        name=part.name,
+        times=int(part.times),
+        weights=int(part.weights),
+        formula=_text(formula.weights),
+        latex=sympy.latex(written(formula.weights)),
+        forward=int(every.forward),
+        backward=int(every.backward),
+        forward_formula=_text(formula.all_work.forward),
+        backward_formula=_text(formula.all_work.backward),
+    )
+
+
+def _text(expression: Size) -> str:
+    """As one types it; the smaller of two sizes and the like are given a letter and explained behind it."""
+    short, letters = shortened(written(expression))
+    where = ", ".join(f"{letter} = {sympy.sstr(meaning)}" for letter, meaning in letters.items())
+    return f"{sympy.sstr(short)}{' with ' * bool(where)}{where}"

@@ -1,0 +1,58 @@
+"""Random small configs of any kind of model, from the types of its settings."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from lmlab.models.registry import model_class
+
+MOST = 7  # of a size that nothing else bounds
+BOUNDED = {"layers": 3, "kernel": 3}
+
+
+def of(name: str) -> st.SearchStrategy[Any]:
+    """Whole configs of a kind of model, every choice among them."""
+    cls = model_class(name)
+    fields = {field: _values(field, hint) for field, hint in typing.get_type_hints(cls.Config).items()}
+    mend = MENDED.get(name, lambda values: values)
+    return st.fixed_dictionaries(fields).map(lambda values: cls.Config(**mend(values)))
+
+
+def _values(field: str, hint: Any) -> st.SearchStrategy[Any]:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint = next(m for m in typing.get_args(hint) if m is not type(None))
+    if typing.get_origin(hint) is typing.Literal:
+        return st.sampled_from(typing.get_args(hint))
+    if hint is bool:
+        return st.booleans()
+    if hint is int:
+        return st.integers(1, BOUNDED.get(field, MOST))
+    return st.just(0.0) if hint is float else st.none()
+
+
+def _gpt(values: dict[str, Any]) -> dict[str, Any]:
+    """Heads divide the width, and are even, since rotary positions turn pairs."""
+    return values | {"width": 2 * values["heads"] * values["layers"], "stride": 1, "context": 2 + values["context"]}
+
+
+def _tied(values: dict[str, Any]) -> dict[str, Any]:
+    return values | {"embedding_width": values["width"]} if values["tie"] else values
+
+
+def _no_vectors(values: dict[str, Any]) -> dict[str, Any]:
+    return values | {"freeze_vectors": False}
+
+
+MENDED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "gpt": _gpt,
+    "rnn": _tied,
+    "gru": _tied,
+    "lstm": _tied,
+    "rnn-attention": _tied,
+    "bigram": _no_vectors,
+}

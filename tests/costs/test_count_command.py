@@ -1,0 +1,81 @@
+"""`lmlab count`: what it prints, and one clear line for whatever cannot be counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+def test_the_numbers_of_a_model_and_where_they_come_from(lmlab: Lmlab) -> None:
+    code, out, err = lmlab("count", "feedforward", "--set", "context=3", "--vocab", 50)
+    assert code == 0, err
+    assert "a real instance has as many" in out
+    assert "PyTorch counts the same" in out
+    assert "week2 E1, all of it: V*(d + d_h) + ((N-1)*d + 1)*d_h (leaves out d: the vector of the begin symbol" in out
+
+
+def test_documents_say_the_same_of_the_parts_they_count_whole(lmlab: Lmlab) -> None:
+    _, out, _ = lmlab("count", "attention", "--json")
+    said = {(d["source"], d["part"]): d["left_out"] for d in json.loads(out)["documents"]}
+    assert said == {("week2 E3", "attention"): "0", ("week2 E4", "hidden layer"): "0", ("week2 E4", "all of it"): "d"}
+    _, out, _ = lmlab("count", "gpt", "--json")
+    assert [d["left_out"] for d in json.loads(out)["documents"]] == ["D**2 + D"]
+
+
+def test_json_holds_formulas_numbers_and_whether_they_agree(lmlab: Lmlab) -> None:
+    code, out, _ = lmlab("count", "lstm", "--json", "--set", "layers=2", "--length", 9)
+    found = json.loads(out)
+    assert code == 0
+    assert found["agrees"] is True
+    assert found["parameters"] == found["instance"] == sum(p["times"] * p["weights"] for p in found["parts"])
+    assert found["dispatched"] == [found["forward"], found["backward"]]
+    assert found["length"] == 9
+
+
+def test_formulas_can_be_had_as_latex(lmlab: Lmlab) -> None:
+    assert r"D \left(V + 1\right)" in lmlab("count", "gpt", "--latex")[1]
+
+
+def test_a_run_is_counted_as_it_stands(lmlab: Lmlab, small_text: Path) -> None:
+    for model in ("ngram", "bigram"):
+        assert lmlab("train", model, small_text, "--budget", "1steps", "--out", model, "--json")[0] == 0
+        trained = json.loads((Path(model) / "config.json").read_text())["model"]["parameters"]
+        code, out, err = lmlab("count", model if model != "bigram" else f"./{model}", "--json")
+        assert code == 0, err
+        assert json.loads(out)["parameters"] == trained
+
+
+def test_a_model_that_counts_is_fitted_to_its_text(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, _ = lmlab("count", "ngram", small_text, "--set", "order=2")
+    assert code == 0
+    assert "c_2" in out
+    assert "bishop12 12.12" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("gtp",), "did you mean 'gpt'"),
+        (("gpt", "--set", "width=16", "--set", "heads=5"), "choose heads that divide it"),
+        (("gpt", "--set", "layers=-2"), "layers must be 1 or more"),
+        (("gpt", "--set", "widht=4"), "did you mean 'width'"),
+        (("gpt", "--vocab", "0"), "--vocab"),
+        (("gpt", "--length", "0"), "--length"),
+        (("gpt", "--set", "context=8", "--length", "9"), "reads at most 8 tokens"),
+        (("ngram",), "name one behind it"),
+        (("gpt", "text.txt"), "leave the text out"),
+        (("lstm", "--set", "tie=true", "--set", "width=8", "--set", "embedding_width=4"), "tie needs"),
+    ],
+)
+def test_what_cannot_be_counted_gets_one_line(lmlab: Lmlab, arguments: tuple[str, ...], words: str) -> None:
+    code, out, err = lmlab("count", *arguments)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("lmlab: ")
+    assert err.count("\n") == 1
+    assert words in err
