@@ -31,7 +31,7 @@ def command(
 
     Example: lmlab count gpt --set layers=12 --set width=768 --set context=1024 --vocab 50257
     """
-    is_kind = not Path(model).is_dir()
+    is_kind = model in registry.KINDS or not Path(model).is_dir()
     if is_kind:
         options.check_model_name(model)
     from lmlab import face

@@ -11,7 +11,7 @@ from lmlab.costs.counting import Count, count_config, count_learned, count_store
 from lmlab.interface import CountModel, Learner
 from lmlab.learn.run import load_run
 from lmlab.learn.train import stream_folder
-from lmlab.models.registry import Way, kind_of
+from lmlab.models.registry import KINDS, Way, kind_of
 from lmlab.text.corpus import read
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import train_tokenizer
@@ -27,7 +27,7 @@ def count(
     tokenizer: str,
 ) -> Count:
     """See `lmlab.count`."""
-    if Path(model).is_dir():
+    if str(model) not in KINDS and Path(model).is_dir():  # a folder gpt is ./gpt
         return _of_run(Path(model), settings, length)
     name = str(model)
     if kind_of(name).way is Way.COUNTS:
