@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rich.table import Table
+from rich.console import Console
 
-from lmlab.cli.show.console import result_console
+from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.table import Column, print_table
 from lmlab.costs.counting import CONVENTION, Count, CountedPart
 from lmlab.page.numbers import short
 
@@ -13,32 +14,25 @@ def print_count(found: Count, *, latex: bool = False) -> None:
     """The parts with their formulas, the sums, and whether the ways of counting agree."""
     console = result_console()
     chosen = ", ".join(f"{name}={value}" for name, value in found.settings.items() if value is not None)
-    console.print(f"{found.model}, V={found.vocab_size}: {chosen}", markup=False)
-    table = Table()
-    for name in ("part", "parameters"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("number", justify="right")
+    say(console, f"{found.model}, V={found.vocab_size}: {chosen}")
+    columns = [Column("part", left=True), Column("parameters", left=True), Column("number")]
     if found.length is not None:
-        table.add_column("forward", justify="right")
-        table.add_column("backward", justify="right")
-    for part in found.parts:
-        formula = part.latex if latex else part.formula
-        times = f"{part.times} × " if part.times != 1 else ""
-        table.add_row(part.name, times + formula, f"{part.times * part.weights:,}", *_work(found, part))
-    console.print(table)
-    console.print(f"# parameters = {found.latex if latex else found.formula}", markup=False, soft_wrap=True)
-    console.print(f"             = {found.parameters:,}{_instance(found)}", markup=False)
+        columns += [Column("forward", expendable=1), Column("backward", expendable=2)]
+    print_table(console, columns, [_row(part, latex=latex) for part in found.parts], elsewhere="--json has them")
+    say(console, f"# parameters = {found.latex if latex else found.formula} = {found.parameters:,}{_instance(found)}")
     if found.length is not None:
-        _print_operations(found)
+        _print_operations(console, found)
     for said in found.documents:
         rest = f"leaves out {said.left_out}: {said.why}" if said.left_out != "0" else "the same"
-        console.print(f"{said.source}, {said.part}: {said.formula} ({rest})", markup=False, soft_wrap=True)
+        say(console, f"{said.source}, {said.part}: {said.formula} ({rest})")
     for note in found.notes:
-        console.print(note, markup=False, soft_wrap=True)
+        say(console, note)
 
 
-def _work(found: Count, part: CountedPart) -> list[str]:
-    return [] if found.length is None else [short(each or None) for each in (part.forward, part.backward)]
+def _row(part: CountedPart, *, latex: bool) -> list[str]:
+    times = f"{part.times} × " if part.times != 1 else ""
+    operations = [short(each or None) for each in (part.forward, part.backward)]
+    return [part.name, times + (part.latex if latex else part.formula), f"{part.times * part.weights:,}", *operations]
 
 
 def _instance(found: Count) -> str:
@@ -49,26 +43,19 @@ def _instance(found: Count) -> str:
     return f"; but a real instance has {found.instance:,}"
 
 
-def _print_operations(found: Count) -> None:
-    console = result_console()
+def _print_operations(console: Console, found: Count) -> None:
     assert found.length is not None
     both = found.forward + found.backward
-    console.print(
+    said = (
         f"Operations of a sequence of {found.length:,} tokens: forward {found.forward:,}, backward {found.backward:,};"
-        f" {both / found.length:,.0f} a token",
-        markup=False,
-        soft_wrap=True,
     )
-    if found.dispatched is not None:
-        same = found.dispatched == (found.forward, found.backward)
-        counts = "the same" if same else "{:,} and {:,}".format(*found.dispatched)
-        console.print(f"PyTorch counts {counts}. {CONVENTION}", markup=False, soft_wrap=True, style="dim")
+    say(console, f"{said} {both / found.length:,.0f} a token")
     for part in found.parts:
         if part.forward:
             back = "twice that" if part.backward == 2 * part.forward else part.backward_formula
-            console.print(
-                f"  {part.name}: forward {part.forward_formula}; backward {back}",
-                markup=False,
-                soft_wrap=True,
-                style="dim",
-            )
+            say(console, f"  {part.name}: forward {part.forward_formula}; backward {back}", style="dim")
+    counts = ""
+    if found.dispatched is not None:
+        same = found.dispatched == (found.forward, found.backward)
+        counts = f"PyTorch counts {'the same' if same else '{:,} and {:,}'.format(*found.dispatched)}. "
+    say(console, counts + CONVENTION, style="dim")
