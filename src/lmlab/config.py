@@ -111,6 +111,11 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     return config_class(**values)
 
 
+def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:
+    """The names of its settings."""
+    return [f.name for f in dataclasses.fields(config_class) if f.name not in leave_out]
+
+
 def parse_settings(
     config_class: type, assignments: Iterable[str], what: str, leave_out: Iterable[str] = ()
 ) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -20,7 +21,7 @@ from lmlab.measure.seeds import mean_and_margin
 from lmlab.measure.spread import everything
 from lmlab.measure.student import t_quantile
 from lmlab.sweeps import runners
-from lmlab.sweeps.cells import Cell, collect, differences
+from lmlab.sweeps.cells import Cell, best_by_validation, collect, differences
 from lmlab.sweeps.grid import Job, Outcome, grid, plan
 from lmlab.sweeps.train_grid import run_jobs
 from lmlab.text.corpus import read
@@ -241,6 +242,15 @@ def test_a_folder_with_results_of_other_settings_is_refused(lmlab: Lmlab, ran: l
         (["--over", "layers=2,4", "--budget", "30s"], ["300steps"]),
         (["--over", "layers=2,4", "--seeds", "0"], ["--seeds"]),
         (["--over", "layers=2,4", "--set", "widht=2"], ["'width'"]),
+        (["--over", "lr=0.1,0.2"], ["'learning_rate'"]),
+        (["--over", "batch=2,4"], ["'rows'"]),
+        (["--over", "learning_rat=0.1"], ["'learning_rate'"]),
+        (["--over", "learning_rate=0,0.1"], ["above 0"]),
+        (["--over", "tokenizer=char,bqe:300"], ["bpe:N"]),
+        (["--over", "tokenizer=char", "--tokenizer", "byte"], ["--tokenizer", "--over"]),
+        (["--over", "learning_rate=0.1", "--learn", "learning_rate=0.2"], ["--learn", "--over"]),
+        (["--over", "seed=1,2"], ["--seeds"]),
+        (["--over", "budget=3steps,4steps"], ["--budget"]),
     ],
 )
 def test_a_bad_axis_is_one_line_that_says_what_would_be_right(
@@ -333,3 +343,58 @@ def test_python_sweeps_as_the_command_does(lmlab: Lmlab, ran: list[str], small_t
     document = json.loads(lmlab("sweep", "gpt", small_text, *again)[1])
     assert document["cells"] == json.loads(json.dumps(found.to_json()["cells"]))
     assert document["differences"] == json.loads(json.dumps(found.to_json()["differences"]))
+
+
+def test_learning_rate_batch_optimizer_and_tokenizer_are_axes_too(
+    lmlab: Lmlab, ran: list[str], small_text: Path
+) -> None:
+    axes = ["--over", "learning_rate=0.001,0.02", "--over", "rows=2", "--over", "optimizer=adamw"]
+    code, out, err = lmlab("sweep", "gpt", small_text, *axes, "--seeds", 1, *TINY, "--out", "s", "--json")
+    assert code == 0, err
+    slow, fast = json.loads(out)["cells"]
+    assert slow["settings"] == {"learning_rate": 0.001, "rows": 2, "optimizer": "adamw"}
+    assert slow["perplexity"] != fast["perplexity"]
+    record = lab.load(f"s/{ran[1]}/run").record.training
+    assert record.learning == {"learning_rate": 0.02, "rows": 2, "optimizer": "adamw"}
+    code, out, err = lmlab(
+        "sweep", "gpt", small_text, "--over", "tokenizer=char,bpe:280", "--seeds", 2, *TINY, "--learn", "rows=2"
+    )
+    assert code == 0, err
+    assert out.startswith("bits per byte of")  # perplexities per token of two tokenizers cannot be compared
+    assert "perplexity" not in out
+    assert "tokenizer char → bpe:280: " in out
+
+
+def test_the_best_cell_is_chosen_by_validation_and_never_by_test() -> None:
+    good_test = cell(2, [1.0, 1.0]), [3.0, 3.2]
+    good_valid = cell(4, [9.0, 9.0]), [2.0, 2.1]
+    unknown = cell(6, [0.5, 0.5]), []
+    cells = [dataclasses.replace(c, valid_bits_per_byte=valid) for c, valid in (good_test, good_valid, unknown)]
+    assert best_by_validation(cells) is cells[1]
+    assert best_by_validation([cells[2]]) is None
+    failed = dataclasses.replace(cells[1], errors=["one seed failed"])
+    assert best_by_validation([cells[0], failed]) is cells[0]
+
+
+def test_the_number_that_chooses_is_of_the_validation_part(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
+    code, out, err = lmlab("sweep", "ngram", small_text, "--over", "order=1,3", "--out", "s", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    run = lab.load(f"s/{ran[1]}/run")
+    assert found["cells"][1]["valid_bits_per_byte"] == [pytest.approx(lab.evaluate(run, part="valid").bits_per_byte)]
+    assert found["best"] == {"order": 3}
+    code, out, _ = lmlab("sweep", "ngram", small_text, "--over", "order=1,3", "--split", "90,0,10", "--out", "t")
+    assert code == 0
+    assert "No best cell is named: there is no validation part" in out
+
+
+def test_a_model_that_counts_is_trained_once_a_cell_and_no_luck_is_claimed(
+    lmlab: Lmlab, ran: list[str], small_text: Path
+) -> None:
+    code, out, err = lmlab("sweep", "ngram", small_text, "--over", "order=1,3", "--seeds", 3)
+    assert code == 0, err
+    assert ran == ["order=1-seed0", "order=3-seed0"]
+    assert "the same with every seed, since ngram counts" in out
+    line = next(line for line in out.splitlines() if line.startswith("order 1 → 3: "))
+    assert line.endswith("on this text; counting leaves nothing to luck")
+    assert " ± " not in out

@@ -27,6 +27,9 @@ Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is 
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
 Tokenizer = Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")]
 Settings = Annotated[list[str], typer.Option("--set", help="A setting of the model, as key=value. May be repeated.")]
+Learning = Annotated[
+    list[str], typer.Option("--learn", help="A setting of the training loop, as key=value. May be repeated.")
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Precision = Annotated[str, typer.Option(help="Of training: auto, bf16 or float32. Scores are always float32.")]

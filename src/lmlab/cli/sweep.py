@@ -11,6 +11,7 @@ import typer
 from lmlab.cli import options
 from lmlab.config import parse_settings
 from lmlab.hardware.memory import keep_memory
+from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 
 if TYPE_CHECKING:
@@ -20,10 +21,18 @@ if TYPE_CHECKING:
 def command(
     model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.names()) + ".")],
     text: options.Text = "sotu",
-    over: Annotated[list[str], typer.Option(help="An axis, as key=value,value. May be repeated.")] = [],  # noqa: B006
-    seeds: Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …")] = 3,
+    over: Annotated[
+        list[str],
+        typer.Option(
+            help="An axis, as key=value,value: a setting of the model or of the training loop, or tokenizer."
+            " May be repeated."
+        ),
+    ] = [],  # noqa: B006
+    seeds: Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …; one where the model counts.")] = 3,
     budget: Annotated[str, typer.Option(help="Of each run: steps or tokens, such as 300steps.")] = "300steps",
-    tokenizer: options.Tokenizer = "char",
+    tokenizer: Annotated[
+        str | None, typer.Option(help="byte, char, words, words:N or bpe:N.", show_default="char")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the sweep; the same folder again goes on.", show_default="runs/sweep-MODEL-TEXT"),
@@ -32,6 +41,7 @@ def command(
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006
+    learning: options.Learning = [],  # noqa: B006
     jobs: Annotated[int, typer.Option(help="Processes side by side.")] = 1,
     ray: Annotated[
         str | None, typer.Option(help="Run on the Ray cluster at this address; local starts one here.")
@@ -43,7 +53,7 @@ def command(
 
     The exit code is 1 if a run failed; the others are in the table all the same, and the same command tries it again.
 
-    Example: lmlab sweep gpt mytext.txt --over layers=2,4 --over context=3,5 --seeds 4
+    Example: lmlab sweep gpt mytext.txt --over layers=2,4 --over learning_rate=0.001,0.003 --seeds 4
     """
     keep_memory()
     options.check_model_name(model)
@@ -63,6 +73,7 @@ def command(
         valid=valid,
         test=test,
         settings=parse_settings(registry.model_class(model).Config, settings, model),
+        learning=parse_learning(learning),
         jobs=jobs,
         ray=ray,
         device=device,
@@ -71,7 +82,7 @@ def command(
     if json:
         options.print_json(found.to_json())
     else:
-        print_sweep(found, seeds)
+        print_sweep(found)
     if found.failed:
         print(f"lmlab: {found.failed} of {found.runs} runs failed; the same command tries them again", file=sys.stderr)
         raise typer.Exit(1)
@@ -79,5 +90,5 @@ def command(
 
 def _tell(outcome: Outcome) -> None:
     """A line on stderr for every run that ends."""
-    found = f"failed: {outcome.error}" if outcome.error else f"perplexity {outcome.perplexity:.3f}"
+    found = f"failed: {outcome.error}" if outcome.error else f"{outcome.bits_per_byte:.4f} bits per byte"
     print(f"{Path(outcome.job.out).name}: {found}", file=sys.stderr, flush=True)

@@ -31,9 +31,7 @@ def command(
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
-    learning: Annotated[
-        list[str], typer.Option("--learn", help="A setting of the training loop, as key=value. May be repeated.")
-    ] = [],  # noqa: B006
+    learning: options.Learning = [],  # noqa: B006
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in --out; with --budget +10m for so much longer.")
     ] = False,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lmlab.config import Budget, Mistake, at_least_one, make, one_of, parse_settings
+from lmlab.config import Budget, Mistake, at_least_one, make, one_of, parse_settings, settings_of
 
 MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
 
@@ -49,6 +49,9 @@ class TrainConfig:
                 raise Mistake(f"training: {name} is a number above 0, such as 0.002; got {rate:g}")
         if not 0 <= self.weight_decay < math.inf:
             raise Mistake(f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}")
+
+
+LEARNING = settings_of(TrainConfig, leave_out=OWN_OPTIONS)  # what can be set of the loop
 
 
 def training_config(budget: Budget, seed: int, learning: Mapping[str, Any]) -> TrainConfig:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Mistake, parse_settings
-from lmlab.models.registry import model_class
+from lmlab.config import Mistake, nearest, parse_settings, settings_of
+from lmlab.learn.settings import CALLED_ELSEWHERE, LEARNING, OWN_OPTIONS, parse_learning
+from lmlab.models.registry import Way, file_name, kind_of, model_class
+from lmlab.text.tokenizers import parse_spec
 
-Point = Mapping[str, Any]  # settings of the model, one value for each axis
+Point = Mapping[str, Any]  # one value for each axis: settings of the model or of the training loop, or the tokenizer
+
+TOKENIZER = "tokenizer"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +30,12 @@ class Job:
     seed: int
     out: str
     device: str = "cpu"
+    learning: dict[str, Any] = field(default_factory=dict)
+
+    def is_of(self, point: Point) -> bool:
+        """Whether it belongs to this point of the grid."""
+        mine = {**self.settings, **self.learning, TOKENIZER: self.tokenizer}
+        return all(mine[key] == value for key, value in point.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,20 +55,21 @@ class Outcome:
     job: Job
     perplexity: float = 0.0  # per token
     bits_per_byte: float = 0.0
+    valid_bits_per_byte: float | None = None  # of the validation part, by which cells are chosen; None: there is none
     parameters: int = 0
     measured: Measured | None = None
     error: str = ""
 
 
 def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The points of a grid: {"layers": [2, 4], "context": [3, 5]}, or written as ["layers=2,4", "context=3,5"]."""
+    """The points of a grid: {"layers": [2, 4], "tokenizer": ["char", "words"]}, or ["layers=2,4", "tokenizer=char,words"]."""
     axes: dict[str, list[Any]] = {}
     written = over if not isinstance(over, Mapping) else [f"{k}={','.join(map(str, v))}" for k, v in over.items()]
     for axis in written:
         key, equals, values = (part.strip() for part in axis.partition("="))
         if not equals or not all(value.strip() for value in values.split(",")):
             raise Mistake(f"{{over}} is key=value,value,…, such as layers=2,4; got {axis!r}", over=None)
-        typed = [parse_settings(model_class(model).Config, [f"{key}={v}"], model)[key] for v in values.split(",")]
+        typed = [_typed(model, key, value.strip()) for value in values.split(",")]
         if key in axes or len(set(typed)) < len(typed):
             raise Mistake(f"{{over}} repeats {axis}; name every axis once, and every value of it once", over=None)
         axes[key] = typed
@@ -67,28 +78,53 @@ def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
+def _typed(model: str, key: str, value: str) -> Any:
+    """A value of an axis, of the type that its setting has."""
+    if key == TOKENIZER:
+        parse_spec(value)
+        return value
+    config = model_class(model).Config
+    if key in settings_of(config):
+        return parse_settings(config, [f"{key}={value}"], model)[key]
+    if key in OWN_OPTIONS:
+        raise Mistake(
+            "every cell has the same {budget}, and {seeds} says how many seeds; name another axis",
+            budget=None,
+            seeds=None,
+        )
+    if key in LEARNING or key in CALLED_ELSEWHERE:
+        if kind_of(model).way is Way.COUNTS:
+            raise Mistake(
+                f"{model} counts, and {key} is a setting of learning; name another axis with {{over}}", over=None
+            )
+        return parse_learning([f"{key}={value}"])[key]
+    raise Mistake(f"{model} has no setting {key!r}; {nearest(key, [*settings_of(config), *LEARNING, TOKENIZER])}")
+
+
 def plan(
     model: str,
     corpus: Mapping[str, Any],
     points: Sequence[Point],
     *,
     fixed: Mapping[str, Any],
+    learning: Mapping[str, Any] | None = None,
     tokenizer: str,
     budget: str,
     seeds: int,
     folder: Path,
     device: str = "cpu",
 ) -> list[Job]:
-    """The jobs of a sweep. fixed: settings that all points share."""
+    """The jobs of a sweep. fixed, learning: settings of the model and of the loop that all points share."""
     return [
         Job(
             model=model,
             corpus=dict(corpus),
-            settings={**fixed, **point},
-            tokenizer=tokenizer,
+            settings={**fixed, **{k: v for k, v in point.items() if k not in LEARNING and k != TOKENIZER}},
+            learning={**(learning or {}), **{k: v for k, v in point.items() if k in LEARNING}},
+            tokenizer=point.get(TOKENIZER, tokenizer),
             budget=budget,
             seed=seed,
-            out=str(folder.resolve() / ("-".join(f"{k}={v}" for k, v in point.items()) + f"-seed{seed}")),
+            out=str(folder.resolve() / file_name("-".join(f"{k}={v}" for k, v in point.items()) + f"-seed{seed}")),
             device=device,
         )
         for point in points

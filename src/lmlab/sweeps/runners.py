@@ -12,6 +12,7 @@ from lmlab.config import Mistake
 from lmlab.sweeps.grid import Job, Measured, Outcome
 
 TEST_BYTES = 120_000  # measured, spread over the test part: more would take longer than training does
+VALID_BYTES = 60_000  # likewise, of the validation part, by which the best cell is chosen
 HISTORY_BYTES = 2048  # read before each stretch; the same for all jobs, so that all are measured on the same bytes
 DIED = "its process died; it was killed, or there was not enough memory"
 
@@ -21,7 +22,8 @@ def run_job(job: Job) -> Outcome:
     import torch
 
     from lmlab.learn.train import train
-    from lmlab.measure import evaluate, spread
+    from lmlab.measure import evaluate, score_part, spread
+    from lmlab.measure.counted import count_within
     from lmlab.text.corpus import Corpus
 
     torch.set_num_threads(1)  # sums in the same order everywhere
@@ -34,13 +36,20 @@ def run_job(job: Job) -> Outcome:
         budget=job.budget,
         seed=job.seed,
         settings=job.settings,
+        learning=job.learning,
         device=job.device,
     )
     if run.status == "unfinished":
         raise KeyboardInterrupt
     part = corpus.test if corpus.test.bytes else corpus.valid
     chosen = spread(part, TEST_BYTES, history_bytes=HISTORY_BYTES)
-    result = evaluate(run.load(job.device), run.tokenizer, chosen, name=corpus.name, seed=job.seed)
+    model = run.load(job.device)
+    held_out = None
+    if corpus.valid.bytes:
+        looked_at = spread(corpus.valid, VALID_BYTES, history_bytes=HISTORY_BYTES)
+        read = score_part(model, run.tokenizer, looked_at.part)
+        held_out = count_within(run.tokenizer, read, looked_at).bits_per_byte
+    result = evaluate(model, run.tokenizer, chosen, name=corpus.name, seed=job.seed)
     if not result.certified:
         failed = ", ".join(check.name for check in result.certificate.checks if not check.passed)
         raise RuntimeError(f"the certificate of its result fails: {failed}")
@@ -48,6 +57,7 @@ def run_job(job: Job) -> Outcome:
         job=job,
         perplexity=result.perplexity["token"],
         bits_per_byte=result.bits_per_byte,
+        valid_bits_per_byte=held_out,
         parameters=run.model.parameters_count,
         measured=Measured(part=part.name, bytes=chosen.bytes, sha256=chosen.counted().sha256, sentence=chosen.sentence),
     )

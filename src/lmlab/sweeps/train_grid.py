@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, make
-from lmlab.models.registry import model_class
+from lmlab.learn.settings import training_config
+from lmlab.models.registry import Way, kind_of, model_class
 from lmlab.page import html
 from lmlab.records import from_json, to_json
 from lmlab.sweeps import runners
-from lmlab.sweeps.cells import Cell, Difference, collect, differences
+from lmlab.sweeps.cells import Cell, Difference, Unit, best_by_validation, collect, differences, unit_of
 from lmlab.sweeps.figure import draw
-from lmlab.sweeps.grid import Job, Outcome, grid, plan
+from lmlab.sweeps.grid import TOKENIZER, Job, Outcome, grid, plan
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
 from lmlab.text.tokenizers import parse_spec
@@ -37,6 +38,12 @@ class Sweep:
     differences: list[Difference]
     runs: int
     figure: Path
+    best: Cell | None = None  # by validation; None where that is not known
+
+    @property
+    def unit(self) -> Unit:
+        """Of the differences."""
+        return unit_of(self.cells)
 
     @property
     def failed(self) -> int:
@@ -48,6 +55,8 @@ class Sweep:
         return {
             "model": self.model,
             "cells": to_json(self.cells),
+            "unit": self.unit,
+            "best": None if self.best is None else self.best.settings,
             "differences": to_json(self.differences),
             "figure": str(self.figure),
         }
@@ -61,11 +70,12 @@ def sweep(
     out: str | Path,
     seeds: int = 3,
     budget: str | Budget = "300steps",
-    tokenizer: str = "char",
+    tokenizer: str | None = None,
     split: Sequence[float] = (80, 10, 10),
     valid: str | Path | None = None,
     test: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
+    learning: Mapping[str, Any] | None = None,
     jobs: int = 1,
     ray: str | None = None,
     device: str = "cpu",
@@ -73,8 +83,10 @@ def sweep(
 ) -> Sweep:
     """Train a grid of settings with several seeds, and say which differences are real.
 
-    over: the axes, {"layers": [2, 4]} or ["layers=2,4"]. seeds: runs per cell. budget: of each run, in steps or tokens.
-    settings: what all points share. jobs: processes side by side. ray: the address of a cluster; "local" starts one here.
+    over: the axes, {"layers": [2, 4]} or ["layers=2,4"]: settings of the model or of the training loop, or the tokenizer.
+    seeds: runs per cell; a model that counts has one, since it comes out the same with every seed.
+    budget: of each run, in steps or tokens. settings, learning, tokenizer ("char" if None): what all points share.
+    jobs: processes side by side. ray: the address of a cluster; "local" starts one here.
     device: auto, cpu, cuda or mps.
     The same folder `out` again goes on: results are kept there, failures are tried again.
     """
@@ -88,12 +100,13 @@ def sweep(
         )
     points = grid(model, over)
     fixed = dict(settings or {})
-    if twice := set(fixed) & set(points[0]):
-        names = ", ".join(sorted(twice))
-        raise Mistake(f"{{settings}} and {{over}} both name {names}; leave one of them out", settings=None, over=None)
-    for point in points:  # a value that cannot be is refused before anything runs
-        make(model_class(model).Config, fixed | point, model)
-    parse_spec(tokenizer)
+    learned = dict(learning or {})
+    fixed_too = {"settings": fixed, "learning": learned, TOKENIZER: {} if tokenizer is None else {TOKENIZER: tokenizer}}
+    for option, given in fixed_too.items():
+        if twice := set(given) & set(points[0]):
+            both = f"{{{option}}} and {{over}} both name {', '.join(sorted(twice))}; leave one of them out"
+            raise Mistake(both, over=None, **{option: None})
+    parse_spec(tokenizer or "char")
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split)
     folder = Path(out)
     planned = plan(
@@ -101,12 +114,16 @@ def sweep(
         corpus.spec(),
         points,
         fixed=fixed,
-        tokenizer=tokenizer,
+        learning=learned,
+        tokenizer=tokenizer or "char",
         budget=str(budget),
-        seeds=seeds,
+        seeds=1 if kind_of(model).way is Way.COUNTS else seeds,
         folder=folder,
         device=device,
     )
+    for job in planned:  # a value that cannot be is refused before anything runs
+        make(model_class(model).Config, job.settings, model)
+        training_config(budget, job.seed, job.learning)
     outcomes = run_jobs(planned, processes=jobs, ray=ray, watch=watch)
     if len({outcome.measured for outcome in outcomes.values() if outcome.measured is not None}) > 1:
         raise Mistake(
@@ -114,7 +131,14 @@ def sweep(
         )
     cells = collect(points, outcomes)
     figure = html.write(folder / "sweep.svg", draw(cells))
-    return Sweep(model=model, cells=cells, differences=differences(cells), runs=len(planned), figure=figure)
+    return Sweep(
+        model=model,
+        cells=cells,
+        differences=differences(cells),
+        runs=len(planned),
+        figure=figure,
+        best=best_by_validation(cells),
+    )
 
 
 def run_jobs(

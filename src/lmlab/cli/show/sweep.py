@@ -1,4 +1,4 @@
-"""A sweep in the terminal: one row a cell, and the differences in words."""
+"""A sweep in the terminal: one row a cell, which one is best, and the differences in words."""
 
 from __future__ import annotations
 
@@ -7,50 +7,74 @@ import math
 from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.table import Column, print_table
 from lmlab.measure.seeds import LEVEL
+from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import bits, plus_minus
 from lmlab.sweeps import Cell, Difference, Sweep
+from lmlab.sweeps.cells import PERPLEXITY, Unit
 from lmlab.sweeps.grid import Point
 
 
-def print_sweep(found: Sweep, seeds: int) -> None:
-    """The table, the differences, and where the picture is."""
+def print_sweep(found: Sweep) -> None:
+    """The table, the best cell, the differences, and where the picture is."""
     console = result_console()
+    seeds, counts = found.runs // len(found.cells), kind_of(found.model).way is Way.COUNTS
     many = f"mean and {LEVEL:.0%} interval over {seeds} seeds" if seeds > 1 else "one seed"
+    many = f"the same with every seed, since {found.model} counts" if counts else many
     measured = next((f" of {c.measured.bytes:,} {c.measured.part} bytes" for c in found.cells if c.measured), "")
-    say(console, f"perplexity per token{measured}, {many}")
+    say(console, f"{found.unit}{measured}, {many}")
     keys = list(found.cells[0].settings)
     columns = [Column(key, left=True) for key in keys]
-    columns += [Column("perplexity"), Column("bits per byte", expendable=1), Column("# parameters", expendable=2)]
-    rows = [[*(str(cell.settings[key]) for key in keys), *_numbers(cell)] for cell in found.cells]
+    if found.unit == PERPLEXITY:
+        columns.append(Column("perplexity"))
+    expendable = 1 if found.unit == PERPLEXITY else 0
+    columns += [
+        Column("bits per byte", expendable=expendable),
+        Column("validation"),
+        Column("# parameters", expendable=2),
+    ]
+    rows = [[*(str(cell.settings[key]) for key in keys), *_numbers(cell, found.unit)] for cell in found.cells]
     print_table(console, columns, rows, elsewhere="--json has them")
     for cell in found.cells:
         if not cell.perplexity:
             say(console, f"{_point(cell.settings)} failed: {cell.errors[0]}", style="red")
     for sentence in {c.measured.sentence for c in found.cells if c.measured and c.measured.sentence}:
         say(console, sentence, style="dim")
+    say(console, _choice(found))
     for difference in found.differences:
-        say(console, _in_words(difference))
-    if found.differences:
+        say(console, _in_words(difference, counts))
+    if found.differences and not counts:
         together = f"Intervals of differences are over paired seeds and hold all together at {LEVEL:.0%}."
         say(console, together, style="dim")
     say(console, f"Figure: {found.figure}")
 
 
-def _numbers(cell: Cell) -> list[str]:
-    """Perplexity, bits per byte and parameters of a cell."""
+def _choice(found: Sweep) -> str:
+    """Which cell is best, and by what."""
+    if found.best is None:
+        return "No best cell is named: there is no validation part to choose by, and the test part has no say."
+    return f"Best by validation, in bits per byte (the test part has no say in it): {_point(found.best.settings)}"
+
+
+def _numbers(cell: Cell, unit: Unit) -> list[str]:
+    """What was measured of a cell, and its parameters."""
     if not cell.perplexity:
         return ["failed"]
-    mean, margin = cell.mean_and_margin()
+    mean, margin = cell.mean_and_margin(unit)
     missing = f" ({len(cell.errors)} failed)" if cell.errors else ""
-    mean_bits = math.fsum(cell.bits_per_byte) / len(cell.bits_per_byte)
-    return [f"{mean:.3f}{plus_minus(margin)}{missing}", bits(mean_bits), f"{cell.parameters:,}"]
+    digits = 3 if unit == PERPLEXITY else 4
+    shown = [f"{mean:.{digits}f}{plus_minus(margin, digits)}{missing}"]
+    if unit == PERPLEXITY:
+        shown.append(bits(math.fsum(cell.bits_per_byte) / len(cell.bits_per_byte)))
+    return [*shown, "" if cell.valid_mean is None else bits(cell.valid_mean), f"{cell.parameters:,}"]
 
 
-def _in_words(difference: Difference) -> str:
+def _in_words(difference: Difference, counts: bool) -> str:
     """One difference as a sentence."""
     changed, before, after = difference.setting, difference.before, difference.after
     rest = _point({key: value for key, value in before.items() if key != changed})
     verdict = "real" if difference.real else "not told apart by these seeds"
+    if counts:
+        verdict = "on this text; counting leaves nothing to luck"
     return (
         f"{changed} {before[changed]} → {after[changed]}{f' at {rest}' if rest else ''}:"
         f" {difference.difference:+.3f}{plus_minus(difference.margin)}, {verdict}"
