@@ -109,10 +109,22 @@ class Windows:
 
     tokens_BT: Tensor
     mask_BT: Tensor | None = None
+    known: int | None = None  # tokens under the mask, where someone counted them before they went to another device
+
+    @property
+    def count(self) -> int:
+        """Tokens that are predicted."""
+        if self.known is not None:
+            return self.known
+        return self.tokens_BT.numel() if self.mask_BT is None else int(self.mask_BT.sum())
 
     def to(self, device: torch.device) -> Windows:
-        """The same on another device."""
-        return Windows(self.tokens_BT.to(device), None if self.mask_BT is None else self.mask_BT.to(device))
+        """The same on another device; a GPU is not waited for."""
+        if device.type != "cuda":
+            return Windows(self.tokens_BT.to(device), None if self.mask_BT is None else self.mask_BT.to(device))
+        there = [None if t is None else _sent(t, device) for t in (self.tokens_BT, self.mask_BT)]
+        assert there[0] is not None
+        return Windows(there[0], there[1], self.count)
 
     def share(self, rank: int, world: int) -> Windows:
         """The rows that fall to one of `world` processes: all together they are the batch."""
@@ -124,6 +136,11 @@ class Windows:
         for first in range(0, len(self.tokens_BT), rows):
             part = slice(first, first + rows)
             yield Windows(self.tokens_BT[part], None if self.mask_BT is None else self.mask_BT[part])
+
+
+def _sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """On its way to a GPU: what is used there next waits for it, the caller does not."""
+    return tensor.to(device) if tensor.is_cuda else tensor.pin_memory().to(device, non_blocking=True)
 
 
 class State(ABC):

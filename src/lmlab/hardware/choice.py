@@ -23,6 +23,7 @@ class Chosen:
     iteration: str
     threads: int
     batch: int
+    stepping: str = "eager"  # how a step is taken: kernel by kernel, recorded and replayed, or compiled and replayed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +36,16 @@ class Hardware:
     threads: int = 1  # at most; on a CPU
     now: int = 1  # threads that are fastest at this moment (see `load.at_this_moment`)
     batch: int = 1  # how many times the usual rows a step should have where seconds count
+    stepping: str = "eager"  # "captured": recorded once and replayed; "compiled": that, of a compiled loss
     flops: float = 1e11  # per second, of the products that training makes: a first guess, corrected by real steps
 
     @property
     def chosen(self) -> Chosen:
         """For the record of a run."""
         precision, iteration = precision_name(self.dtype), precision_name(self.iteration_dtype)
-        return Chosen(precision=precision, iteration=iteration, threads=self.threads, batch=self.batch)
+        return Chosen(
+            precision=precision, iteration=iteration, threads=self.threads, batch=self.batch, stepping=self.stepping
+        )
 
     def __str__(self) -> str:
         threads = f", {self.threads} thread{'s' * (self.threads > 1)}" if self.device.type == "cpu" else ""
@@ -59,7 +63,17 @@ def as_chosen(hardware: Hardware, chosen: Chosen | None) -> Hardware:
         threads=chosen.threads,
         now=chosen.threads,
         batch=chosen.batch,
+        stepping=chosen.stepping,
     )
+
+
+def as_asked(hardware: Hardware, stepping: str) -> Hardware:
+    """This hardware, with steps taken in the way asked for."""
+    if stepping != "eager" and hardware.device.type != "cuda":
+        raise Mistake(
+            f"stepping {stepping} needs a CUDA device; on this one steps are eager, or say {{device}}", device="cuda"
+        )
+    return replace(hardware, stepping=stepping)
 
 
 def precision_name(dtype: torch.dtype) -> str:
@@ -102,6 +116,7 @@ def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
         threads=threads,
         now=threads,
         batch=batch_for(found, place.type, precision),
+        stepping="captured" if place.type == "cuda" else "eager",
         # Asked for although it crawls: the guess is corrected by the first real step.
         flops=max(rate.products, 1e9),
     )

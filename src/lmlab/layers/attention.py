@@ -35,6 +35,10 @@ def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, T
     qk_BT2HD, v_BTHD = qkv_BT3HD[:, :, :2], qkv_BT3HD[:, :, 2]
     if rotation is not None:
         cos, sin = (table_TD[:, None, None].to(qkv_BT3HD.dtype) for table_TD in rotation)
-        qk_BT2HD = torch.addcmul(qk_BT2HD * cos, qk_BT2HD.roll(qk_BT2HD.shape[-1] // 2, -1), sin)
+        if torch.compiler.is_compiling():  # the same, as the compiler joins it into one pass forward and one backward
+            first, second = qk_BT2HD.chunk(2, -1)
+            qk_BT2HD = qk_BT2HD * cos + torch.cat([second, first], -1) * sin
+        else:
+            qk_BT2HD = torch.addcmul(qk_BT2HD * cos, qk_BT2HD.roll(qk_BT2HD.shape[-1] // 2, -1), sin)
     q_BHTD, k_BHTD = qk_BT2HD.permute(2, 0, 3, 1, 4).unbind(0)
     return q_BHTD, k_BHTD, v_BTHD.transpose(1, 2)

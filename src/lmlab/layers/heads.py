@@ -12,7 +12,13 @@ from torch import Tensor
 
 from lmlab.formulas import HEAD, Part, Shape, Size, linear
 from lmlab.layers import fast
-from lmlab.layers.fast.cross_entropy import CHUNK_ELEMENTS, chunked_cross_entropy, widened
+from lmlab.layers.fast.cross_entropy import (
+    CHUNK_ELEMENTS,
+    GPU_ELEMENTS,
+    chunked_cross_entropy,
+    summed_cross_entropy,
+    widened,
+)
 
 
 def cross_entropy_nats(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
@@ -39,6 +45,25 @@ def head_part(vocab_size: Size, width: Size, shape: Shape, *, bias: bool = False
     whole = linear(shape.places, width, vocab_size, bias=bias)
     shared = vocab_size * width if tied else 0
     return Part(HEAD, whole.weights - shared, whole.multiplied, whole.work)
+
+
+def summed_nats(
+    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor, keep_N: Tensor | None
+) -> Tensor:
+    """Nats of all targets that are kept, together (float32). Differentiable in hidden, weight and bias.
+
+    On a GPU those that are not kept are computed too and count nothing: the same kernels then serve every batch.
+    """
+    if hidden_ND.device.type != "cuda":
+        if keep_N is not None:
+            hidden_ND, targets_N = hidden_ND[keep_N], targets_N[keep_N]
+        return cross_entropy_nats(hidden_ND, weight_VD, bias_V, targets_N).sum()
+    dtype, weights_N = hidden_ND.dtype, None if keep_N is None else keep_N.float()
+    weight_VD, bias_V = weight_VD.to(dtype), None if bias_V is None else bias_V.to(dtype)
+    if fast.enabled and torch.is_grad_enabled() and hidden_ND.shape[0] * weight_VD.shape[0] > GPU_ELEMENTS // 8:
+        return summed_cross_entropy(hidden_ND, weight_VD, bias_V, targets_N, weights_N)
+    nats_N = F.cross_entropy(widened(F.linear(hidden_ND, weight_VD, bias_V)), targets_N, reduction="none")
+    return (nats_N if weights_N is None else nats_N * weights_N).sum()
 
 
 def log_probabilities(hidden_BD: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:

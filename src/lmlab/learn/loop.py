@@ -23,11 +23,12 @@ from torch import Tensor
 from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.load import Threads, using_threads
-from lmlab.interface import Learner, Loss
+from lmlab.interface import Learner
 from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
 from lmlab.learn.clock import Clock, Spent, learning_rate_factor
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.settings import TrainConfig
+from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
 from lmlab.learn.watch import Watch
@@ -74,6 +75,10 @@ class Trainer:
                 iteration_dtype=hardware.iteration_dtype,
             ),
             {} if config.optimizer == "adamw" else model.hidden_matrices(),
+        )
+        self.stepping = hardware.stepping
+        self.steps = steps_for(
+            hardware.stepping, self.model, task.loss, self.optimizer, self.device, config.budget.seconds
         )
         self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
         self.earlier = earlier
@@ -172,38 +177,47 @@ class Trainer:
             return True
         return self.validation_s + self.clock.reserve_s <= 0.1 * self.clock.seconds
 
+    def to_be_timed(self) -> Callable[[], int]:
+        """Single steps of a trainer that does nothing else: no thread or way of stepping is tried beside those at hand."""
+        self.threads = None
+        self.steps = steps_for(self.stepping, self.model, self.task.loss, self.optimizer, self.device)
+        return self.single_step
+
     def single_step(self) -> int:
         """One step on real data, to be timed; how many things it learned from. The clock is not asked, nothing is kept."""
         before = self.clock.tokens
         batch = self.task.batch(self.config.seed, 0).to(self.device)
-        self._step(self.task.losses(self.model.train(), batch))
+        self.model.train()
+        self._step(self.task.pieces(batch)[0], None)
         return self.clock.tokens - before
 
     def _group(self) -> None:
         """One step; where a batch is worked off in pieces, one for each of them."""
         batch = self.task.batch(self.config.seed, self.clock.steps).to(self.device)
-        losses = self.task.losses(self.model.train(), batch)
-        while self.clock.fraction < 1 and self._step(losses):
-            pass
+        self.model.train()
+        carry: Any = None
+        for piece in self.task.pieces(batch):
+            if self.clock.fraction >= 1:
+                break
+            carry = self._step(piece, carry)
 
-    def _step(self, losses: Iterator[Loss]) -> bool:
-        """Forward, backward, update, with as many threads as are fastest now where seconds count; False: no loss was left."""
+    def _step(self, piece: Any, carry: Any) -> Any:
+        """Forward, backward, update, with as many threads as are fastest now where seconds count; what to carry on."""
         if self.threads is not None:
             torch.set_num_threads(self.threads.next_step())
         started = self.clock.seconds
-        seed_dropout(self.config.seed * 1_000_003 + self.clock.steps, self.device)
-        loss = next(losses, None)
-        if loss is None:
-            return False
-        loss.mean.backward()
-        self.norm = self.optimizer.step(learning_rate_factor(self.clock.fraction))
-        for p in self.optimizer.parameters.values():
-            p.grad = None
+        seed = self.config.seed * 1_000_003 + self.clock.steps
+        try:
+            loss, carry = self.steps.take(piece, carry, learning_rate_factor(self.clock.fraction), seed)
+        except CannotRecord as why:
+            self.steps = self.steps.plainer()
+            self.watch.say(f"{self.model.name}: steps cannot be recorded and replayed ({why}), so they take longer")
+            return self._step(piece, carry)
         self.sums.add(loss)
         self.clock.tick(loss.count)
         if self.threads is not None:
             self.threads.took(self.clock.seconds - started)
-        return True
+        return carry
 
     def _trouble(self) -> str:
         """What is wrong with the loss, or nothing."""
@@ -260,7 +274,7 @@ class Trainer:
             **{f"train_{name}": value for name, value in {**train, **self.sums.parts_mean}.items()},
             **{f"valid_{name}": value for name, value in {**held_out, **valid.parts_mean}.items()},
             "learning_rate_factor": learning_rate_factor(self.clock.fraction),
-            "gradient_norm": float(self.norm),
+            "gradient_norm": float(self.steps.norm),
         }
         with open(self.metrics_path, "a") as file:
             file.write(json.dumps(line) + "\n")
@@ -307,20 +321,6 @@ class Trainer:
         lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
         write_atomically(self.metrics_path, "".join(lines[: self.progress.metrics]).encode())
         self.clock = self._clock(self.progress)
-
-
-def seed_dropout(seed: int, device: torch.device) -> None:
-    """Seed the generator that dropout draws from on this device, and no other.
-
-    torch.manual_seed would also queue a call for every kind of device that has not been used yet, with the stack it was
-    called from written out as text: a millisecond and some memory for each step.
-    """
-    if device.type == "cuda":
-        torch.cuda.manual_seed(seed)
-    elif device.type == "mps":
-        torch.mps.manual_seed(seed)
-    else:
-        torch.default_generator.manual_seed(seed)
 
 
 def _crossed(before: float, after: float, marks: int) -> bool:

@@ -7,7 +7,7 @@ a piece at a time, and starts afresh after a few pieces, so that the state that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,16 +81,18 @@ class NextToken(Task):
             return draw_windows(self.train, self.rows, self.length, seed, step).share(rank, world)
         return Windows(draw_stretches(self.train, self.rows, self.length * self.chunks, seed, step)).share(rank, world)
 
-    def losses(self, model: Learner, batch: Any) -> Iterator[Loss]:
-        """The loss of the windows; of stretches, piece by piece, with the state carried from one to the next."""
+    def pieces(self, batch: Any) -> Sequence[Windows]:
+        """The windows; of stretches, a few tokens of each at a time."""
         if self.chunks is None:
-            yield model.loss(batch)
-            return
+            return (batch,)
+        return [Windows(piece_BT) for piece_BT in batch.tokens_BT.split(self.length, dim=1)]
+
+    def loss(self, model: Learner, piece: Any, carry: Any) -> tuple[Loss, Any]:
+        """The loss of the windows; of stretches with the state carried from one piece to the next."""
+        if self.chunks is None:
+            return model.loss(piece), None
         assert isinstance(model, CarriedLanguageModel)
-        carry: Any = None
-        for piece_BT in batch.tokens_BT.split(self.length, dim=1):
-            loss, carry = model.loss_carried(piece_BT, carry)
-            yield loss
+        return model.loss_carried(piece.tokens_BT, carry)
 
     def validation(self) -> Iterable[Windows]:
         """Windows spread evenly over the validation part."""

@@ -51,20 +51,31 @@ class Optimizer:
             if name not in self.matrices:
                 self.slots[f"second.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
 
-    @torch.no_grad()
     def step(self, factor: float) -> Tensor:
         """One update with the learning rates times `factor`; returns the gradient norm before clipping (not waited for)."""
         self.steps += 1
+        return self.update(factor, self.steps)
+
+    @torch.no_grad()
+    def update(self, factor: float | Tensor, steps: int | Tensor) -> Tensor:
+        """As `step`, which is the `steps`-th; tensors where the update is recorded once to be replayed many times."""
         grads = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
         vectors = [n for n in grads if n not in self.matrices]
         norms = {n: torch.linalg.vector_norm(g) for n, g in grads.items()}
         if vectors:
             excess = (_length(norms[n] for n in vectors) / self.config.clip).clamp(min=1.0)
-            self._adamw(vectors, grads, factor, excess)
+            self._adamw(vectors, grads, factor, steps, excess)
         self._muon([n for n in grads if n in self.matrices], grads, factor)
         return _length(norms.values())
 
-    def _adamw(self, names: list[str], grads: Mapping[str, Tensor], factor: float, divisor: Tensor) -> None:
+    def _adamw(
+        self,
+        names: list[str],
+        grads: Mapping[str, Tensor],
+        factor: float | Tensor,
+        steps: int | Tensor,
+        divisor: Tensor,
+    ) -> None:
         """Loshchilov and Hutter's AdamW of gradients / divisor; only matrices decay."""
         c, rate = self.config, self.config.learning_rate * factor
         for matrices in (True, False):
@@ -77,7 +88,7 @@ class Optimizer:
                 [grads[n] for n in chosen],
                 [self.slots[f"first.{n}"] for n in chosen],
                 [self.slots[f"second.{n}"] for n in chosen],
-                steps=self.steps,
+                steps=steps,
                 rate=rate,
                 betas=c.betas,
                 epsilon=c.epsilon,
@@ -85,7 +96,7 @@ class Optimizer:
                 divisor=divisor,
             )
 
-    def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float) -> None:
+    def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor) -> None:
         """Nesterov momentum, then the nearest orthogonal matrix; equal shapes go through the iteration together."""
         c, rate = self.config, self.config.matrix_learning_rate * factor
         groups: dict[tuple[int, int], list[str]] = {}
@@ -103,7 +114,7 @@ class Optimizer:
             for name, piece in zip(members, update.split([len(d) for d in directions]), strict=True):
                 p = self.parameters[name]
                 p.mul_(1 - rate * c.weight_decay)
-                p.add_(piece.reshape(p.shape), alpha=-rate * size)
+                _move(p, piece.reshape(p.shape), -rate * size)
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold, besides `steps`."""
@@ -122,8 +133,8 @@ def plain_adamw(
     firsts: Sequence[Tensor],
     seconds: Sequence[Tensor],
     *,
-    steps: int,
-    rate: float,
+    steps: int | Tensor,
+    rate: float | Tensor,
     betas: tuple[float, float],
     epsilon: float,
     weight_decay: float,
@@ -136,7 +147,7 @@ def plain_adamw(
         first.lerp_(grad, 1 - betas[0])
         second.lerp_(grad * grad, 1 - betas[1])
         p.mul_(1 - rate * weight_decay)
-        p.addcdiv_(first, (second / second_sum).sqrt_().add_(epsilon), value=-rate / first_sum)
+        _move(p, first / (second / second_sum).sqrt_().add_(epsilon), -rate / first_sum)
 
 
 def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32, iterations: int = 5) -> Tensor:
@@ -155,6 +166,14 @@ def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32, iter
         gram = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices_KMN.dtype)
+
+
+def _move(p: Tensor, direction: Tensor, by: float | Tensor) -> None:
+    """p += by × direction, in place."""
+    if isinstance(by, Tensor):
+        p.addcmul_(direction, by.to(p.dtype))
+    else:
+        p.add_(direction, alpha=by)
 
 
 def _length(norms: Iterable[Tensor]) -> Tensor:

@@ -16,7 +16,8 @@ CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "
 CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "decay": "weight_decay", "wd": "weight_decay"}
 CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
-Stepping = Literal["adamw", "muon"]
+Method = Literal["adamw", "muon"]
+Stepping = Literal["eager", "captured", "compiled"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +26,15 @@ class TrainConfig:
 
     budget: Budget
     seed: int = 0
-    optimizer: Stepping | None = (
+    optimizer: Method | None = (
         None  # muon for the matrices between hidden vectors and AdamW for the rest; or AdamW alone
     )
     learning_rate: float | None = None  # of AdamW
     matrix_learning_rate: float = 0.02  # of Muon, for models with hidden matrices
     weight_decay: float = 0.1
+    stepping: Stepping | None = (
+        None  # kernel by kernel; recorded once and replayed; or that of a compiled loss (the last two on a GPU alone)
+    )
     rows: int | None = None  # sequences per step
     length: int | None = None  # tokens per sequence
     validations: int = 20  # over the whole budget
@@ -40,7 +44,9 @@ class TrainConfig:
         at_least_one("training", rows=self.rows, length=self.length)
         at_least_one("training", validations=self.validations, patience=self.patience)
         if self.optimizer is not None:
-            one_of("training", Stepping, optimizer=self.optimizer)
+            one_of("training", Method, optimizer=self.optimizer)
+        if self.stepping is not None:
+            one_of("training", Stepping, stepping=self.stepping)
         if not 0 <= self.seed <= MOST_SEED:
             raise Mistake(f"training: seed is a whole number from 0 to {MOST_SEED}; got {self.seed}")
         rates = {"learning_rate": self.learning_rate, "matrix_learning_rate": self.matrix_learning_rate}

@@ -41,8 +41,7 @@ def sized(
         model = cls(config, facts.vocab_size)
         model.take_vocabulary(vocabulary)
         trainer = Trainer(model, task(model), train_config, hardware, Path(), Silent())
-        trainer.threads = None  # the number of threads is what is being found out
-        return trainer.single_step
+        return trainer.to_be_timed()
 
     def on_paper(config: Any) -> Learner:
         with torch.device("meta"):  # takes no memory and draws no weights

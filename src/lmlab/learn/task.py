@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self
 
 if TYPE_CHECKING:
@@ -15,7 +15,12 @@ PartName = Literal["train", "valid"]
 
 
 class Batch(Protocol):
-    """What `Learner.loss` takes; it can be moved to where the model is."""
+    """What `Learner.loss` takes; it can be moved to where the model is, and says how many things it predicts."""
+
+    @property
+    def count(self) -> int:
+        """What the loss will count."""
+        ...
 
     def to(self, device: torch.device) -> Self:
         """The same on another device."""
@@ -36,9 +41,13 @@ class Task(ABC):
         rank, world: of `world` processes that share the step, the part of the one with this number.
         """
 
-    def losses(self, model: Learner, batch: Any) -> Iterator[Loss]:
-        """The losses of a batch, each stepped before the next is asked for: one, unless the batch is worked off in pieces."""
-        yield model.loss(batch)
+    def pieces(self, batch: Any) -> Sequence[Any]:
+        """A batch as it is worked off, a step for each piece: one, unless something is carried from one to the next."""
+        return (batch,)
+
+    def loss(self, model: Learner, piece: Any, carry: Any) -> tuple[Loss, Any]:
+        """What a piece costs, and what the next one is given (None to the first)."""
+        return model.loss(piece), None
 
     @abstractmethod
     def validation(self) -> Iterable[Batch]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, TextFacts, make
-from lmlab.hardware.choice import Hardware, choose
+from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.load import at_this_moment
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
 from lmlab.learn.fit import count, fresh_model, learn, stream_folder, task_of
@@ -61,6 +61,8 @@ def train(
     hardware = choose(device, precision)
     if budget.seconds is not None:
         hardware = at_this_moment(hardware)
+    if train_config.stepping is not None:
+        hardware = as_asked(hardware, train_config.stepping)
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.train.bytes:

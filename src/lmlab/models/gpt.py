@@ -24,7 +24,7 @@ from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Win
 from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
-from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities
+from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -176,12 +176,10 @@ class GPT(NeuralLanguageModel):
         dtype = self.compute_dtype
         dropout = self.config.dropout if self.training else 0.0
         hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype, dropout)
-        hidden_ND, targets_N = hidden_BTD.flatten(0, 1), tokens_BT.reshape(-1)
-        if batch.mask_BT is not None:
-            keep_N = batch.mask_BT.reshape(-1)
-            hidden_ND, targets_N = hidden_ND[keep_N], targets_N[keep_N]
-        nats_N = cross_entropy_nats(hidden_ND.to(dtype), self.output_weight(), None, targets_N)
-        return Loss(total=nats_N.sum(), count=targets_N.numel())
+        keep_N = None if batch.mask_BT is None else batch.mask_BT.reshape(-1)
+        hidden_ND = hidden_BTD.flatten(0, 1).to(dtype)
+        total = summed_nats(hidden_ND, self.output_weight(), None, tokens_BT.reshape(-1), keep_N)
+        return Loss(total=total, count=batch.count)
 
     @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from lmlab.layers import fast, heads
 from lmlab.layers.attention import causal_self_attention
@@ -94,6 +95,22 @@ def test_the_chunked_cross_entropy(with_bias: bool, monkeypatch: pytest.MonkeyPa
         monkeypatch,
         "cross_entropy._ChunkedCrossEntropy",
     )
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_the_summed_cross_entropy(with_bias: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cross_entropy, "GPU_ELEMENTS", 1)
+    monkeypatch.setattr(cross_entropy, "CHUNK_ROWS", 3)
+    hidden, weight, bias = drawn(10, 6), drawn(7, 6), drawn(7)
+    targets, weights = torch.arange(10) % 7, torch.arange(10) % 2.0 if weighted else None
+    leaves = [hidden, weight, bias] if with_bias else [hidden, weight]
+    plain = F.cross_entropy(F.linear(hidden, weight, bias if with_bias else None), targets, reduction="none")
+    expected = (plain if weights is None else plain * weights).sum()
+    found = cross_entropy.summed_cross_entropy(hidden, weight, bias if with_bias else None, targets, weights)
+    torch.testing.assert_close(found, expected)
+    gradients = torch.autograd.grad(0.3 * found, leaves)
+    torch.testing.assert_close(gradients, torch.autograd.grad(0.3 * expected, leaves))
 
 
 @pytest.mark.parametrize("combined", [True, False])

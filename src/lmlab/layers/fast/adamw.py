@@ -21,8 +21,8 @@ def _fused(
     firsts: Sequence[Tensor],
     seconds: Sequence[Tensor],
     *,
-    steps: int,
-    rate: float,
+    steps: int | Tensor,
+    rate: float | Tensor,
     betas: tuple[float, float],
     epsilon: float,
     weight_decay: float,
@@ -30,7 +30,7 @@ def _fused(
 ) -> None:
     """One step with these moments, all in place; the gradients are divided by `divisor`."""
     assert _kernel is not None
-    count = torch.tensor(float(steps), device=parameters[0].device)
+    count = steps if isinstance(steps, Tensor) else torch.tensor(float(steps), device=parameters[0].device)
     _kernel(
         list(parameters),
         list(grads),

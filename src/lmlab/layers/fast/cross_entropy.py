@@ -20,6 +20,9 @@ CHUNK_ELEMENTS = 1 << 21
 CHUNK_ROWS = 256
 """But never fewer positions than this in a chunk, since each chunk runs over the whole V×D gradient once."""
 
+GPU_ELEMENTS = 1 << 29
+"""Most logits alive at once on a GPU, where small products leave most of it idle: 1 GiB of bf16."""
+
 
 def chunked_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
     """Nats of each target; differentiable in hidden, weight and bias."""
@@ -114,3 +117,62 @@ def _add_product(sum_VD: Tensor, left_Vn: Tensor, right_nD: Tensor) -> None:
         sum_VD.addmm_(left_Vn, right_nD)
     else:
         sum_VD += left_Vn @ right_nD
+
+
+def summed_cross_entropy(
+    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor, weights_N: Tensor | None
+) -> Tensor:
+    """Nats of all targets together, each times its weight; differentiable in hidden, weight and bias. For GPUs."""
+    apply: Callable[..., Tensor] = _SummedCrossEntropy.apply
+    return apply(hidden_ND, weight_VD, bias_V, targets_N, weights_N)
+
+
+class _SummedCrossEntropy(torch.autograd.Function):
+    """As `_ChunkedCrossEntropy`, but of the sum, which has one number for an incoming gradient: nothing depends on values.
+
+    So the step it is part of can be recorded or compiled; compiled, the softmax and its derivative are one kernel.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden_ND: Tensor,
+        weight_VD: Tensor,
+        bias_V: Tensor | None,
+        targets_N: Tensor,
+        weights_N: Tensor | None,
+    ) -> Tensor:
+        """The sum; keeps its gradients."""
+        positions, vocab = hidden_ND.shape[0], weight_VD.shape[0]
+        rows = max(CHUNK_ROWS, GPU_ELEMENTS // vocab // CHUNK_ROWS * CHUNK_ROWS)
+        total = torch.zeros((), dtype=torch.float32, device=hidden_ND.device)
+        grad_hidden: list[Tensor] = []
+        grad_weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
+        grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
+        words_V = torch.arange(vocab, device=hidden_ND.device)
+        for start in range(0, positions, rows):
+            chunk = slice(start, start + rows)
+            target_n1 = targets_N[chunk, None]
+            logits_nV = F.linear(hidden_ND[chunk], weight_VD, bias_V).float()
+            logp_nV = logits_nV - logits_nV.logsumexp(-1, keepdim=True)
+            nats_n = -logp_nV.gather(1, target_n1)[:, 0]
+            delta_nV = logp_nV.exp() - (words_V == target_n1).float()
+            if weights_N is not None:
+                nats_n, delta_nV = nats_n * weights_N[chunk], delta_nV * weights_N[chunk, None]
+            total = total + nats_n.sum()
+            if grad_bias_V is not None:
+                grad_bias_V = grad_bias_V + delta_nV.sum(0)
+            delta_nV = delta_nV.to(hidden_ND.dtype)
+            grad_hidden.append(delta_nV @ weight_VD)
+            grad_weight_VD = grad_weight_VD + delta_nV.T @ hidden_ND[chunk]
+        ctx.save_for_backward(torch.cat(grad_hidden), grad_weight_VD, grad_bias_V)
+        ctx.dtype = weight_VD.dtype
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Scale the kept gradients."""
+        grad_hidden_ND, grad_weight_VD, grad_bias_V = ctx.saved_tensors
+        bias = None if grad_bias_V is None else (grad_bias_V * grad).to(ctx.dtype)
+        return (grad_hidden_ND * grad).to(ctx.dtype), (grad_weight_VD * grad).to(ctx.dtype), bias, None, None

@@ -19,7 +19,7 @@ from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import CarriedLanguageModel, ContextPolicy, Loss, State, Windows
 from lmlab.layers.cells import Cell
-from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities
+from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
 from lmlab.layers.recurrent import RecurrentLayer, recurrent_part
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -84,9 +84,8 @@ class CarriedModel(CarriedLanguageModel):
     def loss(self, batch: Windows) -> Loss:
         """Nats and number of the tokens under the mask, each row from its own begin."""
         tokens_BT = batch.tokens_BT
-        nats_BT, _ = self._learn(self._begin_inputs(tokens_BT), tokens_BT, self.fresh(len(tokens_BT)))
-        nats_N = nats_BT.flatten() if batch.mask_BT is None else nats_BT[batch.mask_BT]
-        return Loss(total=nats_N.sum(), count=nats_N.numel())
+        total, _ = self._learn(self._begin_inputs(tokens_BT), batch, self.fresh(len(tokens_BT)))
+        return Loss(total=total, count=batch.count)
 
     def loss_carried(self, tokens_BT: Tensor, carry: Any) -> tuple[Loss, Any]:
         """Nats of the next stretch of each row, and what to carry on to the one after it.
@@ -99,8 +98,8 @@ class CarriedModel(CarriedLanguageModel):
         else:
             last_B1, memory = carry
             inputs_BT = torch.cat([last_B1, tokens_BT[:, :-1]], dim=1)
-        nats_BT, memory = self._learn(inputs_BT, tokens_BT, memory)
-        loss = Loss(total=nats_BT.sum(), count=nats_BT.numel())
+        total, memory = self._learn(inputs_BT, Windows(tokens_BT), memory)
+        loss = Loss(total=total, count=tokens_BT.numel())
         return loss, (tokens_BT[:, -1:], tuple(m.detach() for m in memory))
 
     @torch.no_grad()
@@ -132,11 +131,14 @@ class CarriedModel(CarriedLanguageModel):
         hidden_BTH, memory = self.read(self._embed(inputs_BT, torch.float32), memory, 0.0)
         return log_probabilities(hidden_BTH[:, -1], self._output(), self.bias_V), RecurrentState(memory)
 
-    def _learn(self, inputs_BT: Tensor, tokens_BT: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
+    def _learn(self, inputs_BT: Tensor, batch: Windows, memory: Memory) -> tuple[Tensor, Memory]:
+        """Nats of the tokens under the mask together, and the memory after them."""
         dropout = self.config.dropout if self.training else 0.0
         x_BTX = F.dropout(self._embed(inputs_BT, self.compute_dtype), dropout, training=dropout > 0)
         hidden_BTH, memory = self.read(x_BTX, memory, dropout)
-        return self._nats(F.dropout(hidden_BTH, dropout, training=dropout > 0), tokens_BT), memory
+        hidden_NH = F.dropout(hidden_BTH, dropout, training=dropout > 0).flatten(0, 1)
+        keep_N = None if batch.mask_BT is None else batch.mask_BT.flatten()
+        return summed_nats(hidden_NH, self._output(), self.bias_V, batch.tokens_BT.flatten(), keep_N), memory
 
     def _nats(self, hidden_BTH: Tensor, tokens_BT: Tensor) -> Tensor:
         nats_N = cross_entropy_nats(hidden_BTH.flatten(0, 1), self._output(), self.bias_V, tokens_BT.flatten())

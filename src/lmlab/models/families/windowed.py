@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lmlab.interface import ContextPolicy, HistoryState, Loss, NeuralLanguageModel, State, Windows
-from lmlab.layers.heads import cross_entropy_nats, log_probabilities
+from lmlab.layers.heads import cross_entropy_nats, log_probabilities, summed_nats
 
 POSITIONS_AT_ONCE = 1 << 13
 """Predictions made in one go while scoring, so that a long text needs no more memory than a short one."""
@@ -43,8 +43,9 @@ class WindowedModel(NeuralLanguageModel):
         """Nats and number of the tokens under the mask, each row from its own begin."""
         dropout = self.config.dropout if self.training else 0.0
         hidden_BTD = self.hidden(self.inputs(batch.tokens_BT), dropout, self.compute_dtype)
-        hidden_ND, targets_N = chosen(hidden_BTD, batch)
-        return Loss(total=cross_entropy_nats(hidden_ND, *self.head(), targets_N).sum(), count=targets_N.numel())
+        keep_N = None if batch.mask_BT is None else batch.mask_BT.flatten()
+        total = summed_nats(hidden_BTD.flatten(0, 1), *self.head(), batch.tokens_BT.flatten(), keep_N)
+        return Loss(total=total, count=batch.count)
 
     @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:

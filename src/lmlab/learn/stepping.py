@@ -1,0 +1,277 @@
+"""How a training step is taken: forward, backward, clipping and update.
+
+Asked for kernel by kernel, a step of a small model on a GPU is mostly waiting for the next kernel to be asked for. So there the
+whole step is recorded once for each shape of batch and replayed from then on (`Captured`); a large model's loss is compiled
+first, which joins what lies between the products into few passes over memory. Everywhere else the plain way serves (`Eager`).
+
+A replayed step is a function of the same things as any other (weights, the optimizer's state, batch, seed, share of the
+budget), and recording leaves no trace in them: a run resumed in the way it began ends with the same bits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmlab.interface import Learner, Loss
+from lmlab.learn.optimizer import Optimizer
+
+AHEAD = 4  # steps that may be asked for before the first of them is done: the GPU never waits, and the clock stays true
+WARM_STEPS = 2  # before a recording: kernels are loaded and find their memory
+UNTIMED_STEPS, TIMED_STEPS = 8, 16  # before recorded steps and compiled ones are held against each other
+COMPILING_S = (
+    30.0  # roughly; it is tried where four times that is left, since it seldom brings more than twice the speed
+)
+
+LossOf = Callable[[Learner, Any, Any], tuple[Loss, Any]]  # (model, piece of a batch, carry) to (loss, carry)
+
+
+class CannotRecord(Exception):
+    """The step does something that can only be asked for when it is reached, such as looking at a number."""
+
+
+class Steps(ABC):
+    """Takes training steps with one model and its optimizer."""
+
+    def __init__(self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device) -> None:
+        self.model, self.loss_of, self.optimizer, self.device = model, loss_of, optimizer, device
+        self._under_way: deque[torch.cuda.Event] = deque()
+        self.norm = torch.zeros((), device=device)
+
+    @abstractmethod
+    def take(self, piece: Any, carry: Any, factor: float, seed: int) -> tuple[Loss, Any]:
+        """One step with the learning rates times `factor`; what the piece cost before it, and what to carry on.
+
+        CannotRecord: nothing has changed, and `plainer` is the way to go on.
+        """
+
+    def plainer(self) -> Steps:
+        """The same steps, taken in a way that asks less of the model."""
+        return Eager(self.model, self.loss_of, self.optimizer, self.device)
+
+    def _keep_pace(self) -> None:
+        """Wait until no more than a few steps are under way."""
+        if self.device.type != "cuda":
+            return
+        event = torch.cuda.Event()
+        event.record()
+        self._under_way.append(event)
+        if len(self._under_way) > AHEAD:
+            self._under_way.popleft().synchronize()
+
+
+class Eager(Steps):
+    """Every kernel is asked for in every step."""
+
+    def take(self, piece: Any, carry: Any, factor: float, seed: int) -> tuple[Loss, Any]:
+        """One step."""
+        seed_dropout(seed, self.device)
+        loss, carry = self.loss_of(self.model, piece, carry)
+        loss.mean.backward()
+        self.norm = self.optimizer.step(factor)
+        forget_gradients(self.optimizer)
+        self._keep_pace()
+        return loss, carry
+
+
+class Captured(Steps):
+    """A step is recorded once for each shape of batch, and replayed. CUDA only."""
+
+    def __init__(
+        self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, compiled: bool = False
+    ) -> None:
+        super().__init__(model, loss_of, optimizer, device)
+        self.compiled = compiled
+        self._loss_of = torch.compile(loss_of, dynamic=False) if compiled else loss_of
+        self._factor, self._per_thing = torch.ones((), device=device), torch.ones((), device=device)
+        self._count = torch.zeros((), device=device)  # of steps, where the recorded update finds it
+        self._recordings: dict[Any, _Recording] = {}
+
+    def take(self, piece: Any, carry: Any, factor: float, seed: int) -> tuple[Loss, Any]:
+        """One step."""
+        shape = shapes((piece, carry))
+        recording = self._recordings.get(shape)
+        if recording is None:
+            recording = self._recordings[shape] = self._record(piece, carry)
+        for kept, given in zip(tensors(recording.inputs), tensors((piece, carry)), strict=True):
+            kept.copy_(given, non_blocking=True)
+        self._factor.fill_(factor)
+        self._per_thing.fill_(1.0 / piece.count)
+        self._count.fill_(float(self.optimizer.steps))
+        seed_dropout(seed, self.device)
+        recording.graph.replay()
+        self.optimizer.steps += 1
+        self._keep_pace()
+        return dataclasses.replace(recording.loss, count=piece.count), recording.carry
+
+    def plainer(self) -> Steps:
+        """Recorded but not compiled, or not recorded."""
+        return Captured(self.model, self.loss_of, self.optimizer, self.device) if self.compiled else super().plainer()
+
+    def _record(self, piece: Any, carry: Any) -> _Recording:
+        """Take some steps to no effect, then one that is written down."""
+        changing = [*self.optimizer.parameters.values(), *self.optimizer.slots.values()]
+        before = [t.detach().clone() for t in changing]
+        inputs = mapped((piece, carry), lambda t: t.to(self.device, copy=True))
+        generator = torch.cuda.default_generators[self.device.index or 0]
+        spare = generator.clone_state()  # a recording that fails leaves the generator's own in a state of no use
+        graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        try:
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(WARM_STEPS):
+                    self._step(*inputs)
+            torch.cuda.current_stream().wait_stream(side)
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                loss, carried = self._step(*inputs)
+        except RuntimeError as error:
+            generator.graphsafe_set_state(spare)
+            forget_gradients(self.optimizer)
+            raise CannotRecord(str(error.__context__ or error).split("\n")[0]) from error
+        finally:
+            with torch.no_grad():
+                for tensor, value in zip(changing, before, strict=True):
+                    tensor.copy_(value)
+        return _Recording(graph, inputs, loss, carried)
+
+    def _step(self, piece: Any, carry: Any) -> tuple[Loss, Any]:
+        loss, carry = self._loss_of(self.model, piece, carry)
+        (loss.total * self._per_thing).backward()
+        self._count += 1
+        self.norm = self.optimizer.update(self._factor, self._count)
+        forget_gradients(self.optimizer)
+        found = Loss(total=loss.total.detach(), count=0, parts={n: p.detach() for n, p in loss.parts.items()})
+        return found, mapped(carry, torch.clone)  # it may be a view of the piece, where the next piece will stand
+
+
+class Faster(Steps):
+    """Recorded steps, and after a while compiled ones too: whichever turn out to take less time are taken from then on.
+
+    The steps that are timed are steps of the training like all others; only the compiling is time that they must win back.
+    """
+
+    def __init__(self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device) -> None:
+        super().__init__(model, loss_of, optimizer, device)
+        self._ways: list[Captured] = [Captured(model, loss_of, optimizer, device)]
+        self._ms: list[float] = []  # a step of each way that was timed
+        self._taken, self._since = 0, torch.cuda.Event(enable_timing=True)
+
+    def take(self, piece: Any, carry: Any, factor: float, seed: int) -> tuple[Loss, Any]:
+        """One step."""
+        way = self._ways[-1]
+        try:
+            loss, carry = way.take(piece, carry, factor, seed)
+        except CannotRecord:
+            if not way.compiled:
+                raise
+            self._ways.pop()
+            self._ms.append(float("inf"))
+            return self.take(piece, carry, factor, seed)
+        self.norm = way.norm
+        if len(self._ms) < 2 and carry is None:  # recurrent kernels come ready-made
+            self._time()
+        return loss, carry
+
+    def plainer(self) -> Steps:
+        """Recorded and no more."""
+        return self._ways[0].plainer()
+
+    def _time(self) -> None:
+        self._taken += 1
+        if self._taken == UNTIMED_STEPS:
+            self._since.record()
+        if self._taken < UNTIMED_STEPS + TIMED_STEPS:
+            return
+        until = torch.cuda.Event(enable_timing=True)
+        until.record()
+        until.synchronize()
+        self._ms.append(self._since.elapsed_time(until) / TIMED_STEPS)
+        self._taken = 0
+        if len(self._ms) == 1:
+            self._ways.append(Captured(self.model, self.loss_of, self.optimizer, self.device, compiled=True))
+        elif self._ms[1] < self._ms[0]:
+            del self._ways[0]
+        else:
+            del self._ways[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recording:
+    """A step that can be taken again: what it reads, and where it leaves what it found."""
+
+    graph: torch.cuda.CUDAGraph
+    inputs: Any
+    loss: Loss
+    carry: Any
+
+
+def forget_gradients(optimizer: Optimizer) -> None:
+    """Free them: the next backward pass writes where this one wrote, and nothing has to be set to zero."""
+    for p in optimizer.parameters.values():
+        p.grad = None
+
+
+def seed_dropout(seed: int, device: torch.device) -> None:
+    """Seed the generator that dropout draws from on this device, and no other.
+
+    torch.manual_seed would also queue a call for every kind of device that has not been used yet, with the stack it was
+    called from written out as text: a millisecond and some memory for each step.
+    """
+    if device.type == "cuda":
+        torch.cuda.manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+
+
+def mapped(structure: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """The same tuples and records with every tensor changed."""
+    if isinstance(structure, Tensor):
+        return change(structure)
+    if isinstance(structure, tuple | list):
+        return tuple(mapped(part, change) for part in structure)
+    if dataclasses.is_dataclass(structure) and not isinstance(structure, type):
+        parts = {f.name: mapped(getattr(structure, f.name), change) for f in dataclasses.fields(structure)}
+        return dataclasses.replace(structure, **parts)
+    return structure
+
+
+def tensors(structure: Any) -> Iterator[Tensor]:
+    """All tensors of tuples and records, always in the same order."""
+    found: list[Tensor] = []
+    mapped(structure, lambda t: found.append(t) or t)  # type: ignore[func-returns-value]
+    return iter(found)
+
+
+def shapes(structure: Any) -> Any:
+    """What structures that can be given to the same recording have in common."""
+    if isinstance(structure, Tensor):
+        return tuple(structure.shape), structure.dtype
+    if isinstance(structure, tuple | list):
+        return tuple(shapes(part) for part in structure)
+    if dataclasses.is_dataclass(structure):
+        return tuple(shapes(getattr(structure, f.name)) for f in dataclasses.fields(structure))
+    return None
+
+
+def steps_for(
+    way: str,
+    model: Learner,
+    loss_of: LossOf,
+    optimizer: Optimizer,
+    device: torch.device,
+    seconds: float | None = None,
+) -> Steps:
+    """Of the way with this name: eager, captured or compiled. seconds: that there are, where it is they that count."""
+    if way == "eager":
+        return Eager(model, loss_of, optimizer, device)
+    if way == "captured" and seconds is not None and seconds >= 4 * COMPILING_S:
+        return Faster(model, loss_of, optimizer, device)
+    return Captured(model, loss_of, optimizer, device, compiled=way == "compiled")
