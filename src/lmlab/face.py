@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from lmlab.config import Mistake
 
 if TYPE_CHECKING:
-    from lmlab.checker.sheets.grade import GradeBook
+    from lmlab.checker.grading.book import GradeBook
+    from lmlab.checker.grading.pages import Hints
     from lmlab.checker.sheets.report import Report
     from lmlab.comparison import compare as compare
     from lmlab.compression.codec import Progress
@@ -276,23 +277,30 @@ def grade(
     answers: Sequence[str | Path] | Mapping[str, str],
     *,
     key: str | Path,
-    html: str | Path | None = None,
+    out: str | Path | None = None,
+    hints: Hints = "where",
     seed: int = 0,
 ) -> GradeBook:
-    """Grade a class against a key. answers: the students' files, or their texts by name; key: a file.
+    """Grade a class against a key. answers: files, or folders of them, or the students' texts by name; key: a file.
 
-    html: a folder for a page a student, the table of the class and grades.csv.
+    out: a folder for a page a student, the table of the class and grades.csv. hints: what the students' pages tell of a
+    wrong answer: "none", "where" (the wrong step and a counterexample) or "what" (the likely slip, too).
     """
-    from lmlab.checker.sheets import grade as grading
-    from lmlab.checker.sheets.files import read_sheet, unique_names
+    from lmlab.checker.grading import book, pages
+    from lmlab.checker.sheets.files import read_sheet, submissions
 
+    if hints not in pages.HINTS:
+        raise Mistake(f"{{hints}} is none, where or what; got {hints!r}", hints=None)
+    if out is not None and Path(out).exists() and not Path(out).is_dir():
+        raise Mistake(f"{{out}} names a folder to write pages into; {out} is a file", out=None)
     if not isinstance(answers, Mapping):
-        texts = [read_sheet(file, lenient=True) for file in answers]
-        answers = dict(zip(unique_names(answers), texts, strict=True))
-    book = grading.grade(read_sheet(key), dict(answers), seed)
-    if html is not None:
-        grading.write_class(book, Path(html))
-    return book
+        if out is not None and any(Path(out).resolve() == Path(path).resolve() for path in answers):
+            raise Mistake(f"{{out}} is the folder of the submissions, {out}; choose another one", out=None)
+        answers = submissions(answers, without=[key, *([] if out is None else [out])])
+    graded = book.grade(read_sheet(key), answers, seed)
+    if out is not None:
+        pages.write_class(graded, Path(out), hints)
+    return graded
 
 
 def prove(

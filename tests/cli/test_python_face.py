@@ -55,6 +55,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
     only_there = {"json", "latex", "full", "resume", "from_", "ctx", "grade", "key", "files"}
     for verb, command in commands.items():
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
+        here |= set(inspect.signature(lmlab.grade).parameters) if verb == "check" else set()
         assert set(inspect.signature(command).parameters) - only_there <= here, verb
 
 
@@ -80,7 +81,7 @@ def test_sheets_are_given_as_text_or_as_files(tmp_path: Path) -> None:
     assert lmlab.check(sheet, html=str(page)).ok
     assert lmlab.check(sheet.read_text()).ok
     assert "1 of 1 hold" in page.read_text()
-    book = lmlab.grade({"ada": "claim x + x == 2*x"}, key=sheet, html=tmp_path / "class")
+    book = lmlab.grade({"ada": "claim x + x == 2*x"}, key=sheet, out=tmp_path / "class")
     assert [paper.points for paper in book.papers] == [1]
     assert (tmp_path / "class" / "ada.html").exists()
 

@@ -60,7 +60,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "ada": "claim dJ/dW == outer(x, p - y)\nclaim sum(p) == 1",
         "bo": "clam <b>3</b>\nclaim dJ/dW == (p - y) @ x.T\nclaim dJ/dx == (y - p) @ W.T",
     }
-    lmlab.grade(answers, key=_file(folder / "key.derive", KEY), html=folder / "class")
+    lmlab.grade(answers, key=_file(folder / "key.derive", KEY), out=folder / "class", hints="what")
     lmlab.prove(["week2.I2", "bishop12.15", "quiz1.Q3"], html=folder / "ledger")
     return {
         "comparison": found.report,

@@ -26,7 +26,8 @@ those above it:
     symbols/    terms, algebra, calculus, derivatives, expectations: index notation; build: expressions in it; signs, proofs
     hints/      slips, throughout, supplies: the usual mistakes; repairs: the search; sentence: what is said
     sheets/     relation, verdict, extremes, counterexample: one relation; claims, check: a claim, a sheet; report: the
-                answer; grade, pages: a class, and what it is shown
+                answer; pages: a graded sheet
+    grading/    key: questions; forms: what is the same writing; bench, judge, paper: answers; book, pages: a class
 """
 
 from __future__ import annotations

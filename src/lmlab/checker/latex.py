@@ -75,7 +75,7 @@ def to_latex(node: Node) -> str:
             return _base(node.operand) + r"^{\top}"
         case Call(function="sqrt"):
             return rf"\sqrt{{{to_latex(node.args[0])}}}"
-        case Call(function="norm"):
+        case Call(function="norm", axis=None):
             return rf"\lVert {to_latex(node.args[0])} \rVert"
         case Call(function="inv"):
             return _base(node.args[0]) + "^{-1}"
@@ -90,7 +90,8 @@ def to_latex(node: Node) -> str:
             return _latex_derivative(node)
         case Expectation():
             symbol = r"\mathbb{E}" if node.kind == "E" else r"\operatorname{Var}"
-            return rf"{symbol}\left[{to_latex(node.operand)}\right]"
+            fixed = rf" \mid {', '.join(map(_latex_name, node.fixed))}" if node.fixed else ""
+            return rf"{symbol}\left[{to_latex(node.operand)}{fixed}\right]"
     assert isinstance(node, Index)
     return rf"\texttt{{{_escaped(to_text(node))}}}"
 

@@ -13,17 +13,22 @@ from lmlab.config import Mistake
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(help="Files with claims and derivations; - is standard input.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Files with claims and derivations; - is standard input. To grade: folders, too."),
+    ],
     json: options.Json = False,
     html: Annotated[
         str | None, typer.Option(help="Write a graded page here (a folder, for several files or a class).")
     ] = None,
     grade: Annotated[bool, typer.Option("--grade", help="Grade the files as answers against --key.")] = False,
-    key: Annotated[str | None, typer.Option(help="The key: the setting and the right answers.")] = None,
+    key: Annotated[str | None, typer.Option(help="The key: the setting, the questions and right answers.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Grading: a folder for pages and grades.csv.")] = None,
+    hints: Annotated[str, typer.Option(help="Grading: what students' pages tell: none, where or what.")] = "where",
     seed: Annotated[int, typer.Option(help="Draws other random points.")] = 0,
 ) -> None:
     """Check your own derivations: which line is wrong, a counterexample, and the likely slip."""
-    raise typer.Exit(run_check(files, json=json, html=html, grade=grade, key=key, seed=seed))
+    raise typer.Exit(run_check(files, json=json, html=html, grade=grade, key=key, out=out, hints=hints, seed=seed))
 
 
 def run_check(
@@ -33,6 +38,8 @@ def run_check(
     html: str | None = None,
     grade: bool = False,
     key: str | None = None,
+    out: Path | None = None,
+    hints: str = "where",
     seed: int = 0,
 ) -> int:
     """Check sheets, or grade answers against a key; 0 if every claim holds (or the class was graded), else 1."""
@@ -42,7 +49,14 @@ def run_check(
         asked = "{key} is for grading" if key is not None else "grading needs a key"
         raise Mistake(f"{asked}; write lmlab check --grade ANSWERS... --key KEY", key=None)
     if key is not None:
-        return _grade(files, json, None if html is None else Path(html), key, seed)
+        return _grade(files, json, out or (Path(html) if html else None), key, hints, seed)
+    if out is not None or hints != "where":
+        raise Mistake(
+            "{out} and {hints} are for grading; a page of a sheet is written by {html}",
+            out=None,
+            hints=None,
+            html="PAGE",
+        )
     return _check(files, json, html, seed)
 
 
@@ -72,11 +86,11 @@ def _check(files: Sequence[str], json: bool, html: str | None, seed: int) -> int
     return 0 if ok else 1
 
 
-def _grade(files: Sequence[str], json: bool, folder: Path | None, key: str, seed: int) -> int:
+def _grade(files: Sequence[str], json: bool, folder: Path | None, key: str, hints: str, seed: int) -> int:
     from lmlab import face
-    from lmlab.cli.show.claims import print_grades
+    from lmlab.cli.show.grades import print_grades
 
-    book = face.grade(files, key=key, html=folder, seed=seed)
+    book = face.grade(files, key=key, out=folder, hints=hints, seed=seed)  # type: ignore[arg-type]  # the face looks
     if json:
         options.print_json(book.to_dict())
     else:

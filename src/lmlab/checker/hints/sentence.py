@@ -13,6 +13,8 @@ from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Derivative, Name, Node, Number, walk
 
+LONGEST = 1_000  # parts of a formula that is still repaired with its lets written out
+
 
 def opened(node: Node, setting: Setting, keep: frozenset[str]) -> Node:
     """The formula with every let written out that is not in `keep`."""
@@ -22,6 +24,20 @@ def opened(node: Node, setting: Setting, keep: frozenset[str]) -> Node:
     if all(new is old for new, old in zip(inner, node.children(), strict=True)):
         return node
     return node.rebuild(inner)
+
+
+def _too_long(node: Node, setting: Setting, keep: frozenset[str]) -> bool:
+    """Whether the formula with its lets written out is longer than anyone reads: lets of lets may double with every one."""
+    sizes: dict[str, int] = {}
+
+    def size(node: Node) -> int:
+        own = sizes.get(node.name, 1) if isinstance(node, Name) else 1
+        return min(own + sum(map(size, node.children())), LONGEST + 1)
+
+    for name, let in setting.lets.items():
+        if name not in keep:
+            sizes[name] = size(let.value)
+    return size(node) > LONGEST
 
 
 def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generator, deadline: Deadline) -> str | None:
@@ -65,7 +81,7 @@ def _roles(setting: Setting, left: Node, right: Node) -> list[tuple[Node, Node]]
     if not any(isinstance(n, Derivative) for n in walk(left)):
         plain = all(isinstance(n, Number) or _made_of_sizes(n) for n in _values(right))
         roles.insert(0 if plain else 1, (right, left))
-    expanded = opened(right, setting, setting.depends(left))
-    if expanded is not right:
+    keep = setting.depends(left)
+    if not _too_long(right, setting, keep) and (expanded := opened(right, setting, keep)) is not right:
         roles.append((left, expanded))
     return roles

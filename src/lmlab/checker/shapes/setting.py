@@ -22,6 +22,7 @@ class Setting:
     conditions: tuple[Condition, ...]
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # names a let depends on, through other lets too
     broken: dict[str, str] = field(default_factory=dict)
+    opens: dict[str, frozenset[str]] = field(default_factory=dict)  # the `open_names` of a let
 
     def shape(self, node: Node) -> Shape:
         """The shape of an expression; a Refusal also when it uses a broken let."""
@@ -88,7 +89,11 @@ class Setting:
         if isinstance(node, Expectation):
             return frozenset(node.fixed)
         if isinstance(node, Name):
-            return self.open_names(self.lets[node.name].value) if node.name in self.lets else frozenset({node.name})
+            if node.name not in self.lets:
+                return frozenset({node.name})
+            if node.name not in self.opens:  # once for each let: lets of lets would double with every one
+                self.opens[node.name] = self.open_names(self.lets[node.name].value)
+            return self.opens[node.name]
         inner = [Name(name) for name in node.by] if isinstance(node, Derivative) else []
         return frozenset[str]().union(*map(self.open_names, [*inner, *node.children()]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.sheet import ScopedClaim, parse
+from lmlab.checker.sheets.headings import headings
 from lmlab.checker.sheets.report import INVALID, ClaimReport, Report
 from lmlab.checker.tree import NotUnderstood
 
@@ -14,7 +15,7 @@ FAILED = "the claim could not be checked"
 def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool = True) -> Report:
     """Check every claim and derivation of a sheet. The same text and seed give the same answer."""
     try:
-        sheet = parse(text, scope)
+        sheet = parse(headings(text)[1], scope)  # a key or an answer may name its questions
     except Refusal as refusal:
         return Report(claims=[ClaimReport(line=1, claim="", verdict=INVALID, reason=str(refusal))])
     claims = []
@@ -22,11 +23,11 @@ def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool
         if isinstance(entry, NotUnderstood):
             claims.append(ClaimReport(line=entry.line, claim=entry.text, verdict=INVALID, reason=entry.reason))
         else:
-            claims.append(_checked(entry, seed, hints))
+            claims.append(checked(entry, seed, hints))
     return Report(claims=claims)
 
 
-def _checked(entry: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
+def checked(entry: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
     """The answer to one claim. A mistake of our own spoils that claim alone, and is called what it is."""
     from lmlab.checker.sheets.claims import check_claim
 

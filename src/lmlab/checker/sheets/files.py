@@ -12,15 +12,19 @@ MAX_BYTES = 1_000_000
 
 
 def read_sheet(path: str | Path, *, lenient: bool = False) -> str:
-    """The text of a file, or of standard input for "-". lenient: bytes that are no UTF-8 spoil their own line alone."""
+    """The text of a file, or of standard input for "-".
+
+    lenient: bytes that are no UTF-8 spoil their own line alone, and a file that is too long is read as far as it may be.
+    """
     path = Path(path)
     if str(path) == "-":
         return sys.stdin.read(MAX_BYTES)
     if not path.is_file():
         raise Mistake(f"there is no file {path}")
-    data = path.read_bytes()
-    if len(data) > MAX_BYTES:
-        raise Mistake(f"{path} has {len(data)} bytes; at most {MAX_BYTES} are read")
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES and not lenient:
+        raise Mistake(f"{path} has {path.stat().st_size} bytes; at most {MAX_BYTES} are read")
     coding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         return data.decode(coding, errors="replace" if lenient else "strict")
@@ -38,3 +42,31 @@ def unique_names(files: Iterable[str | Path]) -> list[str]:
             name, count = f"{stem}-{count}", count + 1
         names.append(name)
     return names
+
+
+def submissions(paths: Iterable[str | Path], without: Iterable[str | Path] = ()) -> dict[str, str]:
+    """The sheets of a class by student: of files, and of folders with a file or a folder for each student.
+
+    A student is called after the file, or the folder; several files in it are read one after the other. without: files and
+    folders that are no submissions, such as the key.
+    """
+    left_out = {Path(path).resolve() for path in without}
+
+    def inside(folder: Path) -> list[Path]:
+        found = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+        return [path for path in found if path.resolve() not in left_out]
+
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir() and not (items := inside(path)):
+            raise Mistake(f"there are no submissions in {path}")
+        found += items if path.is_dir() else [path]
+    texts = []
+    for path in found:
+        files = (
+            [f for f in sorted(path.rglob("*")) if f.is_file() and not f.name.startswith(".")]
+            if path.is_dir()
+            else [path]
+        )
+        texts.append("\n".join(read_sheet(file, lenient=True) for file in files))
+    return dict(zip(unique_names(found), texts, strict=True))

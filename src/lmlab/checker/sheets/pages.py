@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lmlab.checker.latex import relation_latex, to_latex
 from lmlab.checker.read.sheet import ScopedClaim, parse
+from lmlab.checker.sheets.headings import headings
 from lmlab.checker.sheets.report import HOLDS, ClaimReport, Counterexample, Report, compact
 from lmlab.checker.tree import Claim
 from lmlab.page import html, mathml
@@ -14,7 +15,9 @@ MARKS = {"proved": "✓ proved", "supported": "✓ supported", "refuted": "✗ r
 
 def sheet_page(title: str, text: str, report: Report) -> str:
     """The page for one sheet."""
-    claims = {entry.claim.line: entry.claim for entry in parse(text).entries if isinstance(entry, ScopedClaim)}
+    claims = {
+        entry.claim.line: entry.claim for entry in parse(headings(text)[1]).entries if isinstance(entry, ScopedClaim)
+    }
     held = sum(claim.holds for claim in report.claims)
     boxes = [claim_box(claim, claims.get(claim.line), f"line {claim.line}") for claim in report.claims]
     body = [f"<h1>{escape(title)}</h1>", f'<p class="lead">{held} of {len(report.claims)} hold</p>', *boxes]

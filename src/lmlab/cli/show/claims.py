@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -12,11 +11,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.table import GAP, Column, print_table
+from lmlab.cli.show.console import result_console
 
 if TYPE_CHECKING:
-    from lmlab.checker.sheets.grade import GradeBook
     from lmlab.checker.sheets.report import ClaimReport, Report
     from lmlab.ledger.running import Entry
 
@@ -98,24 +95,3 @@ def _print_answer(claim: ClaimReport, console: Console) -> None:
         console.print(f"             counterexample: {escape(str(claim.counterexample))}")
     if claim.hint and not claim.holds:
         console.print(f"             [cyan]hint: {escape(claim.hint)}[/cyan]")
-
-
-def print_grades(book: GradeBook, folder: Path | None) -> None:
-    """The table of a class: a column a question, or, where these are too many or too long, one column with all marks."""
-    from lmlab.checker.sheets.grade import MARKS as GRADE_MARKS
-
-    console, labels = result_console(), [question.label for question in book.questions]
-    marks = [[GRADE_MARKS[answer.mark] for answer in paper.answers] for paper in book.papers]
-    names = max((len(paper.student) for paper in book.papers), default=0)
-    if is_narrow := names + sum(map(len, labels)) + GAP * (len(labels) + 1) + len("points") > console.width:
-        columns, marks = [Column("answers", left=True)], [["".join(line)] for line in marks]
-    else:
-        columns = [Column(label) for label in labels]
-    rows = [
-        [paper.student, *line, f"{paper.points}/{len(labels)}"] for paper, line in zip(book.papers, marks, strict=True)
-    ]
-    print_table(console, [Column("student", left=True), *columns, Column("points")], rows)
-    if is_narrow:
-        say(console, "A mark for each of: " + "; ".join(labels))
-    where = "--html FOLDER writes a page for each student and grades.csv"
-    say(console, where if folder is None else f"pages and grades.csv are in {folder}")
