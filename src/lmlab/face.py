@@ -333,7 +333,8 @@ def count(
 ) -> Count:
     """What a model is made of and what it multiplies: by formula, by an instance, and by PyTorch's own count.
 
-    model: a kind of model or the folder of a run. text: for a model that counts, what it is fitted to (the training part).
+    model: a kind of model, the folder of a run, or a config.json of Hugging Face transformers. text: for a model that
+    counts, what it is fitted to.
     vocab: tokens of the vocabulary. length: tokens of the sequence whose operations are counted.
     """
     from lmlab.costs import asked

@@ -127,12 +127,12 @@ def divided_up(a: Size, b: Size) -> Size:
     return sympy.ceiling(a / b)
 
 
-def half(a: Size) -> Size:
-    """Of an even number."""
-    if isinstance(a, int):
-        assert a % 2 == 0, "only what is even has a half"
-        return a // 2
-    return a / 2
+def shared_out(a: Size, b: Size) -> Size:
+    """a divided by b, which divides it."""
+    if isinstance(a, int) and isinstance(b, int):
+        assert a % b == 0, f"{b} does not divide {a}"
+        return a // b
+    return a / b
 
 
 def powers(base: Size, count: Size) -> Size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,10 @@ from lmlab.models import registry
 
 def command(
     model: Annotated[
-        str, typer.Argument(help="A run, package.module:Class, or one of: " + ", ".join(registry.names()) + ".")
+        str,
+        typer.Argument(
+            help="A run, a config.json, package.module:Class, or one of: " + ", ".join(registry.names()) + "."
+        ),
     ],
     text: Annotated[str | None, typer.Argument(help="For a model that counts: what it is fitted to.")] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
@@ -29,20 +32,25 @@ def command(
 
     The exit code is 1 if these three disagree.
 
+    A config.json of Hugging Face transformers (gpt2, bert, t5, llama, mistral, qwen2) is counted without it.
+
     Example: lmlab count gpt --set layers=12 --set width=768 --set context=1024 --vocab 50257
     """
-    is_kind = model in registry.KINDS or not Path(model).is_dir()
+    is_file = model.endswith(".json")
+    is_kind = not is_file and (model in registry.KINDS or not Path(model).is_dir())
     if is_kind:
         options.check_model_name(model)
     from lmlab import face
     from lmlab.cli.show.costs import print_count
     from lmlab.config import parse_settings
 
-    config = registry.model_class(model).Config if is_kind else None
+    chosen: dict[str, Any] = dict(pair.partition("=")[::2] for pair in settings)
+    if is_kind:
+        chosen = parse_settings(registry.model_class(model).Config, settings, model)
     found = face.count(
         model,
         text,
-        settings=parse_settings(config, settings, model) if config else {},
+        settings=chosen,
         vocab=vocab,
         length=length,
         tokenizer=tokenizer,

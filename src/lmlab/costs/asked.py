@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Mistake, make
-from lmlab.costs.counting import Count, count_config, count_learned, count_stored
+from lmlab.costs.counting import Count, count_config, count_file, count_learned, count_stored
 from lmlab.interface import CountModel, Learner
 from lmlab.learn.run import load_run
 from lmlab.learn.train import stream_folder
@@ -30,6 +30,10 @@ def count(
     if str(model) not in KINDS and Path(model).is_dir():  # a folder gpt is ./gpt
         return _of_run(Path(model), settings, length)
     name = str(model)
+    if name.endswith(".json"):
+        if text is not None:
+            raise Mistake("a config file says all that is counted: leave the text out")
+        return count_file(Path(name), settings, length=length)
     if kind_of(name).way is Way.COUNTS:
         return _fitted(name, text, settings, tokenizer)
     if text is not None:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import sympy
@@ -13,15 +14,17 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from lmlab.config import Budget, Mistake, TextFacts, make
+from lmlab.costs.config_file import read_config
 from lmlab.costs.dispatcher import counted
 from lmlab.costs.documents import Beside, beside, table_entries
-from lmlab.costs.symbolic import shortened, symbolic_parts, symbolic_stored, written
+from lmlab.costs.symbolic import shortened, symbol, symbolic_parts, symbolic_stored, with_symbols, written
 from lmlab.formulas import Part, Shape, Size, Work, weights, work
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel, Windows
 from lmlab.models.registry import model_class
 
 MOST_RUN = 1 << 22  # weights up to which a model is run for its count, which takes less time than pretending
 OPEN_TEXT, OPEN_BUDGET = 10**9, 10**7  # tokens of text and of training for which sizes are chosen that nobody set
+USUAL_LENGTH, SOURCE, BYTES_16 = 1024, "S", 2  # of a sequence; what formulas call a second one; of a number in 16 bits
 CONVENTION = (
     "A multiply-add is two operations. Products count: lookups, sums, norms and activations do not. Every pair of"
     " positions counts, masked or not."
@@ -58,6 +61,7 @@ class Count:
     length: int | None = None  # tokens of the sequence that operations are counted for; None: nothing is multiplied
     forward: int = 0  # operations of that sequence, by formula
     backward: int = 0
+    cache_bytes_per_token: int | None = None  # of keys and values, in 16 bits; None: not known
     dispatched: tuple[int, int] | None = None  # the same two as PyTorch counts them; None: it was not run
     documents: Sequence[Beside] = ()
     notes: Sequence[str] = field(default=())
@@ -104,23 +108,57 @@ def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int |
         if not numbers:
             raise Mistake(f"{cls.name} does not say what it is made of: its class lacks `parts`")
         dispatched = _dispatched(model, shape)
-    symbols = symbolic_parts(cls, config)
+    found = _counted(cls.name, config, vocab_size, numbers, symbolic_parts(cls, config), shape)
+    return dataclasses.replace(found, instance=elements, dispatched=dispatched)
+
+
+def count_file(
+    path: Path, settings: Mapping[str, str] | None = None, *, length: int | None = None, source: int | None = None
+) -> Count:
+    """A model by its config file, without making it.
+
+    settings: fields that take another value. source: tokens that an encoder or a memory holds; as many as `length` by itself.
+    """
+    kind, config = read_config(path, settings or {})
+    longest = config.longest
+    length = length or min(longest or USUAL_LENGTH, USUAL_LENGTH)
+    if length < 1 or (longest is not None and length > longest):
+        raise Mistake(f"{path} has positions for {longest} tokens; choose a {{length}} from 1 to that", length=None)
+    shape = Shape(1, length, source=source or length)
+    symbols = config.parts(
+        with_symbols(config, config.letters), symbol("V"), Shape(1, symbol("T"), source=symbol(SOURCE))
+    )
+    numbers = config.parts(config, config.vocab_size, shape)
+    found = _counted(kind, config, config.vocab_size, numbers, symbols, shape)
+    notes = [f"weights of a {config.instance}"]
+    if config.cached:
+        in_all = config.cached * BYTES_16 * length
+        notes.append(
+            f"a cache keeps {config.cached:,} numbers a token, {config.cached * BYTES_16:,} bytes in 16 bits:"
+            f" {in_all:,} bytes for {length:,} tokens"
+        )
+    return dataclasses.replace(found, cache_bytes_per_token=config.cached * BYTES_16, notes=notes)
+
+
+def _counted(
+    name: str, config: Any, vocab_size: int, numbers: Sequence[Part], symbols: Sequence[Part], shape: Shape
+) -> Count:
+    """The formulas with their values."""
     total, formula = work(numbers), written(weights(symbols))
     kept = [(part, formula) for part, formula in zip(numbers, symbols, strict=True) if part.times]
     return Count(
-        model=cls.name,
+        model=name,
         settings=dataclasses.asdict(config),
         vocab_size=vocab_size,
         parts=[_part(part, formula) for part, formula in kept],
         parameters=int(weights(numbers)),
         formula=sympy.sstr(formula),
         latex=sympy.latex(formula),
-        instance=elements,
+        instance=None,
         length=shape.tokens,
         forward=int(total.forward),
         backward=int(total.backward),
-        dispatched=dispatched,
-        documents=beside(cls.name, symbols),
+        documents=beside(name, symbols),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import sympy
 
 from lmlab.costs.symbolic import read_formula
-from lmlab.formulas import Part, weights
+from lmlab.formulas import EMBEDDING, Part, weights
 
 WHOLE = "all of it"
 
@@ -34,6 +34,17 @@ WRITTEN: dict[str, list[Written]] = {
         Written("week2 E4", "hidden layer", "(d_v + 1)*d_h", ""),
         Written("week2 E4", WHOLE, "V*(d + d_h) + 2*d_k*d + d_v*d + (d_v + 1)*d_h", BEGIN),
     ],
+    "bert": [
+        Written("bishop12 12.16", EMBEDDING, "V*D", ""),
+        Written("bishop12 12.16", "attention", "4*D**2", "biases (4096 for BERT-Large, as it says) and the norm"),
+        Written("bishop12 12.16", "feed-forward", "2*D*F + F + D", "the norm"),
+        Written(
+            "bishop12 12.16",
+            WHOLE,
+            "V*D + L*(4*D**2 + 2*D*F + F + D)",
+            "biases of attention, all norms, the pooler, and positions and segments, which BERT learns",
+        ),
+    ],
     "gpt": [Written("bishop12 12.6", "attention", "3*D**2", "the matrix behind the heads, and the norm")],
 }
 
@@ -53,13 +64,9 @@ def beside(model: str, parts: Sequence[Part]) -> list[Beside]:
     """The documents' formulas for a model whose parts, in symbols, are these."""
     found = []
     for said in WRITTEN.get(model, []):
-        ours = weights(part for part in parts if part.name == said.part) if said.part != WHOLE else weights(parts)
-        if said.part != WHOLE:
-            ours = next(part.weights for part in parts if part.name == said.part)  # of one of them
-        rest = sympy.expand(ours - read_formula(said.formula))
-        why = said.lacks
-        if said.part == WHOLE and (learned := [part.weights for part in parts if part.name == "positions"]):
-            why += f"; and {sympy.sstr(learned[0])} for learned positions"
+        one_of = {part.name: part.weights for part in parts} | {WHOLE: weights(parts)}
+        rest = sympy.factor_terms(sympy.expand(one_of[said.part] - read_formula(said.formula)))
+        why = said.lacks + ("; and learned positions" if said.lacks == BEGIN and "positions" in one_of else "")
         found.append(Beside(said.source, said.part, said.formula, sympy.sstr(rest), why if rest != 0 else ""))
     return found
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lmlab.formulas import Part, Shape, Size, Work, half, product, smaller
+from lmlab.formulas import Part, Shape, Size, Work, product, shared_out, smaller
 from lmlab.layers import fast
 from lmlab.layers.fast.attentive import Additive, Rule, scan
 
@@ -66,7 +66,7 @@ def attentive_part(width: Size, memory: Size, score_width: Size | None, shape: S
     """
     steps, rows, past = shape.tokens, shape.rows, smaller(memory, shape.past)
     rising = smaller(steps, memory - past)
-    seen = rising * past + half(rising * (rising - 1)) + (steps - rising) * memory
+    seen = rising * past + shared_out(rising * (rising - 1), 2) + (steps - rising) * memory
 
     def over_states(width: Size) -> Work:
         """Of one product of this width with every state that is seen."""

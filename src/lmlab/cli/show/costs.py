@@ -30,9 +30,10 @@ def print_count(found: Count, *, latex: bool = False) -> None:
 
 
 def _row(part: CountedPart, *, latex: bool) -> list[str]:
-    times = f"{part.times} × " if part.times != 1 else ""
+    formula = part.latex if latex else part.formula
     operations = [short(each or None) for each in (part.forward, part.backward)]
-    return [part.name, times + (part.latex if latex else part.formula), f"{part.times * part.weights:,}", *operations]
+    several = f"{part.times} × ({formula})" if part.times != 1 else formula
+    return [part.name, several, f"{part.times * part.weights:,}", *operations]
 
 
 def _instance(found: Count) -> str:
