@@ -9,10 +9,17 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 C = TypeVar("C")
 
+NAMES: dict[Any, tuple[type, str]] = {  # of what settings are: what may be given for it, and how it is called
+    bool: (bool, "true or false"),
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    str: (str, "text"),
+}
 LISTED = 40  # names that still make a readable line
 
 
@@ -35,6 +42,10 @@ class Mistake(ValueError):
             lambda found: style(found[1], self.settings[found[1]]) if found[1] in self.settings else found[0],
             self.template,
         )
+
+
+class Note(UserWarning):
+    """What the user should know and nothing has to be done about; the command line prints it as one line."""
 
 
 def _as_in_python(name: str, value: object) -> str:
@@ -74,8 +85,12 @@ class Budget:
             )
 
     @classmethod
-    def parse(cls, text: str) -> Budget:
+    def parse(cls, text: str | Budget) -> Budget:
         """Read "90s", "3m", "1h", "500steps" or "2Mtokens" (k and M are thousand and million)."""
+        if isinstance(text, Budget):
+            return text
+        if not isinstance(text, str):
+            raise Mistake(f"{{budget}} is text with a unit, such as '3m' or '500steps'; got {text!r}", budget=None)
         match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*(?:(s|m|h)|([kM]?)\s*(steps?|tokens?))\s*", text)
         if not match:
             raise Mistake(f"budget {text!r} is not understood; write it like 90s, 3m, 1h, 500steps or 2Mtokens")
@@ -105,10 +120,23 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     """Build `config_class` from a mapping; an unknown key is a Mistake that names the nearest known one."""
     fields = {f.name for f in dataclasses.fields(config_class)}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(config_class)
     for key in values:
         if key not in fields:
             raise Mistake(f"{what} has no setting {key!r}; {nearest(key, fields)}")
-    return config_class(**values)
+    return config_class(**{key: _plain(value, hints[key], key) for key, value in values.items()})
+
+
+def _plain(value: Any, hint: Any, key: str) -> Any:
+    """A value given in Python as the number or text that a field declares: Python itself holds no one to a type hint."""
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    wanted = [kind for kind in kinds if kind is not type(None)]
+    if not all(kind in NAMES for kind in wanted) or (value is None and type(None) in kinds):
+        return value  # a Literal or a Budget looks at itself
+    for kind in wanted:
+        if isinstance(value, bool) == (kind is bool) and isinstance(value, NAMES[kind][0]):
+            return kind(value)
+    raise Mistake(f"setting {key} is {' or '.join(NAMES[kind][1] for kind in wanted)}; got {value!r}")
 
 
 def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:

@@ -75,6 +75,8 @@ def _on(device: str, run: Run | str | Path) -> Run:
 
 def _free(out: str | Path, force: bool) -> Path:
     """Before any work is done: a Mistake if writing the file `out` would lose something."""
+    if str(out) == "-":
+        raise Mistake("- is standard output, which only the command line writes to; name a file")
     out = Path(out)
     if out.is_dir():
         raise Mistake(f"{out} is a folder; name a file to write")
@@ -87,18 +89,19 @@ def evaluate(
     run: Run | str | Path,
     text: str | Path | None = None,
     *,
-    part: str = "test",
+    part: str | None = None,
     seed: int = 0,
     level: float = 0.95,
     device: str = "auto",
 ) -> Result:
     """Bits per byte of a text under a run's model, with interval (of that level) and certificate.
 
-    text: another text, scored whole; without it, `part` ("train", "valid" or "test") of the run's own corpus.
+    text: another text, scored whole; without it, `part` ("train", "valid" or, if nothing is said, "test") of the run's own
+    corpus.
     """
-    if part not in ("train", "valid", "test"):
+    if part not in (None, "train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
-    if text is not None and part != "test":
+    if text is not None and part is not None:
         raise Mistake("{part} is of the run's own corpus; another text is scored whole: leave one out", part=part)
     from lmlab.measure import evaluate as measure
     from lmlab.text.corpus import read
@@ -106,6 +109,7 @@ def evaluate(
 
     run = _opened(run)
     if text is None:
+        part = part or "test"
         name, chosen = run.corpus.name, run.corpus.parts[part]
         if not chosen.bytes:
             raise Mistake(f"the {part} part of {name} is empty; choose another {{part}}, or name a text", part=None)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import typer
 
 from lmlab.cli.flags import as_flag
 from lmlab.cli.show.plain import print_what_can_be_printed
-from lmlab.config import Mistake
+from lmlab.config import Mistake, Note
 from lmlab.version import __version__
 
 app = typer.Typer(
     name="lmlab",
     help="A laboratory for language models: every kind, on your text, compared in bits per byte.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -26,16 +28,23 @@ app = typer.Typer(
 # base of all mistakes in a call ClickException.
 ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
+READER_LEFT = 128 + 13  # as of a process that was ended by SIGPIPE
+
 # What the user can mend: a Mistake, or a file that cannot be read or written. Anything else is a bug of ours, and said to be.
 MENDABLE: tuple[type[Exception], ...] = (Mistake, OSError)
 
 
 @app.callback(invoke_without_command=True)
-def version(show: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True)) -> None:
+def bare(
+    ctx: typer.Context,
+    show: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
     """A laboratory for language models: every kind, on your text, compared in bits per byte."""
     if show:
         print(f"lmlab {__version__}")
         raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())
 
 
 def main() -> None:
@@ -45,16 +54,17 @@ def main() -> None:
     print_what_can_be_printed()
     verbs.register(app)
     try:
-        code = app(standalone_mode=False)
+        with _notes_as_lines():
+            code = app(standalone_mode=False)
     except ClickException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "lmlab")
         fail(f"{' '.join(error.format_message().split())} (see {where} --help)", 2)
     except (typer.Abort, KeyboardInterrupt):
         fail("stopped", 130)
-    except BrokenPipeError:
-        # The reader left. What Python still wants to flush at its end must go somewhere, or it complains.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+    except SystemExit as end:  # no verb ends so: typer and rich do, with 1, when the reader of our output has left
+        if end.code != 1:
+            raise
+        _reader_left()
     except Exception as error:
         if os.environ.get("LMLAB_DEBUG"):
             raise
@@ -63,7 +73,35 @@ def main() -> None:
         if _is_out_of_memory(error):
             fail("not enough memory for this text and these settings; take a smaller text or model", 2)
         fail(f"this is a bug in lmlab: {type(error).__name__}: {_line(error)} (LMLAB_DEBUG=1 shows where)", 1)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _reader_left()
     sys.exit(code if isinstance(code, int) else 0)  # a verb's own exit code is what `app` returns
+
+
+def _reader_left() -> NoReturn:
+    """Whoever read our output has seen enough (`| head`), which is no mistake: the number a shell knows it by, no word."""
+    # What Python still wants to flush at its end must go somewhere, or it complains.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(READER_LEFT)
+
+
+@contextmanager
+def _notes_as_lines() -> Iterator[None]:
+    """What the library warns of is one line for the user; warnings of others look as they always do."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+            if issubclass(category, Note):
+                print(f"lmlab: note: {message}", file=sys.stderr)
+            else:
+                others(message, category, *where)
+
+        warnings.simplefilter("always", Note)
+        warnings.showwarning = show  # type: ignore[assignment]  # where it was is passed on as it came
+        yield
 
 
 def fail(line: str, code: int) -> NoReturn:

@@ -85,7 +85,11 @@ def command(
             command="lmlab " + shlex.join(sys.argv[1:]),
         )
     if json:
-        options.print_json(comparison.to_json() | {"report": str(comparison.report)})
+        document = comparison.to_json()
+        for entry in document["entries"]:
+            entry.pop("excerpt", None)  # thousands of tokens; the details have them
+        details = comparison.report.with_name("comparison.json")
+        options.print_json(document | {"report": str(comparison.report), "details": str(details)})
     else:
         print_comparison(comparison.findings)
         print(f"Report: {comparison.report.resolve()}")

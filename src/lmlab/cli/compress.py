@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +19,7 @@ Model = Annotated[Path, typer.Option("--model", help="The folder of a trained mo
 def compress(
     file: Annotated[str, typer.Argument(help="A text in UTF-8, plain or gzip (then its content), or - for stdin.")],
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The compressed file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The compressed file to write; - is standard output.")],
     streams: Annotated[
         int, typer.Option(help="Code so many pieces side by side: faster for neural models, and a little larger.")
     ] = 1,
@@ -34,20 +35,20 @@ def compress(
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 
-    with ProgressLine("compress") as line:
+    with options.output(out, json) as (target, told), ProgressLine("compress") as line:
         found = face.compress(
-            file, model=model, out=out, streams=streams, check=check, force=force, device=device, watch=line.tokens
+            file, model=model, out=target, streams=streams, check=check, force=force, device=device, watch=line.tokens
         )
     if json:
         options.print_json(found.to_json())
     else:
-        print(_summary(found))
+        print(_summary(replace(found, output=str(out))), file=told)
 
 
 def decompress(
     file: Annotated[Path, typer.Argument(help="A file that `lmlab compress` wrote.")],
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The text file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The text file to write; - is standard output.")],
     force: options.Force = False,
     device: options.Device = "cpu",
     json: options.Json = False,
@@ -56,13 +57,13 @@ def decompress(
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 
-    with ProgressLine("decompress") as line:
-        found = face.decompress(file, model=model, out=out, force=force, device=device, watch=line.tokens)
+    with options.output(out, json) as (target, told), ProgressLine("decompress") as line:
+        found = face.decompress(file, model=model, out=target, force=force, device=device, watch=line.tokens)
     if json:
         options.print_json(found.to_json())
     else:
         sizes = f"{found.original_bytes:,} bytes, as they were (their hash matches), from {found.compressed_bytes:,}"
-        print(f"{out}: {sizes}")
+        print(f"{out}: {sizes}", file=told)
 
 
 def _summary(found: Compressed) -> str:

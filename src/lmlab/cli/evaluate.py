@@ -14,9 +14,12 @@ def command(
     text: Annotated[
         str | None, typer.Argument(help="Another text, scored whole.", show_default="the run's own test part")
     ] = None,
-    part: Annotated[str, typer.Option(help="Part of the run's own corpus: train, valid or test.")] = "test",
+    part: Annotated[
+        str | None, typer.Option(help="Part of the run's own corpus: train, valid or test.", show_default="test")
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show every check of the certificate.")] = False,
     json: options.Json = False,
 ) -> None:
     """Measure how well a model predicts a text, in bits per byte, and certify the measurement."""
@@ -28,6 +31,6 @@ def command(
     else:
         from lmlab.cli.show.result import print_result
 
-        print_result(result)
+        print_result(result, verbose=verbose)
     if not result.certificate.passed:
         raise typer.Exit(1)

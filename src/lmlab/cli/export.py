@@ -12,7 +12,7 @@ from lmlab.cli import options
 
 def command(
     run: Annotated[Path, typer.Argument(help="The folder of a trained n-gram model.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The ARPA file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The ARPA file to write; - is standard output.")],
     force: options.Force = False,
     json: options.Json = False,
 ) -> None:
@@ -24,9 +24,10 @@ def command(
     """
     from lmlab import face
 
-    found = face.export(run, out=out, force=force)
+    with options.output(out, json) as (target, told):
+        found = face.export(run, out=target, force=force)
     if json:
         options.print_json(vars(found))
     else:
         orders = ", ".join(f"{count:,} of order {k}" for k, count in enumerate(found.ngrams, start=1))
-        print(f"{out}: {found.bytes:,} bytes, n-grams: {orders}")
+        print(f"{out}: {found.bytes:,} bytes, n-grams: {orders}", file=told)

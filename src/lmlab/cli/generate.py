@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lmlab.cli import options
+from lmlab.cli.show.plain import visible
 
 
 def command(
@@ -54,12 +55,17 @@ def command(
     if json:
         options.print_json([result.to_json() for result in results])
     elif streamed:
-        print(writer.before)
+        print(_shown(writer.before))
     else:
         for number, result in enumerate(results, start=1):
             if len(results) > 1:
                 print(f"--- {number} · {result.nats:.2f} nats ---")
-            print(prompt + result.text)
+            print(_shown(prompt + result.text))
+
+
+def _shown(text: str) -> str:
+    """On a terminal no control characters; a file gets what was generated."""
+    return visible(text) if sys.stdout.isatty() else text
 
 
 class _Writer:
@@ -69,6 +75,6 @@ class _Writer:
         self.before = prompt  # what is still to be written before the next piece
 
     def __call__(self, piece: str) -> None:
-        sys.stdout.write(self.before + piece)
+        sys.stdout.write(_shown(self.before + piece))
         sys.stdout.flush()
         self.before = ""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
     from lmlab.learn.run import Run as TrainedRun
 
 Text = Annotated[
-    str, typer.Argument(help="A named corpus (`lmlab data` lists them), a file, a folder, or - for standard input.")
+    str,
+    typer.Argument(
+        help="A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input."
+    ),
 ]
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
@@ -60,7 +66,27 @@ def check_model_name(name: str) -> None:
 
 def text_stem(text: str) -> str:
     """A short name of a text, for the folders that are named after it."""
-    return "stdin" if text == "-" else Path(text).resolve().stem.split(":")[0]
+    if text == "-":
+        return "stdin"
+    while any(sign in text for sign in "*?[") and not Path(text).exists():  # a pattern is called after its folder
+        text = str(Path(text).parent)
+    return Path(text).resolve().stem.split(":")[0]
+
+
+@contextmanager
+def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
+    """Where to write a file, and where to speak of it: `-` is standard output, and then we speak on stderr."""
+    if str(out) != "-":
+        yield out, sys.stdout
+        return
+    if json:
+        raise Mistake(
+            "standard output cannot take both; name a file with {out}, or leave {json} out", out=None, json=True
+        )
+    with TemporaryDirectory() as folder:
+        yield (file := Path(folder) / "output"), sys.stderr
+        sys.stdout.buffer.write(file.read_bytes())
+        sys.stdout.flush()
 
 
 def opened(folder: Path) -> TrainedRun:

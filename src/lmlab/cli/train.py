@@ -196,5 +196,14 @@ def _summary(run: Run) -> str:
     model, result = run.record.model, run.record.result
     lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters, {result.seconds:.1f} s"]
     lines += [f"  note: {note}" for note in run.model.notes]
-    lines.append(f"Saved in {run.folder}. Next: lmlab eval {quote(str(run.folder))}")
+    lines.append(f"Saved in {run.folder}. Next: {_next(run)}")
     return "\n".join(lines)
+
+
+def _next(run: Run) -> str:
+    """A command that works: a part that is empty cannot be measured."""
+    sizes = {name: part["bytes"] for name, part in run.record.inputs.corpus["parts"].items()}
+    folder = quote(str(run.folder))
+    if sizes["test"]:
+        return f"lmlab eval {folder}"
+    return f"lmlab eval {folder} --part valid" if sizes["valid"] else f"lmlab generate {folder}"

@@ -22,7 +22,7 @@ LEAST_TEST_BYTES = 20_000
 
 def seconds_of(budget: str | Budget, setting: str) -> float:
     """A time; a Mistake if it is none."""
-    budget = Budget.parse(budget) if isinstance(budget, str) else budget
+    budget = Budget.parse(budget)
     if budget.seconds is None:
         raise Mistake(
             f"a comparison needs a budget of time, such as {{{setting}}}: steps of different models are no fair measure",

@@ -18,7 +18,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from lmlab.config import Mistake, make
+from lmlab.config import LISTED, Mistake, make
 from lmlab.learn.record import Record, Result
 from lmlab.text.files import write_atomically
 
@@ -209,7 +209,9 @@ def load_run(folder: Path | str) -> Run:
     try:
         document = json.loads(path.read_text())
     except FileNotFoundError:
-        raise Mistake(f"{folder} is not a run: it has no config.json") from None
+        inside = sorted(str(file.parent) for file in [*folder.glob("*/config.json"), *folder.glob("*/*/config.json")])
+        runs = f"; there are runs inside it: {', '.join(inside[:LISTED])}" if inside else ""
+        raise Mistake(f"{folder} is not a run: it has no config.json{runs}") from None
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise Mistake(f"{path} is damaged; train again into a new folder") from None
     try:

@@ -55,7 +55,7 @@ def train(
     out = Path(out)
     cls = model_class(model)
     config: Any = make(cls.Config, settings or {}, model)
-    budget = Budget.parse(budget) if isinstance(budget, str) else budget
+    budget = Budget.parse(budget)
     learning = dict(learning or {})
     train_config = training_config(budget, seed, learning)
     hardware = choose(device, precision)

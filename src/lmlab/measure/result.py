@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lmlab.text.parts import Part
     from lmlab.text.tokenizers import Tokenizer
 
+BITS_OF_A_BYTE = 8
 UNITS = {
     "token": "e to the nats per token, spelling included; compare only under one tokenizer",
     "word": "e to the nats of the whole text per whitespace-separated word",
@@ -147,12 +148,17 @@ def evaluate(
             "documents": len(chosen.whole.documents),
             "measured": chosen.to_json(),
         },
-        notes=(*model.notes, *_notes(scored, found)),
+        notes=(*model.notes, *_notes(scored, found, tokenizer)),
     )
 
 
-def _notes(scored: Scored, found: Interval) -> list[str]:
+def _notes(scored: Scored, found: Interval, tokenizer: Tokenizer) -> list[str]:
     notes = []
+    if BITS_OF_A_BYTE < scored.bits_per_byte < math.inf and (spare := tokenizer.spare_bytes):
+        notes.append(
+            f"more than {BITS_OF_A_BYTE} bits per byte, because {tokenizer.spec} tokens hold {spare} bytes in store for"
+            " characters never seen, which a text of known characters does not need and this model does not rule out"
+        )
     if scored.impossible_tokens:
         notes.append(
             f"{scored.impossible_tokens} of {scored.tokens} tokens have probability zero under this model,"

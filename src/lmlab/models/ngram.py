@@ -191,12 +191,13 @@ class NGram(CountModel):
         """Which orders had to fall back to fixed discounts; what maximum likelihood cannot do."""
         if self.config.smoothing == "ml":
             return ["maximum likelihood: a token never seen after a known history costs infinitely many nats"]
-        lines = []
-        for k, row in enumerate(self.counts_of_counts.numpy(), start=1):
-            used, why = discounts(row)
-            if why:
-                lines.append(f"order {k}: fixed Kneser-Ney discounts {', '.join(map(str, used))} ({why})")
-        return lines
+        found = [discounts(row) for row in self.counts_of_counts.numpy()]
+        orders = [k for k, (_, why) in enumerate(found, start=1) if why]
+        if not orders:
+            return []
+        used, why = found[orders[0] - 1]
+        fixed = f"fixed Kneser-Ney discounts {', '.join(map(str, used))} at order {', '.join(map(str, orders))}"
+        return [f"{fixed} (of order {orders[0]}: {why})"]
 
 
 def _with_restart(config: NGramConfig, vocabulary: Vocabulary) -> NGramConfig:

@@ -96,6 +96,10 @@ def ladder() -> list[str]:
 
 def kind_of(name: str) -> Kind:
     """The kind of that name; Mistake, with the nearest name, if there is none."""
+    if isinstance(name, type):
+        raise Mistake(f"a model is given by where it is, as text: {f'{name.__module__}:{name.__qualname__}'!r}")
+    if not isinstance(name, str):
+        raise Mistake(f"a model is given by its name, such as 'gpt' or 'package.module:Class'; got {name!r}")
     if name in KINDS:
         return KINDS[name]
     if ":" in name:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, Note
 from lmlab.text import intake
 from lmlab.text.files import file_sha256
 from lmlab.text.intake import Text
@@ -73,9 +74,11 @@ class Corpus:
                 raise Mistake(f"{path}, from which this corpus was read, is gone; put it back, or name another text")
             if path.exists() and file_sha256(path) != sha256:
                 raise Mistake(f"{path} has changed since this corpus was read; put the old file back, or train again")
-        corpus = read(
-            spec["text"], valid=spec["valid"], test=spec["test"], split=tuple(spec["split"]), seed=spec["seed"]
-        )
+        with warnings.catch_warnings():  # of files that are passed over, said when it was read first
+            warnings.simplefilter("ignore", Note)
+            corpus = read(
+                spec["text"], valid=spec["valid"], test=spec["test"], split=tuple(spec["split"]), seed=spec["seed"]
+            )
         for name, part in corpus.parts.items():
             if part.sha256 != spec["parts"][name]["sha256"]:
                 raise Mistake(f"the {name} part of {spec['name']} is not what it was; files were added or removed")
@@ -94,8 +97,8 @@ def read(
     """Read a text and divide it into training, validation and test parts.
 
     text: a named corpus, a file, several files, a folder or "-" (standard input); plain or gzip, in UTF-8. Of a folder,
-        the .txt, .text, .md and .rst files are read, however deep, each as a document. A file that is called like a
-        named corpus is written ./name.
+        the .txt, .text, .md and .rst files are read, however deep, each as a document; a pattern such as "src/**/*.py" names
+        others. A file that is called like a named corpus is written ./name.
     valid, test: texts for these parts; `text` is then all for training, and a part that is not given is empty.
     split: shares of the three parts. A single text is cut into contiguous parts, exactly by characters; of many
         documents each goes whole into one part (`seed` shuffles them), so that the shares hold as nearly as they can.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import errno
+import glob
 import gzip
 import hashlib
 import os
 import secrets
 import shutil
 import sys
+import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from lmlab.config import Mistake, nearest
+from lmlab.config import Mistake, Note, nearest
 from lmlab.text import sources
 from lmlab.text.files import atomic_file, cache_folder, file_sha256
 from lmlab.text.parts import Document, character_boundary
@@ -43,6 +45,8 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
         if sources.is_named(str(text)):
             return str(text), [checked(path) for path in sources.get(str(text))], str(text)
         path = Path(text).expanduser()
+        if not path.exists() and any(sign in str(path) for sign in "*?["):
+            return _pattern_name(path), [checked(file) for file in _matching(path)], str(path.absolute())
         if path.is_dir():
             return path.resolve().name, [checked(file) for file in _in_folder(path)], str(path.resolve())
         return path.name.removesuffix(".gz").removesuffix(path.suffix), [checked(path)], str(path.resolve())
@@ -56,21 +60,54 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
 def _in_folder(folder: Path) -> list[Path]:
     """The text files under a folder, sorted; hidden files and folders and empty files are passed over."""
     endings = tuple(suffix + packed for suffix in SUFFIXES for packed in ("", ".gz"))
-    files = sorted(
+    visible = sorted(
         path
         for path in folder.rglob("*")
-        if path.name.lower().endswith(endings)
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-        and path.is_file()
+        if not any(part.startswith(".") for part in path.relative_to(folder).parts) and path.is_file()
     )
+    files = [path for path in visible if path.name.lower().endswith(endings)]
+    others = [path for path in visible if path not in set(files) and path.stat().st_size]
     if not files:
+        kinds = sorted({path.suffix for path in others if path.suffix})
+        instead = f"; for {kinds[0]} files name the pattern '{folder / '**' / f'*{kinds[0]}'}'" if kinds else ""
         raise Mistake(
-            f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)} or one of these with .gz"
+            f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)} or one of these with .gz{instead}"
         )
     found = [path for path in files if path.stat().st_size]
     if not found:
         raise Mistake(f"there is no text in {folder}: every file in it is empty")
+    if others:
+        _tell_of(others, folder)
     return found
+
+
+def _tell_of(others: Sequence[Path], folder: Path) -> None:
+    """A folder is read in part: say which files were passed over, and how they would be read."""
+    largest = max(others, key=lambda path: path.stat().st_size)
+    size = sum(path.stat().st_size for path in others)
+    which = (
+        f"{len(others)} files in {folder}, such as {largest.relative_to(folder)}, were"
+        if len(others) > 1
+        else f"{largest} was"
+    )
+    pattern = folder / "**" / f"*{largest.suffix}"
+    message = f"{which} not read ({size:,} bytes): of a folder only {', '.join(SUFFIXES)} are"
+    warnings.warn(f"{message}; for others name a pattern, such as '{pattern}'", Note, stacklevel=2)
+
+
+def _matching(pattern: Path) -> list[Path]:
+    """The files that a pattern such as src/**/*.py names, sorted; empty ones are passed over."""
+    named = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True))
+    files = [path for path in named if path.is_file() and path.stat().st_size]
+    if not files:
+        raise Mistake(f"no file that is not empty matches {pattern}")
+    return files
+
+
+def _pattern_name(pattern: Path) -> str:
+    """What a text that was named by a pattern is called: the folder before the first sign of a pattern."""
+    fixed = [part for part in pattern.parent.parts if not any(sign in part for sign in "*?[")]
+    return Path(*fixed).resolve().name if fixed else Path.cwd().name
 
 
 def checked(path: Path, label: str | None = None) -> Document:

@@ -76,6 +76,11 @@ class Tokenizer:
         return self._coding.unknown_id
 
     @property
+    def spare_bytes(self) -> int:
+        """How many ids stand for single bytes of characters that were never seen, and are else not needed."""
+        return BYTES if isinstance(self._coding, CharCoding) else 0
+
+    @property
     def dtype(self) -> type[np.unsignedinteger]:
         """Type of the ids on disk: uint16 where it suffices, else uint32."""
         return self._coding.dtype

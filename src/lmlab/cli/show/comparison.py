@@ -18,6 +18,7 @@ from lmlab.cli.show.table import Column, print_table
 from lmlab.comparison import Contender, Findings
 from lmlab.comparison.contender import DONE
 from lmlab.comparison.ranking import COLUMNS, NAME, lines, what_ranks_mean
+from lmlab.measure.result import BITS_OF_A_BYTE
 
 BAR = 16
 REFRESH_S = 0.25
@@ -109,5 +110,8 @@ def print_comparison(found: Findings) -> None:
         sentences.append(what_ranks_mean(found))
     if sentence := found.luck.sentence:
         sentences.append(sentence if found.luck.measured else f"{sentence} --seeds 3 measures it.")
+    for entry in found.measured_entries:
+        if (entry.bits_per_byte or 0) > BITS_OF_A_BYTE:  # who sees such a number asks why
+            sentences += [f"{entry.name}: {note}." for note in entry.result.notes] if entry.result else []
     for sentence in filter(None, sentences):
         say(console, sentence)

@@ -10,11 +10,17 @@ PLAIN = {
     "–": "-", "—": "-", "−": "-", "…": "...", "±": "+/-", "→": "->", "·": "-", "×": "x", "µ": "u", "²": "2",
     "✓": "v", "✗": "x", "━": "=", "┈": ".", "─": "-", "│": "|", "“": '"', "”": '"', "‘": "'", "’": "'",
 }  # fmt: skip
+CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def plain(text: str) -> str:
     """The text in ASCII: what has a likeness there is written so, the rest as question marks."""
     return text.encode("ascii", errors="lmlab.plain").decode("ascii")
+
+
+def visible(text: str) -> str:
+    r"""Control characters, which could do anything to a terminal, as \x1b and the like; line breaks and tabs stay."""
+    return text.translate(CONTROL)
 
 
 def print_what_can_be_printed() -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.markup import escape
 
+from lmlab.cli.show.console import result_console, say
 from lmlab.page import numbers
 
 if TYPE_CHECKING:
     from lmlab.measure import Result
 
 
-def print_result(result: Result) -> None:
-    """The number, its interval, its relatives, and every check, for people."""
-    console = Console(highlight=False)
+def print_result(result: Result, *, verbose: bool = False) -> None:
+    """The number, its interval, its relatives, and the certificate, for people. verbose: every check that holds, too."""
+    console = result_console()
     data, scored = result.data, result.scored
     low, high = result.interval.low, result.interval.high
     known = low is not None and high is not None and numbers.finite(low)
@@ -27,11 +27,19 @@ def print_result(result: Result) -> None:
         f" {data['bytes']:,} bytes, {scored.tokens:,} tokens, {scored.unknown_tokens:,} unknown"
     )
     for unit, value in result.perplexity.items():
-        if numbers.finite(value):
-            name = unit.replace("_", " ")
-            console.print(f"  {name}: {value:.2%}" if "share" in unit else f"  perplexity per {name}: {value:.4g}")
+        name = unit.replace("_", " ")
+        if "share" in unit:
+            console.print(f"  {name}: {value:.2%}")
+        elif value > numbers.NO_MORE:
+            say(console, f"  perplexity per {name}: above a million, more than there are words to choose between")
+        elif numbers.finite(value):
+            console.print(f"  perplexity per {name}: {value:.4g}")
     for note in result.notes:
-        console.print(f"  note: {escape(note)}", soft_wrap=True)
-    for check in result.certificate.checks:
-        mark = "[green]holds[/green]" if check.passed else "[bold red]FAILS[/bold red]"
-        console.print(f"  {mark}  {check.name}: {escape(check.detail)}", soft_wrap=True)
+        say(console, f"  note: {note}")
+    checks = result.certificate.checks
+    if result.certificate.passed and not verbose:
+        console.print(f"  [green]certified[/green]: all {len(checks)} checks hold (--verbose shows them)")
+    for check in checks:
+        if verbose or not check.passed:
+            mark = "[green]holds[/green]" if check.passed else "[bold red]FAILS[/bold red]"
+            console.print(f"  {mark}  {check.name}: {escape(check.detail)}", soft_wrap=True)

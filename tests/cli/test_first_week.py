@@ -1,0 +1,215 @@
+"""What people run into in their first week: nothing is left out, ignored or written in silence."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lmlab as lab
+from lmlab import cli
+from lmlab.cli.show.plain import visible
+from lmlab.config import Mistake, Note
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run_folder(lmlab: Lmlab, small_text: Path) -> Path:
+    code, _, err = lmlab("train", "ngram", small_text, "--out", "good")
+    assert code == 0, err
+    return Path("good")
+
+
+@pytest.fixture
+def mixed_folder(small_text: Path) -> Path:
+    folder = small_text.parent / "mixed"
+    (folder / "deep").mkdir(parents=True)
+    small_text.rename(folder / "prose.txt")
+    (folder / "deep" / "code.py").write_text("def f(x):\n    return x\n" * 200)
+    (folder / "empty.json").write_text("")
+    return folder
+
+
+def test_a_folder_says_which_files_it_passes_over_and_how_they_would_be_read(lmlab: Lmlab, mixed_folder: Path) -> None:
+    code, _, err = lmlab("train", "bag", "mixed", "--out", "run")
+    assert code == 0
+    assert "lmlab: note: mixed/deep/code.py was not read (4,600 bytes)" in err
+    assert "'mixed/**/*.py'" in err
+    assert "note" not in lmlab("eval", "run")[2]  # it was said
+    with pytest.warns(Note, match=r"code\.py was not read"):
+        lab.read(mixed_folder)
+
+
+def test_a_pattern_names_files_of_any_kind(lmlab: Lmlab, mixed_folder: Path) -> None:
+    code, out, err = lmlab("train", "bag", "mixed/**/*.py")
+    assert code == 0, err
+    assert "runs/bag-mixed" in out
+    assert lab.load("runs/bag-mixed").corpus.name == "mixed"
+    assert lmlab("eval", "runs/bag-mixed")[0] == 0
+    assert lmlab("train", "bag", "mixed/*.tex")[2] == "lmlab: no file that is not empty matches mixed/*.tex\n"
+
+
+def test_a_folder_of_other_files_alone_is_refused_with_the_pattern_for_them(lmlab: Lmlab, mixed_folder: Path) -> None:
+    code, _, err = lmlab("train", "bag", "mixed/deep")
+    assert code == 2
+    assert "'mixed/deep/**/*.py'" in err
+
+
+@pytest.mark.parametrize("part", ["test", "valid"])
+def test_a_part_beside_another_text_is_refused(lmlab: Lmlab, run_folder: Path, small_text: Path, part: str) -> None:
+    code, out, err = lmlab("eval", run_folder, small_text, "--part", part)
+    assert (code, out) == (2, "")
+    assert f"--part {part}" in err
+
+
+def script(*arguments: object, **environment: str) -> subprocess.Popen[bytes]:
+    """The command line in a process of its own."""
+    source = str(Path(cli.__file__).parents[2])
+    command = [sys.executable, "-m", "lmlab", *map(str, arguments)]
+    return subprocess.Popen(
+        command,
+        env=os.environ | {"PYTHONPATH": source} | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_a_dash_is_standard_output(lmlab: Lmlab, run_folder: Path) -> None:
+    Path("note.txt").write_text("the cat sat")
+    arpa, said = script("export", run_folder, "-o", "-").communicate()
+    assert arpa.startswith(b"\\data\\")
+    assert b"n-grams:" in said
+    assert lmlab("compress", "note.txt", "--model", run_folder, "-o", "note.lm")[0] == 0
+    assert script("decompress", "note.lm", "--model", run_folder, "-o", "-").communicate()[0] == b"the cat sat"
+    assert not Path("-").exists()
+    code, _, err = lmlab("export", run_folder, "-o", "-", "--json")
+    assert code == 2
+    assert "leave --json out" in err
+    with pytest.raises(Mistake, match="name a file"):
+        lab.export(run_folder, out="-")
+
+
+def test_a_reader_that_leaves_is_no_mistake(lmlab: Lmlab, tmp_path: Path) -> None:
+    (tmp_path / "sheet.derive").write_text("given x: n\nclaim norm(x)**2 == x @ x\n")
+    for arguments in (["check", tmp_path / "sheet.derive", "--json"], ["data"]):
+        process = script(*arguments)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+        assert (process.wait(), said) == (141, b"")
+        process.stderr.close()
+
+
+def test_lmlab_alone_is_answered_with_help(lmlab: Lmlab) -> None:
+    code, out, err = lmlab()
+    assert (code, err) == (0, "")
+    assert "compare" in out
+
+
+def test_a_model_that_counts_is_swept_once_and_not_called_lucky(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, err = lmlab("sweep", "ngram", small_text, "--over", "order=1,2", "--out", "s", "--seeds", 3)
+    assert code == 0, err
+    assert err.count("perplexity") == 2
+    assert "counted, without luck" in out
+    assert "± 0.000" not in out
+    assert "real" not in out
+    assert "the same whenever it is counted" in out
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert visible("a\x1b[31m\rb\x9b\n\tc\x7f") == "a\\x1b[31m\\x0db\\x9b\n\tc\\x7f"
+
+
+class Terminal:
+    """Standard output, said to be a terminal."""
+
+    def __init__(self, stream: object) -> None:
+        self.stream = stream
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.stream, name)
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_generated_control_characters_are_shown_on_a_terminal_and_kept_in_a_file(
+    lmlab: Lmlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "escape.txt").write_text("\x1b[31m" * 500)
+    assert lmlab("train", "ngram", "escape.txt", "--out", "red")[0] == 0
+    assert "\x1b" in lmlab("generate", "red", "--tokens", 40)[1]
+    monkeypatch.setattr("sys.stdout", Terminal(sys.stdout))
+    for more in ([], ["--samples", 2]):
+        out = lmlab("generate", "red", "--tokens", 40, *more)[1]
+        assert "\x1b" not in out
+        assert "\\x1b" in out
+
+
+@pytest.mark.parametrize(
+    ("split", "command"), [("80,10,10", "eval run"), ("90,10,0", "eval run --part valid"), ("100,0,0", "generate run")]
+)
+def test_the_command_that_is_suggested_next_works(lmlab: Lmlab, small_text: Path, split: str, command: str) -> None:
+    _, out, _ = lmlab("train", "bag", small_text, "--split", split, "--out", "run")
+    assert out.splitlines()[-1].endswith(f"Next: lmlab {command}")
+    assert lmlab(*command.split())[0] == 0
+
+
+def test_a_comparison_in_the_place_of_a_run_names_the_runs_inside(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("compare", small_text, "--models", "bag,uniform", "--budget", "2s", "--out", "c")[0] == 0
+    code, _, err = lmlab("generate", "c")
+    assert code == 2
+    assert "c/models/bag-char, c/models/uniform-char" in err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"budget": 5}, "budget is text with a unit"),
+        ({"settings": {"layers": 2.5}}, "setting layers is a whole number; got 2.5"),
+        ({"settings": {"layers": "2"}}, "setting layers is a whole number; got '2'"),
+        ({"settings": {"dropout": "much"}}, "setting dropout is a number"),
+        ({"learning": {"learning_rate": [1]}}, "setting learning_rate is a number"),
+    ],
+)
+def test_a_slip_in_python_is_a_mistake_that_says_what_would_be_right(
+    small_text: Path, tmp_path: Path, wrong: dict[str, object], said: str
+) -> None:
+    with pytest.raises(Mistake, match=said):
+        lab.train("gpt", small_text, out=tmp_path / "run", **wrong)
+
+
+def test_a_class_in_the_place_of_a_models_name_is_told_its_name(small_text: Path, tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="'test_first_week:Terminal'"):
+        lab.train(Terminal, small_text, out=tmp_path / "run")  # type: ignore[arg-type]
+
+
+def test_a_measurement_is_a_few_lines_unless_asked_for_more(lmlab: Lmlab, run_folder: Path) -> None:
+    _, out, _ = lmlab("eval", run_folder)
+    assert "certified: all 10 checks hold (--verbose shows them)" in out
+    assert "holds" not in out
+    assert out.count("discounts") <= 1
+    assert lmlab("eval", run_folder, "--verbose")[1].count("holds") == 10
+
+
+def test_more_than_eight_bits_per_byte_are_explained_where_they_are_printed(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("train", "uniform", small_text, "--out", "run")[0] == 0
+    _, out, _ = lmlab("eval", "run")
+    assert "256 bytes in store for characters never seen" in out
+    assert "perplexity per word: above a million" in out
+    _, out, _ = lmlab("compare", small_text, "--models", "uniform", "--budget", "2s", "--out", "c")
+    assert "uniform: more than 8 bits per byte" in out
+    assert "> 1.0M" in out
+
+
+def test_the_json_of_a_comparison_is_short(lmlab: Lmlab, small_text: Path) -> None:
+    _, out, _ = lmlab("compare", small_text, "--models", "bag,ngram", "--budget", "2s", "--out", "c", "--json")
+    assert len(out) < 30_000
+    assert len(json.loads(Path("c/comparison.json").read_text())["entries"][0]["excerpt"]) > 10
