@@ -52,7 +52,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "count": count.command,
     }
     # --resume and --from are functions of their own: resume and fine_tune
-    only_there = {"json", "latex", "full", "resume", "from_", "ctx", "grade", "key", "files"}
+    only_there = {"json", "latex", "full", "verbose", "resume", "from_", "ctx", "grade", "key", "files"}
     for verb, command in commands.items():
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
         here |= set(inspect.signature(lmlab.grade).parameters) if verb == "check" else set()
