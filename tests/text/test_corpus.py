@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lmlab.config import Note
 from lmlab.text import intake, parts
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.parts import Document, Part
@@ -96,7 +97,9 @@ def test_a_folder_is_its_text_files_plain_or_packed(tmp_path) -> None:
     write(tmp_path / "c.txt.gz", gzip.compress(b"third text\n"))
     for other in [".hidden.txt", ".git/x.txt", "picture.png", "empty.txt"]:
         write(tmp_path / other, "" if other == "empty.txt" else "not this")
-    corpus = read(tmp_path, valid=tmp_path / "a.txt")
+    write(tmp_path / "binary.bin", "not \0 this")
+    with pytest.warns(Note, match=r"/picture\.png was not read \(8 bytes\)"):
+        corpus = read(tmp_path, valid=tmp_path / "a.txt")
     assert corpus.train.text() == "first text\nsecond text\nthird text\n"
     assert corpus.documents == 3
 

@@ -66,7 +66,7 @@ def _in_folder(folder: Path) -> list[Path]:
         if not any(part.startswith(".") for part in path.relative_to(folder).parts) and path.is_file()
     )
     files = [path for path in visible if path.name.lower().endswith(endings)]
-    others = [path for path in visible if path not in set(files) and path.stat().st_size]
+    others = [path for path in visible if path not in set(files) and _may_be_text(path)]
     if not files:
         kinds = sorted({path.suffix for path in others if path.suffix})
         instead = f"; for {kinds[0]} files name the pattern '{folder / '**' / f'*{kinds[0]}'}'" if kinds else ""
@@ -79,6 +79,16 @@ def _in_folder(folder: Path) -> list[Path]:
     if others:
         _tell_of(others, folder)
     return found
+
+
+def _may_be_text(path: Path) -> bool:
+    """Whether a look at its beginning shows something, and no zero bytes."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1 << 10)
+    except OSError:
+        return False
+    return bool(head) and b"\0" not in head
 
 
 def _tell_of(others: Sequence[Path], folder: Path) -> None:
