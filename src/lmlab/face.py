@@ -4,8 +4,7 @@
     lmlab.evaluate(run).bits_per_byte
 
 Arguments are called as on the command line (`--set` is `settings`, `--learn` is `learning`), and a path may be a string. What a
-verb needs is imported when it is called. `compare`, `train`, `resume`, `fine_tune`, `sweep`, `load`
-and `read` are those of their rooms.
+verb needs is imported when it is called. What stands in `HOMES` has a room of its own.
 """
 
 from __future__ import annotations
@@ -28,8 +27,10 @@ if TYPE_CHECKING:
     from lmlab.costs.counting import Count
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
+    from lmlab.learn.about_settings import settings as settings
     from lmlab.learn.going_on import fine_tune as fine_tune
     from lmlab.learn.going_on import resume as resume
+    from lmlab.learn.recipe import recipe as recipe
     from lmlab.learn.run import Run
     from lmlab.learn.train import train as train
     from lmlab.ledger.running import Entry
@@ -44,7 +45,9 @@ HOMES = {
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
     "read": "lmlab.text.corpus:read",
+    "recipe": "lmlab.learn.recipe:recipe",
     "resume": "lmlab.learn.going_on:resume",
+    "settings": "lmlab.learn.about_settings:settings",
     "sweep": "lmlab.sweeps:sweep",
     "train": "lmlab.learn.train:train",
 }

@@ -35,13 +35,27 @@ def test_comparing_in_python_writes_the_page_too(small_text: Path, tmp_path: Pat
 
 def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> None:
     """--set is settings and --learn is learning in Python; what only concerns printing is not there."""
-    from lmlab.cli import check, compare, compress, count, data, evaluate, export, generate, prove, sweep, train
+    from lmlab.cli import (
+        check,
+        compare,
+        compress,
+        count,
+        data,
+        evaluate,
+        export,
+        generate,
+        prove,
+        settings,
+        sweep,
+        train,
+    )
 
     commands = {
         "compare": compare.command,
         "train": train.command,
         "evaluate": evaluate.command,
         "generate": generate.command,
+        "settings": settings.command,
         "sweep": sweep.command,
         "compress": compress.compress,
         "decompress": compress.decompress,
@@ -51,8 +65,8 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "check": check.command,
         "count": count.command,
     }
-    # --resume and --from are functions of their own: resume and fine_tune
-    only_there = {"json", "latex", "full", "verbose", "resume", "from_", "ctx", "grade", "key", "files"}
+    # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments
+    only_there = {"json", "latex", "full", "verbose", "resume", "from_", "config", "ctx", "grade", "key", "files"}
     for verb, command in commands.items():
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
         here |= set(inspect.signature(lmlab.grade).parameters) if verb == "check" else set()

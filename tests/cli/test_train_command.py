@@ -85,3 +85,39 @@ def test_a_stopped_run_generates_and_is_marked_on_stderr(
     code, out, _ = lmlab("eval", "run")
     assert code == 0
     assert "note: run is unfinished" in out
+
+
+def test_a_recipe_trains_and_what_is_typed_comes_before_what_it_says(lmlab: Lmlab, trained: Path) -> None:
+    code, out, err = lmlab("train", "--config", trained / "recipe.toml", "--out", "again", "--json")
+    assert code == 0, err
+    assert json.loads(out)["model"] == json.loads((trained / "config.json").read_text())["model"]
+    more = ["--budget", "6steps", "--set", "layers=2", "--learn", "rows=2", "--out", "other", "--json"]
+    code, out, err = lmlab("train", "--config", trained / "recipe.toml", *more)
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["result"]["steps"], found["training"]["learning"]) == (6, {"rows": 2})
+    assert (found["model"]["config"]["layers"], found["model"]["config"]["width"]) == (2, 16)
+    code, out, err = lmlab("train", "--from", trained, "small.txt", "--budget", "2steps", "--out", "tuned", "--json")
+    assert code == 0, err
+    code, again, err = lmlab("train", "--config", "tuned", "--out", "tuned-again", "--json")
+    assert code == 0, err
+    assert json.loads(again)["model"]["sha256"] == json.loads(out)["model"]["sha256"]
+    code, _, err = lmlab("train", "--config", trained, "--resume", "--out", trained)
+    assert (code, "leave --config out" in err) == (2, True)
+
+
+def test_help_of_a_model_lists_its_settings_and_so_does_settings(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, _ = lmlab("train", "gpt", "--help")
+    assert code == 0
+    assert "--resume" in out
+    assert "blocks of attention" in out
+    assert "matrix_learning_rate" in out
+    assert "matrix_learning_rate" not in lmlab("train", "--help")[1]
+    code, out, err = lmlab("settings", "feedforward", small_text, "--budget", "9steps", "--set", "width=48", "--json")
+    assert code == 0, err
+    here = {s["name"]: s["here"] for s in json.loads(out)["settings"]}
+    assert here["width"] == 48
+    assert here["context"] is not None
+    code, out, _ = lmlab("settings", "bag")
+    assert (code, "--learn" in out) == (0, False)
+    assert lmlab("settings", "gtp")[0] == 2

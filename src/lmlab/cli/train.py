@@ -9,6 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from lmlab.cli import options
 from lmlab.config import Budget, Mistake, parse_settings
@@ -18,6 +19,19 @@ from lmlab.models import registry
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
+
+
+class WithSettings(typer.core.TyperCommand):
+    """`lmlab train MODEL --help` also lists what can be set of that model and of its training."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Called before the words are parsed, so the model is looked for among them."""
+        super().format_help(ctx, formatter)
+        if name := next((word for word in sys.argv[1:] if word in registry.KINDS), None):
+            from lmlab import face
+            from lmlab.cli.show.settings import print_settings
+
+            print_settings(face.settings(name))
 
 
 def command(
@@ -41,18 +55,26 @@ def command(
             "--from", help="Begin with the weights of this run, and its tokenizer: lmlab train --from RUN TEXT."
         ),
     ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A recipe: a TOML file of these options, such as the recipe.toml of a run.")
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     precision: options.Precision = "auto",
     json: options.Json = False,
 ) -> None:
-    """Train one model on a text and save it as a run.
+    """Train one model on a text and save it as a run. With a model's name --help lists its settings too.
 
     Example: lmlab train gpt mytext.txt --tokenizer char --budget 3m --out runs/mine
     """
     keep_memory()
     given = {key: value for key, value in ctx.params.items() if _is_given(ctx, key)}
-    asked = {**ctx.params, "split": options.parse_split(split, valid, test)}
+    asked = {**ctx.params, "split": options.parse_split(split, valid, test), "recipe": {}}
+    if config is not None:
+        if resume:
+            raise Mistake("a run that goes on does so as it began; leave {config} out", config=None)
+        asked = _with_recipe(config, asked, given)
+        from_ = asked["from_"]
     if budget.startswith("+") and not resume:
         raise Mistake("a {budget} with a plus is for going on with a run: {resume}", budget=None, resume=True)
     if from_ is not None:
@@ -89,8 +111,7 @@ def _train(asked: Mapping[str, Any]) -> Run:
             text,
             out=asked["out"] or free_folder(registry.file_name(model), text),
             tokenizer=asked["tokenizer"],
-            settings=parse_settings(registry.model_class(model).Config, asked["settings"], model),
-            learning=parse_learning(asked["learning"]),
+            **_settings(model, asked),
             watch=watch,
             **{key: asked[key] for key in ("budget", "split", "valid", "test", "seed", "device", "precision")},
         )
@@ -123,7 +144,9 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
 
 def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     """The model of a run on another text. `--from RUN TEXT` names no model: the first word is the text."""
-    model, text = (asked["model"], asked["text"]) if "text" in given else (None, asked["model"])
+    model, text = asked["model"], asked["text"]
+    if not {"text"} & (set(given) | set(asked["recipe"])):
+        model, text = None, model
     if text is None:
         raise Mistake("name the text to learn: lmlab train --from RUN TEXT")
     from lmlab import face
@@ -142,11 +165,33 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
             run,
             text,
             out=asked["out"] or free_folder(source.resolve().name, text),
-            settings=parse_settings(registry.model_class(name).Config, asked["settings"], name),
-            learning=parse_learning(asked["learning"]),
+            **_settings(name, asked),
             watch=watch,
             **{key: asked[key] for key in ("budget", "split", "valid", "test", "seed", "device", "precision")},
         )
+
+
+def _with_recipe(file: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a recipe says where the command line says nothing. Whoever names a model means that one, from fresh weights."""
+    from lmlab import face
+
+    found = face.recipe(file)
+    if "run" in found and "model" not in given:
+        found["from_"] = Path(found["run"])
+    if "split" in found:
+        found["split"] = options.parse_split(",".join(map(str, found["split"])), found.get("valid"), found.get("test"))
+    kept = {key: value for key, value in found.items() if key not in given and key not in ("settings", "learning")}
+    return {**asked, **kept, "recipe": found}
+
+
+def _settings(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the model and of the loop: the recipe's, and over them those of the command line."""
+    settings = parse_settings(registry.model_class(model).Config, asked["settings"], model)
+    found = asked["recipe"]
+    return {
+        "settings": {**found.get("settings", {}), **settings},
+        "learning": {**found.get("learning", {}), **parse_learning(asked["learning"])},
+    }
 
 
 def _is_given(ctx: typer.Context, key: str) -> bool:

@@ -19,12 +19,13 @@ def register(app: typer.Typer) -> None:
         generate,
         machine,
         prove,
+        settings,
         sweep,
         train,
     )
 
     app.command("compare")(compare.command)
-    app.command("train")(train.command)
+    app.command("train", cls=train.WithSettings)(train.command)
     app.command("eval")(evaluate.command)
     app.command("generate")(generate.command)
     app.command("sweep")(sweep.command)
@@ -33,6 +34,7 @@ def register(app: typer.Typer) -> None:
     app.command("export")(export.command)
     app.command("check")(check.command)
     app.command("prove")(prove.command)
+    app.command("settings")(settings.command)
     app.command("contract")(contract.command)
     app.command("count")(count.command)
     app.command("data")(data.command)

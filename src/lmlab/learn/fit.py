@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from lmlab.hardware.choice import Hardware
+from lmlab.hardware.choice import Hardware, as_asked, choose
+from lmlab.hardware.load import at_this_moment
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
 from lmlab.learn.curve import loss_curve
 from lmlab.learn.loop import Trainer
@@ -28,6 +29,14 @@ from lmlab.text.tokenizers import Tokenizer
 def stream_folder() -> Path:
     """Where tokenised texts are kept."""
     return cache_folder() / "tokens"
+
+
+def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
+    """What a run that begins now computes with."""
+    hardware = choose(device, precision)
+    if config.stepping is not None:
+        hardware = as_asked(hardware, config.stepping)
+    return hardware if config.budget.seconds is None else at_this_moment(hardware)
 
 
 def fresh_model(cls: type[NeuralLanguageModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralLanguageModel:

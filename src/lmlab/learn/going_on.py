@@ -9,9 +9,8 @@ from typing import Any
 
 from lmlab.config import Budget, Mistake, make
 from lmlab.hardware.choice import as_chosen, choose
-from lmlab.hardware.load import at_this_moment
 from lmlab.interface import CountModel, NeuralLanguageModel
-from lmlab.learn.fit import count, fresh_model, learn, stream_folder, task_of
+from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
 from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
@@ -84,11 +83,9 @@ def fine_tune(
         raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}")
     assert issubclass(cls, NeuralLanguageModel), f"{name} predicts no tokens"
     wanted: Any = make(cls.Config, {**run.record.model.config, **(settings or {})}, name)
-    budget = Budget.parse(budget) if isinstance(budget, str) else budget
+    budget = Budget.parse(budget)
     config = training_config(budget, seed, learning or {})
-    hardware = choose(device, precision)
-    if budget.seconds is not None:
-        hardware = at_this_moment(hardware)
+    hardware = hardware_for(config, device, precision)
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     stream = tokenize(corpus.train, tokenizer, stream_folder())
@@ -115,7 +112,7 @@ def fine_tune(
 def _more(budget: str | Budget) -> Budget:
     if isinstance(budget, Budget):
         return budget
-    if not budget.startswith("+"):
+    if not (isinstance(budget, str) and budget.startswith("+")):
         raise Mistake("a run that goes on takes more of a {budget}, written with a plus", budget="+10m")
     return Budget.parse(budget[1:])
 

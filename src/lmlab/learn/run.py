@@ -1,6 +1,7 @@
 """A run on disk.
 
     RUN/ config.json  model.safetensors  tokenizer.json  [spelling.json]  metrics.jsonl  loss.svg  state/  README.md
+         recipe.toml
 
 Files are written under another name, flushed and renamed, so that a kill at any moment leaves the last good one. Only
 metrics.jsonl grows by lines: a resumed run cuts it back to its checkpoint. Of what a model is, config.json is written
@@ -19,6 +20,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from lmlab.config import LISTED, Mistake, make
+from lmlab.learn import recipe
 from lmlab.learn.record import Record, Result
 from lmlab.text.files import write_atomically
 
@@ -155,6 +157,7 @@ class Run:
         )
         self.record = replace(self.record, model=trained, result=result)
         write_atomically(self.folder / "README.md", self._readme().encode())
+        write_atomically(self.folder / recipe.FILE, recipe.written(self.record, self.folder).encode())
         self.write_record()
         self.checkpoint.unlink(missing_ok=True)
         self.__dict__["saved"] = model.to("cpu") if isinstance(model, Learner) else model

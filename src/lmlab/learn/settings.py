@@ -26,15 +26,11 @@ class TrainConfig:
 
     budget: Budget
     seed: int = 0
-    optimizer: Method | None = (
-        None  # muon for the matrices between hidden vectors and AdamW for the rest; or AdamW alone
-    )
-    learning_rate: float | None = None  # of AdamW
+    optimizer: Method | None = None  # muon: for matrices between hidden vectors, with AdamW for the rest
+    learning_rate: float | None = None  # of AdamW, at its highest
     matrix_learning_rate: float = 0.02  # of Muon, for models with hidden matrices
-    weight_decay: float = 0.1
-    stepping: Stepping | None = (
-        None  # kernel by kernel; recorded once and replayed; or that of a compiled loss (the last two on a GPU alone)
-    )
+    weight_decay: float = 0.1  # how strongly weights are drawn to zero
+    stepping: Stepping | None = None  # kernel by kernel, or (on a GPU) recorded and replayed, or of a compiled loss
     rows: int | None = None  # sequences per step
     length: int | None = None  # tokens per sequence
     validations: int = 20  # over the whole budget

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, TextFacts, make
-from lmlab.hardware.choice import Hardware, as_asked, choose
-from lmlab.hardware.load import at_this_moment
+from lmlab.hardware.choice import Hardware
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
-from lmlab.learn.fit import count, fresh_model, learn, stream_folder, task_of
+from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.pace import Plan, Timings
 from lmlab.learn.record import Inputs, Model, Record, Training
@@ -58,11 +57,7 @@ def train(
     budget = Budget.parse(budget)
     learning = dict(learning or {})
     train_config = training_config(budget, seed, learning)
-    hardware = choose(device, precision)
-    if budget.seconds is not None:
-        hardware = at_this_moment(hardware)
-    if train_config.stepping is not None:
-        hardware = as_asked(hardware, train_config.stepping)
+    hardware = hardware_for(train_config, device, precision)
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.train.bytes:

@@ -51,13 +51,13 @@ APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=10.0, we
 class AttentionConfig:
     """Settings of `attention`; None is filled in by what suits the text and the budget."""
 
-    context: int | None = None  # N - 1, words of history
-    embedding_width: int | None = None  # d
-    key_width: int | None = None  # d_k
-    value_width: int | None = None  # d_v
-    width: int | None = None  # d_h
-    activation: Activation = "gelu"  # σ
-    positions: Positions = "sinusoidal"
+    context: int | None = None  # words of history, N - 1
+    embedding_width: int | None = None  # of the vector of a token, d
+    key_width: int | None = None  # of queries and keys, d_k
+    value_width: int | None = None  # of values, d_v
+    width: int | None = None  # of the hidden layer, d_h
+    activation: Activation = "gelu"  # of the hidden layer, σ
+    positions: Positions = "sinusoidal"  # how the place of a token is marked
     dropout: float | None = None  # of hidden units
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ CHUNK = 1 << 22  # tokens counted at once: bincount widens its input to 64 bits,
 class BagConfig:
     """Settings of the bag of words."""
 
-    smoothing: Literal["add-k", "ml"] = "add-k"
+    smoothing: Literal["add-k", "ml"] = "add-k"  # what a token that was never seen gets: add-k something, ml nothing
     k: float = 0.5  # sightings imagined of every token (add-k only); 0.5 is the Jeffreys prior
 
     def __post_init__(self) -> None:

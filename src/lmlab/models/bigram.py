@@ -43,8 +43,8 @@ TABLE_ELEMENTS = 1 << 23
 class BigramConfig:
     """Settings of `bigram`; None is filled in by what suits the text and the budget."""
 
-    embedding_width: int | None = None  # D_x; where there are `vectors`, theirs
-    width: int | None = None  # D_h
+    embedding_width: int | None = None  # of the vector of a token, D_x; where there are `vectors`, theirs
+    width: int | None = None  # of the hidden layer, D_h
     vectors: str | None = None  # a file of word vectors in the GloVe text format; none: all are learned
     freeze_vectors: bool = False  # keep the vectors of the file as they are
     dropout: float | None = None  # of hidden units

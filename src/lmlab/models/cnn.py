@@ -40,8 +40,8 @@ APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=8.0, wei
 class CNNConfig:
     """Settings of `cnn`; None is filled in by what suits the text and the budget."""
 
-    layers: int | None = None
-    width: int | None = None
+    layers: int | None = None  # of convolutions, each reaching further back
+    width: int | None = None  # of the vector of a place
     kernel: int = 2  # K, places that a layer reads; the model sees kernel^layers tokens
     dropout: float | None = None  # of what a layer adds, and of what the output layer reads
 

@@ -39,10 +39,10 @@ WORDS_FROM = 2048  # vocabulary from which a token is more like a word than a ch
 class FeedForwardConfig:
     """Settings of `feedforward`; None is filled in by what suits the text and the budget."""
 
-    context: int | None = None  # N - 1, words of history
-    embedding_width: int | None = None  # d
-    width: int | None = None  # d_h
-    activation: Activation = "gelu"  # σ
+    context: int | None = None  # words of history, N - 1
+    embedding_width: int | None = None  # of the vector of a token, d
+    width: int | None = None  # of the hidden layer, d_h
+    activation: Activation = "gelu"  # of the hidden layer, σ
     dropout: float | None = None  # of hidden units
 
     def __post_init__(self) -> None:

@@ -48,15 +48,15 @@ APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=0.9, weights_pe
 class GPTConfig:
     """Settings of `gpt`; None is filled in by what suits the text and the budget."""
 
-    layers: int | None = None
-    width: int | None = None
-    heads: int | None = None
+    layers: int | None = None  # blocks of attention and a hidden layer
+    width: int | None = None  # of the residual stream
+    heads: int | None = None  # of attention in a block; they share its width
     context: int | None = None  # inputs per window
     stride: int | None = None  # predictions per window after the first; None: half the context
-    positions: Positions = "rotary"
-    activation: Activation = "relu2"
+    positions: Positions = "rotary"  # how the place of a token is marked
+    activation: Activation = "relu2"  # of the hidden layers
     tie: bool | None = None  # one matrix for embedding and output
-    dropout: float | None = None
+    dropout: float | None = None  # of what a block adds
 
     def __post_init__(self) -> None:
         sizes = {"layers": self.layers, "width": self.width, "heads": self.heads}

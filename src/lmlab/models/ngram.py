@@ -39,7 +39,9 @@ class NGramConfig:
     """Settings of an n-gram model."""
 
     order: int | None = None  # length of the longest n-grams; None: 5 for words, else what helps on held-out text
-    smoothing: Literal["kneser-ney", "add-k", "ml"] = "kneser-ney"
+    smoothing: Literal["kneser-ney", "add-k", "ml"] = (
+        "kneser-ney"  # how what was never seen gets its share; ml: it gets none
+    )
     k: float = 0.01  # sightings imagined of every token after every history (add-k only)
     restart: Literal["auto", "line", "never"] = "auto"  # where history begins afresh; auto: line for words, else never
 

@@ -59,12 +59,12 @@ class RNNAttentionConfig:
     """Settings of `rnn-attention`; None is filled in by what suits the text and the budget."""
 
     width: int | None = None  # of the state
-    embedding_width: int | None = None
-    score_function: ScoreFunction = "scaled"
+    embedding_width: int | None = None  # of the vector of a token
+    score_function: ScoreFunction = "scaled"  # how a state and a remembered one are compared
     score_width: int | None = None  # rows of W₁ and W₂, for the additive score
-    attend_to: AttendTo = "rnn"
+    attend_to: AttendTo = "rnn"  # what is remembered: the states of the rnn, or what attention made of them
     memory: int | None = None  # states attended over
-    bias: bool = True  # in the RNN; the document prints none
+    bias: bool = True  # whether the RNN adds one; the document prints none
     tie: bool | None = None  # one matrix for embedding and output
     dropout: float | None = None  # of embeddings and of what the output layer reads
 

@@ -92,7 +92,7 @@ def sweep(
     """
     if seeds < 1 or jobs < 1:
         raise Mistake("{seeds} and {jobs} are whole numbers from 1 up", seeds=None, jobs=None)
-    budget = Budget.parse(budget) if isinstance(budget, str) else budget
+    budget = Budget.parse(budget)
     if budget.seconds is not None:
         raise Mistake(
             "a sweep needs a budget of steps or tokens, such as {budget}: seconds would differ from run to run",

@@ -160,10 +160,10 @@ class CarriedModel(CarriedLanguageModel):
 class RecurrentConfig:
     """Settings of `rnn`, `gru` and `lstm`; None is filled in by what suits the text and the budget."""
 
-    layers: int | None = None
+    layers: int | None = None  # of cells, one above the other
     width: int | None = None  # of the state
-    embedding_width: int | None = None
-    bias: bool = True  # the documents print none
+    embedding_width: int | None = None  # of the vector of a token
+    bias: bool = True  # whether cells add one; the documents print none
     tie: bool | None = None  # one matrix for embedding and output
     dropout: float | None = None  # of everything that enters or leaves a layer; never inside the recurrence
 

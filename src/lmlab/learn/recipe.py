@@ -1,0 +1,108 @@
+"""A recipe: the TOML file that repeats a run. Every run writes its own; one can be written by hand.
+
+    model = "gpt"
+    text = "mytext.txt"
+    budget = "3m"
+
+    [settings]
+    layers = 4
+
+The names are those of `train`; `from` names a run whose weights it begins with, and then there is no model and no tokenizer.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lmlab.config import Mistake, nearest
+from lmlab.learn.record import Record
+
+FILE = "recipe.toml"
+
+PLAIN: dict[str, tuple[type, ...]] = {  # what a key may hold
+    "model": (str,),
+    "from": (str,),
+    "text": (str, list),
+    "tokenizer": (str,),
+    "budget": (str,),
+    "split": (list,),
+    "valid": (str,),
+    "test": (str,),
+    "seed": (int,),
+    "device": (str,),
+    "precision": (str,),
+    "settings": (dict,),
+    "learning": (dict,),
+}
+
+
+def recipe(file: str | Path) -> dict[str, Any]:
+    """What a recipe says, as arguments: `train(**recipe(file), out=…)`.
+
+    One with `from` is for `fine_tune`, whose argument is then called `run`.
+    """
+    path = Path(file).expanduser()
+    if path.is_dir() and (path / FILE).exists():  # a run
+        path = path / FILE
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Mistake(f"there is no file {path}; every run has a {FILE}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Mistake(f"{path} is not TOML: {error}") from None
+    for key, value in found.items():
+        if key not in PLAIN:
+            raise Mistake(f"{path} has no use for {key!r}; {nearest(key, PLAIN)}")
+        if not isinstance(value, PLAIN[key]) or isinstance(value, bool):
+            kinds = {str: "a text in quotes", list: "a list", int: "a whole number", dict: f"a table [{key}]"}
+            right = " or ".join(kinds[kind] for kind in PLAIN[key])
+            raise Mistake(f"{path}: {key} is {right}; got {value!r}")
+    if ("model" in found) == ("from" in found):
+        raise Mistake(f'{path} names either a model, such as model = "gpt", or a run to begin with (from)')
+    if "from" in found:
+        found["run"] = found.pop("from")
+        found.pop("tokenizer", None)
+    return found
+
+
+def written(record: Record, folder: Path) -> str:
+    """The recipe of a run: the same model on the same text for the budget that was asked for."""
+    asked, corpus = record.training, record.inputs.corpus
+    own = [ancestor for ancestor in asked.lineage if ancestor.run is None]
+    others = [ancestor for ancestor in asked.lineage if ancestor.run is not None]
+    begun = {"from": others[-1].run} if others else {"model": record.model.name}
+    budgets = [*(ancestor.budget for ancestor in own), asked.budget]
+    plain: dict[str, Any] = {
+        **begun,
+        "text": corpus["text"],
+        "tokenizer": record.inputs.tokenizer,
+        "budget": budgets[0],
+        "split": list(corpus["split"]) if corpus["valid"] is None and corpus["test"] is None else None,
+        "valid": corpus["valid"],
+        "test": corpus["test"],
+        "seed": asked.seed,
+        "device": asked.device,
+        "precision": asked.precision,
+    }
+    lines = [f"# Repeats {folder.name}: lmlab train --config {FILE} --out NEW"]
+    lines += [f"# and then: lmlab train --resume --out NEW --budget +{budget}" for budget in budgets[1:]]
+    if corpus["seed"] != asked.seed:
+        lines.append(
+            f"# The documents of the text were divided with seed {corpus['seed']}, which is not repeated here."
+        )
+    lines += [f"{key} = {_value(value)}" for key, value in plain.items() if value is not None]
+    for name, table in (("settings", record.model.config), ("learning", asked.learning)):
+        if given := {key: value for key, value in table.items() if value is not None}:
+            lines += ["", f"[{name}]", *(f"{key} = {_value(value)}" for key, value in given.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    """As TOML writes it; its texts, numbers, lists and true and false are those of JSON, but for one control character."""
+    if isinstance(value, Mapping):
+        raise TypeError("a recipe holds no tables inside tables")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
