@@ -14,7 +14,7 @@ from lmlab.version import __version__ as __version__
 
 __all__ = [
     "check", "compare", "compress", "contract", "count", "data", "decompress", "evaluate", "export", "fine_tune",
-    "generate", "grade", "load", "machine", "prove", "read", "recipe", "resume", "settings", "sweep", "train",
+    "generate", "grade", "load", "machine", "prove", "read", "recipe", "resume", "settings", "strings", "sweep", "train",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         recipe,
         resume,
         settings,
+        strings,
         sweep,
         train,
     )

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lmlab.sweeps import sweep as sweep
     from lmlab.text.corpus import Corpus
     from lmlab.text.corpus import read as read
+    from lmlab.text.intake import strings as strings
 
 HOMES = {
     "compare": "lmlab.comparison:compare",
@@ -48,6 +49,7 @@ HOMES = {
     "recipe": "lmlab.learn.recipe:recipe",
     "resume": "lmlab.learn.going_on:resume",
     "settings": "lmlab.learn.about_settings:settings",
+    "strings": "lmlab.text.intake:strings",
     "sweep": "lmlab.sweeps:sweep",
     "train": "lmlab.learn.train:train",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,6 @@ from lmlab.config import parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
-
-if TYPE_CHECKING:
-    from lmlab.sweeps.grid import Outcome
 
 
 def command(
@@ -77,7 +74,7 @@ def command(
         jobs=jobs,
         ray=ray,
         device=device,
-        watch=_tell,
+        progress=True,
     )
     if json:
         options.print_json(found.to_json())
@@ -86,9 +83,3 @@ def command(
     if found.failed:
         print(f"lmlab: {found.failed} of {found.runs} runs failed; the same command tries them again", file=sys.stderr)
         raise typer.Exit(1)
-
-
-def _tell(outcome: Outcome) -> None:
-    """A line on stderr for every run that ends."""
-    found = f"failed: {outcome.error}" if outcome.error else f"{outcome.bits_per_byte:.4f} bits per byte"
-    print(f"{Path(outcome.job.out).name}: {found}", file=sys.stderr, flush=True)

@@ -15,14 +15,20 @@ from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
 from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
 from lmlab.learn.settings import training_config
-from lmlab.learn.watch import Silent, Watch
+from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import Way, kind_of, model_class
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
 
 
-def resume(run: Run | str | Path, *, budget: str | Budget | None = None, watch: Watch | None = None) -> Run:
+def resume(
+    run: Run | str | Path,
+    *,
+    budget: str | Budget | None = None,
+    watch: Watch | None = None,
+    progress: bool = False,
+) -> Run:
     """Go on with an interrupted or killed run, or, with a budget on top, with any; else a finished one is returned as it is.
 
     budget: how much more, such as "+10m". A run that had not finished goes on as if its budget had been that much longer. A
@@ -49,7 +55,7 @@ def resume(run: Run | str | Path, *, budget: str | Budget | None = None, watch: 
     else:
         model = _with_weights(cls, settings, run.tokenizer, _source(run, asked.lineage[-1]))
     task = task_of(model, run.tokenizer, run.corpus, stream, config, hardware)
-    return learn(run, model, task, config, hardware, watch or Silent())
+    return learn(run, model, task, config, hardware, watching(watch, progress, cls.name))
 
 
 def fine_tune(
@@ -67,6 +73,7 @@ def fine_tune(
     device: str = "auto",
     precision: str = "auto",
     watch: Watch | None = None,
+    progress: bool = False,
 ) -> Run:
     """Train the model of a finished run on another text, from the weights it has; the new run is saved in the folder `out`.
 
@@ -106,7 +113,7 @@ def fine_tune(
         model=Model(name=name, config=asdict(wanted)),
         training=asked,
     )
-    return learn(create_run(out, record, tokenizer), model, task, config, hardware, watch or Silent())
+    return learn(create_run(out, record, tokenizer), model, task, config, hardware, watching(watch, progress, name))
 
 
 def _more(budget: str | Budget) -> Budget:

@@ -41,6 +41,25 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {self.record.model.name}, {self.status})"
 
+    def _repr_html_(self) -> str:
+        """The run in a notebook: what it is, and its curve."""
+        from lmlab.learn.curve import loss_curve
+        from lmlab.page.notebook import panel
+
+        record, result = self.record, self.record.result
+        facts = {
+            "text": f"{record.inputs.corpus['name']} in {record.inputs.tokenizer} tokens",
+            "settings": ", ".join(f"{key}={value}" for key, value in record.model.config.items()),
+            "budget": record.training.budget,
+            "folder": str(self.folder),
+        }
+        if record.model.parameters is not None:
+            facts["parameters"] = f"{record.model.parameters:,}"
+        if result.steps is not None:
+            facts["learned"] = f"{result.steps:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s"
+        picture = loss_curve(self.metrics, record.model.name, record.unit) if self.metrics else ""
+        return panel(f"{record.model.name}, {self.status}", facts, picture, self.caution)
+
     @property
     def status(self) -> str:
         """ "finished", "stopped early", "diverged" or, before its end, "unfinished"."""

@@ -18,7 +18,7 @@ from lmlab.learn.run import Run, create_run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.sized import sized
 from lmlab.learn.task import Task
-from lmlab.learn.watch import Silent, Watch
+from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import TokenStream, tokenize
@@ -42,15 +42,17 @@ def train(
     precision: str = "auto",
     timings: Timings | None = None,
     watch: Watch | None = None,
+    progress: bool = False,
 ) -> Run:
     """Train `model` on `text` and save it in the new folder `out`.
 
     settings: of the model (its Config); learning: of the training loop (TrainConfig, budget and seed apart).
     timings: what was timed before, on this machine and a moment ago; several trainings in a row share it.
+    progress: say on stderr how far it is; watch: whoever else wants to know, instead.
     The returned run's `model` is in memory. A run that was interrupted has status "unfinished": `resume` it.
     Settings that do not go together are refused before anything is written.
     """
-    watch = watch or Silent()
+    watch = watching(watch, progress, model)
     out = Path(out)
     cls = model_class(model)
     config: Any = make(cls.Config, settings or {}, model)

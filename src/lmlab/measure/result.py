@@ -43,6 +43,31 @@ class Result:
     data: dict[str, Any]
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        verdict = "certified" if self.certified else "NOT certified"
+        return f"Result({self.bits_per_byte:.4f} bits per byte, {self._about}, {verdict})"
+
+    @property
+    def _about(self) -> str:
+        part = "" if self.data["part"] == "whole" else f"the {self.data['part']} part of "
+        return f"{self.model['name']} on {part}{self.data['name']}"
+
+    def _repr_html_(self) -> str:
+        """The result in a notebook: the number, its relatives, and what was checked."""
+        from lmlab.page.notebook import panel
+
+        low, high = self.interval.low, self.interval.high
+        facts = (
+            {} if low is None or high is None else {"interval": f"{low:.4f} to {high:.4f} ({self.interval.level:.0%})"}
+        )
+        units = {unit: value for unit, value in self.perplexity.items() if math.isfinite(value) and unit in UNITS}
+        facts |= {f"perplexity per {unit.replace('_', ' ')}": f"{value:.4g}" for unit, value in units.items()}
+        facts["measured"] = f"{self.scored.bytes:,} bytes, {self.scored.tokens:,} tokens"
+        failed = [check.name for check in self.certificate.checks if not check.passed]
+        passed = f"all {len(self.certificate.checks)} checks hold"
+        facts["certificate"] = f"FAILS: {', '.join(failed)}" if failed else passed
+        return panel(f"{self.bits_per_byte:.4f} bits per byte: {self._about}", facts, notes=" · ".join(self.notes))
+
     @property
     def bits_per_byte(self) -> float:
         """The number."""

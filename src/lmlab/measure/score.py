@@ -89,7 +89,7 @@ class Scored:
     @property
     def bits_per_byte(self) -> float:
         """The number: total nats / (ln 2 × bytes)."""
-        return self.total_nats / (np.log(2.0) * self.bytes)
+        return float(self.total_nats / (np.log(2.0) * self.bytes))
 
 
 def score_part(

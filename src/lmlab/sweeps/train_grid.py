@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from lmlab.config import Budget, Mistake, make
 from lmlab.learn.settings import training_config
 from lmlab.models.registry import Way, kind_of, model_class
 from lmlab.page import html
+from lmlab.page.notebook import panel
 from lmlab.records import from_json, to_json
 from lmlab.sweeps import runners
 from lmlab.sweeps.cells import Cell, Difference, Unit, best_by_validation, collect, differences, unit_of
@@ -39,6 +41,17 @@ class Sweep:
     runs: int
     figure: Path
     best: Cell | None = None  # by validation; None where that is not known
+
+    def __repr__(self) -> str:
+        best = "" if self.best is None else f", best by validation: {dict(self.best.settings)}"
+        return f"Sweep({self.model}, {len(self.cells)} cells, {self.runs} runs{best})"
+
+    def _repr_html_(self) -> str:
+        """The picture, for a notebook."""
+        best = (
+            {} if self.best is None else {f"best {key} by validation": str(v) for key, v in self.best.settings.items()}
+        )
+        return panel(f"A sweep of {self.model}", best, draw(self.cells))
 
     @property
     def unit(self) -> Unit:
@@ -80,6 +93,7 @@ def sweep(
     ray: str | None = None,
     device: str = "cpu",
     watch: Told | None = None,
+    progress: bool = False,
 ) -> Sweep:
     """Train a grid of settings with several seeds, and say which differences are real.
 
@@ -87,7 +101,7 @@ def sweep(
     seeds: runs per cell; a model that counts has one, since it comes out the same with every seed.
     budget: of each run, in steps or tokens. settings, learning, tokenizer ("char" if None): what all points share.
     jobs: processes side by side. ray: the address of a cluster; "local" starts one here.
-    device: auto, cpu, cuda or mps.
+    device: auto, cpu, cuda or mps. progress: say on stderr which runs have ended; watch: whoever wants to know, instead.
     The same folder `out` again goes on: results are kept there, failures are tried again.
     """
     if seeds < 1 or jobs < 1:
@@ -124,7 +138,7 @@ def sweep(
     for job in planned:  # a value that cannot be is refused before anything runs
         make(model_class(model).Config, job.settings, model)
         training_config(budget, job.seed, job.learning)
-    outcomes = run_jobs(planned, processes=jobs, ray=ray, watch=watch)
+    outcomes = run_jobs(planned, processes=jobs, ray=ray, watch=watch or (tell if progress else None))
     if len({outcome.measured for outcome in outcomes.values() if outcome.measured is not None}) > 1:
         raise Mistake(
             f"{folder} holds results that were measured on other bytes; name a new folder with {{out}}", out=None
@@ -139,6 +153,12 @@ def sweep(
         figure=figure,
         best=best_by_validation(cells),
     )
+
+
+def tell(outcome: Outcome) -> None:
+    """A line on stderr for a run that ended."""
+    found = f"failed: {outcome.error}" if outcome.error else f"{outcome.bits_per_byte:.4f} bits per byte"
+    print(f"{Path(outcome.job.out).name}: {found}", file=sys.stderr, flush=True)
 
 
 def run_jobs(

@@ -6,13 +6,14 @@ import errno
 import glob
 import gzip
 import hashlib
+import io
 import os
 import secrets
 import shutil
 import sys
 import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,10 +35,33 @@ PACKED = {
 }
 
 
+class Content(str):
+    """A text itself, rather than the name of one."""
+
+    __slots__ = ()
+
+
+def strings(*texts: str | Iterable[str]) -> list[str]:
+    """Texts as they are, a document each, to be given where a text is named: `train("gpt", strings(first, second), …)`.
+
+    A string with a line break in it needs no such wrapping: no file is called like that.
+    """
+    given = [text for group in texts for text in ([group] if isinstance(group, str) else group)]
+    if wrong := next((text for text in given if not isinstance(text, str)), None):
+        raise Mistake(f"a text is a string; got {wrong!r}")
+    return [Content(text) for text in given]
+
+
 def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
     """(name, documents, the same text as it can be asked for again from any working directory)."""
     if not isinstance(text, Path) and not text:
         raise Mistake("no text was given; name a file, a folder, a corpus, or - for standard input")
+    if isinstance(text, Content) or (isinstance(text, str) and "\n" in text):
+        try:
+            path = _spool(io.BytesIO(text.encode()))
+        except UnicodeEncodeError as error:
+            raise Mistake(f"the text is not valid Unicode: {error.reason} at character {error.start}") from None
+        return "text", [checked(path, "the text")], str(path)
     if isinstance(text, (str, Path)):
         if str(text) == "-":
             path = _spool(sys.stdin.buffer)
@@ -50,6 +74,8 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
         if path.is_dir():
             return path.resolve().name, [checked(file) for file in _in_folder(path)], str(path.resolve())
         return path.name.removesuffix(".gz").removesuffix(path.suffix), [checked(path)], str(path.resolve())
+    if not isinstance(text, Sequence) or not all(isinstance(each, (str, Path)) for each in text):
+        raise Mistake(f"a text is a string or a path, or a list of them; got {text!r}")
     paths = list(text)
     gathered = [gather(path) for path in paths]
     name = gathered[0][0] if len(paths) == 1 else f"{gathered[0][0]}+{len(paths) - 1}"
@@ -127,6 +153,8 @@ def checked(path: Path, label: str | None = None) -> Document:
         if not path.exists():
             is_path = os.sep in label or path.suffix
             hint = "" if is_path else f", and no corpus of that name: {nearest(label, sources.available())}"
+            if " " in label:
+                hint = "; to give a text itself, in Python: lmlab.strings(text)"
             raise Mistake(f"there is no file or folder {label}{hint}")
         if not path.is_file():  # a pipe, which can be read only once
             with open(path, "rb") as stream:

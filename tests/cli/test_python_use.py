@@ -1,0 +1,160 @@
+"""Python as people use it: texts that are strings, mistakes that say what is right, plain numbers, pictures in notebooks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import lmlab
+from lmlab.config import Mistake
+from lmlab.learn import loop
+from lmlab.learn import watch as watches
+from lmlab.models.gpt import GPT
+from lmlab.sweeps import runners
+
+POEM = "the cat sat on the mat\nand the dog sat on the log\n" * 40
+TINY = {"layers": 1, "width": 16, "context": 16}
+
+
+def test_a_string_is_a_text_and_a_list_of_strings_is_documents(tmp_path: Path) -> None:
+    run = lmlab.train("ngram", POEM, out=tmp_path / "one")
+    assert run.corpus.train.text() + run.corpus.valid.text() + run.corpus.test.text() == POEM
+    sentences = [f"the {animal} sat on the mat" for animal in ("cat", "dog", "cow", "hen", "bee", "ant", "fly", "owl")]
+    run = lmlab.train("bag", lmlab.strings(sentences), out=tmp_path / "many")
+    assert run.corpus.documents == len(sentences)
+    assert lmlab.load(tmp_path / "many").corpus.train.text() == run.corpus.train.text()  # found again, as a file is
+    assert lmlab.evaluate(run, lmlab.strings("the cat")).scored.bytes == 7
+    assert lmlab.read([POEM, POEM[:60]]).documents == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (["the cat sat", "the dog sat"], r"to give a text itself, in Python: lmlab\.strings"),
+        (5, "a string or a path, or a list"),
+        ([5], "a string or a path, or a list"),
+        ([], "no text was given"),
+        ("a\nb\udcff", "not valid Unicode"),
+    ],
+)
+def test_what_is_no_text_says_what_would_be_one(text: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match=said):
+        lmlab.train("bag", text, out=tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "said"),
+    [
+        ("gpt", {"budget": 5}, "text with a unit, such as"),
+        ("gpt", {"settings": {"layers": 2.5}}, r"layers is a whole number; got 2\.5"),
+        ("gpt", {"settings": {"layers": True}}, "layers is a whole number; got True"),
+        ("gpt", {"settings": {"dropout": "much"}}, "dropout is a number; got 'much'"),
+        ("gpt", {"settings": {"tie": 1}}, "tie is .*; got 1"),
+        ("gpt", {"learning": {"rows": "4"}}, "rows is a whole number; got '4'"),
+        ("gpt", {"learning": {"optimizer": 3}}, "optimizer is one of"),
+        (GPT, {}, "'lmlab.models.gpt:GPT'"),
+        (5, {}, "'package.module:Class'"),
+    ],
+)
+def test_a_value_of_another_kind_is_a_mistake_that_says_what_would_be_right(
+    model: Any, options: dict[str, Any], said: str, small_text: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(Mistake, match=said):
+        lmlab.train(model, small_text, out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_whole_numbers_of_other_libraries_are_taken(small_text: Path, tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    run = lmlab.train("ngram", small_text, out=tmp_path / "run", settings={"order": numpy.int64(3)})
+    assert type(run.model.config.order) is int
+
+
+def numbers_in(value: Any) -> Iterator[Any]:
+    """Every number that a record holds, however deep."""
+    if dataclasses.is_dataclass(value):
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from numbers_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from numbers_in(item)
+    elif hasattr(value, "__float__") and getattr(value, "ndim", 0) == 0:
+        yield value
+
+
+def test_numbers_are_pythons_own(small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners, "in_processes", lambda jobs, processes: map(runners.attempt, jobs))
+    run = lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=TINY)
+    result = lmlab.evaluate(run)
+    (text,) = lmlab.generate(run, "the", tokens=3)
+    swept = lmlab.sweep("ngram", small_text, over={"order": [1, 2]}, out=tmp_path / "sweep")
+    found = [run.record.result, result.interval, result.perplexity, result.bits_per_byte, text, swept.cells]
+    found.append([result.scored.total_nats, result.scored.bytes, result.scored.tokens])
+    assert {type(number) for number in numbers_in(found)} <= {int, float, bool}
+
+
+def test_things_are_short_in_a_console_and_have_pictures_in_a_notebook(small_text: Path, tmp_path: Path) -> None:
+    run = lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=TINY)
+    result = lmlab.evaluate(run)
+    assert repr(result) == f"Result({result.bits_per_byte:.4f} bits per byte, gpt on the test part of small, certified)"
+    assert len(repr(run)) < 200
+    shown = run._repr_html_()
+    ElementTree.fromstring(shown)
+    assert "<svg" in shown
+    assert "var(--" not in shown  # a notebook knows nothing of our stylesheet
+    html = result._repr_html_()
+    ElementTree.fromstring(html)
+    assert f"{result.bits_per_byte:.4f} bits per byte" in html
+    assert "checks hold" in html
+
+
+def test_progress_is_told_on_stderr_and_nothing_is_without_it(
+    small_text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watches, "PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
+    lmlab.train("gpt", small_text, out=tmp_path / "quiet", budget="3steps", settings=TINY)
+    assert capsys.readouterr() == ("", "")
+    lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=TINY, progress=True)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "gpt: 67% · " in err
+    assert err.endswith("gpt: the budget is used\n")
+
+
+@pytest.mark.slow  # mypy looks at everything that is imported
+def test_types_are_told_to_whoever_imports_it(tmp_path: Path) -> None:
+    assert resources.files("lmlab").joinpath("py.typed").is_file()
+    pytest.importorskip("mypy")
+    script = tmp_path / "use.py"
+    script.write_text(
+        "import lmlab\n"
+        'run = lmlab.train("gpt", "x.txt", out="r", settings={"layers": 2}, progress=True)\n'
+        "reveal_type(run.status)\nreveal_type(lmlab.evaluate(run).bits_per_byte)\n"
+        'lmlab.generate(run, temprature=0.5)\nlmlab.train("gpt", bugdet="3m", out="r")\n'
+    )
+    environment = {"MYPYPATH": str(Path(lmlab.__file__).parents[1]), "PATH": ""}
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--cache-dir", str(tmp_path), str(script)]
+    said = subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout
+    assert said.count("Revealed type is") == 2
+    assert '"Any"' not in said
+    assert 'Unexpected keyword argument "temprature"' in said
+    assert 'Unexpected keyword argument "bugdet"' in said
+
+
+def test_an_interval_that_is_not_known_shows_no_number(tmp_path: Path, small_text: Path) -> None:
+    run = lmlab.train("ngram", small_text, out=tmp_path / "run")
+    short = lmlab.evaluate(run, lmlab.strings("the cat"))
+    assert short.interval.low is None or math.isfinite(short.interval.low)
+    assert "nan" not in short._repr_html_()
