@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
-    "check", "compare", "compress", "contract", "count", "data", "decompress", "evaluate", "export", "fine_tune",
+    "check", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "export", "fine_tune",
     "generate", "grade", "load", "machine", "prove", "read", "recipe", "resume", "settings", "strings", "sweep", "train",
 ]  # fmt: skip
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         compress,
         contract,
         count,
+        curves,
         data,
         decompress,
         evaluate,

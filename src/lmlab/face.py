@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
     from lmlab.learn.about_settings import settings as settings
+    from lmlab.learn.curves import curves as curves
     from lmlab.learn.going_on import fine_tune as fine_tune
     from lmlab.learn.going_on import resume as resume
     from lmlab.learn.recipe import recipe as recipe
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 HOMES = {
     "compare": "lmlab.comparison:compare",
+    "curves": "lmlab.learn.curves:curves",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
     "read": "lmlab.text.corpus:read",

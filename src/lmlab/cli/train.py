@@ -241,6 +241,10 @@ def _summary(run: Run) -> str:
     model, result = run.record.model, run.record.result
     lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters, {result.seconds:.1f} s"]
     lines += [f"  note: {note}" for note in run.model.notes]
+    if result.undertrained is not None:
+        lines.append(f"  {result.undertrained}")
+    if (run.folder / "page.html").exists():
+        lines.append(f"  its curve and samples: {run.folder / 'page.html'}")
     lines.append(f"Saved in {run.folder}. Next: {_next(run)}")
     return "\n".join(lines)
 

@@ -13,6 +13,7 @@ def register(app: typer.Typer) -> None:
         compress,
         contract,
         count,
+        curves,
         data,
         evaluate,
         export,
@@ -34,6 +35,7 @@ def register(app: typer.Typer) -> None:
     app.command("export")(export.command)
     app.command("check")(check.command)
     app.command("prove")(prove.command)
+    app.command("curves")(curves.command)
     app.command("settings")(settings.command)
     app.command("contract")(contract.command)
     app.command("count")(count.command)

@@ -1,15 +1,23 @@
-"""The loss curve of a run as a picture."""
+"""The curves of runs as pictures: one run's training and validation, or several runs side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from lmlab.page.figures import drawing, series_colour, standalone, svg
 
+Over = Literal["steps", "tokens", "seconds"]
+COLUMNS: dict[Over, str] = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}  # of a line of metrics
 
-def loss_curve(metrics: Sequence[dict[str, Any]], name: str, unit: str) -> str:
+
+def loss_curve(metrics: Sequence[Mapping[str, Any]], name: str, unit: str) -> str:
     """Training and validation over steps, in the unit of the task, as an SVG file."""
+    return standalone(loss_figure(metrics, name, unit))
+
+
+def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str) -> str:
+    """The same as a part of a page."""
     key = unit.replace(" ", "_")
     with drawing(7, 4) as (figure, axes):
         steps = [line["step"] for line in metrics]
@@ -22,4 +30,24 @@ def loss_curve(metrics: Sequence[dict[str, Any]], name: str, unit: str) -> str:
         axes.set_title(name, loc="left")
         axes.grid()
         axes.legend()
-        return standalone(svg(figure, f"{unit.capitalize()} of {name} over steps"))
+        return svg(figure, f"{unit.capitalize()} of {name} over steps")
+
+
+def overlaid(curves: Mapping[str, Sequence[Mapping[str, Any]]], unit: str, over: Over) -> str:
+    """The validation curves of several runs (training, dotted, where there is no validation), as a part of a page."""
+    key = unit.replace(" ", "_")
+    with drawing(7, 4.2) as (figure, axes):
+        for index, (name, metrics) in enumerate(curves.items()):
+            held_out = all(line[f"valid_{key}"] is not None for line in metrics)
+            x = [line[COLUMNS[over]] for line in metrics]
+            y = [line[f"{'valid' if held_out else 'train'}_{key}"] for line in metrics]
+            style: Any = "-" if held_out else (0, (1, 1.5))
+            marker = "o" if len(x) == 1 else ""
+            colour = series_colour(index)
+            label = name if held_out else f"{name} (training)"
+            axes.plot(x, y, color=colour, linestyle=style, marker=marker, markersize=4, linewidth=1.8, label=label)
+        axes.set_xlabel(f"{over} of training")
+        axes.set_ylabel(f"{unit}, validation part")
+        axes.grid()
+        axes.legend()
+        return svg(figure, f"{unit.capitalize()} over {over} of {len(curves)} runs")

@@ -12,14 +12,17 @@ import torch
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.load import at_this_moment
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
-from lmlab.learn.curve import loss_curve
+from lmlab.learn.curve import loss_figure
 from lmlab.learn.loop import Trainer
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Result
 from lmlab.learn.run import Run
+from lmlab.learn.run_page import run_page
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
+from lmlab.learn.undertrained import Undertrained, undertrained
 from lmlab.learn.watch import Watch
+from lmlab.page.figures import standalone
 from lmlab.text.corpus import Corpus
 from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.stream import TokenStream, tokenize
@@ -87,7 +90,16 @@ def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: H
         best_step=p.best_step,
         hardware=str(hardware),
         message=outcome.message,
+        undertrained=_undertrained(run, task, config) if outcome.status == "finished" else None,
     )
     run.finish(model, dataclasses.asdict(model.config), result)
-    write_atomically(run.folder / "loss.svg", loss_curve(run.metrics, run.record.model.name, task.unit).encode())
+    if result.undertrained is not None:
+        watch.say(f"{run.record.model.name}: {result.undertrained}")
+    figure = loss_figure(run.metrics, run.record.model.name, task.unit)
+    write_atomically(run.folder / "loss.svg", standalone(figure).encode())
+    write_atomically(run.folder / "page.html", run_page(run, figure).encode())
     return run
+
+
+def _undertrained(run: Run, task: Task, config: TrainConfig) -> Undertrained | None:
+    return undertrained(run.metrics, task.unit, config.budget, run.record.training.earlier)

@@ -36,6 +36,10 @@ from lmlab.text.files import write_atomically
 
 CHECKPOINT_EVERY_S = 20.0
 SHOW_EVERY_S = 0.5
+SAMPLES_FROM_S, SAMPLES_SHARE = (
+    2.0,
+    0.01,
+)  # of training: shorter runs have nothing to show, and samples cost next to nothing
 
 Status = Literal["finished", "stopped early", "interrupted", "diverged"]
 
@@ -85,6 +89,8 @@ class Trainer:
         self.clock = self._clock(earlier or Spent())
         self.best: dict[str, Tensor] = {}
         self.progress = Progress()
+        self.samples_path = folder / "samples.jsonl"
+        self.sampling_s = self.last_sample_s = 0.0
         self.sums = Sums(self.device)
         self.validation = list(task.validation())
         self.validation_s = 0.0
@@ -129,6 +135,7 @@ class Trainer:
                 if trouble := self._trouble():
                     return "diverged", trouble
                 self._validate()
+                self._sample()
                 if self.progress.worse >= self.config.patience:
                     return "stopped early", (
                         f"validation has not improved since step {self.progress.best_step}; the weights of that step are kept"
@@ -167,7 +174,15 @@ class Trainer:
         most = 0 if self.earlier is None else self.earlier.steps
         lines = [line for line in lines if json.loads(line)["step"] <= most] if most else []
         write_atomically(self.metrics_path, "".join(lines).encode())
+        self._cut_samples(most)
         self.progress = self._progress_now(metrics=len(lines))
+
+    def _cut_samples(self, steps: int) -> None:
+        """Those of later steps will be drawn again."""
+        if self.samples_path.exists():
+            lines = self.samples_path.read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = "".join(line for line in lines if json.loads(line)["step"] <= steps)
+            write_atomically(self.samples_path, kept.encode())
 
     def _validation_is_due(self, before: float) -> bool:
         """At every 1/validations of the budget; but in a budget of seconds never for more than a tenth of the time."""
@@ -252,6 +267,20 @@ class Trainer:
         else:
             self.progress = self._progress_now(worse=self.progress.worse + 1)
 
+    @torch.no_grad()
+    def _sample(self) -> None:
+        """Write down what the model makes now, if that takes no more than a hundredth of the time so far."""
+        taken = self.clock.seconds - self.clock.earlier.seconds
+        if taken < SAMPLES_FROM_S or self.sampling_s + self.last_sample_s > SAMPLES_SHARE * taken:
+            return
+        started = self.clock.seconds
+        text = self.task.sample(self.model.eval())
+        if text is not None:
+            with open(self.samples_path, "a", encoding="utf-8") as file:
+                file.write(json.dumps({"step": self.clock.steps, "text": text}) + "\n")
+        self.last_sample_s = self.clock.seconds - started
+        self.sampling_s += self.last_sample_s
+
     def _validation_nats(self) -> tuple[float | None, Sums]:
         """Nats per thing on the validation batches (None: there are none), and the sums they come from."""
         found, total = Sums(self.device), 0.0
@@ -320,6 +349,7 @@ class Trainer:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
         lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
         write_atomically(self.metrics_path, "".join(lines[: self.progress.metrics]).encode())
+        self._cut_samples(self.progress.steps)
         self.clock = self._clock(self.progress)
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from lmlab.config import Mistake
 from lmlab.interface import CarriedLanguageModel, Loss, NeuralLanguageModel, Windows
 from lmlab.learn.task import PartName, Task
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 CARRIED_CHUNKS = 16  # of truncated back-propagation; then a carried state starts afresh, and may be checkpointed
 VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to look at often
+SAMPLE_TOKENS = 160
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 
@@ -42,6 +45,7 @@ class NextToken(Task):
     vocab_size: int
     rows: int
     length: int
+    tokenizer: Tokenizer
     chunks: int | None  # pieces of `length` tokens in a stretch, for models that carry a state; None: windows
 
     @classmethod
@@ -70,6 +74,7 @@ class NextToken(Task):
             valid=valid,
             units={"train": Unit.of(train, tokenizer), "valid": Unit.of(valid or train, tokenizer)},
             vocab_size=tokenizer.vocab_size,
+            tokenizer=tokenizer,
             rows=config.rows or rows * larger,
             length=length,
             chunks=min(CARRIED_CHUNKS, max(1, train.tokens // length)) if carries else None,
@@ -104,6 +109,17 @@ class NextToken(Task):
     def measured(self, nats: float, part: PartName) -> dict[str, float]:
         """Bits per byte, what spelling unknown words costs included; and nats per token."""
         return {"bits_per_byte": self.units[part].bits_per_byte(nats), "nats_per_token": nats}
+
+    def sample(self, model: Learner) -> str:
+        """A few tokens drawn from the model, always with the same luck."""
+        assert isinstance(model, NeuralLanguageModel)
+        luck = torch.Generator().manual_seed(0)
+        logp_BV, state = model.begin(1)
+        ids: list[int] = []
+        for _ in range(SAMPLE_TOKENS):
+            ids.append(int(torch.multinomial(logp_BV[0].float().exp().cpu(), 1, generator=luck)))
+            logp_BV, state = model.advance(torch.tensor([ids[-1:]], device=logp_BV.device), state)
+        return self.tokenizer.decode(ids)
 
     @property
     def worst_nats(self) -> float:

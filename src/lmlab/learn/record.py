@@ -16,6 +16,7 @@ from typing import Any, Literal
 from lmlab.hardware.choice import Chosen
 from lmlab.learn.clock import Spent
 from lmlab.learn.pace import Plan
+from lmlab.learn.undertrained import Undertrained
 from lmlab.version import __version__
 
 FORMAT = 2
@@ -90,6 +91,9 @@ class Result:
     best_step: int | None = None
     hardware: str = ""
     message: str = ""
+    undertrained: Undertrained | None = (
+        None  # what its curve says, if it was still falling steeply when the budget ended
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +129,7 @@ class Record:
             inputs=Inputs(**found["inputs"]),
             model=Model(**found["model"]),
             training=_training(found["training"]),
-            result=Result(**found["result"]),
+            result=_result(found["result"]),
             lmlab=found.get("lmlab", ""),
         )
 
@@ -140,6 +144,11 @@ def _training(found: Mapping[str, Any]) -> Training:
             "lineage": tuple(Ancestor(**one) for one in found.get("lineage", ())),
         }
     )
+
+
+def _result(found: Mapping[str, Any]) -> Result:
+    said = found.get("undertrained")
+    return Result(**{**found, "undertrained": None if said is None else Undertrained(**said)})
 
 
 def _from_format_1(document: Mapping[str, Any]) -> dict[str, Any]:

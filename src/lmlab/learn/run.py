@@ -1,7 +1,7 @@
 """A run on disk.
 
     RUN/ config.json  model.safetensors  tokenizer.json  [spelling.json]  metrics.jsonl  loss.svg  state/  README.md
-         recipe.toml
+         recipe.toml  samples.jsonl  page.html
 
 Files are written under another name, flushed and renamed, so that a kill at any moment leaves the last good one. Only
 metrics.jsonl grows by lines: a resumed run cuts it back to its checkpoint. Of what a model is, config.json is written
@@ -58,7 +58,8 @@ class Run:
         if result.steps is not None:
             facts["learned"] = f"{result.steps:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s"
         picture = loss_curve(self.metrics, record.model.name, record.unit) if self.metrics else ""
-        return panel(f"{record.model.name}, {self.status}", facts, picture, self.caution)
+        said = self.caution or str(result.undertrained or "")
+        return panel(f"{record.model.name}, {self.status}", facts, picture, said)
 
     @property
     def status(self) -> str:
@@ -158,6 +159,12 @@ class Run:
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
         path = self.folder / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+    @property
+    def samples(self) -> list[dict[str, Any]]:
+        """What the model wrote as it learned: step and text; none where training was over in a moment."""
+        path = self.folder / "samples.jsonl"
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
     def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:

@@ -62,6 +62,10 @@ class Task(ABC):
     def worst_nats(self) -> float:
         """Mean nats per thing above which training has diverged."""
 
+    def sample(self, model: Learner) -> str | None:
+        """Something that the model makes as it is now, to be looked at later; None: there is nothing to look at."""
+        return None
+
     def shown(self, nats: float, part: PartName) -> float:
         """A mean of nats per thing in the unit of the task."""
         return self.measured(nats, part)[self.unit.replace(" ", "_")]

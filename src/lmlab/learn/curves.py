@@ -1,0 +1,113 @@
+"""`curves`: the curves of several runs in one picture, and their numbers for other tools."""
+
+from __future__ import annotations
+
+import csv as csv_files
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from lmlab.config import Mistake
+from lmlab.learn.curve import Over, overlaid
+from lmlab.learn.event_file import write_events
+from lmlab.learn.run import Run, load_run
+from lmlab.page import html
+from lmlab.page.figures import standalone
+from lmlab.page.notebook import panel
+from lmlab.page.numbers import counted
+from lmlab.text.files import write_atomically
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves:
+    """The lines of metrics of several runs by their names. figure: SVG. written: the files that were asked for."""
+
+    unit: str
+    over: str
+    lines: dict[str, list[dict[str, Any]]]
+    figure: str = field(repr=False)
+    written: list[str]
+
+    def __repr__(self) -> str:
+        return f"Curves({', '.join(self.lines)}; {self.unit} over {self.over})"
+
+    def _repr_html_(self) -> str:
+        """The picture, for a notebook."""
+        return panel(f"{self.unit} over {self.over}", {}, standalone(self.figure))
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the picture."""
+        return {"unit": self.unit, "over": self.over, "lines": self.lines, "written": self.written}
+
+
+def curves(
+    *runs: Run | str | Path,
+    out: str | Path | None = None,
+    over: str = "tokens",
+    csv: str | Path | None = None,
+    tensorboard: str | Path | None = None,
+) -> Curves:
+    """The curves of runs, one over the other: validation over "tokens", "steps" or "seconds" of training.
+
+    out: a page (.html) or a picture (.svg) to write. csv: a file of all numbers, a line for every validation of every run.
+    tensorboard: a folder for event files, one folder in it for every run.
+    """
+    if over not in get_args(Over):
+        raise Mistake(f"{{over}} is tokens, steps or seconds; got {over!r}", over=None)
+    if out is not None and Path(out).suffix not in (".html", ".svg"):
+        raise Mistake(f"{{out}} is a page or a picture, and ends in .html or .svg; got {str(out)!r}", out=None)
+    if not runs:
+        raise Mistake("name at least one run")
+    opened = [run if isinstance(run, Run) else load_run(run) for run in runs]
+    lines = {name: run.metrics for name, run in zip(_names(opened), opened, strict=True)}
+    if silent := [str(run.folder) for run in opened if not run.metrics]:
+        raise Mistake(f"{', '.join(silent)} has no curve: it counts, or was stopped before it was first validated")
+    units = {run.record.unit for run in opened}
+    if len(units) > 1:
+        raise Mistake(f"these runs are measured in different units: {', '.join(sorted(units))}")
+    (unit,) = units
+    figure = overlaid(lines, unit, over)  # type: ignore[arg-type]
+    written = []
+    if out is not None:
+        page = html.document("Curves", _page(lines, unit, over, figure))
+        written.append(html.write(Path(out), standalone(figure) if Path(out).suffix == ".svg" else page))
+    if csv is not None:
+        write_atomically(Path(csv), _csv(lines).encode())
+        written.append(Path(csv))
+    if tensorboard is not None:
+        written += [write_events(Path(tensorboard) / name.replace("/", "-"), found) for name, found in lines.items()]
+    return Curves(unit=unit, over=over, lines=lines, figure=figure, written=[str(path) for path in written])
+
+
+def _names(runs: Sequence[Run]) -> list[str]:
+    """Short names that differ: folders, and the folders they are in where those are alike."""
+    names = [run.folder.resolve().name for run in runs]
+    longer = ["/".join(run.folder.resolve().parts[-2:]) for run in runs]
+    chosen = [full if names.count(name) > 1 else name for name, full in zip(names, longer, strict=True)]
+    return [f"{name} ({i + 1})" if chosen.count(name) > 1 else name for i, name in enumerate(chosen)]
+
+
+def _page(lines: dict[str, list[dict[str, Any]]], unit: str, over: str, figure: str) -> str:
+    key = f"valid_{unit.replace(' ', '_')}"
+    rows = []
+    for name, found in lines.items():
+        known = [line[key] for line in found if line[key] is not None]
+        last = found[-1]
+        best = f"{min(known):.4f}" if known else ""
+        cells = [html.escape(name), best, f"{last['tokens']:,}", f"{last['step']:,}", f"{last['seconds']:.0f}"]
+        rows.append(html.Row(cells))
+    columns = ["run", f"best {unit}, validation", "tokens", "steps", "seconds"]
+    heading = f"<h1>{counted(len(lines), 'curve')}</h1>\n"
+    return heading + html.figure(figure, f"{unit} over {over} of training") + html.table(columns, rows, label="Runs")
+
+
+def _csv(lines: dict[str, list[dict[str, Any]]]) -> str:
+    columns = list(dict.fromkeys(key for found in lines.values() for line in found for key in line))
+    file = io.StringIO()
+    writer = csv_files.DictWriter(file, ["run", *columns], lineterminator="\n")
+    writer.writeheader()
+    for name, found in lines.items():
+        writer.writerows({"run": name, **line} for line in found)
+    return file.getvalue()

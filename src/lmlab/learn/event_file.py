@@ -1,0 +1,74 @@
+"""Numbers of training as TensorBoard reads them: its event files, written record by record.
+
+A file is records of [length, its checksum, data, its checksum]; the data is an `Event` message of protocol buffers, of which
+four fields are needed: wall_time (1), step (2), file_version (3) and summary (5) with values (1) of tag (1) and number (2).
+Checksums are CRC-32C, rotated and shifted by a constant. The format needs no package; the reader is tensorboard's.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lmlab.text.files import write_atomically
+
+NAME = "events.out.tfevents.0.lmlab"  # TensorBoard looks for "tfevents"
+CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, its bits turned around
+MASK = 0xA282EAD8
+
+
+def write_events(folder: Path, metrics: Sequence[Mapping[str, Any]]) -> Path:
+    """The lines of metrics as one event file in the folder; what is not known is left out. Returns its path."""
+    records = [_record(_double(1, 0.0) + _bytes(3, b"brain.Event:2"))]
+    for line in metrics:
+        values = {key: value for key, value in line.items() if key not in ("step", "seconds") and value is not None}
+        summary = b"".join(_bytes(1, _bytes(1, tag.encode()) + _float(2, value)) for tag, value in values.items())
+        records.append(_record(_double(1, line["seconds"]) + _whole(2, line["step"]) + _bytes(5, summary)))
+    write_atomically(folder / NAME, b"".join(records))
+    return folder / NAME
+
+
+def _record(data: bytes) -> bytes:
+    length = struct.pack("<Q", len(data))
+    return length + struct.pack("<I", _masked(length)) + data + struct.pack("<I", _masked(data))
+
+
+def _masked(data: bytes) -> int:
+    checksum = crc32c(data)
+    return ((checksum >> 15 | checksum << 17) + MASK) & 0xFFFFFFFF
+
+
+def crc32c(data: bytes) -> int:
+    """The checksum that the format takes, bit by bit: the files are small."""
+    remainder = 0xFFFFFFFF
+    for byte in data:
+        remainder ^= byte
+        for _ in range(8):
+            remainder = remainder >> 1 ^ (CASTAGNOLI if remainder & 1 else 0)
+    return remainder ^ 0xFFFFFFFF
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _whole(field: int, number: int) -> bytes:
+    return _varint(field << 3) + _varint(number)
+
+
+def _double(field: int, number: float) -> bytes:
+    return _varint(field << 3 | 1) + struct.pack("<d", number)
+
+
+def _float(field: int, number: float) -> bytes:
+    return _varint(field << 3 | 5) + struct.pack("<f", number)
+
+
+def _bytes(field: int, content: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(content)) + content

@@ -1,0 +1,46 @@
+"""The page of a run: its curve, what it wrote as it learned, and what it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lmlab.page import html
+from lmlab.page.numbers import counted
+
+if TYPE_CHECKING:
+    from lmlab.learn.run import Run
+
+
+def run_page(run: Run, figure: str) -> str:
+    """A page of its own. figure: its curve."""
+    record, result = run.record, run.record.result
+    name, corpus = record.model.name, record.inputs.corpus["name"]
+    facts = {
+        "text": f"{corpus}, {record.inputs.corpus['parts']['train']['bytes']:,} bytes to learn from",
+        "tokens": str(record.inputs.tokenizer),
+        "parameters": f"{record.model.parameters:,}",
+        "learned": f"{result.steps or 0:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s on {result.hardware}",
+        "how it ended": f"{result.status}: {result.message}",
+    }
+    settings = {key: str(value) for key, value in record.model.config.items()}
+    parts = [f"<h1>{html.escape(name)} on {html.escape(corpus)}</h1>\n", html.facts(facts)]
+    if result.undertrained is not None:
+        parts.append(f"<p><strong>{html.escape(str(result.undertrained))}</strong></p>\n")
+    parts.append(
+        html.figure(figure, "Training and validation over steps. The weights with the best validation are kept.")
+    )
+    if samples := run.samples:
+        parts.append("<h2>What it wrote as it learned</h2>\n")
+        parts += [
+            html.card(f"step {sample['step']:,}", f'<pre class="sample">{html.escape(sample["text"])}</pre>')
+            for sample in samples
+        ]
+    if lineage := record.training.lineage:
+        origins = [
+            f"{ancestor.run or 'this run'}: {ancestor.corpus}, a budget of {ancestor.budget},"
+            f" {counted(ancestor.steps, 'step')}"
+            for ancestor in lineage
+        ]
+        parts.append(f"<h2>Where its weights came from</h2>\n{html.listed(origins)}")
+    parts.append(html.folded("Settings", html.facts(settings)))
+    return html.document(f"{name} on {corpus}", "".join(parts))

@@ -1,0 +1,69 @@
+"""A curve that was still falling steeply when the budget ended is called so, and one that had flattened is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lmlab
+from lmlab.config import Budget
+from lmlab.learn.clock import Spent
+from lmlab.learn.undertrained import undertrained
+
+UNIT = "bits per byte"
+
+
+def lines(*values: float | None, start: int = 0, train: float = 9.0) -> list[dict[str, Any]]:
+    return [
+        {"step": start + 10 * (i + 1), "valid_bits_per_byte": value, "train_bits_per_byte": train - i}
+        for i, value in enumerate(values)
+    ]
+
+
+def test_what_the_second_half_gained_decides() -> None:
+    steep = undertrained(lines(4.0, 3.0, 2.6, 2.4, 2.2, 2.0), UNIT, Budget(steps=60))
+    assert steep is not None
+    assert steep.gained == pytest.approx(0.3)
+    assert steep.wanted == "960steps"  # 30 % → 18 → 10.8 → 6.5: four doublings, the most that are spoken of
+    assert str(steep) == (
+        "undertrained: the second half of the budget still lowered its loss by 30%; it would have liked at least 960steps"
+    )
+    assert undertrained(lines(4.0, 3.0, 2.05, 2.03, 2.01, 2.0), UNIT, Budget(steps=60)) is None
+    assert undertrained(lines(2.0, 1.9, 1.8, 1.9, 2.0, 2.1), UNIT, Budget(steps=60)) is None  # it got worse
+
+
+def test_one_doubling_is_asked_for_where_it_was_nearly_flat() -> None:
+    found = undertrained(lines(4.0, 3.0, 2.08, 2.05, 2.02, 2.0), UNIT, Budget(seconds=90))
+    assert found is not None
+    assert found.wanted == "180s"
+
+
+def test_too_few_points_say_nothing_and_without_validation_training_speaks() -> None:
+    assert undertrained(lines(4.0, 2.0), UNIT, Budget(steps=20)) is None
+    assert undertrained(lines(None, None, None, None), UNIT, Budget(steps=40)) is not None
+    assert undertrained(lines(None, None, None, None, train=1e6), UNIT, Budget(steps=40)) is None
+
+
+def test_a_run_that_went_on_is_judged_by_the_budget_it_got_last() -> None:
+    before = lines(4.0, 3.0, 2.5, 2.0)
+    after = lines(2.0, 1.995, 1.99, 1.99, start=40)
+    assert undertrained(before + after, UNIT, Budget(steps=40), Spent(steps=40)) is None
+    assert undertrained(before, UNIT, Budget(steps=40)) is not None
+
+
+def test_real_runs_a_short_one_is_called_undertrained_and_a_long_one_is_not(small_text: Path, tmp_path: Path) -> None:
+    settings = {"context": 4, "embedding_width": 16, "width": 32, "dropout": 0.0}
+    rate = {"learning_rate": 0.02}
+    short = lmlab.train(
+        "feedforward", small_text, out=tmp_path / "short", budget="20steps", settings=settings, learning=rate
+    )
+    found = short.record.result.undertrained
+    assert found is not None
+    assert lmlab.load(tmp_path / "short").record.result.undertrained == found
+    assert "undertrained" in (tmp_path / "short" / "page.html").read_text()
+    long = lmlab.train(
+        "feedforward", small_text, out=tmp_path / "long", budget="640steps", settings=settings, learning=rate
+    )
+    assert long.record.result.undertrained is None
