@@ -6,7 +6,7 @@
         claim sigmoid(-x) == 1 - sigmoid(x)
     ''')
     report.ok                      # True when there is at least one claim and all hold
-    report.claims[0].verdict       # "proved", "supported", "refuted" or "invalid"
+    report.claims[0].verdict       # "proved", "supported", "refuted", "undecided", "invalid"
     report.to_json()               # {"claims": [{"line", "claim", "verdict", "reason", "counterexample", "hint",
                                    #  "first_wrong_step"}], "ok": true}
 
@@ -18,11 +18,13 @@ those above it:
 
     tree, sizes, text, mathml   expressions and statements; sizes of axes in symbols; back to text, and to mathematics
     functions/  one record per function: arity, shape, kinks, derivative, how it is computed and written, usual slips
+    distributions   one record per distribution: its moments, density, and how its values come from a standard variable
     kinds, limits, formulas     the words for kinds of givens; every bound, and `Refusal`; small formulas, written out
     read/       text to tree: tokens, cursor, expressions, spellings (NumPy's other forms), scope, statements, sheet
     shapes/     infer: the shape of every expression; setting: what a claim stands on
     numbers/    evaluate: the meaning at a point, in the arithmetic of autograd (torch), doubles (NumPy), decimals (60
-                digits) or fractions; size_draws, points; expectations, by quadrature or moments; sides: both, compared
+                digits) or fractions; size_draws, points; means: exact (moments), by integrals, or by quadrature (torch);
+                sides: both, compared. torch is imported for derivatives and for means over many numbers alone
     symbols/    terms, algebra, calculus, derivatives, expectations: index notation; build: expressions in it; signs, proofs
     hints/      slips, throughout, supplies: the usual mistakes; repairs: the search; sentence: what is said
     sheets/     relation, verdict, extremes, counterexample: one relation; claims, check: a claim, a sheet; report: the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -24,6 +24,9 @@ class Node:
         """The same expression around other children."""
         assert not children
         return self
+
+
+Rewrite = Callable[[Node], Node]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from lmlab.checker.functions import shapes as rules
+from lmlab.checker.functions.elementwise import trigamma
 from lmlab.checker.functions.record import Arithmetic, Array, At, Function, Kink, ShapeReader
 from lmlab.checker.sizes import Shape
 from lmlab.checker.tree import Call, constant_value
@@ -154,6 +155,9 @@ ARRAYS = [
         is_broadcast=True,
         kink=Kink.BEND,
         is_method=False,
+    ),
+    ArrayFunction(
+        "trigamma", rules.same, lambda ops, x: ops.wrap(trigamma(ops.library, ops.way, x)), is_broadcast=True
     ),
     ArrayFunction(
         "concat",

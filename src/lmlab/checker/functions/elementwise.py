@@ -7,13 +7,17 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import mpmath
+
 from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, plus, power, times
 from lmlab.checker.functions.record import Computed, Entrywise, Kink
+from lmlab.checker.limits import NoExactValue
 from lmlab.checker.tree import Compare, Constant, Negate, Node
 
 HUGE = 10**6  # beyond exp(10**6) long decimals would eat memory; they become inf there
 ZERO = number(0)
 HALF = Fraction(1, 2)
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
 def _long_exp(mpmath: Any, x: Any) -> Any:
@@ -26,6 +30,29 @@ def _long_sigmoid(mpmath: Any, x: Any) -> Any:
 
 def _numpy_sigmoid(numpy: Any, x: Any) -> Any:
     return 0.5 * (1 + numpy.tanh(0.5 * x))
+
+
+def _lgamma(x: float) -> float:
+    return math.lgamma(x) if x > 0 else math.nan
+
+
+def _polygamma(order: int, library: Any, x: Any) -> Any:
+    """The derivative of log gamma (order 0) or the second (1): by the recurrence to beyond 12, asymptotically there."""
+    y = x + 12
+    passed = sum(-1 / (x + k) if order == 0 else 1 / (x + k) ** 2 for k in range(12)) + library.where(
+        x > 0, 0.0, math.nan
+    )
+    series = sum(b / (y ** (2 * k) * (2 * k if order == 0 else -y)) for k, b in enumerate(_BERNOULLI, start=1))
+    return passed + (library.log(y) - 0.5 / y if order == 0 else 1 / y + 0.5 / y**2) - series
+
+
+def trigamma(library: Any, way: str, x: Any) -> Any:
+    """The second derivative of log gamma. What its own derivative would be has no name here, so it has none."""
+    if way == "long":
+        return library.frompyfunc(lambda value: mpmath.polygamma(1, value) if value > 0 else mpmath.nan, 1, 1)(x)
+    if way == "exact":
+        raise NoExactValue
+    return _polygamma(1, library, x)
 
 
 def _gate(u: Node) -> Node:
@@ -185,6 +212,24 @@ ELEMENTWISE = [
         numpy=lambda numpy, x: numpy.vectorize(math.erf, otypes=[float])(x),
         largest=HUGE,
         slope=lambda v, u: times(over(TWO, call("sqrt", Constant("pi"))), call("exp", Negate(power(u, 2)))),
+    ),
+    Entrywise(
+        "lgamma",
+        aliases=("gammaln", "loggamma"),
+        numpy=lambda numpy, x: numpy.vectorize(_lgamma, otypes=[float])(x),
+        long=lambda mpmath, x: mpmath.re(mpmath.loggamma(x)) if x > 0 else mpmath.nan,
+        lowest=0.0,
+        largest=HUGE,
+        slope=lambda v, u: call("digamma", u),
+    ),
+    Entrywise(
+        "digamma",
+        torch=lambda torch, x: _polygamma(0, torch, x),
+        numpy=lambda numpy, x: _polygamma(0, numpy, x),
+        long=lambda mpmath, x: mpmath.digamma(x) if x > 0 else mpmath.nan,
+        lowest=0.0,
+        largest=HUGE,
+        slope=lambda v, u: call("trigamma", u),
     ),
     Entrywise(
         "log1p",

@@ -47,7 +47,7 @@ class Arithmetic(ABC):
         """An array, where a library gives a bare number."""
         return value
 
-    def near(self, distance: Array) -> None:  # noqa: B027
+    def near(self, distance: Array, edge: bool = False) -> None:  # noqa: B027
         """Take note of how far the nearest kink is (relu at 0, a tie of max); most arithmetic does not care."""
 
     @abstractmethod
@@ -81,6 +81,10 @@ class Arithmetic(ABC):
     @abstractmethod
     def inverse(self, value: Array) -> Array:
         """Of a square matrix; nan when there is none."""
+
+    @abstractmethod
+    def cholesky(self, value: Array) -> Array:
+        """The lower triangle L with L L.T = value; nan when there is none."""
 
     @abstractmethod
     def full(self, shape: tuple[int, ...], value: int) -> Array:

@@ -89,7 +89,7 @@ def _mean(x: Array, axes: Axes, keepdims: bool) -> Array:
 def _root(ops: Arithmetic, squares: Array) -> Array:
     """A square root that is a kink where it is 0 itself, rather than where its argument is."""
     root = ops.library.sqrt(squares) if ops.way == "torch" else ops.entrywise(SQRT, ops.wrap(squares))
-    ops.near(root)
+    ops.near(root, edge=True)
     return root
 
 
@@ -103,10 +103,19 @@ def _variance(ops: Arithmetic, x: Array, axes: Axes, keepdims: bool) -> Array:
 def _extreme(ops: Arithmetic, x: Array, axes: Axes, keepdims: bool, name: str) -> Array:
     """The largest or smallest entry; a tie of the first two is a kink."""
     if ops.notes_kinks:
-        ordered = _flattened(x.detach(), axes).sort(dim=-1, descending=name == "amax").values
+        ordered = _sorted(ops, x, axes)
         if ordered.shape[-1] > 1:
-            ops.near(ordered[..., 0] - ordered[..., 1])
+            first = -1 if name == "amax" else 0
+            ops.near(ordered[..., first] - ordered[..., -2 if name == "amax" else 1])
     return getattr(ops.library, name)(x, axis=axes, keepdims=keepdims)
+
+
+def _sorted(ops: Arithmetic, x: Array, axes: Axes) -> Array:
+    """The entries that are reduced together in order, along the last axis."""
+    if ops.way == "torch":
+        return _flattened(x.detach(), axes).sort(dim=-1).values
+    kept = [i for i in range(x.ndim) if i not in axes]
+    return ops.library.sort(x.transpose(*kept, *axes).reshape(*[x.shape[i] for i in kept], -1), axis=-1)
 
 
 def _flattened(x: Any, axes: Axes) -> Any:

@@ -14,11 +14,10 @@ from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.hints.slips import Edit, edit, negated, short
 from lmlab.checker.hints.supplies import RARE, Pool, everywhere, pieces, rarer, supplies
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
-from lmlab.checker.numbers.autograd import TorchOps, no_gradients
 from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
-from lmlab.checker.numbers.sides import KINK, SAFETY
+from lmlab.checker.numbers.sides import KINK, SAFETY, arithmetic_for
 from lmlab.checker.numbers.size_draws import SizeDrawer
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import Shape, broadcast
@@ -113,13 +112,13 @@ class Repairer:
         return telling + others if telling else []
 
     def _probe(self, point: Point, names: list[Name]) -> Probe | None:
-        ops = TorchOps()
-        with no_gradients():
-            exact = make_frame(self.setting, point, ops, self.deadline)
-            target = exact.evaluate(self.target).detach().numpy()
-            frame = Frame(self.setting, FloatOps(), point.sizes, {}, self.deadline)
-            self._fill(frame, exact, [name.name for name in names])
-        if not np.isfinite(target).all() or ops.margin <= KINK or ops.accuracy.error > CLOSE / SAFETY:
+        ops = arithmetic_for(self.setting, self.target, self.wrong, *names)
+        exact = make_frame(self.setting, point, ops, self.deadline)
+        target = ops.to_numpy(exact.evaluate(self.target))
+        frame = Frame(self.setting, FloatOps(), point.sizes, {}, self.deadline)
+        self._fill(frame, exact, [name.name for name in names])
+        coarse = any(float(error) > CLOSE / SAFETY * (size or 1.0) for _, error, size in ops.accuracy.means)
+        if not np.isfinite(target).all() or ops.margin <= KINK or coarse:
             return None
         target = np.broadcast_to(target, tuple(axis.value(point.sizes) for axis in self.compared))
         if np.abs(target).max(initial=0.0) > NOTHING:
@@ -133,12 +132,12 @@ class Repairer:
 
     def _fill(self, frame: Frame, exact: Frame, names: list[str]) -> None:
         for name in names:
-            frame.values[name] = exact.value(name).detach().numpy()
+            frame.values[name] = exact.ops.to_numpy(exact.value(name))
         for inner in walk(self.wrong):
             if isinstance(inner, (Derivative, Expectation)):
                 try:
                     self.setting.shape(inner)
-                    frame.memo[id(inner)] = (inner, exact.evaluate(inner).detach().numpy())
+                    frame.memo[id(inner)] = (inner, exact.ops.to_numpy(exact.evaluate(inner)))
                 except Refusal:
                     continue
 

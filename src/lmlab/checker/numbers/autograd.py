@@ -3,51 +3,47 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from lmlab.checker.functions import Entrywise, Kink
-from lmlab.checker.limits import Deadline
+from lmlab.checker.limits import Deadline, NoExactValue
+from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
+from lmlab.checker.numbers.expectations import average
+from lmlab.checker.numbers.means import Accuracy
 from lmlab.checker.numbers.points import Point, Raw, make_frame
-from lmlab.checker.numbers.quadrature import Accuracy, expectation
+from lmlab.checker.numbers.quadrature import Leaf
+from lmlab.checker.numbers.slopes import without_derivatives
 from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Derivative, Expectation, Node
 
 F64 = torch.float64
-no_gradients = torch.no_grad
 
 
 class TorchOps(Ops):
-    """Float64 tensors on the CPU. Distances to kinks are not kept inside a quadrature."""
+    """Float64 tensors on the CPU."""
 
     library = torch
     way = "torch"
 
+    notes_kinks = True
+
     def __init__(self) -> None:
-        self.margin = float("inf")  # how near the nearest kink (relu at 0, a tie of max, ...) came
-        self.touched = False  # an argument lay exactly on a kink
-        self.accuracy = Accuracy()  # of the expectations inside
+        super().__init__()
+        self.accuracy = Accuracy()
 
-    @property
-    def notes_kinks(self) -> bool:  # type: ignore[override]
-        """Not inside a quadrature, which evaluates many points at once."""
-        return not self.accuracy.batched
+    def distances(self, distance: Tensor) -> Any:
+        """In NumPy."""
+        return distance.detach().numpy()
 
-    def near(self, distance: Tensor) -> None:
-        """Note how near a kink is. Exactly on it is noted apart: at random points that is the formula's own doing."""
-        if not self.notes_kinks or not distance.numel():
-            return
-        away = distance.detach().abs().numpy()
-        self.touched |= bool((away == 0).any())
-        self.margin = min(self.margin, float(away.min(initial=np.inf, where=away > 0)))
+    def to_numpy(self, value: Tensor) -> Any:
+        """Without its history."""
+        return value.detach().numpy()
 
     def number(self, value: Fraction | str) -> Tensor:
         """A 0-d tensor."""
@@ -60,7 +56,7 @@ class TorchOps(Ops):
     def entrywise(self, function: Entrywise, value: Tensor) -> Tensor:
         """As torch has it."""
         if function.kink is not Kink.NONE:
-            self.near(function.kink_distance(torch, value))
+            self.near(function.kink_distance(torch, value), function.kink is Kink.EDGE)
         return function.computed("torch", torch, value)
 
     def compare(self, op: str, left: Tensor, right: Tensor) -> Tensor:
@@ -81,7 +77,7 @@ class TorchOps(Ops):
         if exponent.denominator == 1:
             return base ** int(exponent)
         if exponent.denominator == 2:
-            self.near(base)
+            self.near(base, edge=True)
         return base ** float(exponent)
 
     def determinant(self, value: Tensor) -> Tensor:
@@ -91,6 +87,10 @@ class TorchOps(Ops):
     def inverse(self, value: Tensor) -> Tensor:
         """By torch, which does not raise here."""
         return torch.linalg.inv_ex(value).inverse
+
+    def cholesky(self, value: Tensor) -> Tensor:
+        """By torch, which does not raise here."""
+        return torch.linalg.cholesky_ex(value).L
 
     def full(self, shape: tuple[int, ...], value: int) -> Tensor:
         """In doubles."""
@@ -104,7 +104,7 @@ class TorchOps(Ops):
         """By autograd. A second derivative is the derivative of the first."""
         name = node.by[-1]
         here = frame.value(name)
-        assert self.notes_kinks, "autograd's leaves are not allowed inside vmap; see quadrature.Leaf"
+        assert self.collected is None, "autograd's leaves are not allowed inside vmap; see quadrature.Leaf"
         with torch.enable_grad():
             leaf = here.view_as(here) if here.requires_grad else here.detach().clone().requires_grad_()
             return _jacobian(self._top(node, frame.child({name: leaf}, graph=True)), leaf, frame.graph)
@@ -117,19 +117,23 @@ class TorchOps(Ops):
         return top.reshape(()) if not node.strict and scalar_like(frame.setting.shape(node.operand)) else top
 
     def expectation(self, node: Expectation, frame: Frame) -> Tensor:
-        """By quadrature or enumeration."""
-        return expectation(node, frame, self.accuracy)
+        """As doubles have it, unless derivatives stand inside that are no formulas, or are taken of the whole."""
+        if not frame.graph:
+            try:
+                plain = without_derivatives(node, frame.setting)
+                assert isinstance(plain, Expectation)
+                if not any(isinstance(inner, Derivative) for inner in frame.setting.opened(plain)):
+                    doubles = FloatOps()
+                    doubles.accuracy = self.accuracy
+                    return self.from_numpy(frame.translated(doubles).evaluate(plain))
+            except NoExactValue:
+                pass
 
+        def leaf(inner: Node, over: frozenset[str]) -> Tensor:
+            return self.accuracy.known(lambda: Leaf(inner, over, frame, self.accuracy).mean())
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """The arrays are tiny: several threads would mostly wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+        mean: Tensor = average(node, frame, leaf)
+        return mean
 
 
 def slopes_of_largest(

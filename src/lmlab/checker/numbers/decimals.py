@@ -16,9 +16,10 @@ import numpy as np
 from lmlab.checker.functions import Entrywise
 from lmlab.checker.functions.elementwise import HUGE
 from lmlab.checker.functions.record import Array
+from lmlab.checker.limits import NoExactValue
 from lmlab.checker.numbers.doubles import ArrayOps
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.numbers.moments import exact_expectation
+from lmlab.checker.numbers.means import Accuracy, expectation
 from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.tree import Derivative, Expectation
 
@@ -49,6 +50,10 @@ def _raise(a: Any, b: Any) -> Any:
     return a**b
 
 
+def _none(*_: Any) -> Any:
+    raise NoExactValue
+
+
 class LongOps(ArrayOps):
     """Long decimals, as many digits as mpmath is set to; `step` is that of the central differences."""
 
@@ -56,6 +61,8 @@ class LongOps(ArrayOps):
     dtype = object
 
     def __init__(self, digits: int) -> None:
+        super().__init__()
+        self.accuracy = Accuracy()
         self.step = mpmath.mpf(10) ** (-(digits * 3) // 10)
 
     def number(self, value: Fraction | str) -> Array:
@@ -66,6 +73,7 @@ class LongOps(ArrayOps):
 
     def entrywise(self, function: Entrywise, value: Array) -> Array:
         """Number by number."""
+        self.bends(function, value)
         return self.wrap(_of_arrays(function)(value))
 
     def divide(self, left: Array, right: Array) -> Array:
@@ -84,7 +92,7 @@ class LongOps(ArrayOps):
 
     def from_numpy(self, raw: Any) -> Array:
         """Doubles are exact in long decimals."""
-        return self.wrap(np.frompyfunc(lambda x: mpmath.mpf(float(x)), 1, 1)(np.asarray(raw, dtype=float)))
+        return self.wrap(np.frompyfunc(mpmath.mpf, 1, 1)(np.asarray(raw, dtype=float)))
 
     def derivative(self, node: Derivative, frame: Frame) -> Array:
         """Central differences, one entry of the name at a time; a second derivative is the difference of the first."""
@@ -110,5 +118,5 @@ class LongOps(ArrayOps):
         return self.wrap(top)
 
     def expectation(self, node: Expectation, frame: Frame) -> Array:
-        """Exact moments of polynomials, or enumeration; anything else has no exact value."""
-        return exact_expectation(node, frame)
+        """Exact, or integrated; anything else has no value here."""
+        return expectation(node, frame, self.accuracy, _none)

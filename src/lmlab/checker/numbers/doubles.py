@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Any
 
 import mpmath
 import numpy as np
 
-from lmlab.checker.functions import Entrywise
+from lmlab.checker.functions import Entrywise, Kink
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
-from lmlab.checker.tree import Derivative, Expectation
+from lmlab.checker.numbers.means import Accuracy, expectation
+from lmlab.checker.tree import Derivative, Expectation, Node
 
 
 class ArrayOps(Ops):
@@ -28,6 +30,7 @@ class ArrayOps(Ops):
 
     def compare(self, op: str, left: Array, right: Array) -> Array:
         """0 and 1."""
+        self.near(left - right)
         return self.from_numpy(np.asarray(COMPARISONS[op](left, right), dtype=float))
 
     def full(self, shape: tuple[int, ...], value: int) -> Array:
@@ -46,6 +49,19 @@ class ArrayOps(Ops):
         """By elimination."""
         return _eliminate(value, self.eye(value.shape[0]))[1]
 
+    def cholesky(self, value: Array) -> Array:
+        """Row by row."""
+        out = self.full(value.shape, 0)
+        for i in range(len(value)):
+            for j in range(i + 1):
+                rest = value[i, j] - (out[i, :j] * out[j, :j]).sum()
+                out[i, j] = self.power(self.wrap(rest), Fraction(1, 2)) if i == j else rest / out[j, j]
+        return out
+
+    @abstractmethod
+    def power(self, base: Array, exponent: Fraction) -> Array:
+        """A power written as a number."""
+
     def derivative(self, node: Derivative, frame: Frame) -> Array:
         """Most of this arithmetic has none."""
         raise NoExactValue
@@ -53,6 +69,19 @@ class ArrayOps(Ops):
     def expectation(self, node: Expectation, frame: Frame) -> Array:
         """Most of this arithmetic has none."""
         raise NoExactValue
+
+    def bends(self, function: Entrywise, value: Array) -> None:
+        """Note how far the kink of a function is."""
+        if function.kink is not Kink.NONE and (self.notes_kinks or self.collected is not None):
+            distance = function.kink_distance(np if self.dtype is float else _Rounding, value)
+            self.near(distance, function.kink is Kink.EDGE)
+
+
+class _Rounding:
+    """What kinks need of NumPy, for long decimals."""
+
+    round = np.frompyfunc(mpmath.nint, 1, 1)
+    floor = np.frompyfunc(mpmath.floor, 1, 1)
 
 
 def _eliminate(value: Array, right: Array | None) -> tuple[Any, Array]:
@@ -78,10 +107,25 @@ def _eliminate(value: Array, right: Array | None) -> tuple[Any, Array]:
 
 
 class FloatOps(ArrayOps):
-    """Doubles: the quick arithmetic of the search for hints. Derivatives must be there already (see `hints`)."""
+    """Doubles. Derivatives must be there already (as for `hints`), or are left to `autograd`."""
 
     way = "numpy"
     dtype = float
+    notes_kinks = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.accuracy = Accuracy()
+
+    def expectation(self, node: Expectation, frame: Frame) -> Array:
+        """Exact, integrated, or sampled."""
+        return expectation(node, frame, self.accuracy, self._otherwise)
+
+    def _otherwise(self, node: Node, over: frozenset[str], frame: Frame) -> tuple[Array, float, float]:
+        """Means over many numbers at once are taken with torch, which is slow to import."""
+        from lmlab.checker.numbers.quadrature import mean_by_torch
+
+        return mean_by_torch(node, over, frame, self.accuracy)
 
     def number(self, value: Fraction | str) -> Array:
         """A 0-d array."""
@@ -93,6 +137,7 @@ class FloatOps(ArrayOps):
 
     def entrywise(self, function: Entrywise, value: Array) -> Array:
         """As NumPy has it."""
+        self.bends(function, value)
         return self.wrap(function.computed("numpy", np, value))
 
     def divide(self, left: Array, right: Array) -> Array:
@@ -106,6 +151,8 @@ class FloatOps(ArrayOps):
     def power(self, base: Array, exponent: Fraction) -> Array:
         """A written power."""
         whole = exponent.denominator == 1 and exponent >= 0
+        if exponent.denominator == 2:
+            self.near(base, edge=True)
         return self.wrap(np.asarray(base, dtype=float) ** (int(exponent) if whole else float(exponent)))
 
     def determinant(self, value: Array) -> Array:

@@ -7,6 +7,9 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from lmlab.checker import tree
 from lmlab.checker.functions import FUNCTIONS
@@ -22,7 +25,34 @@ COMPARISONS |= {"==": operator.eq, "!=": operator.ne}
 
 
 class Ops(Arithmetic):
-    """An arithmetic that also knows what derivatives and expectations are."""
+    """An arithmetic that also knows what derivatives and expectations are, and keeps note of kinks.
+
+    `margin` is how near the nearest kink (relu at 0, a tie of max, ...) came; `touched`: something lay exactly on one
+    (`edged`: on the edge of where it is defined, as sqrt at 0).
+    Inside an integral, which looks at many points at once, the distances are `collected` instead.
+    """
+
+    def __init__(self) -> None:
+        self.margin = float("inf")
+        self.touched = self.edged = False
+        self.collected: list[Array] | None = None
+
+    def distances(self, distance: Array) -> Any:
+        """A distance as an array of doubles."""
+        return np.asarray(distance, dtype=float)
+
+    def near(self, distance: Array, edge: bool = False) -> None:
+        """Note how near a kink is. Exactly on it is noted apart: at random points that is the formula's own doing."""
+        if self.collected is not None:
+            self.collected.append(distance)
+            return
+        if not self.notes_kinks:
+            return
+        away = np.abs(self.distances(distance))
+        if away.size:
+            self.touched |= bool((away == 0).any())
+            self.edged |= edge and bool((away == 0).any())
+            self.margin = min(self.margin, float(away.min(initial=np.inf, where=away > 0)))
 
     @abstractmethod
     def compare(self, op: str, left: Array, right: Array) -> Array:
@@ -35,6 +65,10 @@ class Ops(Arithmetic):
     @abstractmethod
     def expectation(self, node: Expectation, frame: Frame) -> Array:
         """E or Var at the frame's point."""
+
+    def to_numpy(self, value: Array) -> Any:
+        """An array of doubles."""
+        return value
 
     def binary(self, op: str, left: Array, right: Array) -> Array:
         """+ - * / @ or ** (with an array as exponent)."""
@@ -54,6 +88,7 @@ class Frame:
     deadline: Deadline
     parent: Frame | None = None
     graph: bool = False  # something outside differentiates through this frame
+    trailing: int = 0  # axes that arrays have inside an integral, where the first one runs over its points
 
     def __post_init__(self) -> None:
         self.overridden = frozenset(self.values) if self.parent is not None else frozenset()
@@ -62,7 +97,18 @@ class Frame:
     def child(self, overrides: dict[str, Array], graph: bool | None = None) -> Frame:
         """A frame where these names have other values."""
         graph = self.graph if graph is None else graph
-        return Frame(self.setting, self.ops, self.sizes, dict(overrides), self.deadline, self, graph)
+        return Frame(self.setting, self.ops, self.sizes, dict(overrides), self.deadline, self, graph, self.trailing)
+
+    def translated(self, ops: Ops) -> Frame:
+        """The same point in another arithmetic."""
+        values: dict[str, Array] = {}
+        frame: Frame | None = self
+        while frame is not None:
+            kept = frame.overridden if frame.parent is not None else frozenset(self.setting.givens)
+            values = {name: frame.values[name] for name in kept if name in frame.values} | values
+            frame = frame.parent
+        taken = {name: ops.from_numpy(self.ops.to_numpy(value)) for name, value in values.items()}
+        return Frame(self.setting, ops, self.sizes, taken, self.deadline, trailing=self.trailing)
 
     def value(self, name: str) -> Array:
         """The value of a given, a let or a size."""

@@ -5,33 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lmlab.checker import tree
-from lmlab.checker.formulas import power
+from lmlab.checker.formulas import ONE, over, power
 from lmlab.checker.functions import Kink, function_of, kink_of
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import Refusal
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import (
-    Binary,
-    Call,
-    Compare,
-    Expectation,
-    Index,
-    Kind,
-    Name,
-    Node,
-    Stack,
-    Transpose,
-    constant_value,
-)
-
-FINITE = ("finite", "bernoulli", "categorical", "rademacher", "onehot")
-
-
-def is_finite(kind: Kind) -> bool:
-    """Whether a distribution has finitely many outcomes."""
-    return kind.name in FINITE or (kind.name == "uniform" and not kind.arguments)
+from lmlab.checker.tree import Binary, Call, Compare, Expectation, Index, Name, Node, Stack, Transpose, constant_value
 
 
 class Averager:
@@ -41,14 +22,14 @@ class Averager:
         self.frame = frame
         self.over = over
         self.leaf = leaf
-        self.seen: dict[int, frozenset[str]] = {}
+        self.seen: dict[int, tuple[Node, frozenset[str]]] = {}  # by identity; the node is kept alive beside it
 
     def touches(self, node: Node) -> frozenset[str]:
         """The names to average over that the expression depends on."""
         found = self.seen.get(id(node))
         if found is None:
-            found = self.seen[id(node)] = self.frame.setting.random_names(node) & self.over
-        return found
+            found = self.seen[id(node)] = (node, self.frame.setting.random_names(node) & self.over)
+        return found[1]
 
     def mean(self, node: Node) -> Array:
         """E[node]."""
@@ -64,6 +45,8 @@ class Averager:
                 return ops.binary(node.op, self.mean(node.left), self.mean(node.right))
             case Binary(op="/") if not self.touches(node.right):
                 return ops.divide(self.mean(node.left), self.frame.evaluate(node.right))
+            case Binary(op="/") if self.touches(node.left) and not (self.touches(node.left) & self.touches(node.right)):
+                return ops.binary("*", self.mean(node.left), self.mean(over(ONE, node.right)))
             case Binary(op="*" | "@") if not (self.touches(node.left) & self.touches(node.right)):
                 return ops.binary(node.op, self.mean(node.left), self.mean(node.right))
             case Transpose():
@@ -105,6 +88,10 @@ def average(node: Expectation, frame: Frame, leaf: Callable[[Node, frozenset[str
     return averager.mean(node.operand) if node.kind == "E" else averager.variance(node.operand)
 
 
+def _touches(node: Node, over: frozenset[str], setting: Setting) -> bool:
+    return bool((setting.random_names(node) | setting.open_names(node)) & over)
+
+
 def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
     """The degree of an expression as a polynomial in the random names, or None when it is none (or might not be)."""
     if not setting.random_names(node) & over:
@@ -118,6 +105,8 @@ def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
             return None
         case Binary(op="*" | "@"):
             growth: str | None = "sum"
+        case Expectation():
+            growth = "same" if node.kind == "E" else "double"
         case tree.Negate() | Transpose() | Binary() | Stack() | Index():
             growth = "same"
         case _:
@@ -143,13 +132,13 @@ def _power_degree(node: Binary, over: frozenset[str], setting: Setting) -> int |
 
 def elementwise_in(node: Node, over: frozenset[str], setting: Setting) -> bool:
     """Whether entry i of the result depends on entry i of the random arrays alone."""
-    if not setting.random_names(node) & over:
+    if not _touches(node, over, setting):
         return True
     function = function_of(node)
     match node:
         case Name():
             return elementwise_in(setting.lets[node.name].value, over, setting) if node.name in setting.lets else True
-        case tree.Negate() | Compare():
+        case tree.Negate() | Compare() | Expectation():
             pass
         case Binary(op=op) if op != "@":
             pass

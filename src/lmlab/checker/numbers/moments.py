@@ -1,25 +1,26 @@
-"""Exact expectations: polynomials in normal and uniform variables by moments, finite distributions by enumeration."""
+"""Exact expectations: polynomials by the moments of their variables, finite distributions by enumeration."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import mpmath
 import numpy as np
 
+from lmlab.checker.distributions import Distribution
 from lmlab.checker.formulas import power
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import MAX_OUTCOMES, NoExactValue
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.numbers.expectations import average, is_finite
-from lmlab.checker.tree import Binary, Call, Expectation, Kind, Name, Node, constant_value
+from lmlab.checker.tree import Binary, Call, Kind, Name, Node, constant_value
 
 Monomial = tuple[tuple[int, int], ...]  # (variable, power) in order of variables
 MAX_TERMS = 4_000
+_COUNTER = itertools.count()
 
 
 class Poly:
@@ -88,15 +89,39 @@ class Poly:
 
     __gt__ = __lt__ = __ge__ = __le__ = __abs__ = __rtruediv__ = __float__ = __rpow__ = _refuse
 
-    def mean(self, moments: dict[int, str]) -> Any:
-        """The expectation, each variable being "normal" (standard) or "uniform" (on 0 to 1)."""
-        total = mpmath.mpf(0)
+    def mean(self, groups: dict[int, Group]) -> Any:
+        """The expectation over the variables of these groups: a polynomial in those that are left, or a number."""
+        total: dict[Monomial, Any] = {}
         for monomial, coefficient in self.terms.items():
-            product = coefficient
+            rest: list[tuple[int, int]] = []
+            powers: dict[int, dict[int, int]] = {}
             for variable, exponent in monomial:
-                product = product * _moment(moments[variable], exponent)
-            total += product
-        return total
+                group = groups.get(variable)
+                if group is None:
+                    rest.append((variable, exponent))
+                else:
+                    powers.setdefault(id(group), {})[variable] = exponent
+            product = coefficient
+            for taken in powers.values():
+                group = groups[next(iter(taken))]
+                product = product * group.moment([taken.get(variable, 0) for variable in group.variables])
+            key = tuple(rest)
+            total[key] = total.get(key, 0) + product
+        return total.get((), mpmath.mpf(0)) if set(total) <= {()} else Poly(total)
+
+
+@dataclass
+class Group:
+    """Standard variables that are drawn together: the entries of a row, or one alone."""
+
+    family: Distribution
+    arguments: list[Any]
+    variables: list[int]
+
+    def moment(self, powers: list[int]) -> Any:
+        """The mean of the product of these powers of the variables."""
+        assert self.family.moment is not None
+        return self.family.moment(powers, self.arguments)
 
 
 def _times(left: Monomial, right: Monomial) -> Monomial:
@@ -104,38 +129,6 @@ def _times(left: Monomial, right: Monomial) -> Monomial:
     for variable, exponent in right:
         powers[variable] = powers.get(variable, 0) + exponent
     return tuple(sorted(powers.items()))
-
-
-def _moment(family: str, power: int) -> Any:
-    if family == "uniform":
-        return mpmath.mpf(1) / (power + 1)
-    return 0 if power % 2 else math.prod(range(power - 1, 0, -2))
-
-
-def exact_expectation(node: Expectation, frame: Frame) -> Array:
-    """E[...] or Var[...] in long decimals, exact up to their rounding; `NoExactValue` when there is no such way."""
-    return average(node, frame, lambda inner, over: _leaf(inner, over, frame))
-
-
-def _leaf(node: Node, over: frozenset[str], frame: Frame) -> Array:
-    setting = frame.setting
-    names = [name for name in setting.givens if name in over]
-    kinds = {name: _kind(frame, name) for name in names}
-    finite = [name for name in names if is_finite(kinds[name])]
-    others = [name for name in names if name not in finite]
-    flat = _without_norms(node, frame)
-    total: Array | None = None
-    for values, chance in _enumerate(finite, kinds, frame):
-        part = _polynomial_mean(flat, others, kinds, frame.child(values)) * chance
-        total = part if total is None else total + part
-    assert total is not None
-    return frame.ops.wrap(total)
-
-
-def _kind(frame: Frame, name: str) -> Kind:
-    kind = frame.setting.distribution(name)
-    assert kind is not None
-    return kind
 
 
 def _without_norms(node: Node, frame: Frame) -> Node:
@@ -152,32 +145,55 @@ def _without_norms(node: Node, frame: Frame) -> Node:
     return node
 
 
-def _polynomial_mean(node: Node, names: list[str], kinds: dict[str, Kind], frame: Frame) -> Array:
-    """The mean over continuous names, each entry mean + deviation * (a standard variable)."""
+def polynomial_mean(node: Node, names: list[str], frame: Frame) -> Array:
+    """The mean over names with moments, whose entries are `place` of standard variables; arithmetic is long decimals."""
+    node = _without_norms(node, frame)
     if not names:
         return frame.evaluate(node)
-    moments: dict[int, str] = {}
+    groups: dict[int, Group] = {}
     values: dict[str, Array] = {}
     for name in names:
-        shape = frame.extents(Name(name))
-        standard = np.empty(shape, dtype=object)
-        for place in itertools.product(*map(range, shape)):
-            standard[place] = Poly.variable(len(moments))
-            moments[len(moments)] = kinds[name].name
         inner = frame.child(values)
-        first, second = (inner.evaluate(argument) for argument in kinds[name].arguments)
-        spread = second if kinds[name].name == "normal" else second - first
-        values[name] = frame.ops.wrap(first + spread * standard)
-    result = frame.child(values).evaluate(node)
-    means = [v.mean(moments) if isinstance(v, Poly) else v for v in np.asarray(result, dtype=object).reshape(-1)]
+        family, kind = frame.setting.family(name)
+        arguments = [inner.evaluate(argument) for argument in kind.arguments]
+        if any(np.any(np.asarray(arguments[i] <= 0)) for i in family.positive):
+            return np.full(frame.extents(node), mpmath.nan, dtype=object)
+        standard = _standard(frame.extents(Name(name)), family, arguments, groups)
+        if frame.setting.covaries(name):
+            values[name] = frame.ops.wrap(arguments[0] + frame.ops.cholesky(arguments[1]) @ standard)
+        else:
+            values[name] = frame.ops.wrap(family.place(standard, arguments))
+    result = np.asarray(frame.child(values).evaluate(node), dtype=object)
+    means = [v.mean(groups) if isinstance(v, Poly) else v for v in result.reshape(-1)]
     out = np.empty(len(means), dtype=object)
     out[:] = means
-    return out.reshape(np.shape(result))
+    return out.reshape(result.shape)
 
 
-def _enumerate(names: list[str], kinds: dict[str, Kind], frame: Frame) -> list[tuple[dict[str, Array], Any]]:
-    """Every joint outcome of the finite names with its probability."""
-    options = [_outcomes(kinds[name], name, frame) for name in names]
+def _standard(shape: tuple[int, ...], family: Distribution, arguments: list[Array], groups: dict[int, Group]) -> Array:
+    """An array of standard variables, and the groups that they are drawn in."""
+    standard = np.empty(shape, dtype=object)
+    spread = (
+        arguments if family.joint else [np.broadcast_to(a, shape) if a.ndim <= len(shape) else a for a in arguments]
+    )
+    for row in itertools.product(*map(range, shape[:-1] if family.joint else shape)):
+        places = [(*row, i) for i in range(shape[-1])] if family.joint else [row]
+        variables = [next(_COUNTER) for _ in places]
+        own = list(spread) if family.joint else [a[row] if a.ndim == len(shape) else a for a in spread]
+        group = Group(family, own, variables)
+        for place, variable in zip(places, variables, strict=True):
+            standard[place] = Poly.variable(variable)
+            groups[variable] = group
+    return standard
+
+
+def enumerated(names: list[str], frame: Frame) -> list[tuple[dict[str, Array], Any]]:
+    """Every joint outcome of finite names with its probability; `NoExactValue` if there are too many."""
+    if any(
+        frame.setting.random_names(node) & set(names) for n in names for node in frame.setting.family(n)[1].arguments
+    ):
+        return _in_turn(names, frame)
+    options = [_outcomes(frame.setting.family(name)[1], name, frame) for name in names]
     if math.prod(map(len, options)) > MAX_OUTCOMES // 20:
         raise NoExactValue
     joint = []
@@ -186,6 +202,20 @@ def _enumerate(names: list[str], kinds: dict[str, Kind], frame: Frame) -> list[t
         for _, probability in combination:
             chance = chance * probability
         joint.append(({name: value for name, (value, _) in zip(names, combination, strict=True)}, chance))
+    return joint
+
+
+def _in_turn(names: list[str], frame: Frame) -> list[tuple[dict[str, Array], Any]]:
+    """The same where the probabilities of one name depend on the outcome of another."""
+    joint: list[tuple[dict[str, Array], Any]] = [({}, 1)]
+    for name in names:
+        longer = []
+        for values, chance in joint:
+            for value, own in _outcomes(frame.setting.family(name)[1], name, frame.child(values)):
+                longer.append(({**values, name: value}, chance * own))
+        joint = longer
+        if len(joint) > MAX_OUTCOMES // 20:
+            raise NoExactValue
     return joint
 
 
@@ -203,7 +233,7 @@ def _outcomes(kind: Kind, name: str, frame: Frame) -> list[tuple[Array, Any]]:
             chance = chance * (
                 probability.reshape(-1)[place % probability.size] if np.ndim(probability) else probability
             )
-        stacked = np.stack([np.asarray(value, dtype=object) for value, _ in combination])
+        stacked = frame.ops.library.stack([value for value, _ in combination])
         outcomes.append((stacked.reshape(shape), chance))
     return outcomes
 

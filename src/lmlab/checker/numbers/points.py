@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lmlab.checker.distributions import DISTRIBUTIONS, is_finite
 from lmlab.checker.functions.arrays import outer
 from lmlab.checker.functions.record import Array
 from lmlab.checker.functions.reductions import NORM, SUM
@@ -50,9 +51,10 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
     names = {kind.name for kind in given.kinds}
     random = distribution(given)
     if random is not None:
-        if random.name == "normal":
-            return _reals(shape, rng, "readable" if style == "readable" else "plain", reach)
-        return rng.uniform(0.02, 0.98, shape)
+        if random.name == "normal" and style == "readable":
+            return _reals(shape, rng, style, reach)
+        drawn: Raw = DISTRIBUTIONS[random.name].draw(rng, shape)
+        return drawn
     if "onehot" in names:
         rows = rng.integers(0, shape[-1], shape[:-1])
         return np.asarray(np.eye(shape[-1])[rows])
@@ -122,7 +124,7 @@ def _realise(given: Given, raw: Raw, frame: Frame) -> Array:
     ops = frame.ops
     random = distribution(given)
     if random is not None:
-        return _random_value(random, raw, frame)
+        return _random_value(given.name, random, raw, frame)
     value = ops.from_numpy(raw)
     names = {kind.name for kind in given.kinds}
     if names & {"unit", "simplex"}:
@@ -156,15 +158,16 @@ def _orthogonal(raw: Raw, ops: Ops, symmetric: bool) -> Array:
     return total[:rows, :columns]
 
 
-def _random_value(kind: Kind, raw: Raw, frame: Frame) -> Array:
+def _random_value(name: str, kind: Kind, raw: Raw, frame: Frame) -> Array:
     """A value of a random given, for when it is used outside an expectation."""
     ops = frame.ops
     arguments = [frame.evaluate(node) for node in kind.arguments]
+    if not is_finite(kind):
+        standard = ops.from_numpy(raw)
+        if frame.setting.covaries(name):
+            return ops.wrap(arguments[0] + ops.cholesky(arguments[1]) @ standard)
+        return ops.wrap(DISTRIBUTIONS[kind.name].place(standard, arguments))
     match kind.name:
-        case "normal":
-            return ops.wrap(arguments[0] + arguments[1] * ops.from_numpy(raw))
-        case "uniform" if arguments:
-            return ops.wrap(arguments[0] + (arguments[1] - arguments[0]) * ops.from_numpy(raw))
         case "rademacher":
             return ops.from_numpy(np.where(raw < 0.5, -1.0, 1.0))
         case "bernoulli":

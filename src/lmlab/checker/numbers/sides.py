@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import mpmath
 import numpy as np
-import torch
 
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime
-from lmlab.checker.numbers.autograd import TorchOps
 from lmlab.checker.numbers.decimals import LongOps
+from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import COMPARISONS
+from lmlab.checker.numbers.means import Accuracy
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Condition, Node
+from lmlab.checker.tree import Condition, Derivative, Node
 
 TOLERANCE = 1e-9  # relative, where nothing is estimated
-SAFETY = 20  # an estimate of an error is trusted up to this factor
-VAGUE = 0.03  # an expectation known no better than this is not counted as evidence
+SAFETY = 4  # the bound of an error is trusted up to this factor
+TIGHT = 1e-6  # means known no better than this say nothing of an equation that they agree with
 KINK = 1e-4  # a point this near to a kink of relu, max, a comparison ... is drawn again
 DIGITS = 60
 ROUNDING = mpmath.mpf(10) ** -30  # relative difference below which long decimals count as equal
@@ -36,19 +37,18 @@ class Sides:
     right: Raw
     margin: float  # distance to the nearest kink
     touched: bool  # something lies exactly on one
-    error: float  # relative error of a quadrature inside; 0 when there is none
-    blur: float = 0.0  # the same, relative to the size of what is averaged
+    edged: bool = False  # on an edge of where it is defined: sqrt at 0
+    slack: float = 0.0  # how far the errors of means inside move the difference of the sides
+    size: float = 0.0  # of what is averaged
     sampled: bool = False  # an expectation was estimated by random samples
+    diverges: bool = False  # an expectation has no value
 
     @property
     def tolerance(self) -> float:
         """The relative difference that numbers as exact as these may show though the sides are equal."""
-        return max(TOLERANCE, SAFETY * self.error)
-
-    @property
-    def vague(self) -> bool:
-        """Whether an expectation is known too coarsely for an agreement to say anything."""
-        return SAFETY * self.blur > VAGUE
+        if not self.slack:
+            return TOLERANCE
+        return max(TOLERANCE, SAFETY * self.slack / (self.scale or 1.0))
 
     @property
     def defined(self) -> bool:
@@ -62,8 +62,8 @@ class Sides:
 
     @property
     def scale(self) -> float:
-        """The largest entry in size."""
-        return float(max(np.abs(self.left).max(), np.abs(self.right).max()))
+        """The largest entry in size; means that cancel are measured by what is averaged."""
+        return float(max(np.abs(self.left).max(), np.abs(self.right).max(), 1e-3 * self.size))
 
     @property
     def gap(self) -> Raw:
@@ -79,7 +79,7 @@ class Sides:
     def excess(self, relation: str) -> float:
         """By how much an inequality is broken, relative to the larger side; negative when it holds."""
         gap = self.left - self.right if relation in ("<=", "<") else self.right - self.left
-        size = np.maximum(np.abs(self.left), np.abs(self.right))
+        size = np.maximum(np.maximum(np.abs(self.left), np.abs(self.right)), 1e-3 * self.size)
         return float((gap / np.where(size == 0, 1.0, size)).max())
 
     def worst(self, relation: str = "==") -> tuple[int, ...]:
@@ -90,15 +90,44 @@ class Sides:
         return tuple(int(i) for i in np.unravel_index(int(np.argmax(gap)), gap.shape))
 
 
-def sides_at(setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline) -> Sides:
-    """Evaluate both sides in doubles, derivatives by autograd."""
-    ops = TorchOps()
-    with torch.no_grad():
+def sides_at(setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline, effort: int = 1) -> Sides:
+    """Evaluate both sides in doubles, derivatives by autograd; in long decimals where that cannot be."""
+    try:
+        return _sides(setting, left, right, point, deadline, lambda: arithmetic_for(setting, left, right), effort)
+    except NoExactValue:
+        with mpmath.workdps(DIGITS):
+            return _sides(setting, left, right, point, deadline, lambda: LongOps(DIGITS), effort)
+
+
+def arithmetic_for(setting: Setting, *nodes: Node) -> Any:
+    """Doubles in NumPy; in torch, which is slow to import, where there are derivatives."""
+    if any(isinstance(node, Derivative) for node in setting.opened(*nodes)):
+        from lmlab.checker.numbers.autograd import TorchOps
+
+        return TorchOps()
+    return FloatOps()
+
+
+def _sides(
+    setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline, make: Callable[[], Any], effort: int
+) -> Sides:
+    def both(accuracy: Accuracy) -> tuple[Any, Raw, Raw]:
+        ops = make()
+        ops.accuracy = accuracy
         frame = make_frame(setting, point, ops, deadline)
-        a, b = frame.evaluate(left), frame.evaluate(right)
-    x, y = np.broadcast_arrays(a.detach().numpy(), b.detach().numpy())
-    known = ops.accuracy
-    return Sides(x, y, ops.margin, ops.touched, known.error, known.blur, known.sampled)
+        pair = [np.asarray(ops.to_numpy(frame.evaluate(side)), dtype=float) for side in (left, right)]
+        x, y = np.broadcast_arrays(*pair)
+        return ops, x, y
+
+    with np.errstate(all="ignore"):
+        known = Accuracy(effort=effort)
+        ops, x, y = both(known)
+        slack = 0.0
+        if any(np.any(error > 0) for _, error, _ in known.means):
+            for moved in (1, -1):
+                _, a, b = both(known.again(moved))
+                slack = max(slack, float(np.nan_to_num(np.abs((a - b) - (x - y)), nan=np.inf).max()))
+    return Sides(x, y, ops.margin, ops.touched, ops.edged, slack, known.size, known.sampled, known.diverges)
 
 
 def satisfies(setting: Setting, conditions: tuple[Condition, ...], point: Point, deadline: Deadline) -> bool:
@@ -118,6 +147,7 @@ class Ruling:
     equal: bool = False
     left_defined: bool = True
     right_defined: bool = True
+    diverges: bool = False  # an expectation has no value
     largest: Any = None  # max of left - right, relative to scale
     smallest: Any = None
 
@@ -155,9 +185,14 @@ def _long_gap(
     setting: Setting, left: Node, right: Node, point: Point, digits: int, deadline: Deadline
 ) -> tuple[Any, Any, Ruling]:
     with mpmath.workdps(digits):
-        frame = make_frame(setting, point, LongOps(digits), deadline)
+        ops = LongOps(digits)
+        frame = make_frame(setting, point, ops, deadline)
         x, y = np.broadcast_arrays(frame.evaluate(left), frame.evaluate(right))
-        return _gap(x, y)
+        gap, scale, ruling = _gap(x, y)
+        ruling.diverges = ops.accuracy.diverges
+        if any(not np.isfinite(float(error)) or error > 1e-30 * size for _, error, size in ops.accuracy.means):
+            raise NoExactValue  # an integral that did not settle
+        return gap, scale, ruling
 
 
 def _gap(x: Raw, y: Raw) -> tuple[Any, Any, Ruling]:

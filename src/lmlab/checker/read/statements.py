@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lmlab.checker.kinds import DISTRIBUTIONS, KIND_WORDS
+from lmlab.checker.distributions import DISTRIBUTIONS
+from lmlab.checker.kinds import ALSO_NAMES, KIND_WORDS
 from lmlab.checker.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
 from lmlab.checker.read.cursor import refusal, shallow
 from lmlab.checker.read.expressions import RELATIONS, ExpressionParser
@@ -16,7 +17,7 @@ from lmlab.checker.sizes import Shape, Size
 from lmlab.checker.tree import Condition, Given, Kind, Let, Node, Step, constant_value
 from lmlab.config import nearest
 
-RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | KIND_WORDS
+RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | (KIND_WORDS - ALSO_NAMES)
 
 
 class StatementParser(ExpressionParser):
@@ -91,7 +92,9 @@ class StatementParser(ExpressionParser):
         """Sizes separated by commas, possibly in brackets; none for a scalar."""
         bracket = self.take("(", "[")
         axes: list[Size] = []
-        while self.next.kind in ("name", "number", "symbol") and self.next.text not in KIND_WORDS | {",", ")", "]"}:
+        while self.next.kind in ("name", "number", "symbol") and self.next.text not in (",", ")", "]"):
+            if self._is_kind():
+                break
             start = self.at
             if axes and not bracket and self._starts_item():
                 self.at = start - 1
@@ -109,6 +112,10 @@ class StatementParser(ExpressionParser):
         if len(axes) > MAX_RANK:
             raise Refusal(f"a shape has at most {MAX_RANK} axes, not {len(axes)}")
         return tuple(axes)
+
+    def _is_kind(self) -> bool:
+        """Whether a kind follows; beta and gamma are names as well, unless an argument follows them."""
+        return self.next.text in KIND_WORDS and (self.next.text not in ALSO_NAMES or self.peek(1).text == "(")
 
     def _starts_item(self) -> bool:
         """Whether a new `name:` or `name =` follows, rather than one more size."""
@@ -193,13 +200,11 @@ class StatementParser(ExpressionParser):
             arguments, _ = self._arguments(")", f"{name}(...)")
         elif name in ("uniform", "finite") and self.take("{"):
             outcomes = self._outcomes(name)
-        allowed = DISTRIBUTIONS.get(name, (0,))
-        if len(arguments) not in allowed:
-            raise refusal(token, f"{name} takes {' or '.join(map(str, allowed))} arguments, not {len(arguments)}")
-        if name == "normal" and len(arguments) != 2:
-            raise refusal(token, "write normal(mean, standard deviation)")
-        if name in ("uniform", "finite") and not arguments and not outcomes:
-            raise refusal(token, "write uniform{1, 2, 3}, uniform(a, b) or finite{1: 1/3, 2: 2/3}")
+        record = DISTRIBUTIONS.get(name)
+        empty = name in ("uniform", "finite") and not arguments and not outcomes
+        if record is not None and (empty or len(arguments) not in record.arguments):
+            wanted = " or ".join(map(str, record.arguments))
+            raise refusal(token, f"{name} takes {wanted} arguments, not {len(arguments)}; write {record.written}")
         return Kind(name, arguments, outcomes)
 
     def _outcomes(self, name: str) -> tuple[tuple[Node, Node | None], ...]:
@@ -257,7 +262,7 @@ class StatementParser(ExpressionParser):
     def _conditions(self) -> list[Condition]:
         """x > 0, or a chain such as 0 <= x <= 1."""
         found = [self._condition(self.sum_of_products())]
-        while self.next.text in ("<", ">", "<=", ">="):
+        while self.next.text in ("<", ">", "<=", ">=", "!="):
             found.append(self._condition(found[-1].right))
         return found
 
@@ -265,9 +270,9 @@ class StatementParser(ExpressionParser):
         token = self.next
         if token.text in ("=", "=="):
             raise self.error(
-                "an equality in a where clause names something new, like `where t = a + b`; conditions use < > <= >="
+                "an equality in a where clause names something new, like `where t = a + b`; conditions use < > <= >= !="
             )
-        if not self.take("<", ">", "<=", ">="):
+        if not self.take("<", ">", "<=", ">=", "!="):
             raise self.error("a where clause holds `name: shape kind`, `name = value` or a condition like x > 0")
         return Condition(left=left, relation=token.text, right=self.sum_of_products())
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lmlab.checker.kinds import DISTRIBUTIONS
+from lmlab.checker.distributions import DISTRIBUTIONS, Distribution
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.shapes.infer import Shapes
@@ -69,6 +69,17 @@ class Setting:
     def distribution(self, name: str) -> Kind | None:
         """The kind that makes a given random, if it has one."""
         return distribution(self.givens[name])
+
+    def family(self, name: str) -> tuple[Distribution, Kind]:
+        """The distribution of a random given, and how it was written."""
+        kind = self.distribution(name)
+        assert kind is not None
+        return DISTRIBUTIONS[kind.name], kind
+
+    def covaries(self, name: str) -> bool:
+        """Whether a given is a normal vector with a covariance: its second argument is a matrix."""
+        family, kind = self.family(name)
+        return family.name == "normal" and len(self.givens[name].shape) < len(self.shapes.of(kind.arguments[1]))
 
     def random_names(self, node: Node) -> frozenset[str]:
         """The random givens an expression depends on, through lets and the parameters of other random givens."""
@@ -168,6 +179,10 @@ def _check_arguments(given: Given, kind: Kind, setting: Setting) -> None:
             if len(shape) != 1 or (kind.name == "onehot" and shape != given.shape[-1:]):
                 wanted = "a vector of probabilities, one for each outcome"
                 raise Refusal(f"{kind.name}(p) needs {wanted}; p is {shape_text(shape)}")
+        elif kind.name == "dirichlet" and shape != given.shape[-1:]:
+            raise Refusal(f"dirichlet(alpha) needs a vector, one number for each entry; alpha is {shape_text(shape)}")
+        elif shape == given.shape * 2 and len(shape) == 2 and kind.name == "normal" and node is kind.arguments[1]:
+            continue  # a covariance
         elif shape not in ((), given.shape, given.shape[-1:]):
             misfit = f"{shape_text(shape)}, which does not fit {shape_text(given.shape)}"
             raise Refusal(f"a parameter of {kind.name} is {misfit}")

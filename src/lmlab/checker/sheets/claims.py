@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +13,6 @@ import numpy as np
 from lmlab.checker import limits
 from lmlab.checker.hints.sentence import find_hint
 from lmlab.checker.limits import Deadline, OutOfTime, Refusal
-from lmlab.checker.numbers.autograd import one_thread
 from lmlab.checker.numbers.fractions import settle
 from lmlab.checker.read.sheet import ScopedClaim
 from lmlab.checker.shapes.setting import Setting, build
@@ -24,9 +26,23 @@ from lmlab.checker.text import to_text
 from lmlab.checker.tree import Claim, Derivative, Node, Step, names_in, walk
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The arrays are tiny: several threads would mostly wait for each other. torch may not be there yet."""
+    torch = sys.modules.get("torch")
+    threads = torch.get_num_threads() if torch else 1
+    if torch:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if torch:
+            torch.set_num_threads(threads)
+
+
 def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
     """Check one claim or derivation: each step against the one before it."""
-    with one_thread():
+    with _one_thread():
         return _check(scoped, seed, hints)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lmlab.checker.limits import Deadline, OutOfTime
-from lmlab.checker.numbers.autograd import TorchOps
+from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
@@ -56,11 +56,11 @@ def _small_sizes(relation: Relation) -> list[Sizes]:
 
 
 def _describe(relation: Relation, point: Point, sides: Sides, digits: int) -> Counterexample:
-    frame = make_frame(relation.setting, point, TorchOps(), relation.deadline)
+    frame = make_frame(relation.setting, point, FloatOps(), relation.deadline)
     values = {}
     for name in relation.sizes.givens:
         if relation.setting.distribution(name) is None or not relation.averages:
-            values[shown(name)] = plain(frame.value(name).detach().numpy(), digits)
+            values[shown(name)] = plain(frame.value(name), digits)
     sizes = {name: point.sizes[name] for name in relation.sizes.names}
     where = sides.worst(relation.sign)
     left, right = (

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from lmlab.checker.formulas import minus
-from lmlab.checker.numbers.autograd import slopes_of_largest
-from lmlab.checker.numbers.points import Point, Raw
+from lmlab.checker.limits import Refusal
+from lmlab.checker.numbers.points import Point, Raw, draw_point
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.relation import Relation
+from lmlab.checker.tree import Number
 
 WILD = 36
 SPECIAL = ("zero", "equal")  # where bounds are often attained
-GROWN = 4  # entries more along every axis: bounds that forget a size fail only where it is large
+LARGE = (16, 128, 1000)  # sizes: bounds that forget a size fail only where it is large
+FAR = (1e3, 1e5)  # how far values reach
+SWEEP = tuple(10.0**e for e in np.linspace(-3, 2, 21))  # values of one scalar, from small to large, both signs
 STARTS = 3
 STEPS = 40
 _FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orthogonal"}
@@ -22,16 +27,16 @@ _FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orth
 def search_extremes(relation: Relation) -> Point | None:
     """A point where the inequality fails, confirmed, or None. Keeps the tally of points looked at."""
     best: list[tuple[float, Point]] = []
-    for style, sizes in _trials(relation):
-        drawn = relation.draw(sizes, style)
+    for drawn in _candidates(relation):
         if drawn is None or not drawn[1].defined:
             continue
         point, sides = drawn
-        excess = sides.excess(relation.sign)
-        relation.tally.points += not sides.vague
+        relation.tally.points += not relation.vague(sides)
+        relation.tally.reaches(point)
         if _broken(relation, point, sides):
             return point
-        best.append((excess, point))
+        best.append((sides.excess(relation.sign), point))
+    best = [pair for pair in best if max(pair[1].sizes.values(), default=0) < LARGE[0]]
     best.sort(key=lambda pair: -pair[0])
     for _, start in best[:STARTS]:
         found = _climb(relation, start)
@@ -40,17 +45,54 @@ def search_extremes(relation: Relation) -> Point | None:
     return None
 
 
-def _trials(relation: Relation) -> list[tuple[str, Sizes]]:
-    """Styles of points and sizes to try them at."""
+def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
     small = [relation.sizes.distinct(relation.rng, top) for top in (3, 3, 5)]
-    grown = {name: size + GROWN for name, size in small[0].items()}
-    large = [grown] if relation.sizes.allowed(grown) else []
-    special = [(style, sizes) for sizes in [small[0], small[2], *large] for style in SPECIAL]
     draws = small + relation.sizes.with_ones(relation.rng)[:1]
     if not relation.varies:
-        return [("plain", sizes) for sizes in [*draws, *large]]
-    styles = ("plain", "readable", "wild", "wild")
-    return special + [(styles[i % 4], draws[i % len(draws)]) for i in range(WILD)]
+        for sizes in draws:
+            yield relation.draw(sizes, "plain")
+    else:
+        for sizes in (small[0], small[2]):
+            for style in SPECIAL:
+                yield relation.draw(sizes, style)
+        for i in range(WILD):
+            yield relation.draw(draws[i % len(draws)], ("plain", "readable", "wild", "wild")[i % 4])
+        for reach in FAR if not relation.averages else ():
+            yield relation.draw(small[0], "broad", reach=reach)
+        yield from _sweeps(relation, small[0])
+    for sizes in _large(relation, small[0]):
+        for style in ("plain", *SPECIAL) if relation.varies else ("plain",):
+            try:
+                yield relation.draw(sizes, style)
+            except Refusal:  # an average over so many numbers is not taken
+                break
+
+
+def _large(relation: Relation, small: Sizes) -> list[Sizes]:
+    """All sizes large, and each alone."""
+    found = []
+    for size in LARGE:
+        options = [dict.fromkeys(small, size)] + [small | {name: size} for name in small if len(small) > 1]
+        found += [sizes for sizes in options if small and relation.sizes.allowed(sizes)]
+    return found
+
+
+def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
+    """One scalar after the other over many magnitudes, the rest as it comes."""
+    setting = relation.setting
+    scalars = [n for n in relation.sizes.givens if not setting.givens[n].shape and setting.distribution(n) is None]
+    for name in scalars[:3]:
+        kinds = setting.kinds(name)
+        values = np.arange(1, 22.0) if "integer" in kinds else np.array(SWEEP)
+        if "fraction" in kinds:
+            values = np.concatenate(
+                [10.0 ** np.linspace(-6, -1, 8), np.linspace(0.15, 0.85, 8), 1 - 10.0 ** np.linspace(-1, -6, 8)]
+            )
+        elif not kinds & {"positive", "fraction"}:
+            values = np.concatenate([values, -values])
+        for value in values if "binary" not in kinds else ():
+            point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
+            yield relation.looked_at(Point(sizes, {**point.raw, name: np.asarray(value)}))
 
 
 def _broken(relation: Relation, point: Point, sides: Sides) -> bool:
@@ -59,7 +101,8 @@ def _broken(relation: Relation, point: Point, sides: Sides) -> bool:
     if excess > sides.tolerance:
         return relation.confirmed(point, sides)
     reach = max((float(np.abs(raw).max()) for raw in point.raw.values() if raw.size), default=0.0)
-    if strict and excess == 0.0 and reach < 8:
+    small = max(point.sizes.values(), default=0) < LARGE[0]  # beyond, sigmoid is 1 in any number of digits
+    if strict and excess == 0.0 and reach < 8 and small:
         ruling = relation.ruling(point, 0.5)
         return ruling.known and ruling.largest is not None and (ruling.largest == 0 or ruling.smallest == 0)
     return False
@@ -95,6 +138,8 @@ def _ascend(relation: Relation, point: Point, free: list[str], step: float) -> P
     if not free or relation.averages:
         return None
     low, high = (relation.right, relation.left) if relation.sign in ("<=", "<") else (relation.left, relation.right)
+    from lmlab.checker.numbers.autograd import slopes_of_largest  # torch is slow to import
+
     slopes = slopes_of_largest(relation.setting, minus(high, low), point, free, relation.deadline)
     length = sum(float((slope * slope).sum()) for slope in slopes.values()) ** 0.5
     if not np.isfinite(length) or length == 0:
@@ -111,3 +156,28 @@ def _kept(relation: Relation, name: str, raw: Raw) -> Raw:
     if kinds & {"positive", "simplex"}:
         return np.maximum(raw, 1e-9)
     return np.where(raw == 0, 1e-9, raw) if "nonzero" in kinds else raw
+
+
+def special_points(relation: Relation, sizes: Sizes) -> Iterator[Point]:
+    """Points where a given is 0, 1, -1 or a number of the formula throughout, or where two givens are equal."""
+    setting = relation.setting
+    written = {abs(float(n.value)) for n in relation.everything if isinstance(n, Number) and n.value.denominator == 1}
+    values = [v for w in sorted({0.0, 1.0, 2.0, *written})[:5] for v in dict.fromkeys((w, -w))]
+    free = [name for name in relation.sizes.givens if setting.distribution(name) is None]
+    free = [name for name in free if setting.kinds(name) <= {"positive", "nonzero", "integer"}][:4]
+
+    def drawn(**fixed: Raw) -> Point:
+        point = draw_point(setting, relation.sizes.givens, sizes, relation.rng, "readable")
+        return Point(sizes, {**point.raw, **fixed})
+
+    for name in free:
+        shape = tuple(axis.value(sizes) for axis in setting.givens[name].shape)
+        kinds = setting.kinds(name)
+        for value in values:
+            if (value <= 0 and "positive" in kinds) or (value == 0 and "nonzero" in kinds):
+                continue
+            yield drawn(**{name: np.full(shape, value)})
+        for other in free:
+            if other < name and setting.givens[other].shape == setting.givens[name].shape:
+                same = draw_point(setting, [name], sizes, relation.rng, "readable").raw[name]
+                yield drawn(**{name: same, other: same})

@@ -11,6 +11,7 @@ from lmlab.page import html, mathml
 from lmlab.page.html import Row, escape
 
 MARKS = {"proved": "✓ proved", "supported": "✓ supported", "refuted": "✗ refuted", "invalid": "! invalid"}
+MARKS["undecided"] = "? undecided"
 
 
 def sheet_page(title: str, text: str, report: Report) -> str:

@@ -8,10 +8,10 @@ import numpy as np
 
 from lmlab.checker.limits import Deadline
 from lmlab.checker.numbers.points import Point, draw_point
-from lmlab.checker.numbers.sides import KINK, TOLERANCE, Ruling, Sides, referee, satisfies, sides_at
+from lmlab.checker.numbers.sides import KINK, TIGHT, TOLERANCE, Ruling, Sides, referee, satisfies, sides_at
 from lmlab.checker.numbers.size_draws import SizeDrawer, Sizes
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Expectation, Node
+from lmlab.checker.tree import Derivative, Expectation, Node
 
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
@@ -23,11 +23,20 @@ class Tally:
     points: int = 0
     draws: int = 0
     vague: int = 0  # points where an expectation is known too coarsely to agree with anything
+    blur: float = 0.0  # the coarsest of those
     largest: float = 0.0
     tolerance: float = TOLERANCE
     sampled: bool = False
     refereed: int = 0
+    largest_size: int = 0
+    largest_value: float = 0.0
     acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
+
+    def reaches(self, point: Point) -> None:
+        """Remember how large sizes and values have been."""
+        self.largest_size = max(self.largest_size, *point.sizes.values(), 0)
+        values = [float(np.abs(raw).max(initial=0.0)) for raw in point.raw.values()]
+        self.largest_value = max(self.largest_value, *values, 0.0)
 
 
 class Relation:
@@ -46,6 +55,7 @@ class Relation:
         self.averages = any(isinstance(n, Expectation) for n in self.everything)
         self.varies = self._varies()
         self.tally = Tally()
+        self.differentiates = any(isinstance(n, Derivative) for n in self.everything)
         self.structural = False  # the formula itself puts points exactly on a kink
 
     def _varies(self) -> bool:
@@ -53,9 +63,15 @@ class Relation:
         used = self.setting.open_names(self.left) | self.setting.open_names(self.right)
         return any(name in used or self.setting.distribution(name) is None for name in self.sizes.givens)
 
-    def sides(self, point: Point) -> Sides:
-        """Both sides at a point, in doubles."""
-        return sides_at(self.setting, self.left, self.right, point, self.deadline)
+    def sides(self, point: Point, effort: int = 1) -> Sides:
+        """Both sides at a point, in doubles; with more `effort` means are computed by other nodes and samples."""
+        return sides_at(self.setting, self.left, self.right, point, self.deadline, effort)
+
+    def vague(self, sides: Sides) -> bool:
+        """Whether means are known too coarsely for this point to speak for the relation."""
+        if self.sign == "==":
+            return sides.tolerance > TIGHT
+        return sides.tolerance > TIGHT and sides.excess(self.sign) > -sides.tolerance
 
     def ruling(self, point: Point, seconds: float) -> Ruling:
         """The referee's word on a point, within this much processor time."""
@@ -88,6 +104,13 @@ class Relation:
                 break
         return None if strict else last
 
+    def looked_at(self, point: Point) -> tuple[Point, Sides] | None:
+        """A point with both sides there, unless it breaks a condition or lies next to a kink."""
+        if not self.legal(point):
+            return None
+        sides = self.sides(point)
+        return (point, sides) if sides.margin > KINK else None
+
     def amount(self, sides: Sides) -> float:
         """By how much the relation fails at a point, relative to the sides; at most 0 where an inequality holds."""
         return sides.difference if self.sign == "==" else sides.excess(self.sign)
@@ -97,9 +120,10 @@ class Relation:
 
         Not `trusting`: it does not, because the point lies where doubles lose their digits.
         """
-        if self.averages and sides.tolerance > TOLERANCE:
-            return True
         ruling = self.ruling(point, 1.5)
+        if not ruling.known and self.averages:
+            again = self.sides(point, effort=2)
+            return again.defined and self.amount(again) > again.tolerance
         if not ruling.known:
             return trusting and self.amount(sides) > 1e-6 and self._steady(point)
         if not (ruling.left_defined and ruling.right_defined):

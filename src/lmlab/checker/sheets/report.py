@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PROVED, SUPPORTED, REFUTED, INVALID = "proved", "supported", "refuted", "invalid"
+UNDECIDED = "undecided"  # numbers cannot tell the sides apart, nor show that they agree
 HOLDS = (PROVED, SUPPORTED)
 
 
@@ -47,11 +48,30 @@ def _entry(side: Any, where: tuple[int, ...]) -> Any:
     return side
 
 
+LONG = 24  # numbers of an array that are shown
+
+
 def compact(value: Any) -> str:
     """A number or nested list, short."""
     if isinstance(value, list):
+        flat, shape = _flat(value)
+        if len(flat) > LONG:
+            size = " x ".join(map(str, shape))
+            if len(set(flat)) == 1:
+                return f"({size} numbers, all {compact(flat[0])})"
+            return f"({size} numbers: {', '.join(map(compact, flat[:4]))}, ...)"
         return "[" + ", ".join(map(compact, value)) + "]"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _flat(value: Any) -> tuple[list[Any], list[int]]:
+    """The numbers of nested lists, and the lengths of these."""
+    shape: list[int] = []
+    rows = [value]
+    while rows and isinstance(rows[0], list):
+        shape.append(len(rows[0]))
+        rows = [item for row in rows for item in row]
+    return rows, shape
 
 
 @dataclass(frozen=True, kw_only=True)

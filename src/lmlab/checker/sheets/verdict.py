@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import OutOfTime, Refusal
 from lmlab.checker.numbers.points import Point
-from lmlab.checker.numbers.sides import DIGITS, Sides, referee
+from lmlab.checker.numbers.sides import DIGITS, KINK, Sides, referee
 from lmlab.checker.numbers.size_draws import Sizes
-from lmlab.checker.sheets.extremes import search_extremes
+from lmlab.checker.sheets.extremes import search_extremes, special_points
 from lmlab.checker.sheets.relation import Relation
-from lmlab.checker.sheets.report import INVALID, REFUTED, SUPPORTED, Counterexample
+from lmlab.checker.sheets.report import INVALID, REFUTED, SUPPORTED, UNDECIDED, Counterexample
 from lmlab.checker.tree import Number
 
 DRAWS = 5  # size draws
@@ -54,7 +56,7 @@ class Judge:
         if finding is not None:
             return finding
         if self.tally.points == 0 and self.tally.vague:
-            return Finding(INVALID, "an expectation here is known too coarsely to decide; use smaller sizes")
+            return Finding(UNDECIDED, self._doubt())
         if self.tally.points == 0:
             raise self._nowhere()
         return Finding(SUPPORTED, self._support())
@@ -64,8 +66,30 @@ class Judge:
             finding = self._look(sizes, style, strict, reach)
             if finding is not None:
                 return finding
-        point = search_extremes(self.relation) if self.relation.sign != "==" else None
-        return self._confirm() if point is None else self._refute(point)
+        if self.relation.sign == "==":
+            return self._special() or self._confirm()
+        point = search_extremes(self.relation)
+        return None if point is None else self._refute(point)
+
+    def _special(self) -> Finding | None:
+        """Zeros, ones, the numbers of the formula and equal names: where random points never are, and sides may differ."""
+        relation = self.relation
+        if relation.differentiates or relation.averages or not relation.varies:
+            return None  # derivatives are compared away from kinks
+        sizes = self.sizes.distinct(relation.rng, 2)
+        for point in special_points(relation, sizes):
+            if not relation.legal(point):
+                continue
+            sides = relation.sides(point)
+            if sides.edged or sides.margin <= KINK or sides.undefined_both:
+                continue
+            if not sides.defined:
+                finding = self._half_defined(point, sides)
+                if finding is not None:
+                    return finding
+            elif relation.amount(sides) > sides.tolerance and relation.confirmed(point, sides, trusting=False):
+                return self._refute(point)
+        return None
 
     def _trials(self) -> Iterator[tuple[Sizes, str, bool, float]]:
         """Sizes and styles of the points to look at: plain ones, some far out, and some at sizes of 1."""
@@ -115,7 +139,8 @@ class Judge:
         amount = max(0.0, self.relation.amount(sides))
         rounding = sides.scale < DUST and tally.acquitted >= ACQUITTALS
         broken = amount > sides.tolerance and not rounding
-        if sides.vague and not broken:
+        if self.relation.vague(sides) and not broken:
+            tally.blur = max(tally.blur, sides.tolerance)
             tally.vague += 1
             return None
         tally.points += 1
@@ -131,11 +156,15 @@ class Judge:
         """One side has a value where the other has none: that is a failure, if long decimals agree."""
         if sides.undefined_both:
             return None
+        if sides.diverges:
+            which = "left" if not np.isfinite(sides.left).all() else "right"
+            return Finding(REFUTED, f"the mean on the {which} side does not exist: its integral diverges", point)
         ruling = self.relation.ruling(point, 1.0)
         if not ruling.known or ruling.left_defined == ruling.right_defined:
             return None
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
         reason = f"the {which} side has no value at this point, and the {other} side has; name the kind that is meant"
+        reason += " (as in `given x: nonzero`) or a condition (`where x != 0`)"
         return Finding(REFUTED, reason, point)
 
     def _refute(self, point: Point) -> Finding:
@@ -165,6 +194,12 @@ class Judge:
                 return self._refute(drawn[0])
         return None
 
+    def _doubt(self) -> str:
+        tally = self.tally
+        how = "samples" if tally.sampled else "integrals"
+        what = f"the sides agree at {tally.vague} points as far as {how} tell (to about {tally.blur:.0e} of their size)"
+        return f"{what}, which is too coarse to say that they are equal" if self.relation.sign == "==" else what
+
     def _nowhere(self) -> Refusal:
         if self.relation.setting.conditions:
             return Refusal("no point was found that obeys the where conditions and where both sides are defined")
@@ -177,8 +212,11 @@ class Judge:
         what = "largest relative difference" if self.relation.sign == "==" else "largest excess"
         text = f"holds in float64 at {tally.points} random points{sizes}; "
         text += f"{what} {tally.largest:.1e}, tolerance {tally.tolerance:.0e}"
+        if self.relation.sign != "==":
+            sizes = f"sizes up to {tally.largest_size} and " if tally.largest_size else ""
+            text += f"; {sizes}values up to {tally.largest_value:.0e} were tried"
         if tally.sampled:
-            text += "; an expectation was estimated from random samples (six standard errors allowed)"
+            text += "; an expectation was estimated from random samples (twelve standard errors allowed)"
         elif tally.refereed:
             text += f"; confirmed in {DIGITS}-digit arithmetic"
         return text

@@ -22,12 +22,13 @@ COLOURS = {
     "supported": "cyan",
     "refuted": "red",
     "invalid": "yellow",
+    "undecided": "yellow",
     "conditional": "yellow",
     "ill-posed": "magenta",
     "answered": "blue",
     "failed": "bold white on red",
 }
-MARKS = {"proved": "✓", "supported": "✓", "refuted": "✗", "invalid": "!"}
+MARKS = {"proved": "✓", "supported": "✓", "refuted": "✗", "invalid": "!", "undecided": "?"}
 
 
 def print_claims(entries: Sequence[Entry], *, detailed: bool) -> None:

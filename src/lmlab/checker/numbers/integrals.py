@@ -1,0 +1,195 @@
+"""One-dimensional integrals with error bounds: panels are split at kinks, then halved until two rules agree.
+
+Many integrals run side by side, one for each `owner`; so an integral inside an integral is one call for all the points
+of the outer one. The same code serves doubles and long decimals (arrays of mpmath numbers).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import numpy as np
+
+Array = Any
+Integrand = Callable[[Array, Array], tuple[Array, Array | None]]  # (z_Q, owner_Q) -> values_Q..., kink distances_QK
+
+HALVINGS = 56  # of a panel in doubles; twice as many in long decimals
+MOST_PANELS = 60_000
+MOST_KINKS = 40_000
+NO_DECAY = 0.995  # panels towards a singularity that shrink no faster than this, halved: the integral has no value
+
+
+@dataclass
+class Integral:
+    """Integrals, one for each owner along the first axis."""
+
+    value: Array
+    error: Array  # a bound for each owner, over all entries
+    size: Array  # the integral of the absolute value, its largest entry
+    diverges: bool = False
+
+
+@functools.cache
+def _rule(count: int, digits: int) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on (0, 1)."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    if not digits:
+        return (nodes + 1) / 2, weights / 2
+    with mpmath.workdps(digits + 10):
+        fine = []
+        for x in map(mpmath.mpf, map(float, nodes)):
+            for _ in range(4 if digits < 100 else 6):
+                before, here = mpmath.mpf(1), x
+                for k in range(2, count + 1):
+                    before, here = here, ((2 * k - 1) * x * here - (k - 1) * before) / k
+                slope = count * (x * here - before) / (x * x - 1)
+                x = x - here / slope
+            fine.append(((x + 1) / 2, 1 / ((1 - x * x) * slope**2)))
+    return np.array([a for a, _ in fine], dtype=object), np.array([b for _, b in fine], dtype=object)
+
+
+def integrate(integrand: Integrand, edges: tuple[float, ...], owners: int, digits: int = 0) -> Integral:
+    """The integral from the first edge to the last, for every owner. `digits`: 0 for doubles."""
+    return _Integrator(integrand, edges, owners, digits).run()
+
+
+class _Integrator:
+    def __init__(self, integrand: Integrand, edges: tuple[float, ...], owners: int, digits: int) -> None:
+        self.integrand, self.owners, self.digits = integrand, owners, digits
+        self.edges = np.array([mpmath.mpf(e) for e in edges], dtype=object) if digits else np.array(edges)
+        self.nodes, self.weights = _rule(16 if not digits else 32, digits)
+        self.precision = mpmath.mpf(10) ** (8 - digits) if digits else 1e-15
+
+    def run(self) -> Integral:
+        """Split at kinks, then halve."""
+        count = len(self.edges) - 1
+        owner = np.repeat(np.arange(self.owners), count)
+        low, high = np.tile(self.edges[:-1], self.owners), np.tile(self.edges[1:], self.owners)
+        values, kinks = self._values(low, high, owner)
+        tail = self._tail(values, low, high, owner)
+        if kinks is not None:
+            cuts = self._cuts(low, high, owner, kinks)
+            if len(cuts[0]):
+                low, high, owner = self._split(low, high, owner, cuts)
+                values, _ = self._values(low, high, owner)
+        return self._refined(values, low, high, owner, tail)
+
+    def _values(self, low: Array, high: Array, owner: Array) -> tuple[Array, Array | None]:
+        """The integrand at the nodes of every panel: (panels, nodes, ...)."""
+        z = low[:, None] + (high - low)[:, None] * self.nodes
+        values, kinks = self.integrand(z.reshape(-1), np.repeat(owner, len(self.nodes)))
+        return values.reshape(len(low), len(self.nodes), *values.shape[1:]), kinks
+
+    def _sums(self, values: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        """The rule on every panel, and the same of absolute values, the largest entry."""
+        width = (high - low).reshape(-1, *[1] * (values.ndim - 2))
+        weights = self.weights.reshape(1, -1, *[1] * (values.ndim - 2))
+        sums = (values * weights).sum(axis=1) * width
+        sizes = ((abs(values) * weights).sum(axis=1) * width).reshape(len(low), -1).max(axis=1)
+        return sums, sizes
+
+    def _tail(self, values: Array, low: Array, high: Array, owner: Array) -> Array:
+        """What is left beyond the outermost edges, for each owner; inf where the integrand does not fall off there."""
+        left_out = np.zeros(self.owners)
+        for last, at, inner in ((self.edges[-1], -1, 0), (self.edges[0], 0, -1)):
+            if abs(last) <= 1:
+                continue
+            here = (high == last) if at == -1 else (low == last)
+            ends = abs(values[here])
+            end, middle = (_largest(ends[:, i]) for i in (at, inner))
+            width = float(abs(high - low)[here][0])
+            amount = np.where(end > NO_DECAY * middle, np.where(end > 0, np.inf, 0.0), 10 * width * end)
+            left_out[owner[here]] += amount
+        return left_out
+
+    def _cuts(self, low: Array, high: Array, owner: Array, kinks: Array) -> tuple[Array, Array]:
+        """Where the distances to kinks change sign: places and their owners."""
+        z = (low[:, None] + (high - low)[:, None] * self.nodes).reshape(-1)
+        owners = np.repeat(owner, len(self.nodes))
+        sign = np.sign(kinks.astype(float))
+        changes = (sign[1:] * sign[:-1] < 0) & (owners[1:] == owners[:-1])[:, None]
+        place, column = np.nonzero(changes)
+        zero, _ = np.nonzero((kinks == 0) & (np.abs(sign).max(axis=0) > 0))
+        if len(place) > MOST_KINKS:
+            return z[:0], owners[:0]
+        a, b, who = z[place], z[place + 1], owners[place]
+        at_a, at_b = kinks[place, column], kinks[place + 1, column]
+        pick = np.arange(len(place))
+        for step in range(80 if not self.digits else 240):
+            if not len(a):
+                break
+            middle = (a + b) / 2 if step % 3 == 2 else b - at_b * (b - a) / (at_b - at_a)
+            _, found = self.integrand(middle, who)
+            assert found is not None
+            here = found[pick, column]
+            right = (here > 0) == (at_b > 0)
+            a, at_a = np.where(right & (here != 0), a, middle), np.where(right & (here != 0), at_a, here)
+            b, at_b = np.where(right | (here == 0), middle, b), np.where(right | (here == 0), here, at_b)
+            scale = abs(a) + abs(b)
+            if bool(((here == 0) | (b - a <= scale * self.precision / 4)).all()):
+                break
+            stuck = at_b == at_a  # both ends at a root
+            at_b = np.where(stuck, at_b + 1, at_b)
+        return np.concatenate([b, z[zero]]), np.concatenate([who, owners[zero]])
+
+    def _split(self, low: Array, high: Array, owner: Array, cuts: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+        points = np.concatenate([low, high[-1:].repeat(0), cuts[0]])
+        who = np.concatenate([owner, cuts[1]])
+        ends = np.full(self.owners, self.edges[-1], dtype=self.edges.dtype)
+        points, who = np.concatenate([points, ends]), np.concatenate([who, np.arange(self.owners)])
+        order = sorted(range(len(points)), key=lambda i: (who[i], points[i]))
+        points, who = points[order], who[order]
+        real = (who[1:] == who[:-1]) & (points[1:] > points[:-1])
+        return points[:-1][real], points[1:][real], who[:-1][real]
+
+    def _refined(self, values: Array, low: Array, high: Array, owner: Array, tail: Array) -> Integral:
+        sums, sizes = self._sums(values, low, high)
+        shape = sums.shape[1:]
+        total = np.zeros((self.owners, *shape), dtype=sums.dtype)
+        error, size = np.zeros(self.owners), np.zeros(self.owners)
+        np.add.at(size, owner, sizes.astype(float))
+        history: list[Array] = []
+        diverges = False
+        for _ in range(HALVINGS * (2 if self.digits else 1)):
+            middle = (low + high) / 2
+            halves_low, halves_high = np.concatenate([low, middle]), np.concatenate([middle, high])
+            who = np.concatenate([owner, owner])
+            finer, finer_sizes = self._sums(self._values(halves_low, halves_high, who)[0], halves_low, halves_high)
+            count = len(low)
+            together = finer[:count] + finer[count:]
+            gaps = _largest(together - sums)
+            own = (finer_sizes[:count] + finer_sizes[count:]).astype(float)
+            floor = float(self.precision)
+            fine = (gaps <= floor * size[owner]) | (gaps <= 40 * floor * own) | ~np.isfinite(own)
+            np.add.at(total, owner[fine], together[fine])
+            np.add.at(error, owner[fine], gaps[fine])
+            rest = np.concatenate([~fine, ~fine])
+            low, high, owner = halves_low[rest], halves_high[rest], who[rest]
+            sums, sizes = finer[rest], finer_sizes[rest]
+            left = np.zeros(self.owners)
+            np.add.at(left, owner, sizes.astype(float))
+            np.add.at(size, owner, 0.0)
+            history.append(left)
+            if not len(low) or len(low) > MOST_PANELS:
+                break
+        if len(low):  # what never settled: a singularity, whose panels shrink no further or slowly
+            np.add.at(total, owner, sums)
+            left, before = history[-1], history[-5] if len(history) > 5 else history[0]
+            stays = (left > 1e-12 * size) & (left >= NO_DECAY**4 * before) & (len(history) > 20)
+            diverges = bool(stays.any())
+            error = error + np.where(stays, np.inf, left * 300)
+        out = tail > 1e-13 * size
+        diverges |= bool(np.isinf(tail).any())
+        error = error + np.where(out, tail, 0.0) + float(self.precision) * size
+        return Integral(total, error, size, diverges)
+
+
+def _largest(values: Array) -> Array:
+    """The largest entry in size of every row, as doubles."""
+    if not len(values):
+        return np.zeros(0)
+    return np.asarray(abs(values).reshape(len(values), -1).max(axis=1), dtype=float)
