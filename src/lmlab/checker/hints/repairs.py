@@ -14,10 +14,11 @@ from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.hints.slips import Edit, edit, negated, short
 from lmlab.checker.hints.supplies import RARE, Pool, everywhere, pieces, rarer, supplies
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
+from lmlab.checker.numbers.arithmetics import arithmetic_for
 from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
-from lmlab.checker.numbers.sides import KINK, SAFETY, arithmetic_for
+from lmlab.checker.numbers.sides import KINK, SAFETY
 from lmlab.checker.numbers.size_draws import SizeDrawer
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import Shape, broadcast

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -33,9 +34,10 @@ class TorchOps(Ops):
 
     notes_kinks = True
 
-    def __init__(self) -> None:
+    def __init__(self, doubles: Callable[[], FloatOps] | None = None) -> None:
         super().__init__()
         self.accuracy = Accuracy()
+        self.doubles = doubles  # for means that need no torch
 
     def distances(self, distance: Tensor) -> Any:
         """In NumPy."""
@@ -118,12 +120,12 @@ class TorchOps(Ops):
 
     def expectation(self, node: Expectation, frame: Frame) -> Tensor:
         """As doubles have it, unless derivatives stand inside that are no formulas, or are taken of the whole."""
-        if not frame.graph:
+        if self.doubles and not frame.graph:
             try:
                 plain = without_derivatives(node, frame.setting)
                 assert isinstance(plain, Expectation)
                 if not any(isinstance(inner, Derivative) for inner in frame.setting.opened(plain)):
-                    doubles = FloatOps()
+                    doubles = self.doubles()
                     doubles.accuracy = self.accuracy
                     return self.from_numpy(frame.translated(doubles).evaluate(plain))
             except NoExactValue:

@@ -16,7 +16,6 @@ import numpy as np
 from lmlab.checker.functions import Entrywise
 from lmlab.checker.functions.elementwise import HUGE
 from lmlab.checker.functions.record import Array
-from lmlab.checker.limits import NoExactValue
 from lmlab.checker.numbers.doubles import ArrayOps
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.means import Accuracy, expectation
@@ -48,10 +47,6 @@ def _raise(a: Any, b: Any) -> Any:
     if a != 0 and abs(b * mpmath.log(abs(a))) > HUGE:
         return NAN
     return a**b
-
-
-def _none(*_: Any) -> Any:
-    raise NoExactValue
 
 
 class LongOps(ArrayOps):
@@ -119,4 +114,4 @@ class LongOps(ArrayOps):
 
     def expectation(self, node: Expectation, frame: Frame) -> Array:
         """Exact, or integrated; anything else has no value here."""
-        return expectation(node, frame, self.accuracy, _none)
+        return expectation(node, frame, self.accuracy)

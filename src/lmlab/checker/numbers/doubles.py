@@ -14,8 +14,8 @@ from lmlab.checker.functions import Entrywise, Kink
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
-from lmlab.checker.numbers.means import Accuracy, expectation
-from lmlab.checker.tree import Derivative, Expectation, Node
+from lmlab.checker.numbers.means import Accuracy, Helpers, expectation
+from lmlab.checker.tree import Derivative, Expectation
 
 
 class ArrayOps(Ops):
@@ -113,19 +113,16 @@ class FloatOps(ArrayOps):
     dtype = float
     notes_kinks = True
 
-    def __init__(self) -> None:
+    def __init__(self, helpers: Helpers | None = None) -> None:
         super().__init__()
         self.accuracy = Accuracy()
+        self.helpers = helpers
 
     def expectation(self, node: Expectation, frame: Frame) -> Array:
-        """Exact, integrated, or sampled."""
-        return expectation(node, frame, self.accuracy, self._otherwise)
-
-    def _otherwise(self, node: Node, over: frozenset[str], frame: Frame) -> tuple[Array, float, float]:
-        """Means over many numbers at once are taken with torch, which is slow to import."""
-        from lmlab.checker.numbers.quadrature import mean_by_torch
-
-        return mean_by_torch(node, over, frame, self.accuracy)
+        """Exact, integrated, or as the helpers have it; none without them."""
+        if self.helpers is None:
+            raise NoExactValue
+        return expectation(node, frame, self.accuracy, self.helpers)
 
     def number(self, value: Fraction | str) -> Array:
         """A 0-d array."""

@@ -18,7 +18,7 @@ import numpy as np
 from lmlab.checker.distributions import DISTRIBUTIONS, Distribution, extreme_of, is_finite
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue, Refusal
-from lmlab.checker.numbers.evaluate import Frame
+from lmlab.checker.numbers.evaluate import Frame, Ops
 from lmlab.checker.numbers.expectations import average, degree, elementwise_in
 from lmlab.checker.numbers.integrals import Integral, integrate
 from lmlab.checker.numbers.moments import Poly, enumerated, polynomial_mean
@@ -71,11 +71,19 @@ class Accuracy:
         return value
 
 
-def expectation(node: Expectation, frame: Frame, accuracy: Accuracy, otherwise: Callable[..., Any]) -> Array:
-    """E[...] or Var[...]; `otherwise(node, names, frame)` gives value, error and size where nothing here does."""
+@dataclass(frozen=True)
+class Helpers:
+    """What doubles need beside themselves: long decimals, and a way to take the means that nothing here takes."""
+
+    long: Callable[[int], Ops]
+    otherwise: Callable[[Node, frozenset[str], Frame, Accuracy], tuple[Array, Any, float]]
+
+
+def expectation(node: Expectation, frame: Frame, accuracy: Accuracy, helpers: Helpers | None = None) -> Array:
+    """E[...] or Var[...]. Without helpers the arithmetic is long decimals, and what it cannot take is `NoExactValue`."""
 
     def leaf(inner: Node, over: frozenset[str]) -> Array:
-        return accuracy.known(lambda: _Mean(inner, over, frame, accuracy, otherwise).value())
+        return accuracy.known(lambda: _Mean(inner, over, frame, accuracy, helpers).value())
 
     return average(node, frame, leaf)
 
@@ -109,12 +117,11 @@ class _Variable:
 
 class _Mean:
     def __init__(
-        self, node: Node, over: frozenset[str], frame: Frame, accuracy: Accuracy, otherwise: Callable[..., Any]
+        self, node: Node, over: frozenset[str], frame: Frame, accuracy: Accuracy, helpers: Helpers | None
     ) -> None:
-        self.node, self.over, self.frame, self.accuracy, self.otherwise = node, over, frame, accuracy, otherwise
+        self.node, self.over, self.frame, self.accuracy, self.helpers = node, over, frame, accuracy, helpers
         self.setting = frame.setting
         self.names = ordered(frame.setting, over)
-        self.long = frame.ops.way == "long"
 
     def value(self) -> tuple[Array, Any, float]:
         """The mean, a bound of its error, and the size of what is averaged."""
@@ -124,31 +131,26 @@ class _Mean:
             if degree(self.node, frozenset(others), self.setting) is not None:
                 return self._exactly(finite, others)
         except NoExactValue:
-            if self.long:
+            if self.helpers is None:
                 raise
         try:
             return self._enumerated(finite, others)
         except NoExactValue:
-            if self.long:
+            if self.helpers is None:
                 raise
-        value, error, size = self.otherwise(self.node, self.over, self.frame)
-        return value, error, size
+        if self.frame.trailing:
+            raise Refusal("a mean over many numbers inside another mean is too much; write it as one")
+        return self.helpers.otherwise(self.node, self.over, self.frame, self.accuracy)
 
     def _exactly(self, finite: list[str], others: list[str]) -> tuple[Array, Any, float]:
         """By moments, in long decimals even for doubles: what is left of terms that cancel is then a zero."""
-        if self.long:
+        if self.helpers is None:
             mean = self._polynomial(self.frame, finite, others)
             return mean, 0.0, _size(mean)
         with mpmath.workdps(SHORT):
-            frame = self.frame.translated(self.accuracy_of_decimals())
+            frame = self.frame.translated(self.helpers.long(SHORT))
             mean = np.asarray(self._polynomial(frame, finite, others), dtype=float)
         return mean, 1e-16 * _size(mean), _size(mean)
-
-    def accuracy_of_decimals(self) -> Any:
-        """Long decimals; imported late, since they use this module."""
-        from lmlab.checker.numbers.decimals import LongOps
-
-        return LongOps(SHORT)
 
     def _polynomial(self, frame: Frame, finite: list[str], others: list[str]) -> Array:
         total = 0
@@ -173,7 +175,7 @@ class _Mean:
         known = all(v.family.log_weight is not None for v in variables)
         if not known or len(variables) > MOST_INTEGRALS or not elementwise_in(node, whole, self.setting):
             raise NoExactValue
-        if self.long and len(variables) > 1:
+        if self.helpers is None and len(variables) > 1:
             raise NoExactValue
         found = _Integration(node, variables, frame, self.accuracy, len(self.setting.shape(self.node))).run()
         self.accuracy.diverges |= found.diverges
@@ -228,8 +230,8 @@ class _Mean:
         square = Expectation(piece, "Var", tuple(self.setting.random_names(piece) - names))
         centre = Expectation(piece, "E", square.fixed)
         inner = Accuracy()
-        mean, variance = (expectation(part, frame, inner, self.otherwise) for part in (centre, square))
-        root = np.frompyfunc(mpmath.sqrt, 1, 1) if self.long else np.sqrt
+        mean, variance = (expectation(part, frame, inner, self.helpers) for part in (centre, square))
+        root = np.frompyfunc(mpmath.sqrt, 1, 1) if self.helpers is None else np.sqrt
         return [mean, frame.ops.wrap(root(variance))]
 
     def _variable(self, name: str) -> _Variable:

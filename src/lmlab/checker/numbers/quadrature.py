@@ -30,18 +30,6 @@ _F64 = torch.float64
 Rule = tuple[Any, Any]  # nodes and weights
 
 
-def mean_by_torch(node: Node, over: frozenset[str], frame: Frame, accuracy: Accuracy) -> tuple[Any, Any, float]:
-    """The mean of an expression without derivatives, for doubles: value, error, and size of what is averaged."""
-    from lmlab.checker.numbers.autograd import TorchOps
-
-    ops = TorchOps()
-    if frame.trailing:
-        raise Refusal("an expectation over many numbers inside another expectation is too much; write it as one")
-    with torch.no_grad():
-        value, error, size = Leaf(node, over, frame.translated(ops), accuracy).mean()
-    return value.numpy(), error, size
-
-
 class Leaf:
     """The average of one expression over the entries of some random names."""
 

@@ -10,13 +10,13 @@ import mpmath
 import numpy as np
 
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime
+from lmlab.checker.numbers.arithmetics import arithmetic_for
 from lmlab.checker.numbers.decimals import LongOps
-from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import COMPARISONS
 from lmlab.checker.numbers.means import Accuracy
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Condition, Derivative, Node
+from lmlab.checker.tree import Condition, Node
 
 TOLERANCE = 1e-9  # relative, where nothing is estimated
 SAFETY = 4  # the bound of an error is trusted up to this factor
@@ -97,15 +97,6 @@ def sides_at(setting: Setting, left: Node, right: Node, point: Point, deadline: 
     except NoExactValue:
         with mpmath.workdps(DIGITS):
             return _sides(setting, left, right, point, deadline, lambda: LongOps(DIGITS), effort)
-
-
-def arithmetic_for(setting: Setting, *nodes: Node) -> Any:
-    """Doubles in NumPy; in torch, which is slow to import, where there are derivatives."""
-    if any(isinstance(node, Derivative) for node in setting.opened(*nodes)):
-        from lmlab.checker.numbers.autograd import TorchOps
-
-        return TorchOps()
-    return FloatOps()
 
 
 def _sides(

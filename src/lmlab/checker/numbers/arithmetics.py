@@ -1,0 +1,35 @@
+"""Which arithmetic computes what: NumPy, and torch, which is slow to import, only where it must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmlab.checker.numbers.decimals import LongOps
+from lmlab.checker.numbers.doubles import FloatOps
+from lmlab.checker.numbers.evaluate import Frame
+from lmlab.checker.numbers.means import Accuracy, Helpers
+from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.tree import Derivative, Node
+
+
+def arithmetic_for(setting: Setting, *nodes: Node) -> Any:
+    """Doubles: with autograd where there are derivatives."""
+    if any(isinstance(node, Derivative) for node in setting.opened(*nodes)):
+        from lmlab.checker.numbers.autograd import TorchOps
+
+        return TorchOps(doubles)
+    return doubles()
+
+
+def doubles() -> FloatOps:
+    """Doubles in NumPy that know every way to take a mean."""
+    return FloatOps(Helpers(LongOps, _by_torch))
+
+
+def _by_torch(node: Node, over: frozenset[str], frame: Frame, accuracy: Accuracy) -> tuple[Any, Any, float]:
+    """A mean over many numbers at once."""
+    from lmlab.checker.numbers.autograd import TorchOps
+    from lmlab.checker.numbers.quadrature import Leaf
+
+    value, error, size = Leaf(node, over, frame.translated(TorchOps()), accuracy).mean()
+    return value.numpy(), error, size
