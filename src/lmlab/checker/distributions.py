@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lmlab.checker.formulas import ONE, TWO, call, minus, over, plus, power, times
-from lmlab.checker.tree import Constant, Kind, Negate, Node
+from lmlab.checker.tree import Constant, Given, Kind, Negate, Node
 
 Array = Any
 Args = Sequence[Any]
@@ -259,6 +259,14 @@ def extreme_of(family: Distribution, count: int, largest: bool) -> Distribution 
 
 
 DISTRIBUTIONS = {record.name: record for record in _ALL}
+
+
+def random_kind(given: Given) -> Kind | None:
+    """The kind that makes a given random, if it has one; `onehot` alone is a fixed row."""
+    for kind in given.kinds:
+        if kind.name in DISTRIBUTIONS and (kind.name != "onehot" or kind.arguments):
+            return kind
+    return None
 
 
 def is_finite(kind: Kind) -> bool:

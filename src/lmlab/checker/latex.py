@@ -14,12 +14,17 @@ from lmlab.checker.tree import (
     Derivative,
     Expectation,
     Index,
+    Letter,
     Name,
     Negate,
     Node,
     Number,
+    Over,
+    Recursion,
     Stack,
+    Table,
     Transpose,
+    letters_in,
 )
 
 _GREEK = {
@@ -92,6 +97,18 @@ def to_latex(node: Node) -> str:
             symbol = r"\mathbb{E}" if node.kind == "E" else r"\operatorname{Var}"
             fixed = rf" \mid {', '.join(map(_latex_name, node.fixed))}" if node.fixed else ""
             return rf"{symbol}\left[{to_latex(node.operand)}{fixed}\right]"
+        case Letter():
+            return node.name
+        case Over():
+            sign = r"\sum" if node.function == "sum" else r"\prod"
+            start = f"{node.letter.name} = {to_latex(node.start)}" if node.start else node.letter.name
+            stop = f"^{{{to_latex(node.stop)}}}" if node.stop else ""
+            return rf"{sign}_{{{start}}}{stop} {_latex_in(node.operand, 20)}"
+        case Table() | Recursion():
+            return to_latex(node.operand)
+        case Index() if letters_in(node) and all(isinstance(item, Node) for item in node.items):
+            places = ", ".join(to_latex(item) for item in node.items if isinstance(item, Node))
+            return rf"{{{_latex_in(node.operand, 100)}}}_{{{places}}}"
     assert isinstance(node, Index)
     return rf"\texttt{{{_escaped(to_text(node))}}}"
 

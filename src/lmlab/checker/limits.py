@@ -16,6 +16,7 @@ MAX_LITERAL_SIZE = 64  # a size written as a number
 MAX_ELEMENTS = 20_000  # entries of one array at the sizes that are drawn
 MAX_EXPONENT = 64  # a power written as a number
 MAX_NUMBER = 10**15  # a number written in the sheet
+MAX_RANGE = 2_000  # terms of a sum over an index
 MAX_OUTCOMES = 20_000  # of a finite distribution, all names together
 CLAIM_WALL_S = 15.0  # for one claim, hint included; a claim that needs more is answered with what is known
 CLAIM_CPU_S = 4.0

@@ -67,8 +67,17 @@ def to_text(node: Node) -> str:
         case Derivative():
             return _derivative_text(node)
         case tree.Expectation():
-            fixed = " | " + ", ".join(node.fixed) if node.fixed else ""
+            fixed = " | " + ", ".join(map(shown, node.fixed)) if node.fixed else ""
             return f"{node.kind}[{to_text(node.operand)}{fixed}]"
+        case tree.Letter():
+            return node.name
+        case tree.Over():
+            bounds = "" if node.start is None or node.stop is None else f"={to_text(node.start)}..{to_text(node.stop)}"
+            return f"{node.function}({node.letter.name}{bounds}, {to_text(node.operand)})"
+        case tree.Table():
+            return to_text(node.operand)
+        case tree.Recursion():
+            return f"{to_text(node.operand)} from {to_text(node.start)}"
     raise AssertionError(node)
 
 

@@ -151,6 +151,78 @@ class Index(_Around):
 
 
 @dataclass(frozen=True)
+class Letter(Node):
+    """An index such as i, bound by a sum or by the claim. It counts from `first`: 1, unless its range starts with 0."""
+
+    name: str
+    first: int = 1
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Where a letter stands alone as a position: its range is that axis of that array."""
+
+    operand: Node
+    axis: int
+
+
+@dataclass(frozen=True)
+class Over(_Around):
+    """sum(i=a..b, operand) or prod(...). Without bounds the letter runs along the axis of its witness."""
+
+    function: str  # "sum" or "prod"
+    letter: Letter
+    start: Node | None
+    stop: Node | None
+    witness: Witness | None = None
+
+
+@dataclass(frozen=True)
+class Table(_Around):
+    """The array of all values of an operand with free letters: entry [i, j, ...] has these values of the letters."""
+
+    letters: tuple[tuple[Letter, Witness], ...]
+
+
+@dataclass(frozen=True)
+class Recursion(_Around):
+    """name[t] = operand for t = 1..T, from name[0] = start: the array of all of them, of T + 1 rows."""
+
+    name: str
+    start: Node
+    letter: Letter
+    witness: Witness
+
+    def children(self) -> tuple[Node, ...]:
+        """The start and the step."""
+        return (self.start, self.operand)
+
+    def rebuild(self, children: tuple[Node, ...]) -> Node:
+        """The same recursion with another start and step."""
+        return replace(self, start=children[0], operand=children[1])
+
+
+def letters_in(node: Node) -> set[str]:
+    """The letters of an expression, positions included, that no sum inside it binds."""
+    found: set[str] = set()
+    for child in node.children():
+        found |= letters_in(child)
+    match node:
+        case Letter():
+            return {node.name}
+        case Index():
+            return found.union(*map(letters_in, positions(node)))
+        case Over():
+            bounds = [bound for bound in (node.start, node.stop) if bound is not None]
+            return (found - {node.letter.name}).union(*map(letters_in, bounds))
+        case Table():
+            return found - {letter.name for letter, _ in node.letters}
+        case Recursion():
+            return found - {node.letter.name}
+    return found
+
+
+@dataclass(frozen=True)
 class Derivative(_Around):
     """d operand / d names: shape(operand) + shape of each name; an operand with axes of size 1 alone counts as a scalar.
 
@@ -195,11 +267,16 @@ def names_in(node: Node) -> set[str]:
         elif isinstance(inner, Index):
             for part in positions(inner):
                 found |= names_in(part)
+        elif isinstance(inner, Over):
+            for bound in (inner.start, inner.stop):
+                found |= set() if bound is None else names_in(bound)
     return found
 
 
 def shown(name: str) -> str:
     """A name as the user wrote it: one hidden by a later definition carries its line."""
+    if name.endswith("~"):
+        return f"coefficients of {name[:-1]}"
     return name.split("#")[0]
 
 
@@ -284,6 +361,7 @@ class Claim:
     line: int
     text: str
     derive: bool
+    read: str = ""  # as it was understood, where it was written in other signs
 
 
 @dataclass(frozen=True, kw_only=True)

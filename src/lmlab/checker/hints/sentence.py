@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -40,10 +40,21 @@ def _too_long(node: Node, setting: Setting, keep: frozenset[str]) -> bool:
     return size(node) > LONGEST
 
 
-def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generator, deadline: Deadline) -> str | None:
-    """One sentence that names the slip and the repaired formula, or None."""
+Verify = Callable[[Node, Node], bool]  # whether two formulas are equal, looked at like a claim
+
+
+def find_hint(
+    setting: Setting,
+    left: Node,
+    right: Node,
+    rng: np.random.Generator,
+    deadline: Deadline,
+    verify: Verify,
+    only_right: bool = False,
+) -> str | None:
+    """One sentence that names the slip and the repaired formula, or None. `only_right`: the left side stands already."""
     deadline = deadline.within(1.5 * HINT_SECONDS)
-    for target, wrong in _roles(setting, left, right):
+    for target, wrong in _roles(setting, left, right)[: None if not only_right else 1]:
         try:
             within = deadline.within(HINT_SECONDS)
             setting.shapes.quiet = True
@@ -53,10 +64,15 @@ def find_hint(setting: Setting, left: Node, right: Node, rng: np.random.Generato
             continue
         finally:
             setting.shapes.quiet = False
-        if found is not None:
+        if found is not None and not _silly(wrong, found.node) and verify(target, found.node):
             repaired = to_text(found.node)
             return found.words if len(repaired) > 160 else f"{found.words}; the repaired formula is {repaired}"
     return None
+
+
+def _silly(wrong: Node, repaired: Node) -> bool:
+    """Whether a plain number was replaced by a formula: that is another claim, not a repair."""
+    return isinstance(wrong, Number) and sum(1 for _ in walk(repaired)) > 3
 
 
 def _made_of_sizes(node: Node) -> bool:

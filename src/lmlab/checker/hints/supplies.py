@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain
 
@@ -12,7 +12,7 @@ from lmlab.checker.functions import FUNCTIONS
 from lmlab.checker.hints.slips import Edit, anew, edit, paths, slips
 from lmlab.checker.hints.throughout import axes_throughout, exchanges, replaced, turned_throughout
 from lmlab.checker.sizes import Shape
-from lmlab.checker.tree import Binary, Call, Compare, Name, Node, Number, Transpose, shown, walk
+from lmlab.checker.tree import Binary, Call, Compare, Index, Letter, Name, Node, Number, Transpose, shown, walk
 
 
 @dataclass
@@ -73,10 +73,24 @@ def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iter
                 yield Edit(diagonal, 1.6 + cost, ("the identity matrix is missing: ", diagonal), path)
         for change in _brought(node, pool, shape, shape_of):
             yield Edit(change.node, change.cost + cost, change.parts, path, None if reshape else shape)
+    yield from _other_letters(root)
     yield from exchanges(root)
     yield from turned_throughout(root)
     yield from axes_throughout(root)
     yield from _renamed_throughout(root, pool)
+
+
+def _other_letters(root: Node) -> Iterator[Edit]:
+    """p[j] where p[i] stands."""
+    letters = [node for node in walk(root) if isinstance(node, Letter)]
+    for node in walk(root):
+        letters += [item for item in node.items if isinstance(item, Letter)] if isinstance(node, Index) else []
+    for path, node in paths(root):
+        for place, item in enumerate(node.items if isinstance(node, Index) else ()):
+            for other in dict.fromkeys(letters) if isinstance(item, Letter) else ():
+                if other != item and isinstance(node, Index):
+                    changed = replace(node, items=(*node.items[:place], other, *node.items[place + 1 :]))
+                    yield Edit(changed, 1.1, ("the index is wrong: ", changed, ", not ", node), path)
 
 
 def rarer(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iterator[Edit]:

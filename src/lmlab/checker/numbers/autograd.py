@@ -14,11 +14,10 @@ from lmlab.checker.functions import Entrywise, Kink
 from lmlab.checker.limits import Deadline, NoExactValue
 from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
-from lmlab.checker.numbers.expectations import average
+from lmlab.checker.numbers.expectations import average, without_derivatives
 from lmlab.checker.numbers.means import Accuracy
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.numbers.quadrature import Leaf
-from lmlab.checker.numbers.slopes import without_derivatives
 from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Derivative, Expectation, Node

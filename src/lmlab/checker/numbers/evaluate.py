@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -15,9 +16,21 @@ from lmlab.checker import tree
 from lmlab.checker.functions import FUNCTIONS
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Arithmetic, Array
-from lmlab.checker.limits import Deadline
+from lmlab.checker.limits import MAX_RANGE, Deadline, Refusal
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Binary, Derivative, Expectation, Index, Name, Node, Slice, constant_value
+from lmlab.checker.text import to_text
+from lmlab.checker.tree import (
+    Binary,
+    Derivative,
+    Expectation,
+    Index,
+    Name,
+    Node,
+    Slice,
+    constant_value,
+    letters_in,
+    walk,
+)
 
 OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "@": operator.matmul}
 COMPARISONS = {">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le}
@@ -92,6 +105,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         self.overridden = frozenset(self.values) if self.parent is not None else frozenset()
+        self.letters: dict[str, int] = {}
         self.memo: dict[int, tuple[Node, Array]] = {}  # by identity; the node is kept so that its id stays taken
 
     def child(self, overrides: dict[str, Array], graph: bool | None = None) -> Frame:
@@ -120,7 +134,8 @@ class Frame:
         elif self.parent is not None and not (self.overridden & self.setting.uses.get(name, frozenset())):
             return self.parent.value(name)
         else:
-            assert name in self.setting.lets, name
+            if name not in self.setting.lets:
+                raise KeyError(name)  # a row of a recursion, outside of it: hints try such things
             found = self.evaluate(self.setting.lets[name].value)
         self.values[name] = found
         return found
@@ -142,6 +157,8 @@ class Frame:
                 return self.ops.number(node.value)
             case tree.Constant():
                 return self.ops.number(node.name)
+            case tree.Letter():
+                return self.ops.number(Fraction(self.letter(node.name)))
         found = self.memo.get(id(node))
         if found is None:
             self.deadline.check()
@@ -172,7 +189,81 @@ class Frame:
                 return ops.derivative(node, self)
             case Expectation():
                 return ops.expectation(node, self)
+            case tree.Over():
+                return self._over(node)
+            case tree.Table():
+                ranges = [range(self.setting.shapes.range_of(w).value(self.sizes)) for _, w in node.letters]
+                names = [letter.name for letter, _ in node.letters]
+                firsts = [letter.first for letter, _ in node.letters]
+                entries = []
+                for places in itertools.product(*ranges):
+                    values = {n: p + f for n, p, f in zip(names, places, firsts, strict=True)}
+                    entries.append(self.bound(values).evaluate(node.operand))
+                whole = ops.library.stack(entries)
+                return whole.reshape((*map(len, ranges), *whole.shape[1:]))
+            case tree.Recursion():
+                return self._recursion(node)
         raise AssertionError(node)
+
+    def _first(self, node: Index, item: Node) -> int:
+        """What the first entry along an axis is called: rows of a recursion count from 0, others as the letter does."""
+        name = node.operand.name if isinstance(node.operand, Name) else ""
+        if (name.endswith("#") or name in self.setting.recursive) and item is node.items[0]:
+            return 0
+        return max(part.first for part in walk(item) if isinstance(part, tree.Letter))
+
+    def letter(self, name: str) -> int:
+        """The value of an index."""
+        found = self.letters.get(name)
+        if found is not None:
+            return found
+        if self.parent is None:
+            raise KeyError(name)  # outside of its sum
+        return self.parent.letter(name)
+
+    def bound(self, letters: dict[str, int]) -> Frame:
+        """A frame where indices have these values."""
+        inner = self.child({})
+        inner.letters = letters
+        return inner
+
+    def integer(self, node: Node) -> int:
+        """The value of a position or bound that is written with indices, sizes and numbers."""
+        match node:
+            case tree.Letter():
+                return self.letter(node.name)
+            case tree.Number() if node.value.denominator == 1:
+                return int(node.value)
+            case Name() if node.name in self.setting.shapes.sizes:
+                return self.sizes[node.name]
+            case tree.Negate():
+                return -self.integer(node.operand)
+            case Binary(op="+" | "-" | "*"):
+                return int(OPERATORS[node.op](self.integer(node.left), self.integer(node.right)))
+        raise Refusal(f"{to_text(node)} is no position; positions are made of indices, sizes and whole numbers")
+
+    def _over(self, node: tree.Over) -> Array:
+        if node.start is not None and node.stop is not None:
+            start, stop = self.integer(node.start), self.integer(node.stop)
+        else:
+            assert node.witness is not None
+            start = node.letter.first
+            stop = start + self.setting.shapes.range_of(node.witness).value(self.sizes) - 1
+        if stop - start > MAX_RANGE:
+            raise Refusal(f"the sum over {node.letter.name} has more than {MAX_RANGE} terms")
+        total = self.ops.full(self.extents(node), 0 if node.function == "sum" else 1)
+        for value in range(start, stop + 1):
+            term = self.bound({node.letter.name: value}).evaluate(node.operand)
+            total = self.ops.binary("+" if node.function == "sum" else "*", total, term)
+        return total
+
+    def _recursion(self, node: tree.Recursion) -> Array:
+        rows = [self.evaluate(node.start)]
+        for step in range(1, self.setting.shapes.range_of(node.witness).value(self.sizes) + 1):
+            inner = self.child({node.name: self.ops.library.stack(rows)})
+            inner.letters = {node.letter.name: step}
+            rows.append(inner.evaluate(node.operand))
+        return self.ops.library.stack(rows)
 
     def _positions(self, node: Index) -> tuple[int | slice, ...]:
         items: list[int | slice] = []
@@ -180,6 +271,11 @@ class Frame:
             if isinstance(item, Slice):
                 start, stop = self.setting.shapes.bounds(item, axis)
                 items.append(slice(start.value(self.sizes), stop.value(self.sizes)))
+            elif letters_in(item):
+                position = self.integer(item) - self._first(node, item)
+                if not 0 <= position < axis.value(self.sizes):
+                    raise Refusal(f"{to_text(node)} goes beyond the {axis} entries along its axis")
+                items.append(position)
             else:
                 position = self.size(item)
                 items.append(position if position >= 0 else position + axis.value(self.sizes))

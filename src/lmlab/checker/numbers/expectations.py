@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lmlab.checker import tree
-from lmlab.checker.formulas import ONE, over, power
+from lmlab.checker.formulas import ONE, over, plus, power, times
 from lmlab.checker.functions import Kink, function_of, kink_of
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Array
-from lmlab.checker.limits import Refusal
+from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Binary, Call, Compare, Expectation, Index, Name, Node, Stack, Transpose, constant_value
+from lmlab.checker.slopes import ZERO, slope
+from lmlab.checker.tree import (
+    Binary,
+    Call,
+    Compare,
+    Derivative,
+    Expectation,
+    Index,
+    Name,
+    Node,
+    Stack,
+    Transpose,
+    constant_value,
+)
 
 
 class Averager:
@@ -158,3 +171,25 @@ def has_kink(node: Node, over: frozenset[str], setting: Setting) -> bool:
     if isinstance(node, Name) and node.name in setting.lets:
         return has_kink(setting.lets[node.name].value, over, setting)
     return any(has_kink(child, over, setting) for child in node.children())
+
+
+def without_derivatives(node: Node, setting: Setting) -> Node:
+    """The expression with every derivative by a scalar written out; `NoExactValue` where that is not possible."""
+    if isinstance(node, Derivative):
+        found = node.operand
+        for name in node.by:
+            if setting.shapes.names.get(name) != ():
+                raise NoExactValue
+            found = slope(without_derivatives(found, setting), name, setting)
+        whole = setting.shape(node)
+        return (
+            found
+            if setting.shape(found) == whole
+            else plus(times(ZERO, without_derivatives(node.operand, setting)), found)
+        )
+    if isinstance(node, Name) and node.name in setting.lets:
+        inner = without_derivatives(setting.lets[node.name].value, setting)
+        return node if inner is setting.lets[node.name].value else inner
+    children = tuple(without_derivatives(child, setting) for child in node.children())
+    same = all(a is b for a, b in zip(children, node.children(), strict=True))
+    return node if same else node.rebuild(children)

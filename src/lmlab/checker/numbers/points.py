@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from lmlab.checker.distributions import DISTRIBUTIONS, is_finite
+from lmlab.checker.distributions import DISTRIBUTIONS, is_finite, random_kind
 from lmlab.checker.functions.arrays import outer
 from lmlab.checker.functions.record import Array
 from lmlab.checker.functions.reductions import NORM, SUM
 from lmlab.checker.limits import Deadline
 from lmlab.checker.numbers.evaluate import Frame, Ops
 from lmlab.checker.numbers.size_draws import Sizes
-from lmlab.checker.shapes.setting import Setting, distribution
+from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Given, Kind
 
 Raw = np.ndarray[Any, np.dtype[np.float64]]
@@ -49,7 +49,7 @@ def draw_point(
 
 def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: str, reach: float) -> Raw:
     names = {kind.name for kind in given.kinds}
-    random = distribution(given)
+    random = random_kind(given)
     if random is not None:
         if random.name == "normal" and style == "readable":
             return _reals(shape, rng, style, reach)
@@ -122,7 +122,7 @@ def make_frame(setting: Setting, point: Point, ops: Ops, deadline: Deadline) -> 
 
 def _realise(given: Given, raw: Raw, frame: Frame) -> Array:
     ops = frame.ops
-    random = distribution(given)
+    random = random_kind(given)
     if random is not None:
         return _random_value(given.name, random, raw, frame)
     value = ops.from_numpy(raw)

@@ -9,7 +9,7 @@ import numpy as np
 from lmlab.checker.limits import MAX_ELEMENTS, Refusal
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import ONE, Size
-from lmlab.checker.tree import Index, Node, Slice
+from lmlab.checker.tree import Index, Node, Slice, letters_in
 
 Sizes = dict[str, int]
 
@@ -36,7 +36,7 @@ class SizeDrawer:
                 if isinstance(item, Slice):
                     start, stop = shapes.bounds(item, axis)
                     wanted |= {stop + -start, axis + -stop + ONE, start + ONE}
-                else:
+                elif not letters_in(item):
                     position = shapes.size(item)
                     wanted.add(axis + position + ONE if (position.number or 0) < 0 else axis + -position)
         for name in self.givens:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lmlab.checker import tree
-from lmlab.checker.formulas import times
+from lmlab.checker.formulas import over, power, times
 from lmlab.checker.functions import DERIVATIVES, FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT
 from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT
 from lmlab.checker.read import spellings
@@ -26,7 +26,8 @@ _INSTEAD_OF = {
     "for": "write sum(...) or another reduction over an array",
 }
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
-_BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20}
+BESIDE = "beside"  # the sign that is not there in 2x
+_BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20, BESIDE: 20}
 
 
 class ExpressionParser(TokenReader):
@@ -51,11 +52,34 @@ class ExpressionParser(TokenReader):
     def sum_of_products(self, tightest: int = 0) -> Node:
         """An expression without comparison signs at its top, so that a claim can be split at them."""
         left = self._signed()
-        while self.next.kind == "symbol" and _BINDING.get(self.next.text, 0) > tightest:
-            token = self.next
-            self.at += 1
-            left = Binary(token.text, left, self.sum_of_products(_BINDING[token.text]), column=token.column)
+        while (op := self._operator_here()) and _BINDING[op] > tightest:
+            token, before = self.next, self.tokens[self.at - 1]
+            if op != BESIDE:
+                self.at += 1
+                left = Binary(op, left, self.sum_of_products(_BINDING[op]), column=token.column)
+                continue
+            if isinstance(left, Binary) and left.op == "/" and before.text != ")":
+                raise self.error("1/2x can be read in two ways; write 1/(2*x) or x/2")
+            left = self.joined(left, self.sum_of_products(_BINDING[op]), token)
         return left
+
+    def joined(self, left: Node, right: Node, token: Token) -> Node:
+        """What stands side by side, as in 2x: a product."""
+        return Binary("*", left, right, column=token.column)
+
+    def _operator_here(self) -> str:
+        """The operator that follows; * between a number and what follows it, as in 2x, 3(a + b), and between brackets."""
+        token = self.next
+        if token.kind == "symbol" and token.text in _BINDING:
+            return token.text
+        return BESIDE if self._beside() else ""
+
+    def _beside(self) -> bool:
+        """Whether a factor follows without a sign, as in 2x, (a + b)(c + d) and s E[x]."""
+        token = self.next
+        if token.text in self.stops or token.text in _INSTEAD_OF:
+            return False
+        return token.kind == "name" or (token.kind == "symbol" and token.text == "(")
 
     def _nested(self, read: Callable[[], T]) -> T:
         """What `read` reads, one level deeper."""
@@ -101,11 +125,9 @@ class ExpressionParser(TokenReader):
                 node = self._index(node)
             else:
                 break
-        if (token.kind in ("name", "number") and token.text not in self.stops) or (
-            token.kind == "symbol" and token.text in "({"
-        ):
-            if token.text in _INSTEAD_OF:
-                raise self.error(f"{token.text} is not part of the language; {_INSTEAD_OF[token.text]}")
+        if token.text in _INSTEAD_OF and token.kind == "name" and token.text not in self.stops:
+            raise self.error(f"{token.text} is not part of the language; {_INSTEAD_OF[token.text]}")
+        if token.kind == "number" or (token.kind == "symbol" and token.text == "{"):
             raise self.error("an operator is missing; write * between factors")
         return node
 
@@ -118,14 +140,26 @@ class ExpressionParser(TokenReader):
             raise refusal(token, f"{token.text} is no method; write {token.text}(...)")
         return self._call(token, node)
 
-    def _index(self, operand: Node) -> Node:
-        bracket = self.expect("[", "")
+    def positions(self) -> list[Node | Slice]:
+        """[i, j]: positions and slices between brackets."""
+        items = self._items()
+        if None in items:
+            raise self.error("None adds an axis; it stands after the derivative")
+        return [item for item in items if item is not None]
+
+    def _items(self) -> list[Item]:
+        self.expect("[", "")
         items: list[Item] = []
         while True:
             items.append(self._position())
             if not self.take(","):
                 break
         self.expect("]", "after a position")
+        return items
+
+    def _index(self, operand: Node) -> Node:
+        bracket = self.next
+        items = self._items()
         places = tuple(item for item in items if item is not None)
         if len(places) == len(items) or any(item != Slice(None, None) for item in places):
             operand = tree.Index(operand, places, column=bracket.column)
@@ -159,19 +193,33 @@ class ExpressionParser(TokenReader):
             return tree.Stack(items, column=token.column)
         if token.kind == "name":
             return self._named()
-        instead = "; write abs(...) or norm(...)" if token.text == "|" else ""
-        raise self.error(f"a name, a number or a bracket is expected here{instead}")
+        found = self.bars()
+        if found is not None:
+            return found
+        raise self.error("a name, a number or a bracket is expected here")
+
+    def notation(self, token: Token, following: str) -> Node | None:
+        """What a name begins that is notation rather than a name or a call; see `NotationParser`."""
+        return None
+
+    def bars(self) -> Node | None:
+        """|x|, where it is known."""
+        return None
+
+    def condition(self) -> Node | None:
+        """The event after a bar, where events are known."""
+        return None
 
     def _named(self) -> Node:
         token = self.next
         following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
         if token.text in ("E", "Var", "Cov") and following in ("[", "(") and token.text not in self.known:
             return self._expectation()
-        derivative = self._derivative()
-        if derivative is not None:
-            return derivative
+        found = self.notation(token, following) or self._derivative()
+        if found is not None:
+            return found
         self.at += 1
-        if following == "(":
+        if following == "(" and (token.text not in self.known or self.next.glued):
             return self._call(token)
         if token.text in self.known:
             return Name(token.text, column=token.column)
@@ -182,6 +230,8 @@ class ExpressionParser(TokenReader):
         if token.text in ("d", "d2") and following == "/":
             raise refusal(token, "write what is differentiated above, as in dJ/dx or d(formula)/dx")
         advice = spellings.NO_NUMBERS.get(token.text) or nearest(token.text, self.known)
+        if len(token.text) > 1 and all(letter in self.known for letter in token.text):
+            advice = f"did you mean {' * '.join(token.text)}?"
         raise refusal(token, f"{token.text} is not defined; {advice}")
 
     def _expectation(self) -> Node:
@@ -193,23 +243,36 @@ class ExpressionParser(TokenReader):
         if token.text == "Cov":
             self.expect(",", "between the two formulas of Cov")
             other = self.expression()
-        fixed = self._fixed()
-        self.expect(closing, f"to close the {token.text}")
         if other is None:
-            return Expectation(operand, token.text, fixed, column=token.column)
+            return self.averaged(token, token.text, operand, closing)
+        fixed = self._fixed() if self.take("|") else ()
+        self.expect(closing, f"to close the {token.text}")
         mean, other_mean = (Expectation(side, "E", fixed, column=token.column) for side in (operand, other))
         both = Expectation(times(operand, other), "E", fixed, column=token.column)
         return Binary("-", both, times(mean, other_mean), column=token.column)
 
+    def averaged(self, token: Token, kind: str, operand: Node, closing: str) -> Node:
+        """E or Var of an operand, up to the closing bracket: alone, with names held fixed, or given an event."""
+        event: Node | None = None
+        fixed: tuple[str, ...] = ()
+        if self.take("|"):
+            event = self.condition()
+            fixed = () if event is not None else self._fixed()
+        self.expect(closing, f"to close the {token.text}")
+        if event is None:
+            return Expectation(operand, kind, fixed, column=token.column)
+        chance = Expectation(event, "E", column=token.column)
+        mean, square = (over(Expectation(times(x, event), "E"), chance) for x in (operand, power(operand, 2)))
+        return mean if kind == "E" else Binary("-", square, power(mean, 2), column=token.column)
+
     def _fixed(self) -> tuple[str, ...]:
         """The names after |, which are not averaged over."""
         fixed: list[str] = []
-        if self.take("|"):
-            while self.next.kind == "name":
-                fixed.append(self._known_name(self.next.text, self.next))
-                self.at += 1
-                if not self.take(","):
-                    break
+        while self.next.kind == "name":
+            fixed.append(self._known_name(self.next.text, self.next))
+            self.at += 1
+            if not self.take(","):
+                break
         return tuple(fixed)
 
     def _derivative(self) -> Node | None:

@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from lmlab.checker.tree import Condition, Derivative, Expectation, Given, Index, Kind, Let, Name, Node, Slice
+from lmlab.checker.tree import (
+    Condition,
+    Derivative,
+    Expectation,
+    Given,
+    Index,
+    Kind,
+    Let,
+    Name,
+    Node,
+    Over,
+    Recursion,
+    Slice,
+    Table,
+    Witness,
+)
+
+W = TypeVar("W", Witness, "Witness | None")
 
 Definition = Given | Let
+
+
+@dataclass(frozen=True)
+class Macro:
+    """let f(x, y) = value. `unknown`: f is any smooth function, tried as many of them with coefficients drawn at random."""
+
+    parameters: tuple[str, ...]
+    value: Node
+    unknown: bool = False
 
 
 @dataclass(frozen=True)
@@ -16,12 +43,20 @@ class Scope:
     definitions: dict[str, Definition] = field(default_factory=dict)
     sizes: frozenset[str] = frozenset()
     conditions: tuple[Condition, ...] = ()
+    functions: dict[str, Macro] = field(default_factory=dict)
+    starts: dict[str, Node] = field(default_factory=dict)  # h[0] of recursions that are still to come
     locked: frozenset[str] = frozenset()  # names that keep their definition, as those of a grading key do
 
     @property
     def known(self) -> set[str]:
         """Everything that may be written in an expression."""
         return set(self.definitions) | self.sizes
+
+    @property
+    def recursive(self) -> set[str]:
+        """Lets that are defined step by step: they have a row more than there are steps."""
+        lets = {name: let for name, let in self.definitions.items() if isinstance(let, Let)}
+        return {name for name, let in lets.items() if isinstance(let.value, Recursion)}
 
     def define(self, definition: Definition) -> Scope:
         """A scope with one more name. A name defined again hides the old one, which older lets go on using."""
@@ -39,7 +74,10 @@ class Scope:
         sizes = self.sizes
         if isinstance(definition, Given):
             sizes |= {size for axis in definition.shape for size in axis.names}
-        return replace(self, definitions=definitions, sizes=sizes)
+        functions = self.functions
+        if name in self.definitions:
+            functions = {k: replace(f, value=rename(f.value, name, hidden)) for k, f in functions.items()}
+        return replace(self, definitions=definitions, sizes=sizes, functions=functions)
 
     def _hide_size(self, name: str, line: int) -> Scope:
         """The scope with a size renamed, because a given or let takes its name from here on."""
@@ -62,9 +100,34 @@ def rename(node: Node, old: str, new: str) -> Node:
         node = replace(node, by=tuple(new if name == old else name for name in node.by))
     elif isinstance(node, Expectation):
         node = replace(node, fixed=tuple(new if name == old else name for name in node.fixed))
+    elif isinstance(node, Over):
+        bounds = [None if bound is None else rename(bound, old, new) for bound in (node.start, node.stop)]
+        node = replace(node, start=bounds[0], stop=bounds[1], witness=_renamed_witness(node.witness, old, new))
+    elif isinstance(node, Table):
+        letters = tuple((letter, _renamed_witness(witness, old, new)) for letter, witness in node.letters)
+        node = replace(node, letters=letters)
+    elif isinstance(node, Recursion):
+        node = replace(
+            node, name=new if node.name == old else node.name, witness=_renamed_witness(node.witness, old, new)
+        )
     elif isinstance(node, Index):
         node = replace(node, items=tuple(_renamed_item(item, old, new) for item in node.items))
     return node.rebuild(inner) if inner else node
+
+
+def substituted(node: Node, values: dict[str, Node]) -> Node:
+    """The expression with the parameters of a function replaced by what it is called with."""
+    if isinstance(node, Name):
+        return values.get(node.name, node)
+    inner = tuple(substituted(child, values) for child in node.children())
+    if isinstance(node, Index):
+        items = tuple(item if isinstance(item, Slice) else substituted(item, values) for item in node.items)
+        node = replace(node, items=items)
+    return node.rebuild(inner) if inner else node
+
+
+def _renamed_witness(witness: W, old: str, new: str) -> W:
+    return witness if witness is None else replace(witness, operand=rename(witness.operand, old, new))
 
 
 def _renamed_item(item: Node | Slice, old: str, new: str) -> Node | Slice:

@@ -12,7 +12,8 @@ from lmlab.checker.read.expressions import RELATIONS
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.statements import StatementParser, source
 from lmlab.checker.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
-from lmlab.checker.tree import Claim, Given, Let, NotUnderstood
+from lmlab.checker.text import to_text
+from lmlab.checker.tree import Claim, Given, Let, NotUnderstood, Step
 
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
@@ -50,14 +51,23 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
         conditions = reader.where()
         scope = replace(reader.scope, conditions=scope.conditions + conditions)
     scope = replace(scope, sizes=scope.sizes | sizes_in_builders(body, scope.known))
-    sides = StatementParser([*body[:cut], *body[stop:]], scope).steps()
+    reader = StatementParser([*body[:cut], *body[stop:]], scope)
+    sides = reader.steps()
+    said = said_again(sides) if reader.forgave or raw.plain != raw.text else ""
     if len(sides) < 2:
         steps = "steps on lines of their own, each starting with ="
         wanted = steps if keyword == "derive" else "a relation: ==, <=, >=, < or >"
         raise Refusal(f"the {keyword} has only one side; it needs {wanted}")
     where_text = source(body[cut:stop])
-    claim = Claim(steps=sides, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive")
-    return ScopedClaim(claim, scope)
+    claim = Claim(
+        steps=sides, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive", read=said
+    )
+    return ScopedClaim(claim, reader.scope)
+
+
+def said_again(steps: Sequence[Step]) -> str:
+    """A claim as it was read, in the signs of the language."""
+    return " ".join(f"{step.relation} {to_text(step.value)}".strip() for step in steps)
 
 
 def _next_step(body: Sequence[Token], cut: int) -> int:
@@ -90,10 +100,15 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
                 raise Refusal(_no_statement(tokens))
             if keyword in ("given", "let"):
                 scope = _define(keyword, tokens, raw, scope, notes)
+            elif keyword == "assume":
+                conditions = StatementParser(tokens[1:], scope).conditions()
+                scope = replace(scope, conditions=scope.conditions + conditions)
             else:
                 entries.append(parse_claim(raw, tokens, scope))
         except Refusal as refusal:
             reason = _blame(str(refusal), broken, later.get(raw.line, {}))
+            if raw.plain != raw.text:
+                reason += f" (read as: {raw.plain})"
             entries.append(NotUnderstood(line=raw.line, text=raw.text, reason=reason))
             if name:
                 broken[name] = raw.line
@@ -111,13 +126,16 @@ def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, 
                 notes.append(f"line {raw.line} defines {given.name} anew; the key's definition is used")
         return reader.scope
     wider = replace(scope, sizes=scope.sizes | sizes_in_builders(tokens, scope.known))
-    let = StatementParser(tokens[1:], wider).let()
+    reader = StatementParser(tokens[1:], wider)
+    let = reader.let()
+    if let is None:
+        return reader.scope
     if let.name in scope.locked:
         old = scope.definitions.get(let.name)
         if not isinstance(old, Let) or old.value != let.value:
             notes.append(f"line {raw.line} defines {let.name} anew; the key's definition is used")
         return scope
-    return wider.define(let)
+    return reader.scope.define(let)
 
 
 def _no_statement(tokens: list[Token]) -> str:

@@ -7,25 +7,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmlab.checker.distributions import DISTRIBUTIONS
+from lmlab.checker.formulas import call, number, plus, times
 from lmlab.checker.kinds import ALSO_NAMES, KIND_WORDS
 from lmlab.checker.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
 from lmlab.checker.read.cursor import refusal, shallow
-from lmlab.checker.read.expressions import RELATIONS, ExpressionParser
-from lmlab.checker.read.scope import Definition, Scope
+from lmlab.checker.read.expressions import RELATIONS
+from lmlab.checker.read.notation import NotationParser, witness_of
+from lmlab.checker.read.scope import Definition, Macro, rename
 from lmlab.checker.read.tokens import KEYWORDS, Token
 from lmlab.checker.sizes import Shape, Size
-from lmlab.checker.tree import Condition, Given, Kind, Let, Node, Step, constant_value
+from lmlab.checker.tree import (
+    Condition,
+    Given,
+    Index,
+    Kind,
+    Let,
+    Letter,
+    Name,
+    Node,
+    Recursion,
+    Step,
+    Table,
+    constant_value,
+)
 from lmlab.config import nearest
 
+PLAIN = ("scalar", "real", "number")
 RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | (KIND_WORDS - ALSO_NAMES)
 
 
-class StatementParser(ExpressionParser):
+class StatementParser(NotationParser):
     """Parses the part of a statement that follows its keyword."""
-
-    def __init__(self, tokens: Sequence[Token], scope: Scope) -> None:
-        super().__init__(tokens, scope.known)
-        self.scope = scope
 
     def learn(self, definition: Definition) -> None:
         """Add a definition to what this statement sees."""
@@ -52,7 +64,10 @@ class StatementParser(ExpressionParser):
             names.append(self.new_name())
         shape: Shape = ()
         kinds: tuple[Kind, ...] = ()
-        if self.take(":"):
+        if self.take(":", "~"):
+            if self.take("function"):
+                return self._unknown_functions(names, line)
+            self.take(*PLAIN)  # `given x: scalar` says nothing more than `given x`
             shape = self.shape()
             self._check_words(shape)
             axes = {size for axis in shape for size in axis.names}
@@ -71,9 +86,22 @@ class StatementParser(ExpressionParser):
             group.append(given)
         return group
 
+    def _unknown_functions(self, names: list[str], line: int) -> list[Given]:
+        """Any smooth function: a family with coefficients that are drawn like any given."""
+        found = []
+        for name in names:
+            coefficients = Given(name=f"{name}~", shape=(Size.of(7),), kinds=(), line=line)
+            self.learn(coefficients)
+            functions = {**self.scope.functions, name: unknown_function(coefficients.name)}
+            self.scope = replace(self.scope, functions=functions)
+            found.append(coefficients)
+        return found
+
     def _check_words(self, shape: Shape) -> None:
         """Refuse a misspelt kind that would pass for a size: `given x: postive`."""
         for size in {size for axis in shape for size in axis.names} - self.scope.known:
+            if size in ("vector", "matrix", "array"):
+                raise self.error(f"{size} has sizes: write `given x: n` for a vector, `given A: n, m` for a matrix")
             close = difflib.get_close_matches(size, KIND_WORDS, n=1, cutoff=0.8)
             if close and len(size) > 4:
                 raise self.error(f"there is no kind {size!r}; did you mean {close[0]!r}?")
@@ -220,15 +248,72 @@ class StatementParser(ExpressionParser):
         self.expect("}", "to close the values")
         return tuple(outcomes)
 
-    def let(self) -> Let:
-        """name = value."""
+    def let(self) -> Let | None:
+        """name = value, or f(x) = value, h[0] = value, h[t] = value; None where that is no value yet."""
         line, name = self.next.line, self.new_name()
         if self.next.text == "(":
-            raise self.error(f"a let names a value, not a function; write let {name} = ...")
+            self._function(name)
+            return None
+        letters = self._places(name)
         self.expect("=", f"after let {name}")
+        if letters == ["0"]:
+            start = shallow(self.expression())
+            self.end()
+            self.scope = replace(self.scope, starts={**self.scope.starts, name: start})
+            return None
+        recursive = bool(letters) and name in self.scope.starts
+        if recursive:
+            self.known = self.scope.known | {name}
         value = shallow(self.expression())
         self.end()
+        if recursive:
+            value = self._recursion(name, letters, value)
+        elif letters:
+            (value,) = self.tabled([value])
+            if not isinstance(value, Table) or [letter.name for letter, _ in value.letters] != sorted(letters):
+                raise Refusal(f"write {name}[{', '.join(letters)}] with the letters that stand on the right")
+            order = [[letter.name for letter, _ in value.letters].index(letter) for letter in letters]
+            value = replace(value, letters=tuple(value.letters[k] for k in order))
         return Let(name=name, value=value, line=line)
+
+    def _places(self, name: str) -> list[str]:
+        """The letters of let p[i] = ..., or 0."""
+        found: list[str] = []
+        if self.take("["):
+            while self.next.kind in ("name", "number"):
+                found.append(self.next.text)
+                self.at += 1
+                if not self.take(","):
+                    break
+            self.expect("]", f"after the letters of {name}")
+            self.letters |= dict.fromkeys((letter for letter in found if not letter.isdigit()), 1)
+        return found
+
+    def _recursion(self, name: str, letters: list[str], value: Node) -> Node:
+        (letter,) = letters if len(letters) == 1 else ("",)
+        witness = witness_of(value, letter, besides=[name])
+        if not letter or witness is None:
+            raise Refusal(f"write let {name}[t] = ... with an array that has a row for every t, as in x[t]")
+        rows = f"{name}#"  # the rows so far; the name itself is all of them
+        return Recursion(rename(value, name, rows), rows, self.scope.starts[name], Letter(letter), witness)
+
+    def _function(self, name: str) -> None:
+        """f(x, y) = value: written out wherever it is called."""
+        self.expect("(", "")
+        parameters: list[str] = []
+        while True:
+            parameters.append(self.new_name())
+            if not self.take(","):
+                break
+        self.expect(")", f"after the arguments of {name}")
+        self.expect("=", f"after let {name}(...)")
+        hidden = {parameter: f"{parameter}~" for parameter in parameters}
+        self.tokens = [replace(t, text=hidden.get(t.text, t.text)) if t.kind == "name" else t for t in self.tokens]
+        self.known = self.scope.known | set(hidden.values())
+        value = shallow(self.expression())
+        self.end()
+        macro = Macro(tuple(hidden.values()), value)
+        self.scope = replace(self.scope, functions={**self.scope.functions, name: macro})
 
     def end(self) -> None:
         """Refuse anything left over."""
@@ -278,10 +363,12 @@ class StatementParser(ExpressionParser):
 
     def steps(self) -> tuple[Step, ...]:
         """Expressions tied by relations."""
-        steps: list[Step] = []
+        values: list[Node] = []
+        signs: list[tuple[str, int]] = []
         relation, line = "", self.next.line
         while True:
-            steps.append(Step(relation=relation, value=shallow(self.sum_of_products()), line=line))
+            values.append(shallow(self.sum_of_products()))
+            signs.append((relation, line))
             if self.next.text == "!=":
                 raise self.error("a claim says ==, <=, >=, < or >")
             token = self.take(*RELATIONS)
@@ -289,7 +376,27 @@ class StatementParser(ExpressionParser):
                 break
             relation, line = ("==" if token.text == "=" else token.text), token.line
         self.end()
-        return tuple(steps)
+        sides = zip(signs, self.tabled(values), strict=True)
+        return tuple(Step(relation=relation, value=value, line=line) for (relation, line), value in sides)
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """What follows assume: conditions, separated by commas or `and`."""
+        self.stops = ("where", "and")
+        found: list[Condition] = []
+        while True:
+            found += self._conditions()
+            if not self.take(",", "and"):
+                break
+        self.end()
+        return tuple(found)
+
+
+def unknown_function(coefficients: str) -> Macro:
+    """a + b x + c tanh(d x + e) + f sin(x + g): smooth, and of no special form."""
+    x = Name("x~")
+    a, b, c, d, e, f, g = (Index(Name(coefficients), (number(k),)) for k in range(7))
+    bent = times(c, call("tanh", plus(times(d, x), e)))
+    return Macro((x.name,), plus(plus(a, times(b, x)), plus(bent, times(f, call("sin", plus(x, g))))), unknown=True)
 
 
 def source(tokens: Sequence[Token]) -> str:

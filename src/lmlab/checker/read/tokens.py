@@ -6,26 +6,30 @@ import re
 from dataclasses import dataclass
 
 from lmlab.checker.limits import MAX_STATEMENTS, MAX_TEXT, MAX_TOKENS, Refusal
+from lmlab.checker.read.forgiving import plain
 
 _TOKEN = re.compile(
     r"""\s+ | (?:np|numpy|jnp|torch)\.(?:linalg\.|special\.)?(?=[a-z])
-    | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    | (?P<number>(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>[^\W\d]\w*'*)
-    | (?P<symbol>\*\*|==|<=|>=|!=|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@()\[\]{},:=<>|])""",
+    | (?P<symbol>\*\*|==|<=|>=|!=|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@()\[\]{},:=<>|])""",
     re.VERBOSE,
 )
-_SAME = str.maketrans(
-    {"−": "-", "–": "-", "≤": "<=", "≥": ">=", "≠": "!=", "’": "'", "⊙": "*", "∘": "*", "∂": "d", "π": "pi"}
-    | {"²": "**2", "³": "**3", "ᵀ": ".T", "⊤": ".T"}
-)
-_WRITE_INSTEAD = {"×": "* between factors and a comma between sizes", "·": "* or @", "Σ": "sum(...)", "∑": "sum(...)"}
-_WRITE_INSTEAD |= {"^": "** for a power and .T for a transpose", ";": "a new line", "√": "sqrt(...)", "∇": "dJ/dx"}
-_WRITE_INSTEAD |= {"|": "abs(...) or norm(...)", "‖": "norm(...)", "~": "a colon, as in `given x: n normal(0, 1)`"}
+_WRITE_INSTEAD = {
+    ";": "a new line",
+    "∇": "dJ/dx",
+    "∈": "a colon, as in `given x: n`",
+    "∀": "nothing: a claim is for all",
+}
+_WRITE_INSTEAD |= {
+    "?": "where(c, a, b)",
+    "%": "a - b * floor(a / b)",
+    "&": "one claim a line",
+    "!": "prod(arange(n) + 1)",
+}
 _WRITE_INSTEAD |= dict.fromkeys("'\"", "@, sum and .T in place of einsum")
-_SECOND = re.compile(r"[d∂]²(?=[^\W\d]|\()")  # d²J/dx² is d2J/dx2
-_SECOND_BY = re.compile(r"(/\s*[d∂][^\W\d]\w*)²")
-KEYWORDS = ("given", "let", "claim", "derive")
-_STARTS = re.compile(r"\s*(given|let|claim|derive)(?!\w)")
+KEYWORDS = ("given", "let", "assume", "claim", "derive")
+_STARTS = re.compile(r"\s*(given|let|assume|claim|derive)(?!\w)")
 _GOES_ON = re.compile(r"\s*([-−=<>≤≥+*/@)\]}]|where(?!\w)|\.T)")
 _OPEN_END = re.compile(r"[-−=<>≤≥+*/@,\\]$")  # a row that ends so goes on in the next one
 
@@ -52,6 +56,11 @@ class RawStatement:
     def text(self) -> str:
         """The statement on one line, for reports."""
         return " ".join(row.strip() for _, row in self.rows if row.strip())
+
+    @property
+    def plain(self) -> str:
+        """The same in the signs of the language."""
+        return " ".join(plain(row).strip() for _, row in self.rows if row.strip())
 
 
 def split_statements(text: str) -> list[RawStatement]:
@@ -86,8 +95,7 @@ def tokenize(statement: RawStatement) -> list[Token]:
     """The tokens of a statement, ended by one of kind "end"."""
     tokens: list[Token] = []
     for number, raw in statement.rows:
-        row = _SECOND_BY.sub(r"\g<1>2", _SECOND.sub("d2", raw)) if _SECOND.search(raw) else raw
-        row = row.translate(_SAME)
+        row = plain(raw)
         position = 0
         spaced = True
         while position < len(row):

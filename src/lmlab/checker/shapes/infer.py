@@ -11,7 +11,19 @@ from lmlab.checker.functions.shapes import matmul_shape
 from lmlab.checker.limits import MAX_RANK, Refusal
 from lmlab.checker.sizes import ONE, Shape, Size, broadcast, shape_text
 from lmlab.checker.text import level, to_text
-from lmlab.checker.tree import Binary, Derivative, Index, Name, Negate, Node, Number, Slice, Stack, Transpose
+from lmlab.checker.tree import (
+    Binary,
+    Derivative,
+    Index,
+    Name,
+    Negate,
+    Node,
+    Number,
+    Slice,
+    Stack,
+    Transpose,
+    letters_in,
+)
 
 Combine = Callable[[Shape, Shape], Shape]
 
@@ -39,7 +51,7 @@ class Shapes:
 
     def _infer(self, node: Node) -> Shape:
         match node:
-            case Number() | tree.Constant():
+            case Number() | tree.Constant() | tree.Letter():
                 return ()
             case Name():
                 return () if node.name in self.sizes else self.names[node.name]
@@ -57,7 +69,32 @@ class Shapes:
                 return self._index(node)
             case Derivative():
                 return self._derivative(node)
+            case tree.Over():
+                return self.of(node.operand)
+            case tree.Table():
+                return (*(self.range_of(witness) for _, witness in node.letters), *self.of(node.operand))
+            case tree.Recursion():
+                return self._recursion(node)
         raise AssertionError(node)
+
+    def range_of(self, witness: tree.Witness) -> Size:
+        """How many values a letter has: those of the axis that it stands for alone."""
+        shape = self.of(witness.operand)
+        if witness.axis >= len(shape):
+            raise Refusal(
+                f"{to_text(witness.operand)} has {len(shape)} axes, and {witness.axis + 1} positions are named"
+            )
+        return shape[witness.axis]
+
+    def _recursion(self, node: tree.Recursion) -> Shape:
+        row = self.of(node.start)
+        length = self.range_of(node.witness)
+        self.names[node.name] = (length + ONE, *row)
+        step = self.of(node.operand)
+        if step != row:
+            shapes = f"{shape_text(row)} at the start and {shape_text(step)} afterwards"
+            raise Refusal(f"{node.name} would be {shapes}")
+        return self.names[node.name]
 
     def size(self, node: Node) -> Size:
         """An expression used as a size, as in eye(n) or x[0:n]."""
@@ -119,7 +156,7 @@ class Shapes:
                 if (start.number or 0) < 0 or ((stop + -axis).number or 0) > 0:
                     raise Refusal(f"{to_text(node)}: the slice goes beyond size {axis}")
                 out.append(length)
-            else:
+            elif not letters_in(item):
                 position = self.size(item)
                 known = axis.number is not None and position.number is not None
                 if known and not -(axis.number or 0) <= (position.number or 0) < (axis.number or 0):

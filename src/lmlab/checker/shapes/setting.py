@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lmlab.checker.distributions import DISTRIBUTIONS, Distribution
+from lmlab.checker.distributions import DISTRIBUTIONS, Distribution, random_kind
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.shapes.infer import Shapes
 from lmlab.checker.sizes import Shape, shape_text
-from lmlab.checker.tree import Condition, Derivative, Expectation, Given, Kind, Let, Name, Node, names_in, shown, walk
+from lmlab.checker.tree import (
+    Condition,
+    Derivative,
+    Expectation,
+    Given,
+    Kind,
+    Let,
+    Name,
+    Node,
+    Recursion,
+    names_in,
+    shown,
+    walk,
+)
 
 
 @dataclass
@@ -23,6 +36,11 @@ class Setting:
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # names a let depends on, through other lets too
     broken: dict[str, str] = field(default_factory=dict)
     opens: dict[str, frozenset[str]] = field(default_factory=dict)  # the `open_names` of a let
+
+    @property
+    def recursive(self) -> set[str]:
+        """Lets that are defined step by step: their rows count from 0."""
+        return {name for name, let in self.lets.items() if isinstance(let.value, Recursion)}
 
     def shape(self, node: Node) -> Shape:
         """The shape of an expression; a Refusal also when it uses a broken let."""
@@ -68,7 +86,7 @@ class Setting:
 
     def distribution(self, name: str) -> Kind | None:
         """The kind that makes a given random, if it has one."""
-        return distribution(self.givens[name])
+        return random_kind(self.givens[name])
 
     def family(self, name: str) -> tuple[Distribution, Kind]:
         """The distribution of a random given, and how it was written."""
@@ -117,14 +135,6 @@ def kind_nodes(kind: Kind) -> list[Node]:
     return nodes
 
 
-def distribution(given: Given) -> Kind | None:
-    """The kind that makes a given random, if it has one."""
-    for kind in given.kinds:
-        if kind.name in DISTRIBUTIONS and (kind.name != "onehot" or kind.arguments):
-            return kind
-    return None
-
-
 def build(scope: Scope) -> Setting:
     """Infer the shape of every definition and check that every kind fits its shape."""
     givens = {k: v for k, v in scope.definitions.items() if isinstance(v, Given)}
@@ -151,7 +161,7 @@ _CLASHES += [{"simplex", "integer"}, {"unit", "integer"}, {"unit", "simplex"}, {
 
 def _check_kinds(given: Given, setting: Setting) -> None:
     names, shape = {kind.name for kind in given.kinds}, given.shape
-    if distribution(given) and len(names) > 1:
+    if random_kind(given) and len(names) > 1:
         raise Refusal(f"{' '.join(sorted(names))}: a random given has one kind, its distribution")
     for name in _SQUARE:
         if name in names and not (len(shape) == 2 and shape[0] == shape[1]):

@@ -18,12 +18,14 @@ from lmlab.checker.read.sheet import ScopedClaim
 from lmlab.checker.shapes.setting import Setting, build
 from lmlab.checker.sheets.counterexample import readable
 from lmlab.checker.sheets.relation import Relation
-from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport
+from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, UNDECIDED, ClaimReport
 from lmlab.checker.sheets.verdict import TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
 from lmlab.checker.symbols.proofs import prove
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Claim, Derivative, Node, Step, names_in, walk
+
+REPAIR_S = 1.0  # of processor time for looking at a repair
 
 
 @contextmanager
@@ -54,7 +56,9 @@ def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
     setting = build(scoped.scope)
     findings: list[Finding] = []
     for i in range(1, len(claim.steps)):
-        finding = _step(setting, claim.steps[i - 1], claim.steps[i], rng, deadline, hints)
+        finding = _step(
+            setting, claim.steps[i - 1], claim.steps[i], rng, deadline, hints, chained=i > 1 or claim.derive
+        )
         if finding.verdict not in HOLDS:
             return _failed(claim, i, finding)
         findings.append(finding)
@@ -62,7 +66,13 @@ def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
 
 
 def _step(
-    setting: Setting, before: Step, step: Step, rng: np.random.Generator, deadline: Deadline, hints: bool
+    setting: Setting,
+    before: Step,
+    step: Step,
+    rng: np.random.Generator,
+    deadline: Deadline,
+    hints: bool,
+    chained: bool,
 ) -> Finding:
     """One step against the one before it. A claim whose shapes do not fit, or that fails, is given a hint."""
     left, right = before.value, step.value
@@ -84,7 +94,16 @@ def _step(
         finding.counterexample = readable(relation, finding.point)
     broken = any(name in setting.broken for name in names_in(left) | names_in(right))
     if hints and step.relation == "==" and not broken:  # a let that does not fit is not repaired in the claim
-        finding.hint = find_hint(setting, left, right, rng, deadline)
+
+        def verify(target: Node, repaired: Node) -> bool:
+            """A repair is looked at like a claim."""
+            try:
+                again = Relation(setting, target, "==", repaired, rng, deadline.within(REPAIR_S))
+                return Judge(again).decide().verdict in (*HOLDS, UNDECIDED)
+            except (Refusal, OutOfTime):
+                return False
+
+        finding.hint = find_hint(setting, left, right, rng, deadline, verify, only_right=chained)
     return finding
 
 
@@ -105,6 +124,12 @@ def _proved(relation: Relation, finding: Finding) -> Finding:
     """A supported relation that can be proved is proved. The evidence in numbers comes first: no proof stands alone."""
     if finding.verdict != SUPPORTED:
         return finding
+    unknown = [name[:-1] for name in relation.sizes.givens if name.endswith("~")]
+    if unknown:  # what holds for a family of functions is no proof for all
+        which = ", ".join(unknown)
+        return replace(
+            finding, reason=f"{finding.reason}; {which} was a mixture of a line, tanh and sin with random numbers"
+        )
     what = (relation.setting, relation.left, relation.sign, relation.right, relation.deadline)
     words = "proved: computed in exact fractions" if settle(*what) else prove(*what)
     return finding if words is None else Finding(PROVED, f"{words}; {finding.reason}")
@@ -135,6 +160,7 @@ def _failed(claim: Claim, index: int, finding: Finding) -> ClaimReport:
         hint=finding.hint,
         first_wrong_step=index if claim.derive else None,
         wrong_line=step.line,
+        read=claim.read,
     )
 
 
@@ -143,4 +169,4 @@ def _held(claim: Claim, findings: list[Finding]) -> ClaimReport:
     reason = weakest.reason
     if len(findings) > 1:
         reason = f"all {len(findings)} steps hold; the least certain: {reason}"
-    return ClaimReport(line=claim.line, claim=claim.text, verdict=weakest.verdict, reason=reason)
+    return ClaimReport(line=claim.line, claim=claim.text, verdict=weakest.verdict, reason=reason, read=claim.read)

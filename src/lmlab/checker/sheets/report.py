@@ -86,6 +86,7 @@ class ClaimReport:
     hint: str | None = None
     first_wrong_step: int | None = None  # of a derivation, counted from 1: the first `=` line is step 1
     wrong_line: int | None = None  # the line of that step
+    read: str = ""  # how the claim was understood, where it was written in other signs
 
     @property
     def holds(self) -> bool:
@@ -102,7 +103,7 @@ class ClaimReport:
             "counterexample": self.counterexample.to_dict() if self.counterexample else None,
             "hint": self.hint,
             "first_wrong_step": self.first_wrong_step,
-        }
+        } | ({"read_as": self.read} if self.read else {})
 
 
 @dataclass(frozen=True, kw_only=True)

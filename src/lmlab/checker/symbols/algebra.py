@@ -28,6 +28,7 @@ class Algebra:
         self.inside: dict[str, tuple[str, Sum]] = {}  # label -> (function name, argument with free indices 0, 1, ...)
         self.kinds = {name: setting.kinds(name) for name in setting.givens}
         self.extents: dict[str, tuple[Size, ...]] = {}  # sizes of the indices of a label's argument
+        self.letter_sizes: Extents = {}
         self.last_index = 1_000  # free indices from here on are made up on the way and summed over again
         rules = [self._deltas, self._places, self._expand, self._same_kind, self._sums_to_one, self._orthogonal]
         self.rules = [self._squared_sine, *rules] if expanded else rules
@@ -116,8 +117,12 @@ class Algebra:
         compact = terms.collect(compact.terms)
         label = f"{function}<{terms.hash_text(compact.key)}>"
         self.inside[label] = (function, compact)
-        self.extents[label] = tuple(sizes[i] for i in used)
+        self.extents[label] = tuple(self.extent(i, sizes) for i in used)
         return Factor(kind, label, tuple(used))
+
+    def extent(self, index: int, sizes: Extents) -> Size:
+        """The size of an index: of an axis, or of a letter such as i."""
+        return sizes[index] if index in sizes else self.letter_sizes[index]
 
     def argument(self, factor: Factor) -> Sum:
         """What a factor is a function of, at the factor's own indices (negative ones included)."""

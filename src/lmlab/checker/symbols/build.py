@@ -10,7 +10,7 @@ from lmlab.checker.functions.shapes import swapped_axes
 from lmlab.checker.limits import Deadline
 from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.sizes import ONE, Shape
+from lmlab.checker.sizes import ONE, Shape, Size
 from lmlab.checker.symbols import terms
 from lmlab.checker.symbols.algebra import Algebra, Extents
 from lmlab.checker.symbols.calculus import Calculus, Tensor, extents
@@ -18,7 +18,19 @@ from lmlab.checker.symbols.derivatives import Differentiator
 from lmlab.checker.symbols.expectations import Averages
 from lmlab.checker.symbols.signs import at_least_zero
 from lmlab.checker.symbols.terms import PLACE, Factor, NoProof, Sum, Term, number, shifted, single
-from lmlab.checker.tree import Binary, Call, Compare, Derivative, Index, Name, Node, Slice, Stack, constant_value
+from lmlab.checker.tree import (
+    Binary,
+    Call,
+    Compare,
+    Derivative,
+    Index,
+    Name,
+    Node,
+    Slice,
+    Stack,
+    constant_value,
+    letters_in,
+)
 
 
 class Builder:
@@ -29,6 +41,7 @@ class Builder:
         self.algebra = Algebra(setting, deadline, expanded)
         self.calculus = Calculus(self.algebra)
         self.opaque: set[str] = set()
+        self.letters: dict[str, int] = {}
         self.memo: dict[tuple[int, frozenset[str]], tuple[Node, Tensor]] = {}
 
     def build(self, node: Node) -> Tensor:
@@ -73,6 +86,10 @@ class Builder:
                 return self._call(node, shape)
             case Derivative():
                 return self._derivative(node, shape)
+            case tree.Over():
+                return self._over(node, shape)
+            case tree.Table():
+                return self._table(node, shape)
             case tree.Expectation():
                 return Averages(self.algebra, self.build).of(node)
         raise NoProof
@@ -124,7 +141,48 @@ class Builder:
             return Tensor(shape, together)
         return Tensor(shape, self.algebra.contract(together, total, inner))
 
+    def _letter(self, letter: tree.Letter, witness: tree.Witness) -> tuple[int, Size]:
+        """An index of its own for a letter."""
+        size = self.setting.shapes.range_of(witness)
+        index = self.algebra.fresh()
+        if size == ONE:
+            raise NoProof
+        self.algebra.letter_sizes[index] = size
+        self.letters[letter.name] = index
+        return index, size
+
+    def _over(self, node: tree.Over, shape: Shape) -> Tensor:
+        """A sum over all of an axis."""
+        if node.function != "sum" or node.witness is None:
+            raise NoProof
+        size = self.setting.shapes.range_of(node.witness)
+        whole = node.start is None or node.stop is None
+        if not whole:
+            assert node.start is not None
+            assert node.stop is not None
+            ends = self.setting.shapes.size(node.start), self.setting.shapes.size(node.stop)
+            whole = ends == (Size.of(node.letter.first), size + Size.of(node.letter.first - 1))
+        if not whole:
+            raise NoProof
+        outer = dict(self.letters)
+        index, size = self._letter(node.letter, node.witness)
+        value = self.build(node.operand)
+        self.letters = outer
+        return Tensor(shape, self.algebra.contract(value.sum, index, size))
+
+    def _table(self, node: tree.Table, shape: Shape) -> Tensor:
+        """Letters become axes."""
+        outer = dict(self.letters)
+        found = [self._letter(letter, witness)[0] for letter, witness in node.letters]
+        value = self.build(node.operand)
+        self.letters = outer
+        if value.shape:
+            raise NoProof
+        return Tensor(shape, self._moved(value, {index: axis for axis, index in enumerate(found)}))
+
     def _compare(self, node: Compare, shape: Shape) -> Tensor:
+        if node.op == "==" and isinstance(node.left, tree.Letter) and isinstance(node.right, tree.Letter):
+            return Tensor((), self.algebra.delta(self.letters[node.left.name], self.letters[node.right.name]))
         left, right = self._aligned(node.left, node.right, shape)
         if node.op not in (">", "<", ">=", "<="):
             raise NoProof
@@ -156,6 +214,11 @@ class Builder:
                 mapping[axis] = kept
                 kept += 1
                 continue
+            if isinstance(item, tree.Letter) and value.shape[axis] != ONE:
+                mapping[axis] = self.letters[item.name]
+                continue
+            if letters_in(item):
+                raise NoProof
             place = self.setting.shapes.size(item).number
             if place is None or place < 0:
                 raise NoProof

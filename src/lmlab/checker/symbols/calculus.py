@@ -242,7 +242,9 @@ class Calculus:
         """A softmax: its last index is the axis that is summed inside."""
         used = [*sorted(argument.free - {axis}), axis]
         compact = collect(shifted(argument, {i: k for k, i in enumerate(used)}).terms)
-        plain = self.algebra.wrapped("p", "softmax", compact, {k: sizes[i] for k, i in enumerate(used)})
+        plain = self.algebra.wrapped(
+            "p", "softmax", compact, {k: self.algebra.extent(i, sizes) for k, i in enumerate(used)}
+        )
         label = f"{plain.label}/{len(used) - 1}"
         self.algebra.inside[label] = self.algebra.inside[plain.label]
         self.algebra.extents[label] = self.algebra.extents[plain.label]

@@ -91,6 +91,8 @@ def _print_answer(claim: ClaimReport, console: Console) -> None:
         f"[{colour}]{MARKS[claim.verdict]} {claim.verdict:<9}[/{colour}] "
         f"[dim]line {claim.line}[/dim]  {escape(claim.claim)}"
     )
+    if claim.read:
+        console.print(f"             read as {escape(claim.read)}")
     console.print(f"             [dim]{escape(claim.reason)}[/dim]")
     if claim.counterexample is not None:
         console.print(f"             counterexample: {escape(str(claim.counterexample))}")

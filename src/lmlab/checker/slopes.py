@@ -2,41 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from lmlab.checker import tree
 from lmlab.checker.formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.functions import FUNCTIONS, Entrywise
 from lmlab.checker.limits import NoExactValue
-from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Binary, Call, Compare, Derivative, Name, Negate, Node, constant_value
+from lmlab.checker.tree import Binary, Call, Compare, Let, Name, Negate, Node, constant_value, names_in
 
 ZERO = number(0)
 
 
-def without_derivatives(node: Node, setting: Setting) -> Node:
-    """The expression with every derivative by a scalar written out; `NoExactValue` where that is not possible."""
-    if isinstance(node, Derivative):
-        found = node.operand
-        for name in node.by:
-            if setting.shapes.names.get(name) != ():
-                raise NoExactValue
-            found = without_derivatives(_slope(found, name, setting), setting)
-        whole = setting.shape(node)
-        return (
-            found
-            if setting.shape(found) == whole
-            else plus(times(ZERO, without_derivatives(node.operand, setting)), found)
-        )
-    if isinstance(node, Name) and node.name in setting.lets:
-        inner = without_derivatives(setting.lets[node.name].value, setting)
-        return node if inner is setting.lets[node.name].value else inner
-    children = tuple(without_derivatives(child, setting) for child in node.children())
-    same = all(a is b for a, b in zip(children, node.children(), strict=True))
-    return node if same else node.rebuild(children)
+class Definitions(Protocol):
+    """What a slope asks of its surroundings."""
+
+    @property
+    def lets(self) -> Mapping[str, Let]:
+        """The lets, by name."""
+
+    def depends(self, node: Node) -> frozenset[str]:
+        """Every name an expression depends on, through lets."""
 
 
-def _slope(node: Node, name: str, setting: Setting) -> Node:
+class Alone:
+    """Surroundings without lets: a formula that stands by itself."""
+
+    lets: Mapping[str, Let] = {}
+
+    def depends(self, node: Node) -> frozenset[str]:
+        """The names in it."""
+        return frozenset(names_in(node))
+
+
+def slope(node: Node, name: str, setting: Definitions) -> Node:
+    """The derivative by a scalar name, entry by entry; `NoExactValue` where an operation is not."""
+
     def of(inner: Node) -> Node:
-        return _slope(inner, name, setting)
+        return slope(inner, name, setting)
 
     if name not in setting.depends(node):
         return ZERO
@@ -60,8 +63,6 @@ def _slope(node: Node, name: str, setting: Setting) -> Node:
             return ZERO
         case Call():
             return _call(node, of)
-        case tree.Derivative():
-            return of(without_derivatives(node, setting))
     raise NoExactValue
 
 

@@ -1,0 +1,104 @@
+r"""What people type that is not the language: powers with ^, 2x, unicode, and LaTeX of the common kind, said again in it.
+
+    2x^2 + \frac{1}{2}|y|   is read as   2*x**2 + ((1)/(2))*|y|
+    \frac{\partial J}{\partial W_{ij}}   as   dJ/dW[i,j]       \sum_{i=1}^n x_i   as   sum_(i=1..n) x[i]
+
+Only letters are exchanged for letters here; what they mean is the parser's business.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SIGNS = {
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "’": "'",
+    "′": "'",
+    "⊙": "*",
+    "∘": "*",
+    "·": "*",
+}
+_SIGNS |= {"×": "*", "∗": "*", "⋅": "*", "÷": "/", "∂": "d", "π": "pi", "ᵀ": ".T", "⊤": ".T", "√": " sqrt", "∑": " Σ"}
+_SIGNS |= {"∏": " Π", "‖": "||", "∣": "|", "⟨": "(", "⟩": ")", "𝔼": "E", "ℙ": "P", "…": "..", "⁻": "⁻", "∼": "~"}
+_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True))
+_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ᵢⱼₖₙₜ", "0123456789ijknt", strict=True))
+_WORDS = {
+    "cdot": "*", "times": "*", "odot": "*", "circ": "*", "ast": "*", "div": "/", "le": "<=", "leq": "<=", "leqslant": "<=",
+    "ge": ">=", "geq": ">=", "geqslant": ">=", "ne": "!=", "neq": "!=", "lt": "<", "gt": ">", "partial": "d", "mid": "|",
+    "vert": "|", "lvert": "|", "rvert": "|", "Vert": "||", "lVert": "||", "rVert": "||", "top": "T", "intercal": "T",
+    "ln": "log", "sum": " Σ", "prod": " Π", "sigma": "σ", "lbrace": "{", "rbrace": "}", "ldots": "..",
+    "quad": " ", "qquad": " ", "left": "", "right": "", "big": "", "Big": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "",
+    "displaystyle": "", "limits": "", "nonumber": "", "varepsilon": "eps", "epsilon": "eps", "sim": "~", "colon": ":",
+    "dots": "..", "cdots": "..",
+    "equiv": "=", "hat": "hat", "lambda": "lam", "nabla": "∇", "langle": "(", "rangle": ")",
+    "infty": "inf",
+}  # fmt: skip
+_STYLES = "mathbf|boldsymbol|bm|mathrm|mathit|mathsf|mathcal|text|textbf|operatorname|mathbb|vec|overline|mathop"
+_NAME = r"[^\W\d_]\w*'*"
+_BY = re.compile(
+    rf"\\[dt]?frac\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*((?:_{{[^{{}}]*}}|_\w)?)\s*}}"
+    rf"\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*((?:_{{[^{{}}]*}}|_\w)?)\s*}}"
+)
+_TWICE = re.compile(
+    rf"\\[dt]?frac\s*{{\s*(?:\\partial|d|∂)\s*\^\s*{{?2}}?\s*({_NAME})\s*}}"
+    rf"\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*\^\s*{{?2}}?\s*}}"
+)
+_OF = re.compile(rf"\\[dt]?frac\s*{{\s*(?:\\partial|d|∂)\s*}}\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*}}")
+_FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
+_SECOND = re.compile(r"[d∂](?:²|\^2)(?=\s*[^\W\d]|\()")  # d²J/dx² is d2J/dx2
+_SECOND_BY = re.compile(r"(/\s*[d∂]\s*[^\W\d]\w*)(?:²|\^2)")
+
+
+def plain(row: str) -> str:
+    """One row of a sheet in the signs of the language; the row itself where nothing is to be said anew."""
+    if "\\" in row.rstrip("\\") or "_{" in row or "^{" in row:
+        row = _latex(row)
+    if _SECOND.search(row):
+        row = _SECOND_BY.sub(r"\g<1>2", _SECOND.sub("d2", row))
+    row = re.sub(rf"⁻([{''.join(_RAISED)}])", lambda m: f"**(-{_RAISED[m[1]]})", row)
+    row = re.sub(rf"[{''.join(_RAISED)}]+", lambda m: "**" + "".join(_RAISED[c] for c in m[0]), row)
+    row = re.sub(rf"[{''.join(_LOWERED)}]+", lambda m: _lowered("".join(_LOWERED[c] for c in m[0])), row)
+    row = re.sub(r"√\s*(\w+)", r" sqrt(\1)", row)
+    row = "".join(_SIGNS.get(char, char) for char in row)
+    row = re.sub(r"(?<=\|\|)_(?:F|2)(?!\w)", "", row)
+    row = re.sub(r"(?<=\.T)_(\w+)|(?<=[)\]])_([^\W\d]+)", lambda m: f"[{','.join(m[1] or m[2])}]", row)
+    row = re.sub(r"\^\s*\{?\s*\(?\s*(?:T|⊤|top)\s*\)?\s*\}?(?!\w)", ".T", row)
+    row = row.replace("^", "**")
+    row = re.sub(r"(?<=[\w)\]])\s*,\s*['\"]fro['\"]\s*\)", ")", row)
+    return row
+
+
+def _lowered(letters: str) -> str:
+    """x₁ is a name, xᵢ an entry."""
+    return letters if letters.isdigit() else f"_{letters}"
+
+
+def _latex(row: str) -> str:
+    row = row.replace("\\|", "||")
+    row = re.sub(r"\\[,;:!> ]|\\\\|(?<!\\)&|\$|~", " ", row)
+    row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", r"\1", row)
+    row = re.sub(rf"\\(?:{_STYLES})\s+(\w)", r"\1", row)
+    row = re.sub(r"\\hat\s*\{?\s*(\\?\w+)\s*\}?", r"\1hat", row)
+    row = _TWICE.sub(r"d2\1/d\g<2>2 ", row)
+    row = _BY.sub(lambda m: f"d{m[1]}{m[2]}/d{m[3]}{m[4]} ", row)
+    row = _OF.sub(r"d/d\1 ", row)
+    for _ in range(40):  # from the innermost braces outwards
+        before = row
+        row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}\s*\^\s*\{([^{}]*)\}", r"\1_(\2..\3)", row)
+        row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}\s*\^\s*(\w)", r"\1_(\2..\3)", row)
+        row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}", r"\1_(\2)", row)
+        row = re.sub(r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)", row)
+        row = re.sub(r"\^\s*\{\s*(?:\\top|T)\s*\}", ".T", row)
+        row = re.sub(r"\^\s*\{([^{}]*)\}", r"**(\1)", row)
+        row = re.sub(r"_\s*\{([^{}]*)\}", lambda m: f"_{m[1]}" if m[1].isalnum() else f"[{m[1]}]", row)
+        row = _FRACTION.sub(r"((\1)/(\2))", row)
+        if row == before:
+            break
+    row = re.sub(r"\^\s*\\top", ".T", row)
+    row = re.sub(r"(\\nabla)\s*_\s*(\w+)\s*(\w+)", r"d\3/d\2", row)
+    return re.sub(r"\\([A-Za-z]+)", lambda m: _WORDS.get(m[1], f" {m[1]}"), row)

@@ -1,0 +1,371 @@
+"""Mathematical notation: letters as indices, sums over them, |x|, d/dx f, probabilities, entropies, let f(x) = ..."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from lmlab.checker import tree
+from lmlab.checker.distributions import log_density, random_kind
+from lmlab.checker.formulas import ONE, TWO, call, minus, over, plus, times
+from lmlab.checker.limits import NoExactValue, Refusal
+from lmlab.checker.read.cursor import refusal
+from lmlab.checker.read.expressions import ExpressionParser
+from lmlab.checker.read.ranks import rank_of
+from lmlab.checker.read.scope import Macro, Scope, substituted
+from lmlab.checker.read.tokens import Token
+from lmlab.checker.slopes import Alone, slope
+from lmlab.checker.text import to_text
+from lmlab.checker.tree import (
+    Compare,
+    Derivative,
+    Expectation,
+    Given,
+    Index,
+    Letter,
+    Name,
+    Negate,
+    Node,
+    Over,
+    Table,
+    Witness,
+    letters_in,
+    walk,
+)
+
+_COMPARISONS = ("==", "=", "!=", "<=", ">=", "<", ">")
+_PREFIXES = {"Σ": "sum", "Π": "prod"}
+
+
+def entries(tokens: Sequence[Token], known: set[str]) -> list[Token]:
+    """x_i as x[i], where x is a name and x_i is none; x_ij is x[i, j]."""
+    out: list[Token] = []
+    for token in tokens:
+        base, _, letters = token.text.partition("_")
+        bare = base.removeprefix("d") if base not in known else base
+        entry = token.kind == "name" and letters.isalpha() and len(letters) <= 3 and bare in known
+        if not entry or token.text in known or (base != bare and token.text[1:] in known):
+            out.append(token)
+            continue
+        parts = [base, "[", *",".join(letters), "]"]
+        kinds = ["name", "symbol", *("symbol" if c == "," else "name" for c in ",".join(letters)), "symbol"]
+        glued = [token.glued, *[True] * (len(parts) - 1)]
+        out += [replace(token, kind=k, text=t, glued=g) for k, t, g in zip(kinds, parts, glued, strict=True)]
+    return out
+
+
+def free_letters(tokens: Sequence[Token], known: set[str]) -> set[str]:
+    """Names in brackets after a name that are nothing else: letters that run over all entries."""
+    found: set[str] = set()
+    stack: list[bool] = []
+    for i, token in enumerate(tokens):
+        if token.text in ("(", "[", "{"):
+            after = i > 0 and (tokens[i - 1].kind == "name" or tokens[i - 1].text in ("]", ")"))
+            named = tokens[i - 1].text.rstrip("'") not in ("E", "Var", "Cov", "P") if i else False
+            stack.append(token.text == "[" and token.glued and after and named)
+        elif token.text in (")", "]", "}"):
+            stack = stack[:-1]
+        elif token.kind == "name" and stack and stack[-1] and tokens[i + 1].text != "(":
+            found |= {token.text} - known - {"None", "newaxis"}
+    return found
+
+
+class NotationParser(ExpressionParser):
+    """Expressions with letters and the names of the scope."""
+
+    def __init__(self, tokens: Sequence[Token], scope: Scope) -> None:
+        tokens = entries(tokens, scope.known)
+        super().__init__(tokens, scope.known)
+        self.scope = scope
+        self.letters: dict[str, int] = dict.fromkeys(free_letters(tokens, scope.known | set(scope.functions)), 1)
+        self.forgave = False  # something was read that is not the language
+
+    def joined(self, left: Node, right: Node, token: Token) -> Node:
+        """Side by side: a product of numbers, of a number and an array, or of matrices; of vectors it is not clear."""
+        self.forgave = True
+        ranks = [rank_of(side, self.scope) for side in (left, right)]
+        if 0 in ranks:
+            return tree.Binary("*", left, right, column=token.column)
+        turned = [isinstance(side, tree.Transpose) for side in (left, right)]
+        if ranks == [1, 1] and turned == [False, True]:
+            return call("outer", left, right)
+        if None in ranks or (ranks == [1, 1] and turned == [False, False]):
+            sides = [to_text(side) for side in (left, right)]
+            wanted = f"{sides[0]} @ {sides[1]} for a matrix product, {sides[0]} * {sides[1]} entry by entry"
+            raise refusal(token, f"an operator is missing; write {wanted}")
+        return tree.Binary("@", left, right, column=token.column)
+
+    # -- letters ------------------------------------------------------------------------------------------------------
+
+    def tabled(self, sides: list[Node]) -> list[Node]:
+        """Sides with free letters as arrays of all their values; the ranges are those of the axes they stand on."""
+        free = sorted(set[str]().union(*map(letters_in, sides)))
+        if not free:
+            return sides
+        letters = []
+        for name in free:
+            witness = next(
+                (w for side in sides if (w := witness_of(side, name, self.scope.recursive)) is not None), None
+            )
+            if witness is None:
+                raise Refusal(
+                    f"the range of {name} is not clear; let it stand alone as a position once, as in x[{name}]"
+                )
+            letters.append((Letter(name), witness))
+        return [Table(side, tuple(letters)) for side in sides]
+
+    def notation(self, token: Token, following: str) -> Node | None:
+        """What a name begins that is notation; None for a plain name or call."""
+        text = token.text
+        if text in self.letters:
+            self.at += 1
+            return Letter(text, self.letters[text], column=token.column)
+        if text in self.known:
+            return None
+        if text[0] in _PREFIXES:
+            return self._prefix(token)
+        if text in ("sum", "prod") and following == "(" and self._is_range():
+            return self._ranged_call(token)
+        if text == "P" and following in ("[", "("):
+            return self._probability()
+        if text in ("KL", "H") and following == "(":
+            return self._information(token)
+        if text.rstrip("'") in self.scope.functions and following == "(":
+            return self._own_function(token)
+        if text in ("σ", "Φ") and following == "(":
+            return self._greek(token)
+        if text in ("d", "d2") and following == "/":
+            return self._operator(token)
+        return self._entry_derivative(token)
+
+    def bars(self) -> Node | None:
+        """|x| and ||x||, where an operand is expected."""
+        token = self.take("|", "||")
+        if token is None:
+            return None
+        self.forgave = True
+        inner = self.expression()
+        if token.text == "||" and self.take("|"):
+            self.expect("|", "to close ||...||")
+        else:
+            self.expect(token.text, f"to close {token.text}...{token.text}")
+        return call("norm" if token.text == "||" else "abs", inner)
+
+    def _is_range(self) -> bool:
+        """sum(i, ...) and sum(i=1..n, ...), rather than the sum of an array."""
+        if self.peek(2).kind != "name" or self.peek(2).text in self.known:
+            return False
+        if self.peek(3).text == "=":
+            return self.peek(2).text not in ("axis", "dim", "keepdims", "keepdim")
+        return self.peek(3).text == ","
+
+    def _ranged_call(self, token: Token) -> Node:
+        self.at += 2
+        name, start, stop = self._range()
+        self.expect(",", f"after the range of {name}")
+        found = self._over(token, token.text, name, start, stop, self.expression)
+        self.expect(")", f"to close {token.text}(...)")
+        return found
+
+    def _prefix(self, token: Token) -> Node:
+        """Σ_(i=1..n) term, Σ_i term, Σ(array)."""
+        self.at += 1
+        self.forgave = True
+        function, rest = _PREFIXES[token.text[0]], token.text[1:].strip("_")
+        if rest:
+            return self._over(token, function, rest, None, None, lambda: self.sum_of_products(10))
+        if token.text.endswith("_") and self.take("("):
+            name, start, stop = self._range()
+            self.expect(")", "after the range of the sum")
+            return self._over(token, function, name, start, stop, lambda: self.sum_of_products(10))
+        return call(function, self.sum_of_products(10))
+
+    def _range(self) -> tuple[str, Node | None, Node | None]:
+        name = self.next.text
+        if self.next.kind != "name" or name in self.known:
+            raise self.error("an index that is no other name is expected here, as in sum(i=1..n, x[i])")
+        self.at += 1
+        if not self.take("="):
+            return name, None, None
+        start = self.sum_of_products()
+        self.expect("..", "in a range such as i=1..n")
+        return name, start, self.sum_of_products()
+
+    def _over(
+        self, token: Token, function: str, name: str, start: Node | None, stop: Node | None, read: Callable[[], Node]
+    ) -> Node:
+        """The body of a sum, in which the letter is known."""
+        first = 0 if start == tree.Number(Fraction(0)) else 1
+        outer = dict(self.letters)
+        self.letters[name] = first
+        body = read()
+        self.letters = outer
+        witness = witness_of(body, name, self.scope.recursive)
+        if start is None and witness is None:
+            raise refusal(token, f"the range of {name} is not clear; write {function}({name}=1..n, ...)")
+        return Over(body, function, Letter(name, first), start, stop, witness, column=token.column)
+
+    # -- derivatives ----------------------------------------------------------------------------------------------------
+
+    def _operator(self, token: Token) -> Node | None:
+        """d/dx f and d2/dx2 f: of the factor that follows."""
+        bottom = self.peek(2)
+        name = bottom.text[1:] if token.text == "d" else bottom.text[1:].removesuffix("2")
+        if bottom.kind != "name" or not bottom.text.startswith("d") or name not in self.known:
+            return None
+        self.at += 3
+        self.forgave = True
+        return Derivative(self.sum_of_products(10), (name,) * (2 if token.text == "d2" else 1), column=token.column)
+
+    def _entry_derivative(self, token: Token) -> Node | None:
+        """dp[i]/dz[j] is entry [i, j] of dp/dz."""
+        name = token.text[1:]
+        if (
+            not token.text.startswith("d")
+            or name not in self.known
+            or self.peek(1).text != "["
+            or not self.peek(1).glued
+        ):
+            return None
+        start = self.at
+        self.at += 1
+        items = self.positions()
+        bottom = self.peek(1)
+        if self.next.text != "/" or not bottom.text.startswith("d") or bottom.text[1:] not in self.known:
+            self.at = start
+            return None
+        self.at += 2
+        if self.next.text == "[" and self.next.glued:
+            items += self.positions()
+        whole = Derivative(Name(name, column=token.column), (bottom.text[1:],), column=token.column)
+        return Index(whole, tuple(items), column=token.column)
+
+    # -- probability ----------------------------------------------------------------------------------------------------
+
+    def _event(self) -> Node | None:
+        """x > 0, a < x <= b, and several of them with `and` or a comma; None where no comparison follows."""
+        found: Node | None = None
+        while True:
+            left = self.sum_of_products()
+            if self.next.text not in _COMPARISONS:
+                if (
+                    found is None
+                    and isinstance(left, Compare | tree.Binary | Name)
+                    and self.next.text in ("]", ")", "|")
+                ):
+                    return left if any(isinstance(part, Compare) for part in walk(left)) else None
+                return None
+            while self.next.text in _COMPARISONS:
+                op = "==" if self.next.text == "=" else self.next.text
+                self.at += 1
+                right = self.sum_of_products()
+                part = Compare(op, left, right)
+                found, left = (part if found is None else times(found, part)), right
+            if not self.take("and", ","):
+                return found
+
+    def condition(self) -> Node | None:
+        """The event after a bar, if it is one; the cursor stays where it is otherwise."""
+        start, stops = self.at, self.stops
+        self.stops = (*stops, "and")
+        try:
+            found = self._event()
+        except Refusal:
+            found = None
+        self.stops = stops
+        if found is None:
+            self.at = start
+        return found
+
+    def _probability(self) -> Node:
+        """P[event], P[event | event], P[event | names]."""
+        token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
+        self.at += 2
+        stops, self.stops = self.stops, (*self.stops, "and")
+        event = self._event()
+        self.stops = stops
+        if event is None:
+            raise refusal(token, "P[...] takes an event, such as P[x > 0] or P[a < x < b]")
+        return self.averaged(token, "E", event, closing)
+
+    def _information(self, token: Token) -> Node:
+        """KL(p, q) and H(p) of rows of probabilities, or of random givens; H(p, q) is the cross-entropy."""
+        self.at += 2
+        args, _ = self._arguments(")", f"{token.text}(...)")
+        random = [self._random(arg) for arg in args]
+        if len(args) not in ((2,) if token.text == "KL" else (1, 2)):
+            raise refusal(token, f"write {'KL(p, q)' if token.text == 'KL' else 'H(p) or H(p, q)'}")
+        if any(random):
+            if not all(random):
+                raise refusal(token, f"{token.text} takes random givens or rows of probabilities, not one of each")
+            logs = [self._log_density(token, given, args[0]) for given in random if given is not None]
+            inside = minus(logs[0], logs[-1]) if token.text == "KL" else Negate(logs[-1])
+            return Expectation(inside, "E", column=token.column)
+        p, q = args[0], args[-1]
+        inside = times(p, call("log", over(p, q) if token.text == "KL" else q))
+        total = call("sum", inside)
+        return total if token.text == "KL" else Negate(total)
+
+    def _random(self, node: Node) -> Given | None:
+        given = self.scope.definitions.get(node.name) if isinstance(node, Name) else None
+        return given if isinstance(given, Given) and random_kind(given) is not None else None
+
+    def _log_density(self, token: Token, given: Given, x: Node) -> Node:
+        kind = random_kind(given)
+        assert kind is not None
+        matrix = rank_of(kind.arguments[1], self.scope) if kind.name == "normal" else 0
+        if matrix == 2 and len(given.shape) == 1:
+            away, spread = minus(x, kind.arguments[0]), kind.arguments[1]
+            square = tree.Binary("@", tree.Binary("@", away, call("inv", spread)), away)
+            size = call("sum", plus(times(tree.Number(Fraction(0)), x), ONE))
+            constant = plus(call("log", call("det", spread)), times(size, call("log", times(TWO, tree.Constant("pi")))))
+            return Negate(over(plus(square, constant), TWO))
+        found = log_density(kind, x)
+        if found is None:
+            raise refusal(token, f"{token.text} does not know the density of {kind.name}")
+        return call("sum", found) if given.shape and kind.name != "onehot" else found
+
+    # -- functions of one's own -------------------------------------------------------------------------------------------
+
+    def _own_function(self, token: Token) -> Node:
+        """f(a), f'(a) and f''(a)."""
+        name = token.text.rstrip("'")
+        macro = self.scope.functions[name]
+        self.at += 2
+        args, _ = self._arguments(")", f"{name}(...)")
+        if len(args) != len(macro.parameters):
+            raise refusal(token, f"{name} takes {len(macro.parameters)} arguments, not {len(args)}")
+        value = macro.value
+        for _ in range(len(token.text) - len(name)):
+            value = self._slope_of(token, name, replace(macro, value=value))
+        return substituted(value, dict(zip(macro.parameters, args, strict=True)))
+
+    def _slope_of(self, token: Token, name: str, macro: Macro) -> Node:
+        if len(macro.parameters) != 1:
+            raise refusal(token, f"{name} has {len(macro.parameters)} arguments; write d({name}(x, y))/dx")
+        try:
+            return slope(macro.value, macro.parameters[0], Alone())
+        except NoExactValue:
+            raise refusal(token, f"{name}' is not known as a formula; write d({name}(x))/dx") from None
+
+    def _greek(self, token: Token) -> Node:
+        """σ(x) and Φ(x), where nobody has said what else they are."""
+        self.at += 2
+        self.forgave = True
+        args, _ = self._arguments(")", f"{token.text}(...)")
+        if len(args) != 1:
+            raise refusal(token, f"{token.text} takes one argument here")
+        if token.text == "σ":
+            return call("sigmoid", args[0])
+        return over(plus(ONE, call("erf", over(args[0], call("sqrt", TWO)))), TWO)
+
+
+def witness_of(node: Node, letter: str, besides: Collection[str] = ()) -> Witness | None:
+    """Where a letter stands alone as a position of an array other than those `besides`."""
+    for part in walk(node):
+        if isinstance(part, Index) and not (isinstance(part.operand, Name) and part.operand.name in besides):
+            for axis, item in enumerate(part.items):
+                if isinstance(item, Letter) and item.name == letter and not letters_in(part.operand):
+                    return Witness(part.operand, axis)
+    return None

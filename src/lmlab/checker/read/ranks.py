@@ -1,0 +1,51 @@
+"""How many axes a formula has, as far as that can be said while reading: what stands side by side depends on it."""
+
+from __future__ import annotations
+
+from lmlab.checker import tree
+from lmlab.checker.functions import FUNCTIONS, Along, Entrywise, Reduction
+from lmlab.checker.read.scope import Scope
+from lmlab.checker.tree import Binary, Call, Given, Let, Name, Node, Slice
+
+_RANKS = {"outer": 2, "inv": 2, "eye": 2, "trace": 0, "det": 0, "tril": 2, "triu": 2, "vec": 1}
+
+
+def rank_of(node: Node, scope: Scope) -> int | None:
+    """The number of axes; None where it is not clear."""
+    inner = [rank_of(child, scope) for child in node.children()]
+    if None in inner:
+        return None
+    ranks = [rank for rank in inner if rank is not None]
+    match node:
+        case Name():
+            found = scope.definitions.get(node.name)
+            if isinstance(found, Given):
+                return len(found.shape)
+            return rank_of(found.value, scope) if isinstance(found, Let) else 0
+        case Binary(op="@"):
+            return None if 0 in ranks else sum(ranks) - 2
+        case tree.Index():
+            return ranks[0] - sum(not isinstance(item, Slice) for item in node.items)
+        case tree.Stack():
+            return 1 + max(ranks)
+        case tree.Derivative():
+            by = [rank_of(Name(name), scope) for name in node.by]
+            return None if None in by else ranks[0] + sum(rank for rank in by if rank is not None)
+        case tree.Table():
+            return len(node.letters) + ranks[0]
+        case tree.Recursion():
+            return 1 + ranks[0]
+        case Call():
+            return _rank_of_call(node, ranks)
+    return max(ranks, default=0)
+
+
+def _rank_of_call(node: Call, ranks: list[int]) -> int | None:
+    function = FUNCTIONS[node.function]
+    if isinstance(function, Reduction):
+        return ranks[0] if node.keepdims else 0 if node.axis is None else ranks[0] - 1
+    if isinstance(function, Entrywise | Along) or function.is_broadcast or node.function == "transpose":
+        return max(ranks)
+    if function.takes_sizes and node.function != "eye":
+        return len(node.args)
+    return _RANKS.get(node.function)
