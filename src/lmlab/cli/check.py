@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,8 @@ import typer
 
 from lmlab.cli import options
 from lmlab.config import Mistake
+
+LOOK_S = 0.3  # between two looks at the files that are watched
 
 
 def command(
@@ -26,8 +29,11 @@ def command(
     out: Annotated[Path | None, typer.Option(help="Grading: a folder for pages and grades.csv.")] = None,
     hints: Annotated[str, typer.Option(help="Grading: what students' pages tell: none, where or what.")] = "where",
     seed: Annotated[int, typer.Option(help="Draws other random points.")] = 0,
+    watch: Annotated[bool, typer.Option("--watch", help="Check again whenever a file is saved, until ctrl-C.")] = False,
 ) -> None:
     """Check your own derivations: which line is wrong, a counterexample, and the likely slip."""
+    if watch:
+        raise typer.Exit(run_watch(files, html=html, seed=seed, refused=json or grade or key is not None))
     raise typer.Exit(run_check(files, json=json, html=html, grade=grade, key=key, out=out, hints=hints, seed=seed))
 
 
@@ -58,6 +64,24 @@ def run_check(
             html="PAGE",
         )
     return _check(files, json, html, seed)
+
+
+def run_watch(files: Sequence[str], *, html: str | None, seed: int, refused: bool) -> int:
+    """Check now and whenever a file is saved, until interrupted; 0 if all held the last time."""
+    if refused or not files or "-" in files:
+        raise Mistake(
+            "{watch} is for files that are checked, without {json} and {grade}", watch=None, json=None, grade=None
+        )
+    seen: list[float] = []
+    code = 0
+    try:
+        while True:
+            saved = [Path(file).stat().st_mtime if Path(file).is_file() else 0.0 for file in files]
+            if saved != seen:
+                code, seen = _check(files, False, html, seed), saved
+            time.sleep(LOOK_S)
+    except KeyboardInterrupt:
+        return code
 
 
 def _check(files: Sequence[str], json: bool, html: str | None, seed: int) -> int:

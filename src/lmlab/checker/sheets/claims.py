@@ -12,6 +12,7 @@ import numpy as np
 
 from lmlab.checker import limits
 from lmlab.checker.hints.sentence import find_hint
+from lmlab.checker.latex import relation_latex, to_latex
 from lmlab.checker.limits import Deadline, OutOfTime, Refusal
 from lmlab.checker.numbers.fractions import settle
 from lmlab.checker.read.sheet import ScopedClaim
@@ -45,7 +46,11 @@ def _one_thread() -> Iterator[None]:
 def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
     """Check one claim or derivation: each step against the one before it."""
     with _one_thread():
-        return _check(scoped, seed, hints)
+        report = _check(scoped, seed, hints)
+    parts = [
+        part for step in scoped.claim.steps for part in (relation_latex(step.relation), to_latex(step.value)) if part
+    ]
+    return replace(report, latex=" ".join(parts), read=scoped.claim.read)
 
 
 def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
@@ -160,7 +165,6 @@ def _failed(claim: Claim, index: int, finding: Finding) -> ClaimReport:
         hint=finding.hint,
         first_wrong_step=index if claim.derive else None,
         wrong_line=step.line,
-        read=claim.read,
     )
 
 
@@ -169,4 +173,4 @@ def _held(claim: Claim, findings: list[Finding]) -> ClaimReport:
     reason = weakest.reason
     if len(findings) > 1:
         reason = f"all {len(findings)} steps hold; the least certain: {reason}"
-    return ClaimReport(line=claim.line, claim=claim.text, verdict=weakest.verdict, reason=reason, read=claim.read)
+    return ClaimReport(line=claim.line, claim=claim.text, verdict=weakest.verdict, reason=reason)

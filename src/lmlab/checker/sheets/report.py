@@ -6,6 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmlab.page.html import escape
+from lmlab.page.mathml import to_mathml
+
 PROVED, SUPPORTED, REFUTED, INVALID = "proved", "supported", "refuted", "invalid"
 UNDECIDED = "undecided"  # numbers cannot tell the sides apart, nor show that they agree
 HOLDS = (PROVED, SUPPORTED)
@@ -86,6 +89,7 @@ class ClaimReport:
     hint: str | None = None
     first_wrong_step: int | None = None  # of a derivation, counted from 1: the first `=` line is step 1
     wrong_line: int | None = None  # the line of that step
+    latex: str = ""  # the claim as mathematics, where it was understood
     read: str = ""  # how the claim was understood, where it was written in other signs
 
     @property
@@ -120,6 +124,16 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
         return {"claims": [claim.to_dict() for claim in self.claims], "ok": self.ok}
+
+    def _repr_html_(self) -> str:
+        """The answers in a notebook, each with its formula as mathematics."""
+        rows = []
+        for claim in self.claims:
+            shown = to_mathml(claim.latex) if claim.latex else f"<code>{escape(claim.claim)}</code>"
+            notes = [claim.reason, str(claim.counterexample or ""), f"hint: {claim.hint}" if claim.hint else ""]
+            more = "<br>".join(escape(note) for note in notes if note)
+            rows.append(f"<tr><td><b>{claim.verdict}</b></td><td>{shown}<br><small>{more}</small></td></tr>")
+        return f"<table>{''.join(rows)}</table>"
 
     def to_json(self) -> str:
         """The report as one JSON document."""
