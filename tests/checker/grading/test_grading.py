@@ -107,7 +107,7 @@ def test_a_key_and_an_answer_may_be_checked_as_sheets() -> None:
 def test_an_answer_may_use_what_the_key_defines_further_down() -> None:
     key = "given x: n\nclaim sum(x)/n + 1 == (sum(x) + n)/n\nlet m = sum(x)/n\nclaim m**2 == m * m"
     assert marks(key, "claim sum(x)/n + 1 == 1 + m + 0*n")[0] == "wrong"  # holds what is asked
-    assert marks(key, "claim sum(x)/n + 1 == (sum(x) + n)/(n*m)*m")[0] == "right"
+    assert marks(key, "claim sum(x)/n + 1 == (sum(x) + n)/n + m - m")[0] == "right"
 
 
 # -- one answer a question -----------------------------------------------------------------------------------------------

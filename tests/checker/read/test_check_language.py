@@ -14,8 +14,8 @@ from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.text import to_text
 
 REFUSALS = {
-    "claim 2x == x": "write * between factors",
-    "given x\nclaim x^2 == x": "write **",
+    "claim 2x == x": "x is not defined",
+    "given x\nclaim x 2 == x": "write * between factors",
     "given x\nclaim x ** 1000000 == x": "the power 1000000 is too large",
     "claim 9**9**9**9 == 1": "too large",
     "claim 10**20**2 == 1": "too large",
@@ -33,7 +33,7 @@ REFUSALS = {
     "given x\nclaim x": "the claim has only one side",
     "given x\nderive x": "each starting with =",
     "given x\nclaim x != x": "a claim says ==, <=, >=, < or >",
-    "hello": "a statement starts with given, let, claim, derive",
+    "hello": "a statement starts with given, let, assume, claim, derive",
     "given claim": "is a word of the language",
     "given x: n\nclaim sum(x, axis=a) == 1": "axis= is a whole number",
     "given x: n\nclaim exp(x, axis=0) == 1": "exp takes no axis=",
@@ -251,12 +251,11 @@ def test_kinds_promise_no_more_than_they_say(claim: str) -> None:
 
 
 ADVICE = [
-    ("claim d/dx(J) == x", r"dJ/dx or d\(formula\)/dx"),
+    ("claim d/dq(J) == x", r"dJ/dx or d\(formula\)/dx"),
     ("claim softmax(where(x > 0, x, -inf)) == x", "-1e9"),
     ("claim e**2 == exp(2)", r"exp\(1\)"),
     ("claim J > 0 and J < 1", "one claim a line"),
     ("claim J == 2 if J > 0", "where"),
-    ("given w ~ normal(0, 1)", "colon"),
     ("claim einsum('i,i->', x, y) == x @ y", "einsum"),
     ("given a: onehot(x)\nclaim a == a", "given a: n onehot"),
     ("given i: categorical(softmax(x))\nclaim E[x[i]] == x @ softmax(x)", "onehot"),

@@ -230,7 +230,7 @@ class ExpressionParser(TokenReader):
         if token.text in ("d", "d2") and following == "/":
             raise refusal(token, "write what is differentiated above, as in dJ/dx or d(formula)/dx")
         advice = spellings.NO_NUMBERS.get(token.text) or nearest(token.text, self.known)
-        if len(token.text) > 1 and all(letter in self.known for letter in token.text):
+        if len(set(token.text)) > 1 and all(letter in self.known for letter in token.text):
             advice = f"did you mean {' * '.join(token.text)}?"
         raise refusal(token, f"{token.text} is not defined; {advice}")
 
@@ -343,25 +343,11 @@ class ExpressionParser(TokenReader):
             return self._derivative_call(token)
         args, options = self._arguments(")", f"{name}(...)", options=True)
         args = spellings.numpy_forms(name, (*first, *args), options)
-        self._check_call(token, name, args, options)
+        spellings.check_call(token, name, args, options)
         if name in WRITTEN_OUT:
             return replace(WRITTEN_OUT[name].means(*args), column=token.column)
         axis, keepdims = options.get("axis"), bool(options.get("keepdims", False))
         return tree.Call(name, args, axis, keepdims, column=token.column)
-
-    def _check_call(self, token: Token, name: str, args: tuple[Node, ...], options: Options) -> None:
-        function = FUNCTIONS.get(name) or WRITTEN_OUT[name]
-        wanted = function.arguments
-        if len(args) == 2 and name in spellings.TWO_WAYS:
-            other = "sum(abs(x)) or max(abs(x))" if name == "norm" else f"{name}imum(a, b)"
-            raise refusal(token, f"{name} takes one array; write {name}(x, axis=0) or {other}")
-        if wanted is not None and len(args) != wanted:
-            raise refusal(token, f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
-        if not args:
-            raise refusal(token, f"{name} needs at least one argument")
-        for option, taken in (("axis", function.takes_axis), ("keepdims", function.takes_keepdims)):
-            if option in options and not taken:
-                raise refusal(token, f"{name} takes no {option}=")
 
     def _derivative_call(self, token: Token) -> Node:
         args, _ = self._arguments(")", f"{token.text}(...)")

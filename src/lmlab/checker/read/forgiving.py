@@ -39,6 +39,8 @@ _WORDS = {
     "infty": "inf",
 }  # fmt: skip
 _STYLES = "mathbf|boldsymbol|bm|mathrm|mathit|mathsf|mathcal|text|textbf|operatorname|mathbb|vec|overline|mathop"
+_IN = re.compile(r"(?:\\in|∈)\s*(?:\\mathbb\{R\}|\\R|ℝ|R)(?:\^\{([^{}]*)\}|\^(\w+))?")  # x \in \mathbb{R}^{n \times m}
+_BETWEEN = re.compile(r"\s*(?:\\times|×)\s*")
 _NAME = r"[^\W\d_]\w*'*"
 _BY = re.compile(
     rf"\\[dt]?frac\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*((?:_{{[^{{}}]*}}|_\w)?)\s*}}"
@@ -56,6 +58,8 @@ _SECOND_BY = re.compile(r"(/\s*[d∂]\s*[^\W\d]\w*)(?:²|\^2)")
 
 def plain(row: str) -> str:
     """One row of a sheet in the signs of the language; the row itself where nothing is to be said anew."""
+    row = _IN.sub(lambda m: ": " + _BETWEEN.sub(", ", m[1] or m[2] or ""), row)
+    row = re.sub(r"(:[^=<>]*)", lambda m: m[1].replace("×", ","), row)  # sizes; among factors it is a product
     if "\\" in row.rstrip("\\") or "_{" in row or "^{" in row:
         row = _latex(row)
     if _SECOND.search(row):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from lmlab.checker.formulas import call, number, plus, times
 from lmlab.checker.tree import (
     Condition,
     Derivative,
@@ -34,6 +35,14 @@ class Macro:
     parameters: tuple[str, ...]
     value: Node
     unknown: bool = False
+
+
+def unknown_function(coefficients: str) -> Macro:
+    """a + b x + c tanh(d x + e) + f sin(x + g): smooth, and of no special form."""
+    x = Name("x~")
+    a, b, c, d, e, f, g = (Index(Name(coefficients), (number(k),)) for k in range(7))
+    bent = times(c, call("tanh", plus(times(d, x), e)))
+    return Macro((x.name,), plus(plus(a, times(b, x)), plus(bent, times(f, call("sin", plus(x, g))))), unknown=True)
 
 
 @dataclass(frozen=True)

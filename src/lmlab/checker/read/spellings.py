@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from lmlab.checker.formulas import number
-from lmlab.checker.functions import FUNCTIONS, Along, Reduction
+from lmlab.checker.functions import FUNCTIONS, WRITTEN_OUT, Along, Reduction
+from lmlab.checker.read.cursor import refusal
+from lmlab.checker.read.tokens import Token
 from lmlab.checker.tree import Call, Node, Slice, Stack, constant_value
 
 Options = dict[str, int | bool | None]
@@ -48,3 +50,19 @@ def with_new_axes(node: Node, items: list[Item]) -> Node:
 def last_two_swapped(node: Node, column: int) -> Node:
     """x.mT: every matrix of a batch transposed."""
     return Call("swapaxes", (node, number(-1), number(-2)), column=column)
+
+
+def check_call(token: Token, name: str, args: tuple[Node, ...], options: Options) -> None:
+    """Refuse a call with the wrong number of arguments, or with options that the function does not take."""
+    function = FUNCTIONS.get(name) or WRITTEN_OUT[name]
+    wanted = function.arguments
+    if len(args) == 2 and name in TWO_WAYS:
+        other = "sum(abs(x)) or max(abs(x))" if name == "norm" else f"{name}imum(a, b)"
+        raise refusal(token, f"{name} takes one array; write {name}(x, axis=0) or {other}")
+    if wanted is not None and len(args) != wanted:
+        raise refusal(token, f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(args)}")
+    if not args:
+        raise refusal(token, f"{name} needs at least one argument")
+    for option, taken in (("axis", function.takes_axis), ("keepdims", function.takes_keepdims)):
+        if option in options and not taken:
+            raise refusal(token, f"{name} takes no {option}=")

@@ -7,23 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmlab.checker.distributions import DISTRIBUTIONS
-from lmlab.checker.formulas import call, number, plus, times
 from lmlab.checker.kinds import ALSO_NAMES, KIND_WORDS
 from lmlab.checker.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
 from lmlab.checker.read.cursor import refusal, shallow
 from lmlab.checker.read.expressions import RELATIONS
 from lmlab.checker.read.notation import NotationParser, witness_of
-from lmlab.checker.read.scope import Definition, Macro, rename
+from lmlab.checker.read.scope import Definition, Macro, rename, unknown_function
 from lmlab.checker.read.tokens import KEYWORDS, Token
 from lmlab.checker.sizes import Shape, Size
 from lmlab.checker.tree import (
     Condition,
     Given,
-    Index,
     Kind,
     Let,
     Letter,
-    Name,
     Node,
     Recursion,
     Step,
@@ -389,14 +386,6 @@ class StatementParser(NotationParser):
                 break
         self.end()
         return tuple(found)
-
-
-def unknown_function(coefficients: str) -> Macro:
-    """a + b x + c tanh(d x + e) + f sin(x + g): smooth, and of no special form."""
-    x = Name("x~")
-    a, b, c, d, e, f, g = (Index(Name(coefficients), (number(k),)) for k in range(7))
-    bent = times(c, call("tanh", plus(times(d, x), e)))
-    return Macro((x.name,), plus(plus(a, times(b, x)), plus(bent, times(f, call("sin", plus(x, g))))), unknown=True)
 
 
 def source(tokens: Sequence[Token]) -> str:

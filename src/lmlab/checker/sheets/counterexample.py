@@ -61,7 +61,10 @@ def _describe(relation: Relation, point: Point, sides: Sides, digits: int) -> Co
     for name in relation.sizes.givens:
         if relation.setting.distribution(name) is None or not relation.averages:
             values[shown(name)] = plain(frame.value(name), digits)
-    sizes = {name: point.sizes[name] for name in relation.sizes.names}
+    sizes = {}
+    for name in relation.sizes.names:  # a size whose name was given to something else since
+        own = shown(name) if name == shown(name) or shown(name) not in values else f"the size {shown(name)}"
+        sizes[own] = point.sizes[name]
     where = sides.worst(relation.sign)
     left, right = (
         np.where(np.abs(side) < ROUNDING * sides.scale, 0.0, side) if digits < 17 else side

@@ -17,7 +17,8 @@ from lmlab.checker.symbols.calculus import Calculus, Tensor, extents
 from lmlab.checker.symbols.derivatives import Differentiator
 from lmlab.checker.symbols.expectations import Averages
 from lmlab.checker.symbols.signs import at_least_zero
-from lmlab.checker.symbols.terms import PLACE, Factor, NoProof, Sum, Term, number, shifted, single
+from lmlab.checker.symbols.substitution import Substitution
+from lmlab.checker.symbols.terms import PLACE, Factor, NoProof, Sum, number, shifted, single
 from lmlab.checker.tree import (
     Binary,
     Call,
@@ -369,50 +370,8 @@ class Builder:
         axes = tuple(rank + k for k, size in enumerate(bottom) if size != ONE)
         slope = Differentiator(self.calculus).of(value.sum, name, axes)
         if name in self.setting.lets and name not in self.opaque:
-            slope = self.substitute(slope, name)
+            slope = Substitution(self.calculus, name, self.build(self.setting.lets[name].value)).of(slope)
         return Tensor(shape, slope)
-
-    def substitute(self, sum_: Sum, name: str) -> Sum:
-        """The sum with a let written out wherever it stands for itself."""
-        inner = self.build(self.setting.lets[name].value)
-        long = [k for k, size in enumerate(inner.shape) if size != ONE]
-        total: list[Term] = []
-        for term in sum_.terms:
-            self.deadline.check()
-            open_, indices = self.algebra.opened(term)
-            out = number(term.coefficient)
-            for factor, exponent in open_.terms[0].factors:
-                out = self.algebra.times(out, self._substituted(factor, exponent, name, inner, long))
-            total += self.algebra.closed(out, indices).terms
-        return self.algebra.normal(total)
-
-    def _substituted(self, factor: Factor, exponent: Fraction, name: str, inner: Tensor, long: list[int]) -> Sum:
-        if not self.algebra.mentions(factor, name):
-            return single(factor, exponent)
-        if factor.kind == "t":
-            there = self.algebra.placed(inner.sum, dict(zip(long, factor.idx, strict=True)))
-            places = {i: inner.shape[k] for i, k in zip(factor.idx, long, strict=True)}
-            return self.algebra.power(self.algebra.normal(there.terms), exponent, places)
-        function, argument = self.algebra.inside[factor.label]
-        sizes = dict(enumerate(self.algebra.extents[factor.label]))
-        written = self.substitute(argument, name)
-        match factor.kind:
-            case "b":
-                fresh = written
-            case "f" if function == "step":
-                fresh = self.calculus.step(written, sizes)
-            case "f":
-                fresh = self.calculus.apply(function, written, sizes)
-            case "p" | "l":
-                along = self.calculus.softmax if factor.kind == "p" else self.calculus.logsumexp
-                fresh = along(Tensor(tuple(sizes.values()), written), len(sizes) - 1)
-            case _:
-                raise NoProof
-        splits = exponent.denominator == 1 and exponent >= 0
-        if factor.kind != "b" and not splits and len(fresh.terms) != 1:
-            raise NoProof
-        placed = self.algebra.normal(self.algebra.placed(fresh, dict(enumerate(factor.idx))).terms)
-        return self.algebra.power(placed, exponent, dict(zip(factor.idx, sizes.values(), strict=False)))
 
 
 def _either(choice: Node, yes: Node, no: Node) -> Node:
