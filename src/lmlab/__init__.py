@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
-    "check", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "export", "fine_tune",
-    "generate", "grade", "load", "machine", "prove", "read", "recipe", "resume", "settings", "strings", "sweep", "train",
+    "check", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "export",
+    "fine_tune", "generate", "grade", "load", "machine", "mix", "prove", "read", "recipe", "resume", "settings",
+    "strings", "sweep", "train",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         grade,
         load,
         machine,
+        mix,
         prove,
         read,
         recipe,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lmlab.learn.curves import curves as curves
     from lmlab.learn.going_on import fine_tune as fine_tune
     from lmlab.learn.going_on import resume as resume
+    from lmlab.learn.mixing import mix as mix
     from lmlab.learn.recipe import recipe as recipe
     from lmlab.learn.run import Run
     from lmlab.learn.train import train as train
@@ -47,6 +48,7 @@ HOMES = {
     "curves": "lmlab.learn.curves:curves",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
+    "mix": "lmlab.learn.mixing:mix",
     "read": "lmlab.text.corpus:read",
     "recipe": "lmlab.learn.recipe:recipe",
     "resume": "lmlab.learn.going_on:resume",

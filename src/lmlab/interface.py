@@ -230,6 +230,8 @@ class LanguageModel(Saved):
 
     vocab_size: int
     policy: ContextPolicy
+    signs: ClassVar[int] = 0
+    """How many numbers the model gives of how sure it is before it sees a token; 0 where it keeps that to itself."""
 
     @abstractmethod
     def score(self, tokens_BT: Tensor) -> Tensor:
@@ -245,6 +247,15 @@ class LanguageModel(Saved):
 
         Advancing T tokens at once or one by one gives the same result.
         """
+
+    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """`score`, and beside every token the signs that were there before it was seen, B×T×`signs`."""
+        nats_BT = self.score(tokens_BT)
+        return nats_BT, nats_BT.new_zeros(*nats_BT.shape, 0)
+
+    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
+        """The same signs of the next token, B×`signs`, from what `begin` or `advance` gave."""
+        return logp_BV.new_zeros(len(logp_BV), 0)
 
 
 class CountModel(LanguageModel):

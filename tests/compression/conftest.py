@@ -13,6 +13,7 @@ import torch
 
 from lmlab.config import Budget, TextFacts
 from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
+from lmlab.models.mix import Mix
 from lmlab.models.registry import model_class, names
 from lmlab.text.stream import TokenStream
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
@@ -65,6 +66,9 @@ def make_model(learned: str) -> MakeModel:
                 spellings=spellings,
             )
             return cls.fit(cls.Config(**settings), tokens.vocabulary, stream), tokens
+        if issubclass(cls, Mix):
+            parts = [(kind, make(kind, spec)[0]) for kind in ("ngram", "gru", "gpt")]
+            return Mix.of(parts, {"logits_K": torch.zeros(3)}, weighting="constant", adapt=True), tokens
         assert issubclass(cls, NeuralLanguageModel)
         fields = {field.name for field in dataclasses.fields(cls.Config)}
         config = cls.Config(**{key: value for key, value in SMALL.items() if key in fields} | settings)

@@ -53,13 +53,18 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "sinusoidal": {"layers": 1, "width": 16, "heads": 4, "context": 5, "stride": 5, "positions": "sinusoidal"},
         "sliding": {"layers": 1, "width": 16, "heads": 1, "context": 4, "stride": 1, "activation": "gelu"},
     },
+    "mix": {
+        "": {"weighting": "gate"},
+        "constant": {},
+        "adaptive": {"weighting": "gate", "adapt": True},
+    },
 }
 
 
 def variants(name: str) -> dict[str, dict[str, Any]]:
     """The settings of a kind to try; one that is not mentioned above is tried as it comes."""
     found = VARIANTS.get(name, {"": {}})
-    if kind_of(name).way is Way.COUNTS:
+    if kind_of(name).way is not Way.LEARNS:
         return found
     return {variant: {"dropout": 0.5, **settings} for variant, settings in found.items()}
 

@@ -15,7 +15,7 @@ def command(
     model: Annotated[
         str,
         typer.Argument(
-            help="A run, a config.json, package.module:Class, or one of: " + ", ".join(registry.names()) + "."
+            help="A run, a config.json, package.module:Class, or one of: " + ", ".join(registry.trainable()) + "."
         ),
     ],
     text: Annotated[str | None, typer.Argument(help="For a model that counts: what it is fitted to.")] = None,

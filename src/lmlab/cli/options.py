@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from lmlab.config import Mistake
-from lmlab.models.registry import kind_of
+from lmlab.models.registry import trainable_kind
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run as TrainedRun
@@ -61,7 +61,7 @@ def parse_split(text: str, valid: str | None = None, test: str | None = None) ->
 
 def check_model_name(name: str) -> None:
     """A Mistake with the nearest name; needs no torch, so a typo is answered at once."""
-    kind_of(name)
+    trainable_kind(name)
 
 
 def text_stem(text: str) -> str:

@@ -16,7 +16,7 @@ from lmlab.models import registry
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.names()) + ".")],
+    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".")],
     text: options.Text = "sotu",
     over: Annotated[
         list[str],

@@ -36,7 +36,7 @@ class WithSettings(typer.core.TyperCommand):
 
 def command(
     ctx: typer.Context,
-    model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(registry.names()) + ".")] = None,
+    model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".")] = None,
     text: options.Text = "sotu",
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
     tokenizer: options.Tokenizer = "char",
@@ -100,7 +100,7 @@ def _train(asked: Mapping[str, Any]) -> Run:
     """A new model on a text."""
     model, text = asked["model"], asked["text"]
     if model is None:
-        raise Mistake(f"name a model to train: {', '.join(registry.names())}")
+        raise Mistake(f"name a model to train: {', '.join(registry.trainable())}")
     options.check_model_name(model)
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
@@ -124,7 +124,7 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
         raise Mistake("{resume} needs {out}: the folder of the run to go on with", resume=True, out="RUN")
     if not (out / "config.json").exists():
         if model is None or more:
-            raise Mistake(f"{out} holds no run to go on with; name a model to train: {', '.join(registry.names())}")
+            raise Mistake(f"{out} holds no run to go on with; name a model to train: {', '.join(registry.trainable())}")
         return _train(asked)
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine

@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
         export,
         generate,
         machine,
+        mix,
         prove,
         settings,
         sweep,
@@ -29,6 +30,7 @@ def register(app: typer.Typer) -> None:
     app.command("train", cls=train.WithSettings)(train.command)
     app.command("eval")(evaluate.command)
     app.command("generate")(generate.command)
+    app.command("mix")(mix.command)
     app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)

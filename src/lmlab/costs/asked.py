@@ -11,7 +11,8 @@ from lmlab.costs.counting import Count, count_config, count_file, count_learned,
 from lmlab.interface import CountModel, Learner
 from lmlab.learn.run import load_run
 from lmlab.learn.train import stream_folder
-from lmlab.models.registry import KINDS, Way, kind_of
+from lmlab.models.mix import Mix
+from lmlab.models.registry import KINDS, Way, kind_of, trainable_kind
 from lmlab.text.corpus import read
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import train_tokenizer
@@ -34,7 +35,7 @@ def count(
         if text is not None:
             raise Mistake("a config file says all that is counted: leave the text out")
         return count_file(Path(name), settings, length=length)
-    if kind_of(name).way is Way.COUNTS:
+    if trainable_kind(name).way is Way.COUNTS:
         return _fitted(name, text, settings, tokenizer)
     if text is not None:
         raise Mistake(
@@ -49,6 +50,8 @@ def _of_run(folder: Path, settings: Mapping[str, Any] | None, length: int | None
     model = load_run(folder).model
     if isinstance(model, CountModel):
         return count_stored(model)
+    if isinstance(model, Mix):
+        raise Mistake(f"{folder} holds a mix, which costs what its parts cost; count the runs it was made of")
     assert isinstance(model, Learner)
     return count_config(type(model), model.config, model.vocab_size, length)
 

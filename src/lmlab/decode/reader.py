@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lmlab.config import Mistake
 from lmlab.decode.continuation import Continuation, Spelled, likeliest_spelling
-from lmlab.interface import LanguageModel, Learner, State
+from lmlab.interface import LanguageModel, State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Reader:
     """
 
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer, prompt: str) -> None:
-        if isinstance(model, Learner) and model.training:
+        if isinstance(model, nn.Module) and model.training:
             raise ValueError(f"this {model.name} is in training, where dropout disturbs it; call model.eval() first")
         self.model, self.tokenizer = model, tokenizer
         try:

@@ -6,6 +6,8 @@ h W^T + b and p = softmax(logits) (week2 E1; assignment2 section 1).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,6 +21,10 @@ from lmlab.layers.fast.cross_entropy import (
     summed_cross_entropy,
     widened,
 )
+
+SIGNS = 2  # of `signs_of`
+Head = Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor]
+"""`nats_alone` or `nats_and_signs`: numbers of every target, the nats first, N×F."""
 
 
 def cross_entropy_nats(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
@@ -64,6 +70,28 @@ def summed_nats(
         return summed_cross_entropy(hidden_ND, weight_VD, bias_V, targets_N, weights_N)
     nats_N = F.cross_entropy(widened(F.linear(hidden_ND, weight_VD, bias_V)), targets_N, reduction="none")
     return (nats_N if weights_N is None else nats_N * weights_N).sum()
+
+
+def nats_alone(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
+    """`cross_entropy_nats` as a column, N×1."""
+    return cross_entropy_nats(hidden_ND, weight_VD, bias_V, targets_N)[:, None]
+
+
+def nats_and_signs(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
+    """The nats of each target and, beside them, `signs_of` its distribution, N×3; positions are worked off in chunks."""
+    rows = max(1, CHUNK_ELEMENTS // weight_VD.shape[0])
+    found_N3 = hidden_ND.new_empty(len(hidden_ND), 1 + SIGNS)
+    for first in range(0, len(hidden_ND), rows):
+        part = slice(first, first + rows)
+        logp_nV = log_probabilities(hidden_ND[part], weight_VD, bias_V)
+        found_N3[part, 0] = -logp_nV.gather(1, targets_N[part, None])[:, 0]
+        found_N3[part, 1:] = signs_of(logp_nV)
+    return found_N3
+
+
+def signs_of(logp_BV: Tensor) -> Tensor:
+    """How sure a softmax is, B×2: what it expects the token to cost (its entropy), and log p of its favourite."""
+    return torch.stack([-(logp_BV.exp() * logp_BV).sum(-1), logp_BV.amax(-1)], dim=-1)
 
 
 def log_probabilities(hidden_BD: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:

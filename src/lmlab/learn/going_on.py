@@ -16,7 +16,7 @@ from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
 from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
 from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Watch, watching
-from lmlab.models.registry import Way, kind_of, model_class
+from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
@@ -37,14 +37,14 @@ def resume(
     With a budget of steps or tokens the weights come out as if it had never stopped, to the last bit.
     """
     run = load_run(run if isinstance(run, str | Path) else run.folder)
+    if budget is None and run.status != "unfinished":
+        return run
+    cls: Any = trainable_kind(run.record.model.name).load()
     if budget is not None:
         _extend(run, _more(budget))
-    elif run.status != "unfinished":
-        return run
     asked = run.record.training
     config = training_config(Budget.parse(asked.budget), asked.seed, asked.learning)
     stream = tokenize(run.corpus.train, run.tokenizer, stream_folder())
-    cls = model_class(run.record.model.name)
     settings: Any = make(cls.Config, run.record.model.config, cls.name)
     if issubclass(cls, CountModel):
         return count(run, cls, settings, run.tokenizer, stream)
@@ -83,7 +83,7 @@ def fine_tune(
     run = load_run(run) if isinstance(run, str | Path) else run
     out = Path(out)
     name, tokenizer = run.record.model.name, run.tokenizer
-    cls = model_class(name)
+    cls: Any = trainable_kind(name).load()
     if kind_of(name).way is Way.COUNTS:
         raise Mistake(f"{run.folder} holds a {name}, which counts; count both texts together instead")
     if run.status == "unfinished":

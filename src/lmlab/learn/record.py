@@ -9,7 +9,7 @@ Runs of format 1, which had no task and kept status and result elsewhere, are re
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -25,11 +25,24 @@ Status = Literal["unfinished", "finished", "stopped early", "diverged"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ingredient:
+    """A run that a mix was made of, as it was then; the mix has its own copy of the weights."""
+
+    run: str  # its folder
+    model: str
+    sha256: str | None  # of its weights
+    weight: float  # on average over the text the weights were fitted on; 0 where it was left out
+    seconds: float  # that it took to train
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inputs:
     """What a run learns from."""
 
     corpus: Mapping[str, Any]  # Corpus.spec(): where the text is, how it is divided, and the hashes of its parts
     tokenizer: str | None  # what it was made from, such as "char"; None: the task has no tokens
+    parts: Sequence[Ingredient] = ()  # of a mix: the runs whose models it holds, and those that were left out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +139,16 @@ class Record:
         found = _from_format_1(document) if document["format"] == 1 else document
         return cls(
             task=found["task"],
-            inputs=Inputs(**found["inputs"]),
+            inputs=_inputs(found["inputs"]),
             model=Model(**found["model"]),
             training=_training(found["training"]),
             result=_result(found["result"]),
             lmlab=found.get("lmlab", ""),
         )
+
+
+def _inputs(found: Mapping[str, Any]) -> Inputs:
+    return Inputs(**{**found, "parts": tuple(Ingredient(**part) for part in found.get("parts", ()))})
 
 
 def _training(found: Mapping[str, Any]) -> Training:

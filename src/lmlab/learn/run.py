@@ -142,11 +142,12 @@ class Run:
 
     def load(self, device: str = "auto") -> LanguageModel:
         """The model where it is wanted (auto: on a GPU if there is one); models that count stay where they are."""
+        from torch.nn import Module
+
         from lmlab.hardware.choice import choose_device
-        from lmlab.interface import Learner
 
         place, model = choose_device(device), self.model
-        return model.to(place) if isinstance(model, Learner) else model
+        return model.to(place) if isinstance(model, Module) else model
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -170,8 +171,7 @@ class Run:
     def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
         """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""
         from safetensors.torch import save
-
-        from lmlab.interface import Learner
+        from torch.nn import Module
 
         content = save({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()})
         write_atomically(self.folder / "model.safetensors", content)
@@ -186,7 +186,7 @@ class Run:
         write_atomically(self.folder / recipe.FILE, recipe.written(self.record, self.folder).encode())
         self.write_record()
         self.checkpoint.unlink(missing_ok=True)
-        self.__dict__["saved"] = model.to("cpu") if isinstance(model, Learner) else model
+        self.__dict__["saved"] = model.to("cpu") if isinstance(model, Module) else model
 
     def write_record(self) -> None:
         """Write config.json."""

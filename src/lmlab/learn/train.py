@@ -19,7 +19,7 @@ from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.sized import sized
 from lmlab.learn.task import Task
 from lmlab.learn.watch import Watch, watching
-from lmlab.models.registry import model_class
+from lmlab.models.registry import trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
@@ -54,7 +54,7 @@ def train(
     """
     watch = watching(watch, progress, model)
     out = Path(out)
-    cls = model_class(model)
+    cls: Any = trainable_kind(model).load()
     config: Any = make(cls.Config, settings or {}, model)
     budget = Budget.parse(budget)
     learning = dict(learning or {})

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from lmlab.interface import Learner
 from lmlab.measure.score import device_of, largest_difference, score_rows
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def _same_tokens(model: LanguageModel, tokens_BT: np.ndarray, nats_BT: np.ndarra
     A recurrent network can be chaotic: rounding then grows from token to token until single scores mean nothing, though
     each is a probability all the same. Checks that compare two ways to compute a score must stop before that.
     """
-    if not isinstance(model, Learner):
+    if not isinstance(model, nn.Module):
         return tokens_BT.shape[1]
     kept = [parameter.detach().clone() for parameter in model.parameters()]
     generator = torch.Generator().manual_seed(0)

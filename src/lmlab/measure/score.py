@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import nn
 
 from lmlab.config import Mistake
-from lmlab.interface import Learner
 from lmlab.measure.tally import tally
 from lmlab.text.stream import TokenStream, tokenize
 
@@ -246,7 +246,7 @@ def largest_difference(a: np.ndarray, b: np.ndarray) -> float:
 
 def device_of(model: LanguageModel) -> torch.device:
     """Where the model's tokens must lie."""
-    if isinstance(model, Learner):
+    if isinstance(model, nn.Module):
         return next(model.parameters()).device
     return torch.device("cpu")
 
@@ -254,14 +254,14 @@ def device_of(model: LanguageModel) -> torch.device:
 @contextmanager
 def evaluating(model: LanguageModel) -> Iterator[None]:
     """Without dropout and in real float32 while it lasts; a model in training goes back to it."""
-    training = isinstance(model, Learner) and model.training
-    if isinstance(model, Learner):
+    training = isinstance(model, nn.Module) and model.training
+    if isinstance(model, nn.Module):
         model.eval()
     try:
         with real_float32():
             yield
     finally:
-        if isinstance(model, Learner):
+        if isinstance(model, nn.Module):
             model.train(training)
 
 

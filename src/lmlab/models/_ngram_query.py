@@ -18,6 +18,7 @@ from lmlab.models._ngram_smooth import Level
 
 UNSEEN, ABSENT = -1, -2
 BLOCK_BITS = 20  # tokens scored at once, as a power of two: enough that sorted look-ups walk the tables in order
+LEAST_WEIGHT = -20.0  # as a sign, where maximum likelihood leaves nothing for what is new
 LEAST_BITS = 14  # fewer than this many are not worth a thread
 Longs = NDArray[np.int64]
 
@@ -78,8 +79,23 @@ class Tables:
         found = np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(len(at), dtype=bool)
         return np.where(found, at, UNSEEN)
 
-    def score(self, tokens: NDArray[np.int32]) -> NDArray[np.float32]:
-        """-log p of each token. The begin symbol V stands before each text, and its own entry means nothing."""
+    def signs(self, history_BN: Longs) -> NDArray[np.float32]:
+        """How sure these histories are, B×2: the length of the longest that was seen, and its log-weight for what is new."""
+        signs_B2 = np.zeros((len(history_BN), 2), dtype=np.float32)
+        for m in range(1, self.order):
+            rows = np.flatnonzero(history_BN[:, m - 1] >= 0)
+            signs_B2[rows] = self._signs(m, history_BN[rows, m - 1])
+        return signs_B2
+
+    def _signs(self, m: int, known: NDArray[np.integer]) -> NDArray[np.float32]:
+        weight = self.levels[m - 1].weight[known]
+        return np.stack([np.full_like(weight, m), np.maximum(weight, LEAST_WEIGHT)], axis=1)
+
+    def score(self, tokens: NDArray[np.int32], signs_T2: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+        """-log p of each token. The begin symbol V stands before each text, and its own entry means nothing.
+
+        signs_T2: zeros, to be filled with what `signs` says of the history of each token.
+        """
         key_sizes = [len(level.keys).bit_length() + key_bits(self.vocab_size) for level in self.levels]
         most = 1 << min(BLOCK_BITS, 63 - max(key_sizes))
         size = min(most, max(1 << LEAST_BITS, 1 + len(tokens) // torch.get_num_threads()))
@@ -87,12 +103,15 @@ class Tables:
 
         def score_block(part: slice) -> None:
             seen_from = max(0, part.start - (self.order - 1))
-            nats[part] = -self._logp(tokens[seen_from : part.stop])[part.start - seen_from :]
+            seen_T2 = None if signs_T2 is None else np.zeros((part.stop - seen_from, 2), dtype=np.float32)
+            nats[part] = -self._logp(tokens[seen_from : part.stop], seen_T2)[part.start - seen_from :]
+            if signs_T2 is not None and seen_T2 is not None:
+                signs_T2[part] = seen_T2[part.start - seen_from :]
 
         in_blocks(len(tokens), score_block, block=size)
         return nats
 
-    def _logp(self, tokens: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _logp(self, tokens: NDArray[np.int32], signs_T2: NDArray[np.float32] | None) -> NDArray[np.float64]:
         """log p of each token given the tokens before it in this block."""
         V = self.vocab_size
         is_end = np.append(self.restarts_V, True)[tokens]
@@ -104,6 +123,8 @@ class Tables:
             at = np.flatnonzero((history[:-1] >= 0) & (tokens[1:] != V)) + 1
             known = history[at - 1]
             logp[at] += self.levels[m - 1].weight[known]
+            if signs_T2 is not None:
+                signs_T2[at] = self._signs(m, known)
             found, ids = self._find_many(m, known, tokens[at])
             logp[at[found]] = self.levels[m].logp[ids]
             history[1:] = np.minimum(history[:-1], UNSEEN)

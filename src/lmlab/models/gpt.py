@@ -24,7 +24,16 @@ from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Win
 from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
-from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
+from lmlab.layers.heads import (
+    SIGNS,
+    Head,
+    head_part,
+    log_probabilities,
+    nats_alone,
+    nats_and_signs,
+    signs_of,
+    summed_nats,
+)
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -91,6 +100,7 @@ class GPT(NeuralLanguageModel):
     sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "heads": "H", "context": "C", "stride": "s"}
+    signs: ClassVar[int] = SIGNS
 
     def __init__(self, config: GPTConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -181,11 +191,24 @@ class GPT(NeuralLanguageModel):
         total = summed_nats(hidden_ND, self.output_weight(), None, tokens_BT.reshape(-1), keep_N)
         return Loss(total=total, count=batch.count)
 
-    @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:
         """Nats of each token under the window rule, B×T."""
+        return self._score(tokens_BT, nats_alone, 1)[..., 0]
+
+    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """And how sure the softmax was before it."""
+        found_BTF = self._score(tokens_BT, nats_and_signs, 1 + SIGNS)
+        return found_BTF[..., 0], found_BTF[..., 1:]
+
+    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
+        """How sure the softmax is."""
+        return signs_of(logp_BV)
+
+    @torch.no_grad()
+    def _score(self, tokens_BT: Tensor, head: Head, numbers: int) -> Tensor:
+        """What the head says of each token under the window rule, so many numbers, B×T×F."""
         rows, length = tokens_BT.shape
-        nats_BT = torch.empty(rows, length, device=tokens_BT.device)
+        found_BTF = torch.empty(rows, length, numbers, device=tokens_BT.device)
         kept = self.context - self.stride
         reach_C = torch.arange(min(self.context, length), device=tokens_BT.device)
         starts = range(0, max(length - kept, 1), self.stride)
@@ -194,12 +217,12 @@ class GPT(NeuralLanguageModel):
             index_WC = torch.tensor(group, device=tokens_BT.device)[:, None] + reach_C
             # The last window may reach beyond the text; what stands there is not counted and cannot be seen from before.
             windows_BWC = tokens_BT[:, index_WC.clamp(max=length - 1)]
-            nats_BWC = self._window_nats(windows_BWC.flatten(0, 1)).view(windows_BWC.shape)
+            found_BWCF = self._of_windows(windows_BWC.flatten(0, 1), head).view(*windows_BWC.shape, numbers)
             for w, start in enumerate(group):
                 first = kept if start else 0
                 end = min(start + self.context, length)
-                nats_BT[:, start + first : end] = nats_BWC[:, w, first : end - start]
-        return nats_BT
+                found_BTF[:, start + first : end] = found_BWCF[:, w, first : end - start]
+        return found_BTF
 
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
         """Distribution of the first token of a text."""
@@ -257,11 +280,10 @@ class GPT(NeuralLanguageModel):
             gelu=self.config.activation == "gelu",
         )
 
-    def _window_nats(self, tokens_BT: Tensor) -> Tensor:
-        """Nats of every token of windows that start afresh, float32."""
+    def _of_windows(self, tokens_BT: Tensor, head: Head) -> Tensor:
+        """What the head says of every token of windows that start afresh, float32."""
         hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), torch.float32, 0.0)
-        nats_N = cross_entropy_nats(hidden_BTD.flatten(0, 1), self.output_weight(), None, tokens_BT.reshape(-1))
-        return nats_N.view(tokens_BT.shape)
+        return head(hidden_BTD.flatten(0, 1), self.output_weight(), None, tokens_BT.reshape(-1))
 
     def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The normed output of the last block, B×T×D."""

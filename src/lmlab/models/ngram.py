@@ -73,6 +73,7 @@ class NGram(CountModel):
 
     name: ClassVar[str] = "ngram"
     Config: ClassVar[type] = NGramConfig
+    signs: ClassVar[int] = 2
 
     def __init__(self, config: NGramConfig, tables: Tables, counts_of_counts: Tensor) -> None:
         self.config, self.tables, self.counts_of_counts = config, tables, counts_of_counts
@@ -106,10 +107,25 @@ class NGram(CountModel):
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """-log p of each token given the N - 1 before it in its row; inf where maximum likelihood says impossible."""
+        return self._score(tokens_BT, None)
+
+    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """And which order could answer, and how much it left to the shorter ones."""
+        rows, length = tokens_BT.shape
+        signs_T2 = np.zeros((rows * (length + 1), self.signs), dtype=np.float32)
+        nats_BT = self._score(tokens_BT, signs_T2)
+        return nats_BT, torch.from_numpy(signs_T2).view(rows, length + 1, self.signs)[:, 1:]
+
+    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
+        """Which order can answer, and how much it leaves to the shorter ones."""
+        assert isinstance(state, NGramState)
+        return torch.from_numpy(self.tables.signs(state.history_BN.numpy()))
+
+    def _score(self, tokens_BT: Tensor, signs_T2: NDArray[np.float32] | None) -> Tensor:
         rows, length = tokens_BT.shape
         begun_BT = torch.full((rows, length + 1), self.vocab_size, dtype=torch.int32)
         begun_BT[:, 1:] = tokens_BT
-        nats_BT = self.tables.score(begun_BT.flatten().numpy()).reshape(rows, length + 1)
+        nats_BT = self.tables.score(begun_BT.flatten().numpy(), signs_T2).reshape(rows, length + 1)
         return torch.from_numpy(nats_BT)[:, 1:].contiguous()
 
     def begin(self, rows: int) -> tuple[Tensor, State]:

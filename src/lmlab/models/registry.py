@@ -39,6 +39,7 @@ class Way(Enum):
 
     COUNTS = "counts"  # in one pass; the same whatever the seed
     LEARNS = "learns"  # by gradient descent, as long as it is given
+    MIXES = "mixes"  # not by itself: it is made of models that do
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,12 +82,24 @@ _LADDER = (
     _learns("rnn-attention", "rnn_attention:RNNAttention", "a recurrent network that attends to its own past"),
     _learns("gpt", "gpt:GPT", "a decoder Transformer"),
 )
-KINDS: dict[str, Kind] = {kind.name: kind for kind in _LADDER}
+_MIX = Kind(
+    name="mix",
+    where="lmlab.models.mix:Mix",
+    about="a weighted sum of trained models, better than each of them (`lmlab mix`)",
+    way=Way.MIXES,
+    ladder=False,
+)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX)}
 
 
 def names() -> list[str]:
     """The kinds that have a word here, in the order of the ladder."""
     return list(KINDS)
+
+
+def trainable() -> list[str]:
+    """Those among them that are trained on a text."""
+    return [kind.name for kind in KINDS.values() if kind.way is not Way.MIXES]
 
 
 def ladder() -> list[str]:
@@ -110,6 +123,14 @@ def kind_of(name: str) -> Kind:
             f"there is no model {name!r}; {nearest(name, [*KINDS, *entries])} (a model of your own: package.module:Class)"
         )
     return _brought(entries[name].value, name)
+
+
+def trainable_kind(name: str) -> Kind:
+    """The kind of that name, to be trained on a text; Mistake if it is made of others."""
+    kind = kind_of(name)
+    if kind.way is Way.MIXES:
+        raise Mistake(f"a {name} is not trained on a text but made of runs: lmlab {name} RUN RUN --out RUN")
+    return kind
 
 
 def model_class(name: str) -> type[Any]:

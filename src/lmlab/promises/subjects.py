@@ -15,6 +15,8 @@ import torch
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
+from lmlab.models.mix import Mix, MixConfig
+from lmlab.models.registry import model_class
 from lmlab.text.stream import TokenStream
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
@@ -23,6 +25,11 @@ TEXT = "a b a c b a\nb c a b b a\n" * 12 + "a bö b\nc d a\n" + "b a c\na a b c\
 UNSEEN_TEXT = "a b é c a\nb b a zebra c\n\nc a  b\n"  # unknown words, an empty line, two spaces
 
 TOKENIZERS = {"words": "words:4", "char": "char", "byte": "byte", "bpe": "bpe:259"}
+IN_A_MIX: dict[str, dict[str, Any]] = {
+    "ngram": {"order": 3},
+    "lstm": {"layers": 1, "width": 8, "embedding_width": 6, "tie": False},
+    "gpt": {"layers": 1, "width": 16, "heads": 2, "context": 8, "stride": 3},
+}
 TINY = "words"  # the tokenizer whose strings can all be listed: four words and the unknown one
 
 
@@ -36,6 +43,8 @@ def build(cls: type[Any], settings: Mapping[str, Any], tokens: Tokenizer) -> Lan
     """A small model of this class."""
     config: Any = make(cls.Config, settings, cls.name)
     train = stream_of(TEXT, tokens)
+    if issubclass(cls, Mix):
+        return _mixed(config, tokens)
     if issubclass(cls, CountModel):
         return cls.fit(config, tokens.vocabulary, train)
     if not issubclass(cls, NeuralLanguageModel):
@@ -46,6 +55,19 @@ def build(cls: type[Any], settings: Mapping[str, Any], tokens: Tokenizer) -> Lan
         model = cls(cls.resolve(config, facts, Budget(steps=10)), tokens.vocab_size)
     randomise(model)
     return model.eval()
+
+
+def _mixed(config: MixConfig, tokens: Tokenizer) -> Mix:
+    """A mix of three small models, its weights drawn at random."""
+    parts = [(name, build(model_class(name), settings, tokens)) for name, settings in IN_A_MIX.items()]
+    signs, generator = sum(part.signs for _, part in parts), torch.Generator().manual_seed(3)
+    shapes: dict[str, tuple[int, ...]] = {"logits_K": (len(parts),)}
+    if config.weighting == "gate":
+        shapes |= {"inner_SH": (signs, 4), "inner_H": (4,), "outer_HK": (4, len(parts)), "mean_S": (signs,)}
+    gate = {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    if config.weighting == "gate":
+        gate["spread_S"] = torch.full((signs,), 2.0)
+    return Mix.of(parts, gate, weighting=config.weighting, adapt=config.adapt)
 
 
 def randomise(model: NeuralLanguageModel) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lmlab.config import Mistake, nearest, parse_settings, settings_of
 from lmlab.learn.settings import CALLED_ELSEWHERE, LEARNING, OWN_OPTIONS, parse_learning
-from lmlab.models.registry import Way, file_name, kind_of, model_class
+from lmlab.models.registry import Way, file_name, kind_of, trainable_kind
 from lmlab.text.tokenizers import parse_spec
 
 Point = Mapping[str, Any]  # one value for each axis: settings of the model or of the training loop, or the tokenizer
@@ -83,7 +83,7 @@ def _typed(model: str, key: str, value: str) -> Any:
     if key == TOKENIZER:
         parse_spec(value)
         return value
-    config = model_class(model).Config
+    config = trainable_kind(model).load().Config
     if key in settings_of(config):
         return parse_settings(config, [f"{key}={value}"], model)[key]
     if key in OWN_OPTIONS:

@@ -19,7 +19,17 @@ from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import CarriedLanguageModel, ContextPolicy, Loss, State, Windows
 from lmlab.layers.cells import Cell
-from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
+from lmlab.layers.heads import (
+    SIGNS,
+    Head,
+    cross_entropy_nats,
+    head_part,
+    log_probabilities,
+    nats_alone,
+    nats_and_signs,
+    signs_of,
+    summed_nats,
+)
 from lmlab.layers.recurrent import RecurrentLayer, recurrent_part
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -63,6 +73,7 @@ class CarriedModel(CarriedLanguageModel):
     """
 
     policy = ContextPolicy.everything()
+    signs: ClassVar[int] = SIGNS
 
     def __init__(self, config: Any, vocab_size: int, embedding_width: int, width: int, tie: bool) -> None:
         super().__init__(config, vocab_size)
@@ -102,18 +113,32 @@ class CarriedModel(CarriedLanguageModel):
         loss = Loss(total=total, count=tokens_BT.numel())
         return loss, (tokens_BT[:, -1:], tuple(m.detach() for m in memory))
 
-    @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:
-        """Nats of each token given all before it, B×T, a stretch of time after the other."""
+        """Nats of each token given all before it, B×T."""
+        return self._score(tokens_BT, nats_alone, 1)[..., 0]
+
+    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
+        """And how sure the softmax was before it."""
+        found_BTF = self._score(tokens_BT, nats_and_signs, 1 + SIGNS)
+        return found_BTF[..., 0], found_BTF[..., 1:]
+
+    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
+        """How sure the softmax is."""
+        return signs_of(logp_BV)
+
+    @torch.no_grad()
+    def _score(self, tokens_BT: Tensor, head: Head, numbers: int) -> Tensor:
+        """What the head says of each token given all before it, so many numbers, B×T×F, a stretch of time after the other."""
         rows, length = tokens_BT.shape
         inputs_BT, memory = self._begin_inputs(tokens_BT), self.fresh(rows)
-        nats_BT = torch.empty(rows, length, device=tokens_BT.device)
         stretch = max(1, POSITIONS_AT_ONCE // max(rows, 1))
+        found_BTF = torch.empty(rows, length, numbers, device=tokens_BT.device)
         for start in range(0, length, stretch):
             part = slice(start, start + stretch)
             hidden_BTH, memory = self.read(self._embed(inputs_BT[:, part], torch.float32), memory, 0.0)
-            nats_BT[:, part] = self._nats(hidden_BTH, tokens_BT[:, part])
-        return nats_BT
+            found_NF = head(hidden_BTH.flatten(0, 1), self._output(), self.bias_V, tokens_BT[:, part].flatten())
+            found_BTF[:, part] = found_NF.view(rows, -1, numbers)
+        return found_BTF
 
     def begin(self, rows: int) -> tuple[Tensor, State]:
         """Log-probabilities of the first token: those after the begin symbol."""

@@ -1,0 +1,50 @@
+"""`lmlab mix`: one model out of several that were trained on the same text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lmlab.cli import options
+
+if TYPE_CHECKING:
+    from lmlab.learn.run import Run
+
+
+def command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of trained models that share a text and a tokenizer.")],
+    out: Annotated[Path, typer.Option(help="A new folder for the mix.")],
+    adapt: Annotated[
+        bool, typer.Option("--adapt", help="Let the weights go on learning while the mix reads a text.")
+    ] = False,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Mix trained models into one that predicts better than each of them.
+
+    The weights are fitted on the validation part. The new run holds copies of its parts.
+
+    Example: lmlab mix runs/ngram runs/lstm runs/gpt --out runs/mix
+    """
+    from rich.console import Console
+
+    from lmlab import face
+
+    with Console(stderr=True).status("opening the runs") as status:
+        run = face.mix(list(runs), out=out, adapt=adapt, device=device, watch=status.update)
+    if json:
+        options.print_json({"run": str(run.folder), **run.record.to_json()})
+    else:
+        print(_summary(run))
+
+
+def _summary(run: Run) -> str:
+    """The parts and their weights, and what to do next."""
+    lines = [f"mix: {run.record.result.message}"]
+    for part in run.record.inputs.parts:
+        lines.append(f"  {part.weight:6.1%}  {part.model}  ({part.run})")
+    lines.append(f"Saved in {run.folder}. Next: lmlab eval {quote(str(run.folder))}")
+    return "\n".join(lines)

@@ -1,0 +1,130 @@
+"""From trained runs to a run that mixes them.
+
+The new run holds copies of all weights, not references: a run is a folder that can be moved, sent to someone and opened years
+later, and the hash in its record vouches for everything that decides its numbers. What it was made of stands in the record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from lmlab.config import Mistake
+from lmlab.interface import LanguageModel
+from lmlab.learn.next_token import NextToken
+from lmlab.learn.record import Ingredient, Model, Record, Result, Training
+from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
+from lmlab.learn.train import stream_folder
+from lmlab.models._mix_fit import Fitted, Heard, fit_weights
+from lmlab.models.mix import Mix
+from lmlab.text.batches import even_windows
+from lmlab.text.stream import tokenize
+
+WINDOW = 2048  # tokens that are read from a beginning, to fit weights on
+MOST_TOKENS = 1 << 17  # to fit weights on, spread over the validation part: more would hardly move them
+ROWS = 16  # of them read side by side
+FEWEST_TOKENS = 200  # below this there is nothing to learn weights from
+
+
+def mix(
+    runs: Sequence[Run | str | Path],
+    *,
+    out: str | Path,
+    adapt: bool = False,
+    device: str = "auto",
+    tokens: int = MOST_TOKENS,
+    watch: Callable[[str], None] | None = None,
+) -> Run:
+    """Mix the models of these runs, which share a text and a tokenizer, and save the mix in the new folder `out`.
+
+    The weights are fitted on the validation part: constants, or a gate that sees how sure the models are, whichever
+    predicts the half better that it was not fitted on. A model that gets next to no weight is left out.
+    adapt: let the weights go on learning while the mix reads. tokens: of the validation part that are read, at most.
+    watch: told what is being done.
+    """
+    started, out = time.perf_counter(), Path(out)
+    opened = [run if isinstance(run, Run) else load_run(run) for run in runs]
+    _require_company(opened)
+    refuse_if_taken(out)
+    first = opened[0]
+    valid = tokenize(first.corpus.valid, first.tokenizer, stream_folder())
+    if valid.tokens < FEWEST_TOKENS:
+        raise Mistake(
+            f"the validation part of {first.corpus.name} has {valid.tokens} tokens, too few to fit weights on; train with a"
+            " larger share for it in {split}",
+            split="80,10,10",
+        )
+    length = min(WINDOW, valid.tokens // 2)
+    windows = even_windows(valid, min(tokens, MOST_TOKENS) // length, length)
+    say = watch or (lambda _: None)
+
+    def parts_in_turn() -> Iterator[LanguageModel]:
+        for run in opened:
+            say(f"reading with {run.folder.name}")
+            yield run.load(device)
+
+    heard = Heard.of(parts_in_turn(), list(windows.split(ROWS)))
+    say("fitting the weights")
+    fitted = fit_weights(heard)
+    kept = [opened[k] for k in fitted.kept]
+    parts = [(run.record.model.name, run.load(device)) for run in kept]
+    model = Mix.of(parts, fitted.gate, weighting=fitted.weighting, adapt=adapt)
+    record = Record(
+        task=NextToken.name,
+        inputs=dataclasses.replace(first.record.inputs, parts=_ingredients(opened, fitted)),
+        model=Model(name=Mix.name, config=dataclasses.asdict(model.config)),
+        training=Training(budget="", seed=0, device=device, precision="float32"),
+    )
+    made = create_run(out, record, first.tokenizer)
+    spent = [run.record.result for run in kept]
+    result = Result(
+        status="finished",
+        tokens=sum(part.tokens for part in spent),
+        seconds=sum(part.seconds for part in spent) + time.perf_counter() - started,
+        message=_summary(fitted, opened),
+    )
+    made.finish(model, dataclasses.asdict(model.config), result)
+    return made
+
+
+def _require_company(runs: Sequence[Run]) -> None:
+    """A Mistake unless these are at least two runs over one text and one tokenizer."""
+    if len(runs) < 2:
+        raise Mistake("a mix is made of two runs or more; name the others too")
+    first, *others = runs
+    for run in others:
+        if run.record.inputs.tokenizer is None or run.tokenizer.hash != first.tokenizer.hash:
+            raise Mistake(
+                f"{run.folder} has another tokenizer ({run.record.inputs.tokenizer}) than {first.folder}"
+                f" ({first.record.inputs.tokenizer}); only models of the same tokens can be mixed"
+            )
+        if run.record.inputs.corpus["parts"] != first.record.inputs.corpus["parts"]:
+            raise Mistake(
+                f"{run.folder} was trained on another text or split than {first.folder}; weights must be fitted on text that"
+                " no part was trained on: mix runs of one text and one split"
+            )
+
+
+def _ingredients(runs: Sequence[Run], fitted: Fitted) -> tuple[Ingredient, ...]:
+    weights = dict(zip(fitted.kept, fitted.weights, strict=True))
+    return tuple(
+        Ingredient(
+            run=str(run.folder.resolve()),
+            model=run.record.model.name,
+            sha256=run.record.model.sha256,
+            weight=weights.get(k, 0.0),
+            seconds=run.record.result.seconds,
+            tokens=run.record.result.tokens,
+        )
+        for k, run in enumerate(runs)
+    )
+
+
+def _summary(fitted: Fitted, runs: Sequence[Run]) -> str:
+    """What was chosen, and what was left out."""
+    decided = ", ".join(f"{kind} {nats:.4f}" for kind, nats in fitted.nats.items())
+    left_out = [run.record.model.name for k, run in enumerate(runs) if k not in fitted.kept]
+    said = f"{fitted.weighting} weights (nats a token on text they were not fitted on: {decided})"
+    return said + (f"; left out, as they would get next to no weight: {', '.join(left_out)}" if left_out else "")
