@@ -12,10 +12,10 @@ import lmlab
 from lmlab.config import settings_of
 from lmlab.learn.about_settings import meanings
 from lmlab.learn.settings import LEARNING
-from lmlab.models.registry import KINDS, model_class
+from lmlab.models.registry import model_class, trainable
 
 
-@pytest.mark.parametrize("model", list(KINDS))
+@pytest.mark.parametrize("model", trainable())
 def test_every_setting_of_every_model_says_what_it_is(model: str) -> None:
     found = lmlab.settings(model)
     assert [s.name for s in found.settings] == settings_of(model_class(model).Config)

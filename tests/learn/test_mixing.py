@@ -60,6 +60,7 @@ def test_its_record_says_what_it_was_made_of_and_what_all_of_that_cost(trained: 
     assert sum(part.weight for part in parts) == pytest.approx(1.0)
     assert parts[2].weight == 0
     assert "left out" in made.record.result.message
+    assert f"lmlab mix {trained[0].folder}" in (tmp_path / "mix" / "recipe.toml").read_text()
     assert made.record.result.seconds > sum(run.record.result.seconds for run in trained[:2])
 
 

@@ -11,7 +11,7 @@ from lmlab.models import registry
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.names()) + ".")],
+    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".")],
     text: Annotated[
         str | None, typer.Argument(help="A text: then also what every setting comes to for it.", show_default="none")
     ] = None,

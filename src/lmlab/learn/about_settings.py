@@ -20,7 +20,7 @@ from lmlab.interface import CountModel, NeuralLanguageModel
 from lmlab.learn.fit import hardware_for, stream_folder, task_of
 from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, training_config
 from lmlab.learn.train import sized_language_model
-from lmlab.models.registry import Way, kind_of, model_class
+from lmlab.models.registry import Way, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import tokenize as token_stream
 from lmlab.text.tokenizers import train_tokenizer
@@ -71,7 +71,8 @@ def settings(
     With a text, also what each comes to when `train` is called with the same arguments; nothing is trained for it, but for a
     budget of seconds some steps are timed, and a model that counts does count.
     """
-    kind, cls = kind_of(model), model_class(model)
+    kind = trainable_kind(model)
+    cls: Any = kind.load()
     config: Any = make(cls.Config, settings or {}, model)
     budget = Budget.parse(budget)
     train_config = training_config(budget, seed, learning or {})

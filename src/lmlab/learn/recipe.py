@@ -16,6 +16,7 @@ import json
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from lmlab.config import Mistake, nearest
@@ -72,6 +73,10 @@ def recipe(file: str | Path) -> dict[str, Any]:
 def written(record: Record, folder: Path) -> str:
     """The recipe of a run: the same model on the same text for the budget that was asked for."""
     asked, corpus = record.training, record.inputs.corpus
+    if parts := record.inputs.parts:
+        adapt = " --adapt" * bool(record.model.config.get("adapt"))
+        runs = " ".join(quote(part.run) for part in parts)
+        return f"# Repeats {folder.name}: lmlab mix {runs}{adapt} --out NEW\n"
     own = [ancestor for ancestor in asked.lineage if ancestor.run is None]
     others = [ancestor for ancestor in asked.lineage if ancestor.run is not None]
     begun = {"from": others[-1].run} if others else {"model": record.model.name}
