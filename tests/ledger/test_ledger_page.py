@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.dom.minidom
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from lmlab.ledger import claims, run
 from lmlab.ledger.page import prose, write
+from lmlab.page.html import escape
 from lmlab.page.mathml import to_mathml
 
 
@@ -77,4 +79,22 @@ def test_pages_stand_alone_and_show_every_claim(tmp_path: Path) -> None:
         shown += links.ids
     assert shown == [entry.claim.id for entry in entries]
     assert not list((tmp_path / "pages").glob("*.part"))
+    for entry in entries:  # the document's own words beside the claim, and the evidence in steps
+        text = (tmp_path / "pages" / f"{entry.claim.source}.html").read_text(encoding="utf-8")
+        assert f"<blockquote>{escape(entry.claim.quote)}</blockquote>" in text
+        if len(entry.outcome.steps) > 1:
+            assert all(f"<li>{prose(step)}</li>" in text for step in entry.outcome.steps)
     assert "54.1" in pages[1].read_text(encoding="utf-8")
+
+
+def test_the_index_counts_verdicts_by_document(tmp_path: Path) -> None:
+    entries = run(claims(["week2.I2b", "week2.I2d", "bishop12.15.a"]))
+    index = write(entries, tmp_path)[0].read_text(encoding="utf-8")
+    first, second, total = index[: index.index("</table>")].split("<tr")[2:]
+    counts = [re.findall(r"<td>(.*?)</td>", row) for row in (first, second, total)]
+    assert counts == [["2", "1", "1"], ["1", "", "1"], ["3", "1", "2"]]  # claims, proved, refuted
+
+
+def test_what_plus_or_minus_means_is_said_once_a_page(tmp_path: Path) -> None:
+    page = write(run(claims(["lab11.6d.2", "lab11.6d.3"])), tmp_path)[1].read_text(encoding="utf-8")
+    assert page.count("standard errors: confidence") == 1

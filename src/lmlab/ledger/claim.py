@@ -173,11 +173,18 @@ def judged(
 def conditional(
     inside: Finding, outside: Finding, *steps: str, precisely: str, because: str = "", note: str = ""
 ) -> Outcome:
-    """Conditional if the statement holds inside the condition and fails outside it; else as it was found inside."""
+    """Conditional if the statement holds inside the condition and fails outside it.
+
+    Refuted if it fails inside. If it was proved to hold outside as well, it needs no condition; but where no case outside
+    was found in which it fails, the check has not done its work: nothing shows that the condition is needed.
+    """
     _shown(inside)
-    _shown(outside)
-    if inside == "refuted" or outside != "refuted":
-        return judged(together(inside, outside) if inside != "refuted" else "refuted", *steps, note)
+    if inside == "refuted":
+        return judged("refuted", *steps, note)
+    if outside == "proved":
+        return judged(inside, *steps, note)
+    if outside != "refuted":
+        raise BrokenCheck(f"no case outside the condition was found in which the statement fails; {' '.join(steps)}")
     return Outcome(verdict="conditional", steps=(*steps, because, note), corrected=precisely)
 
 

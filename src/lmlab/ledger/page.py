@@ -9,13 +9,16 @@ from pathlib import Path
 
 from lmlab.config import Mistake
 from lmlab.ledger.book import Book
-from lmlab.ledger.claim import MEANINGS, Verdict
+from lmlab.ledger.claim import MEANINGS, Verdict, readable
+from lmlab.ledger.kit import NOTE as CONFIDENCE
 from lmlab.ledger.running import Entry, books, tally
 from lmlab.page import html
 from lmlab.page.html import Row, escape
 from lmlab.page.mathml import TOKEN, to_mathml
 
 WHAT_HOLDS = {"answered": "Answer", "ill-posed": "Repaired", "conditional": "Precisely"}  # else "Corrected"
+
+NOTE = readable(CONFIDENCE)  # as a claim's evidence has it
 
 
 def refuse_if_file(folder: Path) -> None:
@@ -39,22 +42,18 @@ def _badge(verdict: Verdict, count: int | None = None) -> str:
 
 def _index(chosen: Sequence[tuple[Book, Sequence[Entry]]]) -> str:
     everything = [entry for _, found in chosen for entry in found]
-    documents = [
-        Row(
-            [
-                f'<a href="{book.source}.html">{escape(book.title)}</a><br><span class="soft">{escape(book.about)}</span>',
-                str(len(found)),
-            ]
-        )
-        for book, found in chosen
-    ]
+    verdicts = tally(everything)
+    documents = []
+    for book, found in chosen:
+        title = f'<a href="{book.source}.html">{escape(book.title)}</a>'
+        name = f'<span class="wraps">{title}<br><span class="soft">{escape(book.about)}</span></span>'
+        documents.append(Row([name, str(len(found)), *(str(tally(found).get(verdict, "")) for verdict in verdicts)]))
+    documents.append(Row(["all", str(len(everything)), *map(str, verdicts.values())], style="first"))
     meanings = [Row([_badge(v), escape(m)]) for v, m in MEANINGS.items() if v != "failed"]
-    counts = "".join(f"<li>{_badge(verdict, count)}</li>" for verdict, count in tally(everything).items())
     return html.document(
         "The ledger of claims",
         '<h1>The ledger of claims</h1><p class="lead">Every statement of the course documents, checked by running it.'
-        f' {len(everything)} claims.</p><ul class="tally">{counts}</ul>\n<h2>The documents</h2>\n'
-        f"{html.table(['document', 'claims'], documents)}\n"
+        f" {len(everything)} claims.</p>\n{html.table(['document', 'claims', *verdicts], documents, label='Verdicts')}\n"
         f"<h2>What the verdicts mean</h2>\n{html.table([], meanings, words=(0, 1))}",
     )
 
@@ -63,8 +62,14 @@ def _source(book: Book, entries: Sequence[Entry]) -> str:
     return html.document(
         f"Ledger: {book.title}",
         f'<nav><a href="index.html">All documents</a></nav>\n<h1>{escape(book.title)}</h1><p class="lead">'
-        f"{escape(book.about)}</p>{_contents(book, entries)}\n{''.join(map(_article, entries))}",
+        f"{escape(book.about)}</p>{_contents(book, entries)}\n{''.join(map(_article, entries))}{_footnote(entries)}",
     )
+
+
+def _footnote(entries: Sequence[Entry]) -> str:
+    """What ± means, once for all claims that have it."""
+    needed = any(NOTE in entry.outcome.steps for entry in entries)
+    return f'<p class="soft">{prose(NOTE.strip("()"))}</p>' if needed else ""
 
 
 def _contents(book: Book, entries: Sequence[Entry]) -> str:
@@ -83,9 +88,12 @@ def _article(entry: Entry) -> str:
     if outcome.corrected:
         title = WHAT_HOLDS.get(outcome.verdict, "Corrected")
         holds = f'<dt>{title}</dt><dd class="holds">{prose(outcome.corrected)}</dd>'
+    steps = [prose(step) for step in outcome.steps if step != NOTE]
+    evidence = steps[0] if len(steps) == 1 else f"<ol>{''.join(f'<li>{step}</li>' for step in steps)}</ol>"
     body = (
-        f"<p>{prose(claim.statement)}</p>{html.formula(_formula(claim.latex))}"
-        f"<dl>{holds}<dt>Evidence</dt><dd>{prose(outcome.evidence)}</dd>"
+        f'<div class="beside"><div><p>{prose(claim.statement)}</p>{html.formula(_formula(claim.latex))}</div>'
+        f"<blockquote>{escape(claim.quote)}</blockquote></div>"
+        f"<dl>{holds}<dt>Evidence</dt><dd>{evidence}</dd>"
         f"<dt>How it is checked</dt><dd>{prose(claim.method)}</dd></dl>{_derivations(entry)}"
     )
     heading = f"{escape(claim.id)}&ensp;{_badge(outcome.verdict)}"

@@ -14,7 +14,7 @@ from lmlab.ledger.claim import Finding, Outcome, exact, judged, together
 class Sheet:
     """The checker's answer to a text in the derivation language: the weakest verdict of its claims, and the reasons."""
 
-    finding: Finding  # an invalid line counts as refuted
+    finding: Finding  # a line of shapes that do not fit counts as refuted
     summary: str
 
     @property
@@ -29,6 +29,8 @@ class Sheet:
 def put(text: str) -> Sheet:
     """Put a text in the derivation language to the checker."""
     from lmlab.checker import check
+    from lmlab.checker.sheets.check import FAILED
+    from lmlab.checker.sheets.verdict import TOO_LONG
 
     report = check(text)
     assert report.claims, f"the derivation holds no claim: {text!r}"
@@ -36,7 +38,8 @@ def put(text: str) -> Sheet:
     lines: list[str] = []
     told: list[str] = []
     for claim in report.claims:
-        findings.append("refuted" if claim.verdict == "invalid" else claim.verdict)
+        unread = claim.verdict == "invalid" and not any(words in claim.reason for words in (TOO_LONG, FAILED))
+        findings.append("refuted" if unread else "undecided" if claim.verdict == "invalid" else claim.verdict)
         reason = f"{claim.reason}; {claim.counterexample}" if claim.counterexample else claim.reason
         lines.append(f"`{claim.claim.removeprefix('claim ')}` is {_once(claim.verdict, reason, told)}")
     return Sheet(together(*findings), "; ".join(lines))
@@ -53,7 +56,7 @@ def _once(verdict: str, reason: str, told: list[str]) -> str:
     told.append(why)
     if again:
         return f"{verdict} likewise"
-    return f"{why} (holds in float64 {points})" if first and points else why
+    return f"{why} (holds in float64 {points})" if first and points and verdict == "supported" else why
 
 
 def derived(note: str = "") -> Callable[[SimpleNamespace], Outcome]:

@@ -74,7 +74,7 @@ def _unknown_words(t: SimpleNamespace) -> Outcome:
     in_bytes = float(ngram("byte", 4, [train[:100_000]]).nats(t.outside).sum()) / math.log(2)
     return conditional(
         exact(len(inside) > 100 and all(map(math.isfinite, bits))),
-        exact(not strange),
+        measured(not strange),
         f"{len(inside)} unseen words spelled with known characters, such as {row([w for w in inside if w.isalpha()][:4])}: "
         f"{np.mean(bits):.0f} bits on average, {max(bits):.0f} at most.",
         f"'{t.outside}' has {len(strange)} characters outside the {len(letters)} of the training text. Over bytes it costs "
@@ -104,7 +104,7 @@ def _memory(t: SimpleNamespace) -> Outcome:
     short, long = ({unit: held(unit, read) for unit in vocabulary} for read in (t.short, t.long))
     return conditional(
         exact(right and vocabulary["characters"] < vocabulary["words"] / 10 and short["characters"] < short["words"]),
-        exact(right and long["characters"] < long["words"]),
+        measured(right and long["characters"] < long["words"]),
         f"Vocabulary: {vocabulary['words']:,} words, {vocabulary['characters']} characters. A Transformer of width {t.width} "
         f"and {t.layers} layers holds {t.memory} numbers (weights, keys and values); the lab's has the same weights in its "
         f"matrices: {right} (each further layer adds {added / (t.layers - 1):,.0f}, norms included).",
@@ -160,7 +160,7 @@ def _fewer_tokens(t: SimpleNamespace) -> Outcome:
     big, small = ({u: billions(u, *shape) for u in tokens} for shape in ((512, 6, 10_000, None), (32, 1, 50_000, 64)))
     return conditional(
         exact(right and tokens["words"] < tokens["characters"] and big["words"] < big["characters"]),
-        exact(right and small["words"] < small["characters"]),
+        measured(right and small["words"] < small["characters"]),
         f"A Transformer costs {t.cost} operations: what is counted while one runs: {right}.",
         f"The text is {tokens['words']:,} words or {tokens['characters']:,} characters. Width 512, 6 layers, 10,000 words: "
         f"{big['words']:.0f} billion operations as words, {big['characters']:.0f} as characters. Width 32, 1 layer, 50,000 "

@@ -94,9 +94,10 @@ def _dominates(t: SimpleNamespace) -> Outcome:
     "given b: 2 simplex\ngiven U: 2, d\nclaim norm(b @ U - U[0]) == (1 - b[0]) * norm(U[1] - U[0])",
 )
 def _copies(t: SimpleNamespace) -> Outcome:
-    return confirmed(
-        put(t.derivation),
-        True,
+    sheet = put(t.derivation)
+    return judged(
+        sheet.finding,
+        str(sheet),
         "The second line is the triangle inequality applied to the first; the third shows that two values reach the bound: "
         "as α_j tends to 1 the output tends to v_j, whatever the values.",
     )
@@ -113,7 +114,7 @@ def _identical(t: SimpleNamespace) -> Outcome:
     mended = {n: weight(n, number(t.corrected_margin, n=n)) for n in t.sizes}
     longer = 1 / (1 + math.exp(5 - 1))
     return judged(
-        exact(min(found.values()) >= most),
+        measured(min(found.values()) >= most),
         f"q = k_j of length {t.length}, the other keys orthogonal and of that length: α_j = "
         + row(f"{w:.3f} for n = {n}" for n, w in found.items())
         + f". Beside a second key five times as long in the same direction, both of length 1 before: {longer:.3f}. Almost "

@@ -38,7 +38,7 @@ def _two_queries(t: SimpleNamespace) -> Outcome:
 
     off, mended = miss(t.queries), miss(t.corrected)
     return judged(
-        exact(off < 0.05),
+        measured(off < 0.05),
         f"Ten keys, a the third and b the seventh. Distance of c from ½(v_a + v_b), approximately meaning below 0.05: "
         f"{off:.3f} with λμ_{t.queries[0]}, λμ_{t.queries[1]}; {mended:.4f} with λμ_{t.corrected[0]}, λμ_{t.corrected[1]}.",
         because="The output is the average of v_1 and v_2. The next line of the document, μ_iᵀμ_a ≈ λ for i = a, is off "
@@ -61,7 +61,7 @@ def _each_copies(t: SimpleNamespace) -> Outcome:
     )
     return conditional(
         exact(right and all(m[0] < 0.01 for m in found.values())),
-        exact(right and all(m[1] < 0.01 for m in found.values())),
+        measured(right and all(m[1] < 0.01 for m in found.values())),
         f"Weight that goes astray, with λ = {t.ample} and with λ = {t.scant}: "
         + "; ".join(f"n = {n}: {m[0]:.4f} and {m[1]:.3f}" for n, m in found.items())
         + f". The weight of the intended key equals {in_greek(t.weight)}: {yes(right)}.",
@@ -80,7 +80,7 @@ def _second_head(t: SimpleNamespace) -> Outcome:
     untouched = slope == 0 and limit == 1
     return conditional(
         exact(untouched and astray[t.ample] < 0.01),
-        exact(untouched and astray[t.scant] < 0.01),
+        measured(untouched and astray[t.scant] < 0.01),
         f"α_b = {in_greek(sympy.simplify(weight))}: derivative by γ {in_greek(slope)}, limit {limit} as λ grows.",
         f"Weight that goes astray among {t.keys} keys: "
         + "; ".join(f"{miss:.4f} with λ = {text}" for text, miss in astray.items())

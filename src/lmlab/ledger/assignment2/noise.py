@@ -146,7 +146,7 @@ def _alpha_a(t: SimpleNamespace) -> Outcome:
     ]
     return conditional(
         exact(off[2] == 0 and right.holds),
-        exact(off[3] == 0),
+        measured(off[3] == 0),
         f"Difference of the softmax to the formula: n = 2: {in_greek(off[2])}; n = 3: {in_greek(off[3])}. With γ = 0 and "
         f"{KEYS} keys, softmax and formula: {'; '.join(at)}.",
         f"With n keys: {right}",
@@ -192,7 +192,7 @@ def _three_cases(t: SimpleNamespace) -> Outcome:
     shown = {lam: row((weights(lam, g)[0] for g in gammas), "{:.4f}") for lam in (*t.small, *t.large)}
     return conditional(
         exact(all(map(holds, t.large))),
-        exact(all(map(holds, t.small))),
+        measured(all(map(holds, t.small))),
         f"{KEYS} keys, γ = {row(t.gammas)}: {listed(shown, 'λ = {:g}: α_a = {}')}; equal means to within 0.01.",
         because="With two keys α_a is exactly σ(λγ): λ|γ| decides.",
         precisely=f"True to within 0.01 when λ is at least {t.large[0]:g}, that is when λ|γ| is large; for λ near 1 no weight "

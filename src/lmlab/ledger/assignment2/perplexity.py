@@ -10,7 +10,7 @@ from importlib import import_module
 from types import SimpleNamespace
 
 from lmlab.ledger.book import book
-from lmlab.ledger.claim import Outcome, answered, exact, ill_posed, judged
+from lmlab.ledger.claim import Outcome, answered, ill_posed, judged, measured
 from lmlab.ledger.kit import row
 from lmlab.ledger.lab import Cost, Measured, bench, documentation, ngram, of_documentation, passages, plain
 from lmlab.ledger.sheet import derived
@@ -117,7 +117,7 @@ def _lower_is_better(t: SimpleNamespace) -> Outcome:
     better = words.bits_per_byte < characters.bits_per_byte
     lower = {"token": words.perplexity < characters.perplexity, "byte": better}[t.unit]
     return judged(
-        exact(lower == better),
+        measured(lower == better),
         f"Held-out text. Word bigram with {t.vocabulary} words: {words}. Character {t.order}-gram: {characters}. The word "
         f"model has the lower figure a {t.unit}: {lower}; it is the better model, in bits a byte of the same text with "
         f"unknown words spelled: {better}.",

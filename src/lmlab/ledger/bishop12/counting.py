@@ -112,7 +112,7 @@ def _histories(t: SimpleNamespace) -> Outcome:
 def _final_token(t: SimpleNamespace) -> Outcome:
     (wrong, cases, first), (kept_wrong, _, kept_first) = off_by_omitting(t.omitted), off_by_omitting(0)
     return judged(
-        exact(wrong == 0 < kept_wrong),
+        measured(wrong == 0 < kept_wrong),
         f"Exact fractions, {cases:,} cases. With the last {t.omitted} left out of p_(L-1) the conditionals fail to sum to 1 in "
         f"{wrong:,} (first: {first}).",
         f"With none left out they fail in {kept_wrong:,} (first: {kept_first}): the final token must be omitted: "
@@ -124,7 +124,7 @@ def _final_token(t: SimpleNamespace) -> Outcome:
 def _misreading(t: SimpleNamespace) -> Outcome:
     (wrong, cases, first), (dropped, _, _) = off_by_omitting(t.omitted), off_by_omitting(1)
     return judged(
-        exact(wrong == 0),
+        measured(wrong == 0),
         f"Under that reading the last {t.omitted} tokens of the sequence are left out. Exact fractions: some context does not "
         f"sum to 1 in {wrong:,} of {cases:,} cases (first: {first}).",
         because="The denominator never contains the predicted token there, and yet: the last token of the sequence has no "
@@ -167,7 +167,7 @@ def _smoothing(t: SimpleNamespace) -> Outcome:
     found = {added: sums(added) for added in (t.consistent, t.separate)}
     return conditional(
         exact(all(s == 1 for s in found[t.consistent].values())),
-        exact(all(s == 1 for s in found[t.separate].values())),
+        measured(all(s == 1 for s in found[t.separate].values())),
         f"Add-one smoothing of the pairs of '{t.text}' ({V} letters), exactly. "
         + " ".join(
             f"With {added} added to every single letter the conditionals sum to "

@@ -62,7 +62,7 @@ def _additive(t: SimpleNamespace) -> Outcome:
     left = float(torch.cat([wx - nearest, wr - nearest], dim=1).norm() / torch.cat([wx, wr], dim=1).norm())
     return conditional(
         sheet.finding,
-        exact(left < 1e-12),
+        measured(left < 1e-12),
         f"Concatenation does what addition does: {sheet}",
         f"The converse: for a random W_x and a W_r that is {t.second_block} the best single W' misses {100 * left:.0f} % of "
         "the map.",

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.ledger.book import book
-from lmlab.ledger.claim import Outcome, conditional, exact, judged
+from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
 from lmlab.ledger.kit import formula, gap, letter, letters, row, seeded, value, yes
 
 claim = book("lab11").claim
@@ -184,7 +184,7 @@ def _second_language(t: SimpleNamespace) -> Outcome:
     wide, in_pairs = float((full / (k * kept)).subs(at)), float((4 * k * kept / full).subs(at))
     return conditional(
         exact(fits and min(ratios) >= t.width and max(ratios) <= 2 * float(ratio(1, 1))),
-        exact(wide <= 16),
+        measured(wide <= 16),
         f"A decoder layer (attention to itself and to the encoder, an MLP four times as wide), counted while it runs, costs "
         f"{t.full}: {yes(fits)}. k = {t.width} held fixed, divided by {t.kept}: between {min(ratios):,.0f} and "
         f"{max(ratios):,.0f} at lengths from 1 to a million.",

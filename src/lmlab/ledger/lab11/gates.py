@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmlab.ledger.book import book
-from lmlab.ledger.claim import Outcome, exact, judged
+from lmlab.ledger.claim import Finding, Outcome, exact, judged
 from lmlab.ledger.kit import gap, normals, number, row, zeros
 from lmlab.ledger.lab11.cells import GRU_GATES, LSTM_GATES, draw, gru, lstm, spectral_norm
 from lmlab.ledger.sheet import confirmed, derived, put
@@ -129,15 +129,21 @@ def _between(t: SimpleNamespace) -> Outcome:
     )
 
 
-@claim("3c.note", candidate_bias="-5", state="-1/2")
+KEPT = "what it keeps of a positive cell"
+
+
+@claim("3c.note", subject="the memory cell", candidate_bias="-5", state="-1/2")  # or KEPT
 def _negative_cell(t: SimpleNamespace) -> Outcome:
     w = draw(LSTM_GATES, INPUTS, UNITS, 12, g=number(t.candidate_bias))
     start, x, h = zeros(UNITS) + number(t.state), normals(13, INPUTS), zeros(UNITS)
     cell, forget = lstm(w, x, h, start)[1], w.gate("f", x, h)
+    kept = put("given a: n\ngiven c: n positive\nclaim sigmoid(a) * c > 0")
+    whole: Finding = "refuted" if bool((cell < 0).all()) else "undecided"  # one cell that is not negative shows nothing
     return judged(
-        exact(bool((cell >= 0).any())),
+        {"the memory cell": whole, KEPT: kept.finding}[t.subject],
         f"The lab's LSTM with its candidate held by a bias of {t.candidate_bias}, from a cell of {t.state}: after one step "
         f"{row(map(float, cell), '{:.2f}')}, with forget gates {float(forget.min()):.2f} to {float(forget.max()):.2f}.",
+        f"What a gate keeps of a positive cell: {kept}",
         because="Every entry is negative: the cell's sign comes from the candidates, which lie in (-1, 1).",
         corrected="A forget gate in (0, 1) shrinks the old cell and never flips its sign; the cell itself may be "
         "negative.",

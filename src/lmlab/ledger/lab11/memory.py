@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmlab.ledger.book import book
-from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
+from lmlab.ledger.claim import Finding, Outcome, conditional, judged, measured, together
 from lmlab.ledger.kit import eye, gap, listed, normals, number, zeros
 from lmlab.ledger.lab11.cells import LSTM_GATES, Weights, along_the_cell, draw, held, lstm, through_time
 from lmlab.ledger.sheet import derived, put
@@ -19,7 +19,7 @@ claim = book("lab11").claim
 UNITS, INPUTS, STEPS = 3, 2, 4
 
 
-@claim("4.0", recurrent="8", explodes=10, steps=40)
+@claim("4.0", problems=("vanishing", "exploding"), recurrent="8", explodes=10, steps=40)
 def _both(t: SimpleNamespace) -> Outcome:
     size, scale = 4, number(t.recurrent)
     nothing = {name: zeros(size, 1) for name in LSTM_GATES}
@@ -29,8 +29,14 @@ def _both(t: SimpleNamespace) -> Outcome:
     # at h = c = 0 without input all gates are 1/2, and so is the output gate that belongs to h_0
     exploded, alive = (along_the_cell(weights, zeros(1), t.steps, output=0.5) for weights in (strong, kept))
     per_step = 0.5 + 0.25 * scale
+    found: dict[str, Finding] = {
+        "vanishing": measured(alive > 0.9),
+        "exploding": "refuted"
+        if exploded > t.explodes
+        else "undecided",  # a gradient that does not explode shows nothing
+    }
     return judged(
-        exact(max(exploded, alive) < t.explodes and alive > 0.9),
+        together(*(found[problem] for problem in t.problems)),
         f"The lab's LSTM at h = c = 0, where the cell's Jacobian is ½I + ¼U_g. U_g = {t.recurrent}·I: |∂c_T/∂c_0| after "
         f"{t.steps} steps is {exploded:.1e} (each multiplies by {per_step:g}: {per_step**t.steps:.1e}). With f = σ(8) and no "
         f"recurrent weights: {alive:.3f}. Exploded means above {t.explodes}.",

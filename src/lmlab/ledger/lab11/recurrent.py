@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lmlab.ledger.book import book
-from lmlab.ledger.claim import Outcome, exact, ill_posed, judged
+from lmlab.ledger.claim import Outcome, exact, ill_posed, judged, measured
 from lmlab.ledger.kit import attention, gap, normals, number, row, zeros
 from lmlab.ledger.lab import recurrent_attention
 from lmlab.ledger.sheet import derived
@@ -126,7 +126,7 @@ def _parallel(t: SimpleNamespace) -> Outcome:
     }
     said, free = depths[t.model], depths["self-attention"]
     return judged(
-        exact(len(set(said)) == 1),
+        measured(len(set(said)) == 1),
         f"Operations that must run one after the other, for {row(t.lengths)} steps (depth of the automatic-differentiation "
         "graph): " + "; ".join(f"{name} {row(found)}" for name, found in depths.items()) + ".",
         because="Parallel would mean that the chain does not grow.",

@@ -29,7 +29,7 @@ def _invariant(t: SimpleNamespace) -> Outcome:
     )
     reordered = max(gap(out, y[order]) for order, out in outputs)
     return judged(
-        exact(unchanged < 1e-12),
+        measured(unchanged < 1e-12),
         f"Self-attention without positions on all {len(orders)} orders of 4 random tokens: f(PX) and f(X), read as {t.output}, "
         f"differ by up to {unchanged:.2g}; f(PX) and P f(X) by {reordered:.1e}; the mean over tokens by {pooled:.1e}.",
         because="Only a pooled output is invariant.",
@@ -93,7 +93,7 @@ def _several_heads(t: SimpleNamespace) -> Outcome:
     reached = weights[t.narrow] > 0.5
     return conditional(
         exact(several < 1e-9 < one),
-        exact(sheet.holds and reached),
+        measured(sheet.holds and reached),
         f"Two patterns at once, the first token through one map and the previous token through another: least relative error, "
         f"over all weights that depend on places and all maps, {one:.2f} with one head, {several:.1e} with {t.heads}.",
         f"One pattern that needs width, attending to the middle of three keys on a line: {sheet} So a head of width 1 gives "
