@@ -143,6 +143,12 @@ def attention(x_ND: Tensor, seed: int, heads: int = 1, causal: bool = False) -> 
     return torch.cat(list(out_HND), dim=1) @ w[3]
 
 
+def attention_weights(d: int, scale: float, draws: int, keys: int = 16) -> tuple[Tensor, Tensor]:
+    """Softmax weights of standard normal queries over standard normal keys, and the keys."""
+    q, k = normals(d, draws, 1, d), normals(d + 1, draws, keys, d)
+    return torch.softmax((q @ k.mT)[:, 0] * scale, dim=1), k
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A mean over independent samples with its interval at `CONFIDENCE`."""

@@ -11,7 +11,19 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import NOTE, Estimate, estimate, formula, in_greek, letters, listed, normals, number, row
+from lmlab.ledger.kit import (
+    NOTE,
+    Estimate,
+    attention_weights,
+    estimate,
+    formula,
+    in_greek,
+    letters,
+    listed,
+    normals,
+    number,
+    row,
+)
 from lmlab.ledger.sheet import confirmed, contradicted, derived, put
 
 claim = book("assignment2").claim
@@ -36,8 +48,7 @@ claim(
 @claim("5.1.pre", scale="1/sqrt(d)", dimensions=(4, 16, 64, 256), keys=32, diffuse=0.5, draws=2000)
 def _diffuse(t: SimpleNamespace) -> Outcome:
     def largest(d: int, scale: float) -> Estimate:
-        q, k = normals(d, t.draws, 1, d), normals(d + 1, t.draws, t.keys, d)
-        return estimate(torch.softmax((q * k).sum(2) * scale, dim=1).amax(1))
+        return estimate(attention_weights(d, scale, t.draws, t.keys)[0].amax(1))
 
     scaled = {d: largest(d, number(t.scale, d=d)) for d in t.dimensions}
     plain = {d: largest(d, 1.0) for d in t.dimensions}

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, exact, ill_posed, judged, measured
-from lmlab.ledger.kit import NOTE, estimate, eye, formula, in_greek, letters, listed, normals, number
+from lmlab.ledger.kit import NOTE, attention_weights, estimate, eye, formula, in_greek, letters, listed, normals, number
 from lmlab.ledger.sheet import confirmed, derived, put
 
 claim = book("lab11").claim
@@ -131,12 +131,6 @@ def _unscaled(t: SimpleNamespace) -> Outcome:
         + ".",
         note=NOTE,
     )
-
-
-def attention_weights(d: int, scale: float, draws: int, keys: int = 16) -> tuple[Tensor, Tensor]:
-    """Softmax weights of standard normal queries over standard normal keys, and the keys."""
-    q, k = normals(d, draws, 1, d), normals(d + 1, draws, keys, d)
-    return torch.softmax((q @ k.mT)[:, 0] * scale, dim=1), k
 
 
 @claim("6d.2", scale="1", dimensions=(1, 16, 256), draws=2000, dominant=0.85)
