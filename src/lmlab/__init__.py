@@ -14,7 +14,8 @@ from lmlab.version import __version__ as __version__
 
 __all__ = [
     "check", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "export",
-    "fine_tune", "generate", "grade", "load", "machine", "mix", "prove", "read", "recipe", "resume", "settings",
+    "fine_tune", "generate", "grade", "load", "machine", "mix", "plan", "plan_steps", "prove", "read", "recipe", "resume",
+    "settings",
     "strings", "sweep", "train",
 ]  # fmt: skip
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
         load,
         machine,
         mix,
+        plan,
+        plan_steps,
         prove,
         read,
         recipe,

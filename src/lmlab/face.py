@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from lmlab.comparison import compare as compare
     from lmlab.compression.codec import Progress
     from lmlab.compression.files import Coded, Compressed
-    from lmlab.costs.counting import Count
+    from lmlab.costs.asked import count as count
+    from lmlab.costs.asked_plan import plan as plan
+    from lmlab.costs.calibrate import plan_steps as plan_steps
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
     from lmlab.learn.about_settings import settings as settings
@@ -45,10 +47,13 @@ if TYPE_CHECKING:
 
 HOMES = {
     "compare": "lmlab.comparison:compare",
+    "count": "lmlab.costs.asked:count",
     "curves": "lmlab.learn.curves:curves",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
     "mix": "lmlab.learn.mixing:mix",
+    "plan": "lmlab.costs.asked_plan:plan",
+    "plan_steps": "lmlab.costs.calibrate:plan_steps",
     "read": "lmlab.text.corpus:read",
     "recipe": "lmlab.learn.recipe:recipe",
     "resume": "lmlab.learn.going_on:resume",
@@ -333,26 +338,6 @@ def prove(
     if html is not None:
         page.write(entries, Path(html))
     return entries
-
-
-def count(
-    model: str | Path,
-    text: str | Path | None = None,
-    *,
-    settings: Mapping[str, Any] | None = None,
-    vocab: int = 256,
-    length: int | None = None,
-    tokenizer: str = "char",
-) -> Count:
-    """What a model is made of and what it multiplies: by formula, by an instance, and by PyTorch's own count.
-
-    model: a kind of model, the folder of a run, or a config.json of Hugging Face transformers. text: for a model that
-    counts, what it is fitted to.
-    vocab: tokens of the vocabulary. length: tokens of the sequence whose operations are counted.
-    """
-    from lmlab.costs import asked
-
-    return asked.count(model, text, settings=settings, vocab_size=vocab, length=length, tokenizer=tokenizer)
 
 
 def machine(*, again: bool = False) -> MachineReport:

@@ -46,6 +46,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         export,
         generate,
         mix,
+        plan,
         prove,
         settings,
         sweep,
@@ -68,12 +69,14 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "prove": prove.command,
         "check": check.command,
         "count": count.command,
+        "plan": plan.command,
     }
     # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments
     only_there = {"json", "latex", "full", "verbose", "resume", "from_", "config", "ctx", "grade", "key", "files"}
     for verb, command in commands.items():
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
         here |= set(inspect.signature(lmlab.grade).parameters) if verb == "check" else set()
+        here |= set(inspect.signature(lmlab.plan_steps).parameters) if verb == "plan" else set()
         assert set(inspect.signature(command).parameters) - only_there <= here, verb
 
 

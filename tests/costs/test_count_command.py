@@ -79,3 +79,18 @@ def test_what_cannot_be_counted_gets_one_line(lmlab: Lmlab, arguments: tuple[str
     assert err.startswith("lmlab: ")
     assert err.count("\n") == 1
     assert words in err
+
+
+def test_memory_is_predicted_and_measured(lmlab: Lmlab) -> None:
+    sizes = ("--set", "layers=1", "--set", "width=32", "--set", "context=32")
+    code, out, err = lmlab("count", "gpt", *sizes, "--memory", "--json")
+    assert code == 0, err
+    memory = json.loads(out)["memory"]
+    assert memory["peak"] == pytest.approx(memory["measured_peak"], rel=0.1)
+    assert "peak: predicted" in lmlab("count", "gpt", *sizes, "--memory")[1]
+
+
+def test_memory_of_what_takes_no_steps_is_refused(lmlab: Lmlab, small_text: Path) -> None:
+    code, _, err = lmlab("count", "ngram", small_text, "--memory")
+    assert code == 2
+    assert "name a model of the lab that learns" in err

@@ -25,6 +25,10 @@ def command(
         int | None, typer.Option(help="Tokens of the sequence whose operations are counted.", show_default="as trained")
     ] = None,
     tokenizer: options.Tokenizer = "char",
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Bytes of a training step, predicted and measured on --device.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda or mps; for --memory.")] = "cpu",
     latex: Annotated[bool, typer.Option("--latex", help="Print the formulas as LaTeX.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -54,6 +58,8 @@ def command(
         vocab=vocab,
         length=length,
         tokenizer=tokenizer,
+        memory=memory,
+        device=device,
     )
     if json:
         options.print_json(found.to_json())

@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
         generate,
         machine,
         mix,
+        plan,
         prove,
         settings,
         sweep,
@@ -41,5 +42,6 @@ def register(app: typer.Typer) -> None:
     app.command("settings")(settings.command)
     app.command("contract")(contract.command)
     app.command("count")(count.command)
+    app.command("plan")(plan.command)
     app.command("data")(data.command)
     app.command("machine")(machine.command)

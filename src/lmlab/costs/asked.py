@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from lmlab.config import Mistake, make
 from lmlab.costs.counting import Count, count_config, count_file, count_learned, count_stored
-from lmlab.interface import CountModel, Learner
+from lmlab.costs.memory import Step, measure, predict, remembered
+from lmlab.formulas import Shape
+from lmlab.hardware.choice import choose_device
+from lmlab.hardware.memory import available_bytes
+from lmlab.interface import CountModel, Learner, NeuralLanguageModel
 from lmlab.learn.run import load_run
 from lmlab.learn.train import stream_folder
 from lmlab.models.mix import Mix
@@ -20,6 +27,47 @@ from lmlab.text.tokenizers import train_tokenizer
 
 def count(
     model: str | Path,
+    text: str | Path | None = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    vocab: int = 256,
+    length: int | None = None,
+    tokenizer: str = "char",
+    memory: bool = False,
+    device: str = "cpu",
+) -> Count:
+    """What a model is made of and what it multiplies: by formula, by an instance, and by PyTorch's own count.
+
+    model: a kind of model, the folder of a run, or a config.json of Hugging Face transformers. text: for a model that
+    counts, what it is fitted to. vocab: tokens of the vocabulary. length: tokens of the sequence whose operations are counted.
+    memory: of a training step too, predicted, and measured on `device`.
+    """
+    found = _count(model, text, settings=settings, vocab_size=vocab, length=length, tokenizer=tokenizer)
+    if not memory:
+        return found
+    kind = kind_of(found.model).load() if found.model in KINDS or ":" in found.model else None
+    if kind is None or not issubclass(kind, NeuralLanguageModel):
+        raise Mistake("{memory} is of a training step: name a model of the lab that learns", memory=True)
+    return dataclasses.replace(found, memory=_memory(kind, found, choose_device(device).type))
+
+
+def _memory(kind: type[NeuralLanguageModel], found: Count, device: str) -> dict[str, int]:
+    """Predicted; and measured where that leaves half of this machine's memory alone."""
+    config: Any = make(kind.Config, found.settings, found.model)
+    with torch.device("meta"):
+        rows, length = kind(config, found.vocab_size).batch_shape
+    shape = Shape(rows, min(length, found.length or length))
+    step = Step(model=kind, config=config, vocab_size=found.vocab_size, shape=shape, device=device)
+    predicted = predict(step)
+    known = {"rows": shape.rows, "length": shape.tokens, **predicted.to_json(), "remembered": remembered(step)}
+    free = available_bytes()
+    if device != "cpu" or free is None or 2 * predicted.peak < free:
+        known["measured_peak"] = measure(step)
+    return known
+
+
+def _count(
+    model: str | Path,
     text: str | Path | None,
     *,
     settings: Mapping[str, Any] | None,
@@ -27,7 +75,6 @@ def count(
     length: int | None,
     tokenizer: str,
 ) -> Count:
-    """See `lmlab.count`."""
     if str(model) not in KINDS and Path(model).is_dir():  # a folder gpt is ./gpt
         return _of_run(Path(model), settings, length)
     name = str(model)

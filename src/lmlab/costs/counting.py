@@ -63,6 +63,7 @@ class Count:
     backward: int = 0
     cache_bytes_per_token: int | None = None  # of keys and values, in 16 bits; None: not known
     dispatched: tuple[int, int] | None = None  # the same two as PyTorch counts them; None: it was not run
+    memory: Mapping[str, int] | None = None  # bytes of a training step, and of what is remembered while writing
     documents: Sequence[Beside] = ()
     notes: Sequence[str] = field(default=())
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 
 from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.table import Column, print_table
 from lmlab.costs.counting import CONVENTION, Count, CountedPart
-from lmlab.page.numbers import short
+from lmlab.page.numbers import megabytes, short
 
 
 def print_count(found: Count, *, latex: bool = False) -> None:
@@ -22,11 +24,22 @@ def print_count(found: Count, *, latex: bool = False) -> None:
     say(console, f"# parameters = {found.latex if latex else found.formula} = {found.parameters:,}{_instance(found)}")
     if found.length is not None:
         _print_operations(console, found)
+    if found.memory is not None:
+        _print_memory(console, found.memory)
     for said in found.documents:
         rest = f"leaves out {said.left_out}: {said.why}" if said.left_out != "0" else "the same"
         say(console, f"{said.source}, {said.part}: {said.formula} ({rest})")
     for note in found.notes:
         say(console, note)
+
+
+def _print_memory(console: Console, memory: Mapping[str, int]) -> None:
+    say(console, f"Memory of a training step of {memory['rows']} rows of {memory['length']} tokens:")
+    named = {name: memory[name] for name in ("weights", "gradients", "optimizer", "activations", "logits")}
+    say(console, "  " + ", ".join(f"{name} {megabytes(size)}" for name, size in named.items()))
+    measured = f", measured {megabytes(memory['measured_peak'])}" if "measured_peak" in memory else ", not measured"
+    say(console, f"  peak: predicted {megabytes(memory['peak'])}{measured}")
+    say(console, f"  remembered of one text while writing: {memory['remembered']:,} bytes")
 
 
 def _row(part: CountedPart, *, latex: bool) -> list[str]:

@@ -41,7 +41,7 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor, back: bool = False) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def _causal_mask(start: int, end: int, dtype: torch.dtype) -> Tensor:
+def causal_mask(start: int, end: int, dtype: torch.dtype) -> Tensor:
     """0 where a query may look, -inf where it may not, for queries from `start` on and keys from 0 on."""
     return torch.full((end - start, end), -torch.inf, dtype=dtype).triu(start + 1)
 
@@ -81,7 +81,7 @@ class _MatrixProductAttention(torch.autograd.Function):
             end = min(start + BLOCK, length)
             # Contiguous copies: with strided operands the products leave the fast path.
             queries, keys, values = q[:, start:end].contiguous(), k[:, :end].contiguous(), v[:, :end].contiguous()
-            mask = _causal_mask(start, end, q.dtype).expand(len(q), -1, -1)
+            mask = causal_mask(start, end, q.dtype).expand(len(q), -1, -1)
             scores = torch.baddbmm(mask, queries, keys.transpose(1, 2))
             weights.append(torch.softmax(scores, dim=-1, out=scores))
             attended = torch.bmm(scores, values).view(rows, heads, end - start, width)

@@ -1,0 +1,74 @@
+"""`lmlab plan`: how long a training run takes, on which devices, and whether it fits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from lmlab.cli import options
+from lmlab.config import Mistake
+from lmlab.models import registry
+
+
+def command(
+    model: Annotated[str | None, typer.Argument(help="A kind of model or a config.json; none: --parameters.")] = None,
+    text: Annotated[str | None, typer.Argument(help="With --steps: the text it is trained on.")] = None,
+    settings: options.Settings = [],  # noqa: B006 (typer copies it)
+    vocab: Annotated[int, typer.Option(help="Tokens of the vocabulary.")] = 256,
+    parameters: Annotated[str | None, typer.Option(help="How many, such as 7B.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="Tokens that are read, such as 1.4T.")] = None,
+    compute: Annotated[str | None, typer.Option(help="Operations to spend, such as 1e23.")] = None,
+    loss: Annotated[float | None, typer.Option(help="Nats a token to reach, by a published law.")] = None,
+    law: Annotated[str, typer.Option(help="chinchilla or corrected.")] = "corrected",
+    length: Annotated[int | None, typer.Option(help="Tokens of a sequence.", show_default="2048")] = None,
+    device: Annotated[str | None, typer.Option(help="V100, A100-40GB, A100, H100, H200 or B200.")] = None,
+    devices: Annotated[int, typer.Option(help="How many of them.")] = 1,
+    rate: Annotated[str | None, typer.Option(help="Operations a second that a device reached, such as 150T.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Bytes of a device, such as 80G.")] = None,
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="Time real steps on this machine.")] = False,
+    steps: Annotated[int | None, typer.Option(help="With MODEL and TEXT: seconds of a run of so many steps.")] = None,
+    tokenizer: options.Tokenizer = "char",
+    json: options.Json = False,
+) -> None:
+    """Time, device-hours, memory and sharding of a training run, with an interval.
+
+    The rate comes from published runs on a device (their share of its peak), from --rate, or from real steps here.
+
+    Example: lmlab plan --parameters 7B --tokens 1T --device A100 --devices 1024
+    """
+    chosen: dict[str, Any] = dict(pair.partition("=")[::2] for pair in settings)
+    if model is not None and not model.endswith(".json"):
+        options.check_model_name(model)
+        from lmlab.config import parse_settings
+
+        chosen = parse_settings(registry.model_class(model).Config, settings, model)
+    from lmlab import face
+    from lmlab.cli.show.plans import print_plan, print_steps
+
+    if (steps is None) != (text is None):
+        raise Mistake("a run on this machine is planned from a text and {steps}: give both, or none", steps=500)
+    if steps is not None:
+        assert text is not None
+        if model is None:
+            raise Mistake(f"name a model to plan: {', '.join(registry.names())}")
+        planned = face.plan_steps(model, text, steps=steps, settings=chosen, tokenizer=tokenizer)
+        options.print_json(planned.to_json()) if json else print_steps(planned)
+        return
+    found = face.plan(
+        model,
+        settings=chosen,
+        vocab=vocab,
+        parameters=parameters,
+        tokens=tokens,
+        compute=compute,
+        loss=loss,
+        law=law,
+        length=length,
+        device=device,
+        devices=devices,
+        rate=rate,
+        memory=memory,
+        calibrate=calibrate,
+    )
+    options.print_json(found.to_json()) if json else print_plan(found)

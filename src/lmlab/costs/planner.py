@@ -1,0 +1,143 @@
+"""How long a training run takes, on how many devices, and whether it fits: from operations and a rate that was measured.
+
+The rate is that of this machine (`--calibrate` times real steps), one that the user measured, or the share of the peak that
+published runs reached; never an assumed efficiency. The interval is where the next such run falls, by how much the runs that
+the rate comes from differ from one another.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lmlab.config import Mistake
+from lmlab.costs.published import DEVICES, LAWS, RUNS, Run
+from lmlab.costs.sharding import Build, activation_bytes, first_that_fits
+from lmlab.measure.student import t_quantile
+
+LEVEL = 0.9  # of intervals
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Operations per second of one device, with what is known of its spread."""
+
+    per_second: float
+    times: float  # the interval is from 1 / times to times what is planned
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a run will take."""
+
+    parameters: float
+    tokens: float
+    operations: float
+    loss: dict[str, float]  # nats a token by each published law
+    device: str
+    devices: int
+    rate: float  # operations per second of one device
+    rate_source: str
+    device_hours: float
+    device_hours_interval: tuple[float, float]
+    level: float
+    hours: float
+    sharding: str | None  # None: it is not known how much memory there is
+    bytes_per_device: float | None
+    activation_bytes: float | None
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return asdict(self)
+
+
+def published_rate(device: str, runs: Sequence[Run] = RUNS) -> Rate:
+    """What published runs let one expect of a device: the middle share of the peak that they reached."""
+    shares = [math.log(run.share) for run in runs]
+    spread = statistics.stdev(shares) * math.sqrt(1 + 1 / len(shares)) if len(shares) > 1 else 0.0
+    times = math.exp(t_quantile(max(1, len(shares) - 1), LEVEL) * spread)
+    share = math.exp(statistics.fmean(shares))
+    where = " and ".join(sorted({run.device for run in runs}))
+    names = f"{len(runs)} published runs on {where} reached {100 * share:.0f} % of the peak"
+    return Rate(share * DEVICES[device].peak, times, names)
+
+
+def timed_rate(per_second: Sequence[float], source: str) -> Rate:
+    """Of speeds that were reached one after the other."""
+    logs = [math.log(speed) for speed in per_second]
+    spread = statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
+    return Rate(math.exp(statistics.fmean(logs)), math.exp(t_quantile(len(logs) - 1, LEVEL) * spread), source)
+
+
+def plan_of(
+    *,
+    build: Build,
+    tokens: float,
+    operations: float,
+    rate: Rate,
+    device: str,
+    devices: int,
+    memory: float | None,
+    notes: Sequence[str] = (),
+) -> Plan:
+    """Time, device-hours and memory of so many operations on these devices."""
+    for name, value in (("parameters", build.parameters), ("tokens", tokens), ("operations", operations)):
+        if not 0 < value < math.inf:
+            raise Mistake(f"{name} must be a number above 0; got {value:g}")
+    if devices < 1:
+        raise Mistake("{devices} is a whole number from 1 up: nothing runs on none", devices=None)
+    way, need = (None, None) if memory is None else first_that_fits(build, devices, memory)
+    hours = operations / rate.per_second / 3600
+    said = (*notes, *(_assumed(build) if build.assumed else ()))
+    return Plan(
+        parameters=build.parameters,
+        tokens=tokens,
+        operations=operations,
+        loss={name: law.loss(build.parameters, tokens) for name, law in LAWS.items()},
+        device=device,
+        devices=devices,
+        rate=rate.per_second,
+        rate_source=rate.source,
+        device_hours=hours,
+        device_hours_interval=(hours / rate.times, hours * rate.times),
+        level=LEVEL,
+        hours=hours / devices,
+        sharding=way,
+        bytes_per_device=need,
+        activation_bytes=None if memory is None else activation_bytes(build),
+        notes=said,
+    )
+
+
+def _assumed(build: Build) -> tuple[str]:
+    return (f"built as usual: {build.layers} layers of width {build.width}, sequences of {build.length} tokens",)
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """A published run, predicted from the others."""
+
+    run: str
+    hours: float
+    predicted: float
+    covered: bool  # whether the interval has it
+
+    @property
+    def error(self) -> float:
+        """Predicted over published, less one."""
+        return self.predicted / self.hours - 1
+
+
+def leave_one_out(runs: Sequence[Run] = RUNS) -> list[Backtest]:
+    """Each published run predicted with the rate of the others."""
+    found = []
+    for run in runs:
+        rate = published_rate(run.device, [other for other in runs if other is not run])
+        hours = run.operations / rate.per_second / 3600
+        found.append(Backtest(run.name, run.hours, hours, hours / rate.times <= run.hours <= hours * rate.times))
+    return found

@@ -1,0 +1,168 @@
+"""Plans: held to published runs, each predicted from the others; and one line for what cannot be."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lmlab.costs.calibrate import seconds_of_steps
+from lmlab.costs.planner import leave_one_out, published_rate, timed_rate
+from lmlab.costs.published import DEVICES, LAWS, RUNS
+from lmlab.costs.sharding import WAYS, held, usual_build
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+def test_each_published_run_is_predicted_from_the_others() -> None:
+    found = leave_one_out()
+    assert len(found) == len(RUNS) == 7
+    assert sum(abs(run.error) for run in found) / len(found) < 0.12
+    assert sum(run.covered for run in found) >= 6
+
+
+def test_published_models_have_the_size_their_names_say() -> None:
+    named = {"7B": 6.7e9, "13B": 13.0e9, "33B": 32.5e9, "65B": 65.2e9, "70B": 69e9}  # table 2 of LLaMA; Llama 2
+    for run in RUNS:
+        assert run.parameters == pytest.approx(named[run.name.split()[1]], rel=0.01)
+
+
+def test_the_corrected_law_gives_chinchilla_for_its_budget() -> None:
+    parameters, tokens = LAWS["corrected"].best_split(5.76e23)
+    assert parameters == pytest.approx(70e9, rel=0.1)
+    assert tokens == pytest.approx(1.4e12, rel=0.1)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_the_best_split_is_better_than_its_neighbours(law) -> None:  # type: ignore[no-untyped-def]
+    parameters, tokens = law.best_split(1e22)
+    best = law.loss(parameters, tokens)
+    assert 6 * parameters * tokens == pytest.approx(1e22)
+    for factor in (0.8, 0.95, 1.05, 1.25):
+        assert law.loss(parameters * factor, tokens / factor) > best
+    assert law.loss(*law.best_split(law.operations_for(2.2))) == pytest.approx(2.2, abs=1e-6)
+    assert law.operations_for(law.E) == math.inf
+
+
+def test_sharing_more_takes_less_memory_and_all_ways_are_one_on_one_device() -> None:
+    build = usual_build(7e9, 2048)
+    needs = [held(build, 64, shared) for shared in WAYS.values()]
+    assert needs == sorted(needs, reverse=True)
+    whole = {round(held(build, 1, shared)) for way, shared in WAYS.items() if way != "everything shared out"}
+    assert len(whole) == 1
+    assert needs[0] == pytest.approx(16 * 7e9, rel=0.02)
+
+
+def test_a_usual_build_has_about_the_parameters_that_were_asked_for() -> None:
+    for parameters in (1e8, 7e9, 65e9, 1e12):
+        build = usual_build(parameters, 2048)
+        assert 12 * build.layers * build.width**2 == pytest.approx(parameters, rel=0.1)
+
+
+def test_twice_the_devices_take_half_the_time_and_the_same_device_hours(lmlab: Lmlab) -> None:
+    plans = [
+        json.loads(
+            lmlab("plan", "--parameters", "7B", "--tokens", "1T", "--device", "A100", "--devices", n, "--json")[1]
+        )
+        for n in (512, 1024)
+    ]
+    assert plans[0]["hours"] == pytest.approx(2 * plans[1]["hours"])
+    assert plans[0]["device_hours"] == plans[1]["device_hours"]
+    low, high = plans[0]["device_hours_interval"]
+    assert low < plans[0]["device_hours"] < high
+    assert plans[0]["rate"] == pytest.approx(published_rate("A100").per_second)
+
+
+def test_a_config_file_is_planned_by_its_own_formula(lmlab: Lmlab, tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text('{"model_type": "llama"}')
+    arguments = ("plan", tmp_path / "c.json", "--tokens", "1T", "--device", "A100", "--devices", 1024, "--length", 2048)
+    found = json.loads(lmlab(*arguments, "--json")[1])
+    assert found["operations"] == pytest.approx(RUNS[0].operations)
+    code, out, _ = lmlab(*arguments)
+    assert code == 0
+    assert "device-hours" in out
+
+
+def test_compute_and_loss_choose_size_and_text_by_a_law_that_is_named(lmlab: Lmlab) -> None:
+    code, out, _ = lmlab("plan", "--compute", "5.76e23", "--device", "H100", "--devices", 512)
+    assert code == 0
+    assert "Besiroglu" in out
+    found = json.loads(
+        lmlab("plan", "--loss", 2, "--law", "chinchilla", "--device", "H100", "--devices", 512, "--json")[1]
+    )
+    assert found["loss"]["chinchilla"] == pytest.approx(2.0, abs=1e-6)
+
+
+def test_a_measured_rate_takes_the_place_of_published_ones(lmlab: Lmlab) -> None:
+    found = json.loads(lmlab("plan", "--parameters", "1B", "--tokens", "1B", "--rate", "100T", "--json")[1])
+    assert found["rate"] == 1e14
+    assert found["sharding"] is None
+    assert found["device_hours"] == pytest.approx(found["operations"] / 1e14 / 3600)
+
+
+def test_speeds_that_differ_more_give_a_wider_interval() -> None:
+    narrow, wide = timed_rate([100, 101, 99], ""), timed_rate([50, 200, 100], "")
+    assert narrow.per_second == pytest.approx(100, rel=0.01)
+    assert wide.times > narrow.times > 1
+
+
+def test_steps_are_timed_until_there_are_enough() -> None:
+    import torch
+
+    calls: list[int] = []
+    assert len(seconds_of_steps(lambda: calls.append(1), torch.device("cpu"), seconds=0.0)) == len(calls) - 3 >= 24
+
+
+def test_a_run_of_steps_is_planned_by_its_own_steps(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmlab.costs.calibrate.TIMED_S", 0.0)
+    code, out, err = lmlab("plan", "bigram", small_text, "--steps", 50, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["tokens"] == 50 * 32 * 64
+    assert found["interval"][0] <= found["seconds"] <= found["interval"][1]
+
+
+@pytest.mark.slow
+def test_this_machine_can_be_timed(lmlab: Lmlab) -> None:
+    code, out, err = lmlab("plan", "--parameters", "1M", "--tokens", "1M", "--calibrate", "--json")
+    assert code == 0, err
+    assert json.loads(out)["device"] == "this machine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--parameters 7B --tokens 1T --device A100 --devices 0", "--devices is a whole number from 1 up"),
+        ("--parameters 70B --tokens 1T --device A100 --devices 8", "--devices 18 or more"),
+        ("--parameters 1000T --tokens 1T --device A100", "fit on no number of such devices"),
+        ("--parameters 7B --tokens 1T --device A10", "did you mean 'A100'"),
+        ("--parameters 7B --tokens 1T", "name a --device"),
+        ("--parameters 7B --device A100", "give --parameters"),
+        ("--parameters -7 --tokens 1T --device A100", "--parameters"),
+        ("--parameters seven --tokens 1T --device A100", "a number above 0"),
+        ("--loss 1.5 --device A100", "reached by no amount of computing"),
+        ("--loss 2 --tokens 1T --device A100", "leave the other sizes out"),
+        ("--compute 1e20 --law kaplan --device A100", "--law is one of"),
+        ("--parameters 7B --tokens 1T --device A100 --calibrate", "leave --device and --rate out"),
+        ("gpt --device A100", "say how much the model reads"),
+        ("gpt --parameters 7B --tokens 1T --device A100", "leave --parameters or the model out"),
+        ("gpt --steps 10", "give both"),
+        ("gtp --tokens 1T --device A100", "did you mean 'gpt'"),
+    ],
+)
+def test_what_cannot_be_planned_gets_one_line(lmlab: Lmlab, arguments: str, words: str) -> None:
+    code, out, err = lmlab("plan", *arguments.split())
+    assert code == 2
+    assert out == ""
+    assert err.startswith("lmlab: ")
+    assert err.count("\n") == 1
+    assert words in err
+
+
+def test_every_device_has_a_peak_and_a_memory() -> None:
+    assert all(device.peak > 1e13 and device.memory > 1e10 for device in DEVICES.values())
