@@ -25,10 +25,10 @@ def lines(*values: float | None, start: int = 0, train: float = 9.0) -> list[dic
 def test_what_the_second_half_gained_decides() -> None:
     steep = undertrained(lines(4.0, 3.0, 2.6, 2.4, 2.2, 2.0), UNIT, Budget(steps=60))
     assert steep is not None
-    assert steep.gained == pytest.approx(0.3)
-    assert steep.wanted == "960steps"  # 30 % → 18 → 10.8 → 6.5: four doublings, the most that are spoken of
+    assert steep.gained == pytest.approx(0.6 / 2.6)
+    assert steep.wanted == "960steps"  # 23 % → 14 → 8 → 5: four doublings, the most that are spoken of
     assert str(steep) == (
-        "undertrained: the second half of the budget still lowered its loss by 30%; it would have liked at least 960steps"
+        "undertrained: the second half of the budget still lowered its loss by 23%; it would have liked at least 960steps"
     )
     assert undertrained(lines(4.0, 3.0, 2.05, 2.03, 2.01, 2.0), UNIT, Budget(steps=60)) is None
     assert undertrained(lines(2.0, 1.9, 1.8, 1.9, 2.0, 2.1), UNIT, Budget(steps=60)) is None  # it got worse

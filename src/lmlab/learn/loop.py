@@ -36,10 +36,7 @@ from lmlab.text.files import write_atomically
 
 CHECKPOINT_EVERY_S = 20.0
 SHOW_EVERY_S = 0.5
-SAMPLES_FROM_S, SAMPLES_SHARE = (
-    2.0,
-    0.01,
-)  # of training: shorter runs have nothing to show, and samples cost next to nothing
+SAMPLES_FROM_S, SAMPLES_SHARE = 2.0, 0.02  # seconds of training before there is anything to see; share of it
 
 Status = Literal["finished", "stopped early", "interrupted", "diverged"]
 
@@ -118,6 +115,8 @@ class Trainer:
             for name, p in self.model.named_parameters():
                 p.copy_(self.best[name])
         self.model.eval()
+        if self.samples_path.exists() and self.samples_path.stat().st_size:  # the last word: that of the weights kept
+            self._write_sample(self.progress.best_step)
         return outcome
 
     def _steps(self, interrupted: Callable[[], bool]) -> tuple[Status, str]:
@@ -269,17 +268,21 @@ class Trainer:
 
     @torch.no_grad()
     def _sample(self) -> None:
-        """Write down what the model makes now, if that takes no more than a hundredth of the time so far."""
+        """Write down what the model makes now, if that takes no more than a small share of the time so far."""
         taken = self.clock.seconds - self.clock.earlier.seconds
         if taken < SAMPLES_FROM_S or self.sampling_s + self.last_sample_s > SAMPLES_SHARE * taken:
             return
         started = self.clock.seconds
+        self._write_sample(self.clock.steps)
+        self.last_sample_s = self.clock.seconds - started
+        self.sampling_s += self.last_sample_s
+
+    @torch.no_grad()
+    def _write_sample(self, step: int) -> None:
         text = self.task.sample(self.model.eval())
         if text is not None:
             with open(self.samples_path, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": self.clock.steps, "text": text}) + "\n")
-        self.last_sample_s = self.clock.seconds - started
-        self.sampling_s += self.last_sample_s
+                file.write(json.dumps({"step": step, "text": text}) + "\n")
 
     def _validation_nats(self) -> tuple[float | None, Sums]:
         """Nats per thing on the validation batches (None: there are none), and the sums they come from."""

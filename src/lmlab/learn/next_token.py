@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 CARRIED_CHUNKS = 16  # of truncated back-propagation; then a carried state starts afresh, and may be checkpointed
 VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to look at often
-SAMPLE_TOKENS = 160
+SAMPLE_TOKENS = 100
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 

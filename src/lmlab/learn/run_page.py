@@ -32,7 +32,7 @@ def run_page(run: Run, figure: str) -> str:
     if samples := run.samples:
         parts.append("<h2>What it wrote as it learned</h2>\n")
         parts += [
-            html.card(f"step {sample['step']:,}", f'<pre class="sample">{html.escape(sample["text"])}</pre>')
+            html.card(f"step {sample['step']:,}", f'<pre class="sample" dir="auto">{html.escape(sample["text"])}</pre>')
             for sample in samples
         ]
     if lineage := record.training.lineage:

@@ -21,5 +21,10 @@ def model_hash(model: LanguageModel, tokenizer: Tokenizer) -> str:
     digest.update(f"{model.name}\n{settings}\n{tokenizer.hash}\n".encode())
     for name, tensor in sorted(model.tensors().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        if flat.stride() != (
+            1,
+        ):  # torch calls one number, or none, contiguous whatever the stride, and then sees no bytes
+            flat = torch.empty_like(flat, memory_format=torch.contiguous_format).copy_(flat)
+        digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()
