@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         read,
         recipe,
         resume,
+        score,
         settings,
         strings,
         sweep,

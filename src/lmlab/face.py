@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lmlab.learn.train import train as train
     from lmlab.ledger.running import Entry
     from lmlab.measure import Result
+    from lmlab.measure.strings import ScoredText, ScoredTexts
     from lmlab.promises import Finding
     from lmlab.sweeps import sweep as sweep
     from lmlab.text.corpus import Corpus
@@ -132,6 +133,22 @@ def evaluate(
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
     found = measure(run.load(device), run.tokenizer, chosen, name=name, seed=seed, level=level)
     return replace(found, notes=(run.caution, *found.notes)) if run.caution else found
+
+
+@overload
+def score(run: Run | str | Path, texts: str, *, device: str = ...) -> ScoredText: ...  # type: ignore[overload-overlap]
+@overload
+def score(run: Run | str | Path, texts: Sequence[str], *, device: str = ...) -> ScoredTexts: ...
+def score(run: Run | str | Path, texts: str | Sequence[str], *, device: str = "auto") -> ScoredText | ScoredTexts:
+    """Bits of strings under a run's model, token by token and word by word; one for a string, a sequence for several.
+
+    Each string is a text of its own: it begins afresh, and its end costs nothing.
+    """
+    from lmlab.measure.strings import score_texts
+
+    run = _opened(run)
+    found = score_texts(run.load(device), run.tokenizer, [texts] if isinstance(texts, str) else texts)
+    return found[0] if isinstance(texts, str) else found
 
 
 def generate(

@@ -237,6 +237,17 @@ class LanguageModel(Saved):
     def score(self, tokens_BT: Tensor) -> Tensor:
         """Nats of each token given everything before it in its row: -log p, float32, B×T, first token included."""
 
+    def score_documents(self, tokens: Tensor, starts: Tensor) -> Tensor:
+        """`score` of short documents that lie end to end in `tokens`: where each starts, and at last len(tokens).
+
+        Side by side, as here, the shorter rows are filled up after their end; a model that need not do so may say how.
+        """
+        lengths_B = starts[1:] - starts[:-1]
+        is_text_BT = torch.arange(int(lengths_B.max()), device=tokens.device) < lengths_B[:, None]
+        tokens_BT = torch.zeros(is_text_BT.shape, dtype=torch.long, device=tokens.device)
+        tokens_BT[is_text_BT] = tokens
+        return self.score(tokens_BT)[is_text_BT]
+
     @abstractmethod
     def begin(self, rows: int) -> tuple[Tensor, State]:
         """Log-probabilities (natural log, float32, rows×V) of the first token, and the state before it."""

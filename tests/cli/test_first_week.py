@@ -212,3 +212,20 @@ def test_the_json_of_a_comparison_is_short(lmlab: Lmlab, small_text: Path) -> No
     _, out, _ = lmlab("compare", small_text, "--models", "bag,ngram", "--budget", "2s", "--out", "c", "--json")
     assert len(out) < 30_000
     assert len(json.loads(Path("c/comparison.json").read_text())["entries"][0]["excerpt"]) > 10
+
+
+def test_help_shows_the_verbs_by_what_one_wants_to_do(lmlab: Lmlab) -> None:
+    _, out, _ = lmlab("--help")
+    wanted = (
+        "Compare",
+        "compare",
+        "Train",
+        "train",
+        "Use a trained model",
+        "eval",
+        "Look inside",
+        "Mathematics",
+        "check",
+    )
+    places = [out.index(f" {word} ") for word in wanted]
+    assert places == sorted(places)

@@ -48,6 +48,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         mix,
         plan,
         prove,
+        score,
         settings,
         sweep,
         train,
@@ -59,6 +60,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "evaluate": evaluate.command,
         "generate": generate.command,
         "curves": curves.command,
+        "score": score.command,
         "settings": settings.command,
         "mix": mix.command,
         "sweep": sweep.command,
@@ -72,7 +74,20 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "plan": plan.command,
     }
     # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments
-    only_there = {"json", "latex", "full", "verbose", "resume", "from_", "config", "ctx", "grade", "key", "files"}
+    only_there = {
+        "json",
+        "lines",
+        "latex",
+        "full",
+        "verbose",
+        "resume",
+        "from_",
+        "config",
+        "ctx",
+        "grade",
+        "key",
+        "files",
+    }
     for verb, command in commands.items():
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
         if verb == "check":  # --grade is a function of its own; --watch is for people at a terminal

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import typer
 
+GROUPS = {  # of `lmlab --help`, in its order: what one wants to do
+    "Compare": ("compare", "sweep", "curves"),
+    "Train": ("train", "settings"),
+    "Use a trained model": ("eval", "score", "generate", "mix", "compress", "decompress", "serve", "export", "import"),
+    "Look inside": ("explain", "count", "plan"),
+    "Other tasks": ("fill", "classify", "translate", "vectors", "combine", "latent"),
+    "Mathematics": ("check", "prove"),
+    "Housekeeping": ("data", "machine", "contract"),
+}
+
 
 def register(app: typer.Typer) -> None:
     """Add every verb to the command line."""
@@ -22,6 +32,7 @@ def register(app: typer.Typer) -> None:
         mix,
         plan,
         prove,
+        score,
         settings,
         sweep,
         train,
@@ -30,6 +41,7 @@ def register(app: typer.Typer) -> None:
     app.command("compare")(compare.command)
     app.command("train", cls=train.WithSettings)(train.command)
     app.command("eval")(evaluate.command)
+    app.command("score")(score.command)
     app.command("generate")(generate.command)
     app.command("mix")(mix.command)
     app.command("sweep")(sweep.command)
@@ -45,3 +57,12 @@ def register(app: typer.Typer) -> None:
     app.command("plan")(plan.command)
     app.command("data")(data.command)
     app.command("machine")(machine.command)
+    _group(app)
+
+
+def _group(app: typer.Typer) -> None:
+    places = {verb: (group, place) for group, verbs in GROUPS.items() for place, verb in enumerate(verbs)}
+    order = list(GROUPS)
+    for command in app.registered_commands:
+        command.rich_help_panel = places[str(command.name)][0]
+    app.registered_commands.sort(key=lambda c: (order.index(places[str(c.name)][0]), places[str(c.name)][1]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,41 +127,56 @@ def score_stream(
     progress: Callable[[int, int], None] | None = None,
 ) -> Scored:
     """The cost of a part whose tokens are at hand."""
-    nats = _array(stream.tokens, np.float32)
-    calls = _Calls(model, stream, nats, progress)
-    with evaluating(model):
-        calls.run()
-    sums = tally(tokenizer, stream, nats, _array(stream.tokens, np.int64))
+    calls = _scored(model, stream.ids, stream.starts, progress)
+    sums = tally(tokenizer, stream, calls.nats, _array(stream.tokens, np.int64))
     return Scored(
         part=part,
         tokenizer_hash=tokenizer.hash,
         stream=stream,
-        nats_per_token=nats,
-        spans=np.array(calls.spans, dtype=np.int64).reshape(-1, 2),
+        nats_per_token=calls.nats,
+        spans=np.concatenate([np.zeros((0, 2), dtype=np.int64), *calls.spans]),
         seams=calls.seams,
         seam_difference=calls.seam_difference,
         **vars(sums),
     )
 
 
+def nats_of_tokens(model: LanguageModel, ids: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """-log p of every token, float32, without the spelling of unknown words. Each document is read from its beginning.
+
+    starts: where each document starts in `ids`, then len(ids).
+    """
+    return _scored(model, ids, starts, None).nats
+
+
+def _scored(
+    model: LanguageModel, ids: np.ndarray, starts: np.ndarray, progress: Callable[[int, int], None] | None
+) -> _Calls:
+    calls = _Calls(model, ids, starts, progress)
+    with evaluating(model):
+        calls.run()
+    return calls
+
+
 class _Calls:
-    """Calls `model.score` on pieces of bounded size, so that every token of a stream gets its nats once."""
+    """Calls `model.score` on pieces of bounded size, so that every token gets its nats once."""
 
     def __init__(
         self,
         model: LanguageModel,
-        stream: TokenStream,
-        nats: np.ndarray,
+        ids: np.ndarray,
+        starts: np.ndarray,
         progress: Callable[[int, int], None] | None,
     ) -> None:
-        self.model, self.stream, self.nats, self.progress = model, stream, nats, progress
+        self.model, self.ids, self.starts, self.progress = model, ids, starts, progress
+        self.nats = _array(len(ids), np.float32)
         self.policy = model.policy
-        self.spans: list[tuple[int, int]] = []
+        self.spans: list[np.ndarray] = []  # n×2 each
         self.seams, self.seam_difference, self.done = 0, 0.0, 0
 
     def run(self) -> None:
         """Score all documents, short ones in batches by length."""
-        for batch in batches(np.diff(self.stream.starts), BATCH_TOKENS):
+        for batch in batches(np.diff(self.starts), BATCH_TOKENS):
             if len(batch) == 1:
                 self._one(int(batch[0]))
             else:
@@ -169,34 +184,36 @@ class _Calls:
 
     def _one(self, document: int) -> None:
         """A document by itself, in pieces if it is long and the model's history is bounded."""
-        start, end = (int(s) for s in self.stream.starts[document : document + 2])
+        start, end = (int(s) for s in self.starts[document : document + 2])
         size = end - start if self.policy.window is None else max(PIECE_TOKENS, 2 * self.policy.window)
         for first in range(0, end - start, size):
             last = min(first + size, end - start)
             seam = min(first, SEAM)
             given = self.policy.resume(first - seam)
-            nats = score_rows(self.model, self.stream.ids[None, start + given : start + last])[0]
+            nats = score_rows(self.model, self.ids[None, start + given : start + last])[0]
             if first:
                 again = nats[first - seam - given : first - given]
                 self._compare(self.nats[start + first - seam : start + first], again)
-            self._set(start + first, nats[first - given :])
+            self._set(slice(start + first, start + last), nats[first - given :], [[start + first, start + last]])
 
     def _several(self, documents: np.ndarray) -> None:
         """Documents side by side; what fills up the shorter rows comes after their end and is not looked at."""
-        rows = [self.stream.document(int(d)) for d in documents]
-        tokens_BT = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
-        for tokens_T, row in zip(tokens_BT, rows, strict=True):
-            tokens_T[: len(row)] = row
-        nats_BT = score_rows(self.model, tokens_BT)
-        for document, row, nats_T in zip(documents, rows, nats_BT, strict=True):
-            self._set(int(self.stream.starts[document]), nats_T[: len(row)])
+        documents = np.sort(documents)  # to read memory in order
+        starts, ends = self.starts[documents], self.starts[documents + 1]
+        here = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(ends - starts)])
+        places = np.arange(here[-1]) + np.repeat(starts - here[:-1], ends - starts)
+        device = device_of(self.model)
+        tokens = torch.from_numpy(self.ids[places].astype(np.int64)).to(device)
+        with torch.no_grad():
+            nats = self.model.score_documents(tokens, torch.from_numpy(here).to(device))
+        self._set(places, _plain(self.model, nats, tokens), np.stack([starts, ends], axis=1))
 
-    def _set(self, start: int, nats: np.ndarray) -> None:
-        self.nats[start : start + len(nats)] = nats
-        self.spans.append((start, start + len(nats)))
+    def _set(self, places: slice | np.ndarray, nats: np.ndarray, spans: Sequence[Sequence[int]] | np.ndarray) -> None:
+        self.nats[places] = nats
+        self.spans.append(np.asarray(spans, dtype=np.int64))
         self.done += len(nats)
         if self.progress:
-            self.progress(self.done, self.stream.tokens)
+            self.progress(self.done, len(self.ids))
 
     def _compare(self, before: np.ndarray, again: np.ndarray) -> None:
         self.seams += 1
@@ -207,15 +224,13 @@ def batches(lengths: np.ndarray, most_tokens: int) -> Iterator[np.ndarray]:
     """Documents to score together: of similar length, at most `most_tokens` with what fills up the shorter ones."""
     order = np.argsort(lengths, kind="stable")
     order = order[lengths[order] > 0]
+    rising = lengths[order]
     first = 0
     while first < len(order):
-        shortest = int(lengths[order[first]])
-        last = first + 1
-        while last < len(order):
-            longest = int(lengths[order[last]])
-            if longest * (last + 1 - first) > most_tokens or longest > shortest + shortest // 4 + 16:
-                break
-            last += 1
+        shortest = int(rising[first])
+        similar = rising[first : np.searchsorted(rising, shortest + shortest // 4 + 16, side="right")]
+        filled = similar * np.arange(1, len(similar) + 1)
+        last = first + max(1, int(np.searchsorted(filled, most_tokens, side="right")))
         yield order[first:last]
         first = last
 
@@ -225,10 +240,14 @@ def score_rows(model: LanguageModel, tokens_BT: np.ndarray) -> np.ndarray:
     rows_BT = torch.from_numpy(np.asarray(tokens_BT, dtype=np.int64)).to(device_of(model))
     with torch.no_grad():
         nats_BT = model.score(rows_BT)
-    if nats_BT.shape != rows_BT.shape:
-        given, got = tuple(rows_BT.shape), tuple(nats_BT.shape)
+    return _plain(model, nats_BT, rows_BT)
+
+
+def _plain(model: LanguageModel, nats: torch.Tensor, tokens: torch.Tensor) -> np.ndarray:
+    if nats.shape != tokens.shape:
+        given, got = tuple(tokens.shape), tuple(nats.shape)
         raise ValueError(f"{model.name} gave {got} scores for {given} tokens; score returns the nats of every token")
-    return nats_BT.float().cpu().numpy()
+    return nats.float().cpu().numpy()
 
 
 def largest_difference(a: np.ndarray, b: np.ndarray) -> float:

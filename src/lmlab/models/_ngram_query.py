@@ -115,19 +115,22 @@ class Tables:
         """log p of each token given the tokens before it in this block."""
         V = self.vocab_size
         is_end = np.append(self.restarts_V, True)[tokens]
+        is_predicted = tokens != V
         logp = np.append(self.levels[0].logp, np.float32(0)).astype(np.float64)[tokens]
         history = np.where(is_end, np.int32(V), tokens)
         for m in range(1, self.order):
             if self.to_uniform:
-                logp[1:][history[:-1] != ABSENT] = -math.log(V)
-            at = np.flatnonzero((history[:-1] >= 0) & (tokens[1:] != V)) + 1
+                logp[1:][_as_long(is_end, m)[:-1]] = -math.log(V)
+            at = np.flatnonzero((history[:-1] >= 0) & is_predicted[1:]) + 1
             known = history[at - 1]
-            logp[at] += self.levels[m - 1].weight[known]
+            here = logp[at]
+            here += self.levels[m - 1].weight[known]
             if signs_T2 is not None:
                 signs_T2[at] = self._signs(m, known)
             found, ids = self._find_many(m, known, tokens[at])
-            logp[at[found]] = self.levels[m].logp[ids]
-            history[1:] = np.minimum(history[:-1], UNSEEN)
+            here[found] = self.levels[m].logp[ids]
+            logp[at] = here
+            history = np.full(len(tokens), UNSEEN, dtype=np.int32)
             history[at[found]] = ids
             history[is_end] = ABSENT
             history[0] = ABSENT
@@ -147,3 +150,10 @@ class Tables:
         at = np.searchsorted(keys, wanted)
         found = np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(len(at), dtype=bool)
         return packed[found] & ((1 << place_bits) - 1), at[found]
+
+
+def _as_long(is_end: NDArray[np.bool_], m: int) -> NDArray[np.bool_]:
+    """After which tokens of a block there is a history of m: as many since the last begin or restart, that one included."""
+    places = np.arange(len(is_end))
+    since = places - np.maximum.accumulate(np.where(is_end, places, 0))
+    return since >= m - 1

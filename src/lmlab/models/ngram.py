@@ -128,6 +128,13 @@ class NGram(CountModel):
         nats_BT = self.tables.score(begun_BT.flatten().numpy(), signs_T2).reshape(rows, length + 1)
         return torch.from_numpy(nats_BT)[:, 1:].contiguous()
 
+    def score_documents(self, tokens: Tensor, starts: Tensor) -> Tensor:
+        """As `score`: only a begin symbol has to stand between two documents."""
+        begun = np.full(len(tokens) + len(starts) - 1, self.vocab_size, dtype=np.int32)
+        places = np.arange(len(tokens)) + np.repeat(np.arange(1, len(starts)), np.diff(starts.numpy()))
+        begun[places] = tokens.numpy()
+        return torch.from_numpy(self.tables.score(begun)[places])
+
     def begin(self, rows: int) -> tuple[Tensor, State]:
         """log p of the first token of a text."""
         return self._given(self.tables.begin(rows))

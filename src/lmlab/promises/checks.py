@@ -109,6 +109,11 @@ def check_rows_do_not_matter(model: LanguageModel) -> None:
     same(model.score(tokens_BT[order]), nats_BT[order], "the order of rows changes scores")
     alone_BT = torch.cat([model.score(tokens_BT[row : row + 1]) for row in range(4)])
     same(alone_BT, nats_BT, "a row alone has another score than in a batch")
+    starts = torch.tensor([0, 5, 6, 29, 41])
+    ends = [int(n) for n in starts[1:] - starts[:-1]]
+    documents = torch.cat([row_T[:end] for row_T, end in zip(tokens_BT, ends, strict=True)])
+    wanted = torch.cat([row_T[:end] for row_T, end in zip(nats_BT, ends, strict=True)])
+    same(model.score_documents(documents, starts), wanted, "documents end to end have other scores than in rows")
     logp_BV, _ = advanced(model, tokens_BT)
     alone_BV = torch.cat([advanced(model, tokens_BT[row : row + 1])[0] for row in range(4)])
     same(alone_BV, logp_BV, "a row alone has another distribution than in a batch")

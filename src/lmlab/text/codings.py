@@ -17,6 +17,8 @@ import numpy as np
 from tokenizers import Regex, decoders, models, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
+from lmlab.text.chunks import chunks
+
 
 def byte_alphabet() -> list[str]:
     """The printable character that stands for each byte inside a byte-level tokenizer.json.
@@ -70,6 +72,14 @@ class Coding(ABC):
     @abstractmethod
     def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
         """Encode the chunks of one document, in order, lazily."""
+
+    def encode_each(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
+        """Many short texts, each by itself: all their tokens end to end, and how many each has."""
+        encoded = [list(self.encode(chunks([text]))) for text in texts]
+        parts = [part for of_text in encoded for part in of_text]
+        ids = np.concatenate([np.zeros(0, self.dtype), *(part.ids for part in parts)])
+        lengths = np.array([sum(len(part.ids) for part in of_text) for of_text in encoded], dtype=np.int64)
+        return Encoded(ids, [spelling for part in parts for spelling in part.spellings]), lengths
 
     @abstractmethod
     def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:

@@ -95,6 +95,13 @@ class Tokenizer:
         """Encode one document that arrives in pieces; the tokens are those of the whole document."""
         return self._coding.encode(chunks(pieces))
 
+    def encode_each(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
+        """Many short texts, each by itself: all their tokens end to end, and how many each has (int64).
+
+        Where `words` were learned from lines that begin with a space, a text is taken for the inside of such a line.
+        """
+        return self._coding.encode_each(texts)
+
     def decode(self, ids: Sequence[int] | np.ndarray, spellings: Sequence[str] = ()) -> str:
         """The text of one document's ids; an unknown word without a spelling reads "<unknown word>"."""
         return self._coding.decode(np.asarray(ids, dtype=np.int64), spellings)

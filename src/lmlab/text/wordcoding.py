@@ -20,7 +20,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
 
 import numpy as np
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
@@ -80,6 +79,13 @@ def _final(token: str) -> str:
     return token + " " if token.endswith("\n") else token
 
 
+class _Ids(dict[str, int]):
+    """The id of every word, by word; as many look-ups as there are words in a text go through here."""
+
+    def __missing__(self, word: str) -> int:
+        return len(self)  # the unknown symbol comes after all others
+
+
 class WordCoding(Coding):
     """Words and line breaks by id, most frequent first; the unknown symbol is the last id."""
 
@@ -88,7 +94,7 @@ class WordCoding(Coding):
         self.unknown_id: int = len(words)
         self.words = list(words)
         self.spaced = spaced
-        self._id_of = {word: id for id, word in enumerate(words)}
+        self._id_of = _Ids(zip(words, range(len(words)), strict=True))
         self._strings = np.array([*words, UNKNOWN], dtype=object)
         self._lengths = np.array([len(w.encode()) for w in self._strings], dtype=np.int64)
         self._is_word = np.array([_is_word(w) for w in self._strings])
@@ -103,10 +109,32 @@ class WordCoding(Coding):
             if not (before.isspace() or chunk[0].isspace()):
                 tokens.insert(0, "")  # a word longer than a chunk goes on without a space
             before = chunk[-1]
-            ids = np.fromiter(
-                map(self._id_of.get, tokens, repeat(self.unknown_id)), dtype=self.dtype, count=len(tokens)
-            )
-            yield Encoded(ids, [tokens[i] for i in np.flatnonzero(ids == self.unknown_id)])
+            yield self._looked_up(tokens)
+
+    def encode_each(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
+        """All at once where every text is words with single spaces between them, as most are; else one by one."""
+        together = "\n".join(texts)
+        codes = np.frombuffer(together.encode(), dtype=np.uint8)
+        breaks = np.flatnonzero(codes[codes <= ord(" ")] == ord("\n"))  # among the white space of ASCII
+        tokens = together.split()
+        if (
+            np.count_nonzero(codes <= ord(" ")) == len(tokens) - 1
+            and len(breaks) == len(texts) - 1
+            and not ((codes < ord(" ")) & (codes != ord("\n"))).any()
+            and (together.isascii() or sum(map(len, tokens)) + len(tokens) - 1 == len(together))
+        ):
+            return self._looked_up(tokens), np.diff(breaks, prepend=-1, append=len(tokens) - 1)
+        of_text = [self._line(split(text)) for text in texts]
+        tokens = [token for line in of_text for token in line]
+        return self._looked_up(tokens), np.fromiter(map(len, of_text), dtype=np.int64, count=len(texts))
+
+    def _line(self, tokens: list[str]) -> list[str]:
+        """The tokens of one line; a spaced one begins with a space that goes without saying."""
+        return tokens[1:] if self.spaced and tokens[:1] == [" "] and len(tokens) > 1 else tokens
+
+    def _looked_up(self, tokens: Sequence[str]) -> Encoded:
+        ids = np.fromiter(map(self._id_of.__getitem__, tokens), dtype=self.dtype, count=len(tokens))
+        return Encoded(ids, [tokens[int(i)] for i in np.flatnonzero(ids == self.unknown_id)])
 
     @staticmethod
     def _leave_unsaid(tokens: list[str], first: bool, last: bool) -> list[str]:

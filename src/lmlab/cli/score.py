@@ -1,0 +1,91 @@
+"""`lmlab score`: what strings cost under a trained model, token by token, word by word, line by line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lmlab.cli import options
+from lmlab.config import Mistake
+
+if TYPE_CHECKING:
+    from lmlab.measure.strings import ScoredText, ScoredTexts
+
+
+def command(
+    run: options.Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="What to score; each by itself.")] = None,
+    lines: Annotated[
+        str | None, typer.Option(help="Score the lines of this file, each by itself; - is standard input.")
+    ] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Score strings: their bits under a trained model, token by token and word by word.
+
+    With --lines one line of output for each: its bits, its bits per word, and the text, with tabs between them.
+
+    Examples: lmlab score runs/mine "a sentence" · lmlab score runs/mine --lines file.txt
+    """
+    if (lines is None) == (not texts):
+        raise Mistake("name what to score: a text in quotes, or {lines}", lines="FILE")
+    from lmlab import face
+
+    given = list(texts or []) if lines is None else _lines_of(lines)
+    scored = face.score(options.opened(run), given, device=device)
+    if json:
+        options.print_json([text.to_json() for text in scored])
+    elif lines is None:
+        for text in scored:
+            _print_text(text)
+    else:
+        _print_lines(given, scored)
+
+
+def _lines_of(file: str) -> list[str]:
+    """The lines of a file, without their ends; a Mistake if it cannot be read."""
+    from lmlab.text.intake import gather
+
+    path = Path(file)
+    if file != "-" and not path.is_file():
+        raise Mistake(f"there is no file {file}; name one with a text on each line, or - for standard input")
+    (document,) = gather(file if file == "-" else path.resolve())[1]
+    lines = "".join(document.pieces()).split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _print_text(scored: ScoredText) -> None:
+    """A row a word, with its tokens; then the whole."""
+    from lmlab.cli.show.console import result_console, say
+    from lmlab.cli.show.plain import visible
+    from lmlab.cli.show.table import Column, print_table
+    from lmlab.page.numbers import bits
+
+    console = result_console()
+    is_split = any(len(word.tokens) > 1 for word in scored.words)
+    rows = []
+    for word in scored.words:
+        parts = "  ".join(f"{_quoted(visible(token.text))} {bits(token.bits, 2)}" for token in word.tokens)
+        rows.append([visible(word.text), bits(word.bits, 2), *([parts] if is_split else [])])
+    columns = [Column("word", left=True), Column("bits"), *([Column("tokens", left=True)] if is_split else [])]
+    print_table(console, columns, rows)
+    count = max(1, len(scored.words))
+    per = f"{bits(scored.bits / count, 2)} a word, {bits(scored.bits / max(1, scored.bytes))} a byte"
+    say(console, f"{bits(scored.bits, 2)} bits in all: {per}")
+
+
+def _quoted(token: str) -> str:
+    """White space seen."""
+    return token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥") or "(joined)"
+
+
+def _print_lines(lines: list[str], scored: ScoredTexts) -> None:
+    """Tab-separated: thousands of them are for other programs."""
+    found = (
+        f"{bits:.4f}\t{bits / max(1, len(line.split())):.4f}\t{line}\n"
+        for line, bits in zip(lines, scored.bits, strict=True)
+    )
+    sys.stdout.writelines(found)

@@ -1,0 +1,173 @@
+"""What strings cost under a model, token by token and word by word: each from its own beginning, thousands side by side.
+
+No certificate stands behind these numbers, and no interval: a string is what it is. For how well a model predicts a text
+there is `evaluate`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, final, overload
+
+import numpy as np
+
+from lmlab.config import Mistake
+from lmlab.measure.score import nats_of_tokens
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+    from lmlab.text.tokenizers import Encoded, Tokenizer
+
+WORD = re.compile(r"\S+")
+
+
+class Costs(NamedTuple):
+    """A token or a word, and its bits: -log2 p, infinite where the model holds it impossible."""
+
+    text: str
+    bits: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredWord:
+    """A word with the white space before it, and the tokens it is made of."""
+
+    text: str
+    tokens: tuple[Costs, ...]
+
+    @property
+    def bits(self) -> float:
+        """The surprise of the word given everything before it."""
+        return math.fsum(token.bits for token in self.tokens)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredText:
+    """One string and what it costs, its end not included. An unknown word costs its symbol and its spelling."""
+
+    text: str
+    words: tuple[ScoredWord, ...]
+
+    @property
+    def tokens(self) -> tuple[Costs, ...]:
+        """All tokens in order."""
+        return tuple(token for word in self.words for token in word.tokens)
+
+    @property
+    def bits(self) -> float:
+        """-log2 of the probability that the model gives the string."""
+        return math.fsum(word.bits for word in self.words)
+
+    @property
+    def bytes(self) -> int:
+        """Of the string, in UTF-8."""
+        return len(self.text.encode())
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything; null stands for infinitely many bits."""
+        words = [
+            {"word": word.text, "bits": _number(word.bits), "tokens": [[t.text, _number(t.bits)] for t in word.tokens]}
+            for word in self.words
+        ]
+        return {"text": self.text, "bits": _number(self.bits), "bytes": self.bytes, "words": words}
+
+
+@final
+class ScoredTexts(Sequence[ScoredText]):
+    """Many strings and what they cost: a sequence, of which each item is worked out when it is asked for."""
+
+    def __init__(
+        self, texts: Sequence[str], tokenizer: Tokenizer, encoded: Encoded, starts: np.ndarray, nats: np.ndarray
+    ) -> None:
+        self._texts, self._tokenizer, self._encoded, self._starts, self._nats = texts, tokenizer, encoded, starts, nats
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} scored texts, {math.fsum(self.bits):.1f} bits>"
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @cached_property
+    def bits(self) -> list[float]:
+        """Of each string: -log2 of its probability."""
+        has_tokens = np.diff(self._starts) > 0
+        nats = np.zeros(len(self))
+        if has_tokens.any():  # reduceat knows no empty stretches
+            nats[has_tokens] = np.add.reduceat(self._nats, self._starts[:-1][has_tokens], dtype=np.float64)
+        bits: list[float] = (nats / math.log(2)).tolist()
+        return bits
+
+    @overload
+    def __getitem__(self, index: int) -> ScoredText: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ScoredText]: ...
+    def __getitem__(self, index: int | slice) -> ScoredText | list[ScoredText]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        first, last = (int(start) for start in self._starts[index : index + 2])
+        spelled = self._encoded.spellings[slice(*np.searchsorted(self._unknown, [first, last]).tolist())]
+        return _in_words(
+            self._texts[index], self._tokenizer, self._encoded.ids[first:last], spelled, self._nats[first:last]
+        )
+
+    @cached_property
+    def _unknown(self) -> np.ndarray:
+        """Where the unknown words are."""
+        is_unknown: np.ndarray = self._encoded.ids == self._tokenizer.unknown_id
+        return np.flatnonzero(is_unknown)
+
+
+def score_texts(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]) -> ScoredTexts:
+    """Score each string as a text of its own, from its beginning to wherever it ends."""
+    texts = list(texts)
+    try:
+        "".join(texts).encode()
+    except TypeError:
+        wrong = next(text for text in texts if not isinstance(text, str))
+        raise Mistake(f"only text can be scored; got {wrong!r}") from None
+    except UnicodeEncodeError as error:  # half a surrogate pair, or a byte of a command line that is not UTF-8
+        raise Mistake(f"a text is not valid Unicode ({error.reason}); give text in UTF-8") from None
+    encoded, lengths = tokenizer.encode_each(texts)
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+    nats = nats_of_tokens(model, encoded.ids, starts)
+    if encoded.spellings:
+        assert tokenizer.spelling is not None, "what is spelled has a spelling model"
+        nats[encoded.ids == tokenizer.unknown_id] += tokenizer.spelling.nats(encoded.spellings)
+    return ScoredTexts(texts, tokenizer, encoded, starts, nats)
+
+
+def _in_words(
+    text: str, tokenizer: Tokenizer, ids: np.ndarray, spellings: Sequence[str], nats: np.ndarray
+) -> ScoredText:
+    """A token belongs to the word it ends in or, being white space, stands before; white space at the end to the last."""
+    left = iter(spellings)
+    pieces = [next(left, "") if id == tokenizer.unknown_id else tokenizer.piece(id) for id in ids.tolist()]
+    costs = [
+        Costs(piece, bits) for piece, bits in zip(pieces, (nats.astype(float) / math.log(2)).tolist(), strict=True)
+    ]
+    words = list(WORD.finditer(text))
+    if not words:
+        return ScoredText(text=text, words=(ScoredWord(text=text, tokens=tuple(costs)),) if costs else ())
+    ends = np.array([len(text[: word.end()].encode()) for word in words])
+    token_ends = np.cumsum(tokenizer.token_bytes(ids, spellings))
+    token_ends += (
+        len(text.encode()) - token_ends[-1]
+    )  # a space that goes without saying before a line is not in the text
+    of_word = np.minimum(np.searchsorted(ends, token_ends), len(words) - 1)
+    bounds = np.searchsorted(of_word, np.arange(len(words) + 1)).tolist()
+    return ScoredText(
+        text=text,
+        words=tuple(
+            ScoredWord(text=word[0], tokens=tuple(costs[first:last]))
+            for word, first, last in zip(words, bounds, bounds[1:], strict=False)
+        ),
+    )
+
+
+def _number(bits: float) -> float | None:
+    return bits if math.isfinite(bits) else None
