@@ -61,8 +61,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _group(app: typer.Typer) -> None:
-    places = {verb: (group, place) for group, verbs in GROUPS.items() for place, verb in enumerate(verbs)}
-    order = list(GROUPS)
+    """The verbs in the order of the groups; one that is in none stands with the last."""
+    last = list(GROUPS)[-1]
     for command in app.registered_commands:
-        command.rich_help_panel = places[str(command.name)][0]
-    app.registered_commands.sort(key=lambda c: (order.index(places[str(c.name)][0]), places[str(c.name)][1]))
+        command.rich_help_panel = next((group for group, verbs in GROUPS.items() if command.name in verbs), last)
+    order = [verb for verbs in GROUPS.values() for verb in verbs]
+    app.registered_commands.sort(key=lambda c: order.index(c.name) if c.name in order else len(order))
