@@ -80,6 +80,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "latex",
         "full",
         "verbose",
+        "watch",
         "resume",
         "from_",
         "config",
