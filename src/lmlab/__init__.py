@@ -15,8 +15,7 @@ from lmlab.version import __version__ as __version__
 __all__ = [
     "check", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "export",
     "fine_tune", "generate", "grade", "load", "machine", "mix", "plan", "plan_steps", "prove", "read", "recipe", "resume",
-    "settings",
-    "strings", "sweep", "train",
+    "score", "settings", "strings", "sweep", "train",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
