@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
-    "check", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "export",
-    "fine_tune", "generate", "grade", "load", "machine", "mix", "plan", "plan_steps", "prove", "read", "recipe", "resume",
-    "score", "settings", "strings", "sweep", "train",
+    "check", "classify", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "export",
+    "fine_tune", "generate", "grade", "load", "machine", "mistakes", "mix", "plan", "plan_steps", "prove", "read", "recipe",
+    "resume", "score", "settings", "strings", "sweep", "train",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
     from lmlab.face import (  # fmt: skip
         check,
+        classify,
         compare,
         compress,
         contract,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         grade,
         load,
         machine,
+        mistakes,
         mix,
         plan,
         plan_steps,

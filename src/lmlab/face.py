@@ -16,11 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmlab.config import Mistake
+from lmlab.models.registry import kind_of
 
 if TYPE_CHECKING:
     from lmlab.checker.grading.book import GradeBook
     from lmlab.checker.grading.pages import Hints
     from lmlab.checker.sheets.report import Report
+    from lmlab.classification.scores import ClassifierResult
+    from lmlab.classification.verbs import classify as classify
+    from lmlab.classification.verbs import mistakes as mistakes
     from lmlab.comparison import compare as compare
     from lmlab.compression.codec import Progress
     from lmlab.compression.files import Coded, Compressed
@@ -47,11 +51,13 @@ if TYPE_CHECKING:
     from lmlab.text.intake import strings as strings
 
 HOMES = {
+    "classify": "lmlab.classification.verbs:classify",
     "compare": "lmlab.comparison:compare",
     "count": "lmlab.costs.asked:count",
     "curves": "lmlab.learn.curves:curves",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
+    "mistakes": "lmlab.classification.verbs:mistakes",
     "mix": "lmlab.learn.mixing:mix",
     "plan": "lmlab.costs.asked_plan:plan",
     "plan_steps": "lmlab.costs.calibrate:plan_steps",
@@ -108,11 +114,12 @@ def evaluate(
     seed: int = 0,
     level: float = 0.95,
     device: str = "auto",
-) -> Result:
+) -> Result | ClassifierResult:
     """Bits per byte of a text under a run's model, with interval (of that level) and certificate.
 
     text: another text, scored whole; without it, `part` ("train", "valid" or, if nothing is said, "test") of the run's own
     corpus.
+    Of a classifier: accuracy, F1, bits and calibration, with two that know less beside it.
     """
     if part not in (None, "train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
@@ -123,6 +130,11 @@ def evaluate(
     from lmlab.text.parts import Part
 
     run = _opened(run)
+    if (home := kind_of(run.record.model.name).home) is not None:
+        of_another_task: ClassifierResult = importlib.import_module(home).evaluate(
+            run, text, part=part or "test", seed=seed, device=device
+        )
+        return of_another_task
     if text is None:
         part = part or "test"
         name, chosen = run.corpus.name, run.corpus.parts[part]

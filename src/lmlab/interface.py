@@ -294,6 +294,7 @@ class Learner(nn.Module, Saved):
     """
 
     default_learning_rate: ClassVar[float] = 0.002  # of AdamW at the top of the schedule
+    default_weight_decay: ClassVar[float] = 0.1
 
     vocab_size: int
     letters: ClassVar[dict[str, str]] = {}  # what formulas call a setting, such as "d" or "N - 1"; else its name

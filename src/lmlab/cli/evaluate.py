@@ -24,8 +24,17 @@ def command(
 ) -> None:
     """Measure how well a model predicts a text, in bits per byte, and certify the measurement."""
     from lmlab import face
+    from lmlab.measure import Result
 
     result = face.evaluate(run, text, part=part, seed=seed, device=device)
+    if not isinstance(result, Result):
+        if json:
+            options.print_json(result.to_json())
+        else:
+            from lmlab.cli.show.classification import print_scores
+
+            print_scores(result)
+        return
     if json:
         options.print_json(result.to_json())
     else:

@@ -46,6 +46,9 @@ def command(
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
     learning: options.Learning = [],  # noqa: B006
+    columns: Annotated[
+        str | None, typer.Option(help="Of a table of labelled texts: the text's and the label's, such as review,stars.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in --out; with --budget +10m for so much longer.")
     ] = False,
@@ -112,6 +115,7 @@ def _train(asked: Mapping[str, Any]) -> Run:
             out=asked["out"] or free_folder(registry.file_name(model), text),
             tokenizer=asked["tokenizer"],
             **_settings(model, asked),
+            columns=asked["columns"].split(",") if isinstance(asked["columns"], str) else asked["columns"],
             watch=watch,
             **{key: asked[key] for key in ("budget", "split", "valid", "test", "seed", "device", "precision")},
         )
@@ -240,7 +244,7 @@ def _summary(run: Run) -> str:
     """What a user wants to know of a finished run, and what to do next."""
     model, result = run.record.model, run.record.result
     lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters, {result.seconds:.1f} s"]
-    lines += [f"  note: {note}" for note in run.model.notes]
+    lines += [f"  note: {note}" for note in run.saved.notes]
     if result.undertrained is not None:
         lines.append(f"  {result.undertrained}")
     if (run.folder / "page.html").exists():

@@ -19,6 +19,7 @@ def register(app: typer.Typer) -> None:
     """Add every verb to the command line."""
     from lmlab.cli import (
         check,
+        classify,
         compare,
         compress,
         contract,
@@ -44,6 +45,7 @@ def register(app: typer.Typer) -> None:
     app.command("score")(score.command)
     app.command("generate")(generate.command)
     app.command("mix")(mix.command)
+    app.command("classify")(classify.command)
     app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)

@@ -42,7 +42,7 @@ from lmlab.learn.train import sized_language_model, stream_folder, train
 from lmlab.measure import Spread, evaluate
 from lmlab.measure.interval import units_of
 from lmlab.measure.ranks import ranking
-from lmlab.models.registry import Role, Way, kind_of, ladder, trainable_kind
+from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
 from lmlab.records import from_json, to_json
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
@@ -109,8 +109,7 @@ def compare(
     if seeds < 1:
         raise Mistake(f"{{seeds}} is a whole number from 1 up; got {seeds}", seeds=None)
     for name in models or ():
-        if trainable_kind(name).role is not Role.LANGUAGE_MODEL:
-            raise Mistake(f"{name} is no language model; only those are compared")
+        language_model(trainable_kind(name).name)
     if not tokenizers:
         raise Mistake("name at least one tokenizer, such as {tokenizers}", tokenizers="char")
     for spec in tokenizers:

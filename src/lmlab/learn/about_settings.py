@@ -20,7 +20,7 @@ from lmlab.interface import CountModel, NeuralLanguageModel
 from lmlab.learn.fit import hardware_for, stream_folder, task_of
 from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, training_config
 from lmlab.learn.train import sized_language_model
-from lmlab.models.registry import Way, trainable_kind
+from lmlab.models.registry import Way, language_model, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import tokenize as token_stream
 from lmlab.text.tokenizers import train_tokenizer
@@ -85,6 +85,7 @@ def settings(
     )
     if text is None:
         return bare
+    language_model(model)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     tokens = train_tokenizer(tokenizer, corpus.train.pieces())
     stream = token_stream(corpus.train, tokens, stream_folder())
@@ -101,6 +102,8 @@ def settings(
         loop = dataclasses.asdict(train_config)
         loop["optimizer"] = train_config.optimizer or ("muon" if made.hidden_matrices() else "adamw")
         loop["learning_rate"] = train_config.learning_rate or cls.default_learning_rate
+        if train_config.weight_decay is None:
+            loop["weight_decay"] = cls.default_weight_decay
         loop |= {"rows": task.rows, "length": task.length, "stepping": hardware.stepping}
     found = dataclasses.asdict(config)
     return dataclasses.replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
 from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
 from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Watch, watching
-from lmlab.models.registry import Way, kind_of, trainable_kind
+from lmlab.models.registry import Way, kind_of, language_model, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
@@ -39,6 +40,13 @@ def resume(
     run = load_run(run if isinstance(run, str | Path) else run.folder)
     if budget is None and run.status != "unfinished":
         return run
+    if (home := kind_of(run.record.model.name).home) is not None:
+        if budget is not None:
+            raise Mistake(
+                f"{run.folder} is no language model; for more it is trained anew, without {{budget}}", budget=None
+            )
+        goes_on: Run = importlib.import_module(home).resume(run, watch=watch)
+        return goes_on
     cls: Any = trainable_kind(run.record.model.name).load()
     if budget is not None:
         _extend(run, _more(budget))
@@ -84,7 +92,7 @@ def fine_tune(
     out = Path(out)
     name, tokenizer = run.record.model.name, run.tokenizer
     cls: Any = trainable_kind(name).load()
-    if kind_of(name).way is Way.COUNTS:
+    if language_model(name).way is Way.COUNTS:
         raise Mistake(f"{run.folder} holds a {name}, which counts; count both texts together instead")
     if run.status == "unfinished":
         raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}")

@@ -72,7 +72,7 @@ class Trainer:
             OptimizerConfig(
                 learning_rate=config.learning_rate or model.default_learning_rate,
                 matrix_learning_rate=config.matrix_learning_rate,
-                weight_decay=config.weight_decay,
+                weight_decay=model.default_weight_decay if config.weight_decay is None else config.weight_decay,
                 iteration_dtype=hardware.iteration_dtype,
             ),
             {} if config.optimizer == "adamw" else model.hidden_matrices(),

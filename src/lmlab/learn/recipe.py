@@ -28,6 +28,7 @@ PLAIN: dict[str, tuple[type, ...]] = {  # what a key may hold
     "model": (str,),
     "from": (str,),
     "text": (str, list),
+    "columns": (list,),
     "tokenizer": (str,),
     "budget": (str,),
     "split": (list,),
@@ -84,6 +85,7 @@ def written(record: Record, folder: Path) -> str:
     plain: dict[str, Any] = {
         **begun,
         "text": corpus["text"],
+        "columns": corpus.get("columns"),
         "tokenizer": record.inputs.tokenizer,
         "budget": budgets[0],
         "split": list(corpus["split"]) if corpus["valid"] is None and corpus["test"] is None else None,

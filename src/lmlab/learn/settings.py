@@ -29,7 +29,7 @@ class TrainConfig:
     optimizer: Method | None = None  # muon: for matrices between hidden vectors, with AdamW for the rest
     learning_rate: float | None = None  # of AdamW, at its highest
     matrix_learning_rate: float = 0.02  # of Muon, for models with hidden matrices
-    weight_decay: float = 0.1  # how strongly weights are drawn to zero
+    weight_decay: float | None = None  # how strongly matrices and tables are drawn to zero
     stepping: Stepping | None = None  # kernel by kernel, or (on a GPU) recorded and replayed, or of a compiled loss
     rows: int | None = None  # sequences per step
     length: int | None = None  # tokens per sequence
@@ -49,7 +49,7 @@ class TrainConfig:
         for name, rate in rates.items():
             if rate is not None and not 0 < rate < math.inf:
                 raise Mistake(f"training: {name} is a number above 0, such as 0.002; got {rate:g}")
-        if not 0 <= self.weight_decay < math.inf:
+        if self.weight_decay is not None and not 0 <= self.weight_decay < math.inf:
             raise Mistake(f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}")
 
 

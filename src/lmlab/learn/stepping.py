@@ -23,6 +23,7 @@ from lmlab.interface import Learner, Loss
 from lmlab.learn.optimizer import Optimizer
 
 AHEAD = 4  # steps that may be asked for before the first of them is done: the GPU never waits, and the clock stays true
+MOST_SHAPES = 8  # of batches: each has a recording of its own, with memory of its own
 WARM_STEPS = 2  # before a recording: kernels are loaded and find their memory
 UNTIMED_STEPS, TIMED_STEPS = 8, 16  # before recorded steps and compiled ones are held against each other
 COMPILING_S = (
@@ -98,6 +99,8 @@ class Captured(Steps):
         shape = shapes((piece, carry))
         recording = self._recordings.get(shape)
         if recording is None:
+            if len(self._recordings) >= MOST_SHAPES:
+                raise CannotRecord("its batches come in too many shapes")
             recording = self._recordings[shape] = self._record(piece, carry)
         for kept, given in zip(tensors(recording.inputs), tensors((piece, carry)), strict=True):
             kept.copy_(given, non_blocking=True)

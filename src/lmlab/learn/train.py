@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,12 @@ from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.sized import sized
 from lmlab.learn.task import Task
 from lmlab.learn.watch import Watch, watching
-from lmlab.models.registry import trainable_kind
+from lmlab.models.registry import kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+
+DEFAULT_TOKENIZER = "char"  # of language models; another task has its own
 
 
 def train(
@@ -30,7 +34,7 @@ def train(
     text: str | Path | Sequence[str | Path] | Corpus = "sotu",
     *,
     out: str | Path,
-    tokenizer: str | Tokenizer = "char",
+    tokenizer: str | Tokenizer = DEFAULT_TOKENIZER,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
     valid: str | Path | None = None,
@@ -40,12 +44,14 @@ def train(
     learning: Mapping[str, Any] | None = None,
     device: str = "auto",
     precision: str = "auto",
+    columns: Sequence[str] | None = None,
     timings: Timings | None = None,
     watch: Watch | None = None,
     progress: bool = False,
 ) -> Run:
     """Train `model` on `text` and save it in the new folder `out`.
 
+    A classifier learns from a table of texts with labels; `columns` are the names of the two, where the table leaves it open.
     settings: of the model (its Config); learning: of the training loop (TrainConfig, budget and seed apart).
     timings: what was timed before, on this machine and a moment ago; several trainings in a row share it.
     progress: say on stderr how far it is; watch: whoever else wants to know, instead.
@@ -53,6 +59,13 @@ def train(
     Settings that do not go together are refused before anything is written.
     """
     watch = watching(watch, progress, model)
+    if (home := kind_of(model).home) is not None:
+        return _elsewhere(home, model, text, tokenizer, columns)(
+            out=out, budget=budget, split=split, valid=valid, test=test, seed=seed, settings=settings,
+            learning=learning, device=device, precision=precision, watch=watch,
+        )  # fmt: skip
+    if columns is not None:
+        raise Mistake("{columns} are of a table of labelled texts; a language model reads plain text", columns=None)
     out = Path(out)
     cls: Any = trainable_kind(model).load()
     config: Any = make(cls.Config, settings or {}, model)
@@ -83,6 +96,15 @@ def train(
     fresh = fresh_model(cls, config, tokens, seed)
     task = task_of(fresh, tokens, corpus, stream, train_config, hardware)
     return learn(create(), fresh, task, train_config, hardware, watch)
+
+
+def _elsewhere(home: str, model: str, data: Any, tokenizer: Any, columns: Sequence[str] | None) -> Callable[..., Run]:
+    """How a model of another task is trained: what its home does with these."""
+    if not isinstance(data, str | Path):
+        raise Mistake(f"{model} learns from one table; name a file or a folder")
+    tokens = {} if tokenizer == DEFAULT_TOKENIZER else {"tokenizer": tokenizer}
+    trains: Callable[..., Run] = importlib.import_module(home).train
+    return partial(trains, model, data, columns=columns, **tokens)
 
 
 def sized_language_model(

@@ -52,6 +52,7 @@ class Kind:
     way: Way = Way.LEARNS
     role: Role = Role.LANGUAGE_MODEL
     ladder: bool = True  # whether it is compared when nobody says which models; the ladder has the order of the list
+    home: str | None = None  # the package that trains and measures it; None: as every language model is
 
     def load(self) -> type[Saved]:
         """The class; importing it may take a moment."""
@@ -89,12 +90,21 @@ _MIX = Kind(
     way=Way.MIXES,
     ladder=False,
 )
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX)}
+_OTHERS = (
+    Kind(
+        name="dan",
+        where="lmlab.models.dan:DAN",
+        about="a classifier: the average of a text's word vectors, a layer or more above it",
+        role=Role.CLASSIFIER,
+        home="lmlab.classification",
+    ),
+)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX, *_OTHERS)}
 
 
 def names() -> list[str]:
-    """The kinds that have a word here, in the order of the ladder."""
-    return list(KINDS)
+    """The language models that have a word here, in the order of the ladder."""
+    return [kind.name for kind in KINDS.values() if kind.role is Role.LANGUAGE_MODEL]
 
 
 def trainable() -> list[str]:
@@ -136,6 +146,16 @@ def trainable_kind(name: str) -> Kind:
 def model_class(name: str) -> type[Any]:
     """The class of that name; Mistake, with the nearest name, if there is none."""
     return kind_of(name).load()
+
+
+def language_model(name: str) -> Kind:
+    """The kind of that name, which must predict tokens."""
+    kind = kind_of(name)
+    if kind.role is not Role.LANGUAGE_MODEL:
+        raise Mistake(
+            f"{name} is a {kind.role.value}, no language model; here one of these is meant: {', '.join(names())}"
+        )
+    return kind
 
 
 def file_name(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmlab.config import Mistake
 from lmlab.interface import CarriedLanguageModel, LanguageModel, NeuralLanguageModel
-from lmlab.models.registry import model_class
+from lmlab.models.registry import language_model
 from lmlab.promises.checks import OF_A_MODEL, check_long_texts_are_scored_like_short_ones
 from lmlab.promises.learning import OF_CARRYING, OF_LEARNING, check_a_repeating_text_is_learned
 from lmlab.promises.subjects import TINY, TOKENIZERS, build, tokenizer
@@ -54,7 +54,7 @@ def run(name: str, settings: Mapping[str, Any] | None = None) -> Iterator[Findin
     """Hold a kind of model to the contract, over tokenizers of every kind, one finding after the other."""
     if not __debug__:
         raise Mistake("the contract is made of assertions, and python -O leaves them out; run it without -O")
-    cls = model_class(name)
+    cls: Any = language_model(name).load()
     for kind in TOKENIZERS:
         tokens = tokenizer(kind)
         model = build(cls, settings or {}, tokens)

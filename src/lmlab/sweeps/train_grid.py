@@ -16,7 +16,7 @@ from typing import Any
 
 from lmlab.config import Budget, Mistake, make
 from lmlab.learn.settings import training_config
-from lmlab.models.registry import Way, kind_of, model_class
+from lmlab.models.registry import Way, kind_of, language_model, model_class
 from lmlab.page import html
 from lmlab.page.notebook import panel
 from lmlab.records import from_json, to_json
@@ -112,6 +112,7 @@ def sweep(
             "a sweep needs a budget of steps or tokens, such as {budget}: seconds would differ from run to run",
             budget="300steps",
         )
+    language_model(model)
     points = grid(model, over)
     fixed = dict(settings or {})
     learned = dict(learning or {})

@@ -1,0 +1,140 @@
+"""From a table of texts with labels to a trained classifier: read, tokenise, learn, save; and going on with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmlab.classification.task import Labelling, encoded, words_of
+from lmlab.config import Budget, TextFacts, make
+from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
+from lmlab.hardware.rates import settle
+from lmlab.interface import Learner
+from lmlab.learn.fit import hardware_for, learn
+from lmlab.learn.loop import Trainer
+from lmlab.learn.record import Inputs, Model, Record, Training
+from lmlab.learn.run import Run, create_run, refuse_if_taken
+from lmlab.learn.settings import TrainConfig, training_config
+from lmlab.learn.watch import Silent, Watch
+from lmlab.models.registry import model_class
+from lmlab.text.labelled import Labelled, read_labelled
+from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+
+ROWS = 64  # texts in a step
+EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
+TIMED_STEPS = 10
+
+
+def train(
+    model: str,
+    data: str | Path,
+    *,
+    out: str | Path,
+    budget: str | Budget = "3m",
+    split: Sequence[float] = (80, 10, 10),
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    columns: Sequence[str] | None = None,
+    tokenizer: str = "words",
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    learning: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    watch: Watch | None = None,
+) -> Run:
+    """Train a classifier on a table of texts with labels (TSV, CSV or JSONL) and save it in the new folder `out`.
+
+    columns: the names of those with the text and the label, where the header leaves it open.
+    The weights that are kept are the best by validation, whose examples are drawn from the training ones where none are given.
+    """
+    watch, out = watch or Silent(), Path(out)
+    cls = model_class(model)
+    config: Any = make(cls.Config, settings or {}, model)
+    budget = Budget.parse(budget) if isinstance(budget, str) else budget
+    train_config = training_config(budget, seed, learning or {})
+    hardware = as_asked(hardware_for(train_config, device, precision), "eager")  # no two batches have one shape
+    refuse_if_taken(out)
+    table = read_labelled(data, valid=valid, test=test, split=split, seed=seed, columns=columns)
+    if table.leaks:
+        watch.say(
+            f"{table.name}: {table.leaks} of {len(table.parts['test'])} test examples stand in the training part too;"
+            " eval says what they change"
+        )
+    words = train_tokenizer(tokenizer, (words_of(text) for text in table.parts["train"].texts))
+    config = _resolved(cls, config, table, words, budget)
+    task = _task(table, words, train_config)
+    enough = Budget(steps=EPOCHS * task.steps_per_epoch)
+    if _is_more_than(enough, train_config, _fresh(cls, config, words, seed), task, hardware):
+        watch.say(
+            f"{model}: {budget} is more than {EPOCHS} epochs take, and more would teach it names by heart; it learns these"
+        )
+        train_config = dataclasses.replace(train_config, budget=enough)
+    asked = Training(
+        budget=str(train_config.budget),
+        seed=seed,
+        device=device,
+        precision=precision,
+        learning=dict(learning or {}),
+        chosen=hardware.chosen,
+    )
+    record = Record(
+        task=Labelling.name,
+        inputs=Inputs(corpus=table.spec(), tokenizer=words.spec),
+        model=Model(name=model, config=dataclasses.asdict(config)),
+        training=asked,
+    )
+    fresh = _fresh(cls, config, words, seed)
+    return learn(
+        create_run(out, record, words), fresh, _task(table, words, train_config), train_config, hardware, watch
+    )
+
+
+def resume(run: Run, *, watch: Watch | None = None) -> Run:
+    """Go on with a run that was stopped; with a budget of steps or tokens to the same bits as if it never had been."""
+    asked = run.record.training
+    config = training_config(Budget.parse(asked.budget), asked.seed, asked.learning)
+    hardware: Hardware = as_chosen(choose(asked.device, asked.precision), asked.chosen)
+    cls = model_class(run.record.model.name)
+    settings: Any = make(cls.Config, run.record.model.config, cls.name)
+    fresh = _fresh(cls, settings, run.tokenizer, asked.seed)
+    task = _task(Labelled.from_spec(run.record.inputs.corpus), run.tokenizer, config)
+    return learn(run, fresh, task, config, hardware, watch or Silent())
+
+
+def _resolved(cls: type[Learner], config: Any, table: Labelled, tokenizer: Tokenizer, budget: Budget) -> Any:
+    size = table.parts["train"].bytes
+    facts = TextFacts(train_tokens=size // 5, train_bytes=size, vocab_size=tokenizer.vocab_size)  # words, roughly
+    return dataclasses.replace(cls.resolve(config, facts, budget), labels=len(table.classes))
+
+
+def _is_more_than(enough: Budget, config: TrainConfig, model: Learner, task: Labelling, hardware: Hardware) -> bool:
+    """Whether a budget of seconds lasts longer than so many steps, some of which are timed with a model that is thrown away."""
+    if config.budget.seconds is None or enough.steps is None:
+        return False
+    step = Trainer(model, task, config, hardware, Path(), Silent()).to_be_timed()
+    for _ in range(TIMED_STEPS // 2):
+        step()
+    settle(hardware.device)
+    started = time.perf_counter()
+    for _ in range(TIMED_STEPS):
+        step()
+    settle(hardware.device)
+    return enough.steps * (time.perf_counter() - started) / TIMED_STEPS < config.budget.seconds
+
+
+def _fresh(cls: type[Learner], config: Any, tokenizer: Tokenizer, seed: int) -> Learner:
+    torch.manual_seed(seed)
+    model = cls(config, tokenizer.vocab_size)
+    model.take_vocabulary(tokenizer.vocabulary)
+    return model
+
+
+def _task(table: Labelled, tokenizer: Tokenizer, config: TrainConfig) -> Labelling:
+    parts = {name: encoded(tokenizer, table.parts[name]) for name in ("train", "valid")}
+    return Labelling(train=parts["train"], valid=parts["valid"], labels=len(table.classes), rows=config.rows or ROWS)

@@ -1,0 +1,133 @@
+"""Using a trained classifier: measuring it, labelling texts, and looking at its mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lmlab.classification.errors import Explanation, explain
+from lmlab.classification.scores import BagOfWords, ClassifierResult, accuracy, interval, majority, scores
+from lmlab.classification.task import Encoded, encoded
+from lmlab.config import Mistake
+from lmlab.learn.run import Run
+from lmlab.models.dan import DAN
+from lmlab.records import fields_to_json
+from lmlab.text.labelled import Examples, Labelled, read_labelled
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label:
+    """What a classifier says of a text. p: the probability of each class."""
+
+    text: str
+    label: str
+    p: dict[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """As one document."""
+        return fields_to_json(self)
+
+
+def classify(run: Run, texts: Sequence[str], *, device: str = "auto") -> list[Label]:
+    """The label of each text."""
+    if any(not text.strip() for text in texts):
+        raise Mistake("a text to classify is empty; give it some words")
+    classes = tuple(run.record.inputs.corpus["classes"])
+    p_BK = _probabilities(_model(run, device), Encoded.of(run.tokenizer, texts))
+    return [
+        Label(text=text, label=classes[int(p_K.argmax())], p=dict(zip(classes, map(float, p_K), strict=True)))
+        for text, p_K in zip(texts, p_BK, strict=True)
+    ]
+
+
+def evaluate(
+    run: Run, data: str | Path | None = None, *, part: str = "test", seed: int = 0, device: str = "auto"
+) -> ClassifierResult:
+    """Accuracy, F1, bits and calibration with intervals, a majority and a bag-of-words model beside them.
+
+    data: another table with the same labels, used whole; without it a part of the run's own.
+    """
+    table = Labelled.from_spec(run.record.inputs.corpus)
+    name, examples = (table.name, table.parts[part]) if data is None else _other(data, table)
+    if not len(examples):
+        raise Mistake(f"the {part} part of {table.name} is empty; choose another {{part}}, or name a table", part=None)
+    model, words, labels = _model(run, device), run.tokenizer, len(table.classes)
+    train, held_out = encoded(words, table.parts["train"]), encoded(words, examples)
+    p_BK, labels_B = _probabilities(model, held_out), examples.labels_B
+    counted = BagOfWords.fit(train.ids_N, train.starts_B, train.labels_B, words.vocab_size, labels)
+    bag_BK = counted.probabilities(held_out.ids_N, held_out.starts_B)
+    right_B, bag_right_B = p_BK.argmax(1) == labels_B, bag_BK.argmax(1) == labels_B
+    leaked_B = _leaked(table, examples) if part != "train" or data is not None else np.zeros(len(examples), dtype=bool)
+    confusion_KK = np.zeros((labels, labels), dtype=np.int64)
+    np.add.at(confusion_KK, (labels_B, p_BK.argmax(1)), 1)
+    return ClassifierResult(
+        model=run.record.model.name,
+        data=name,
+        part=part if data is None else "whole",
+        examples=len(examples),
+        classes=table.classes,
+        scores=scores(p_BK, labels_B, seed),
+        majority=scores(majority(train.labels_B, labels, len(examples)), labels_B, seed),
+        bag_of_words=scores(bag_BK, labels_B, seed),
+        gain=interval(lambda at: float(right_B[at].mean() - bag_right_B[at].mean()), len(examples), seed),
+        confusion=tuple(tuple(int(n) for n in row) for row in confusion_KK),
+        leaks=int(leaked_B.sum()),
+        accuracy_without_leaks=accuracy(p_BK[~leaked_B], labels_B[~leaked_B])
+        if leaked_B.any() and not leaked_B.all()
+        else None,
+        notes=(run.caution,) if run.caution else (),
+    )
+
+
+def mistakes(run: Run, *, number: int = 5, part: str = "test", device: str = "auto") -> list[Explanation]:
+    """The surest of its mistakes, each with an explanation that is true of the model."""
+    table = Labelled.from_spec(run.record.inputs.corpus)
+    examples = table.parts[part]
+    if not len(examples):
+        raise Mistake(f"the {part} part of {table.name} is empty; choose another {{part}}", part=None)
+    model = _model(run, device)
+    p_BK = _probabilities(model, encoded(run.tokenizer, examples))
+    wrong = np.flatnonzero(p_BK.argmax(1) != examples.labels_B)
+    surest = wrong[np.argsort(-p_BK[wrong].max(1), kind="stable")][:number]
+    return [
+        explain(model, run.tokenizer, table.classes, examples.texts[i], int(examples.labels_B[i]), i)
+        for i in surest.tolist()
+    ]
+
+
+def _model(run: Run, device: str) -> DAN:
+    from lmlab.hardware.choice import choose_device
+
+    model = run.saved
+    assert isinstance(model, DAN)
+    return model.to(choose_device(device)).eval()
+
+
+def _probabilities(model: DAN, texts: Encoded) -> np.ndarray:
+    device = model.output.weight.device
+    found = [model.probabilities(b.ids_N.to(device), b.starts_B.to(device)).cpu().numpy() for b in texts.batches()]
+    return np.concatenate(found)
+
+
+def _other(data: str | Path, table: Labelled) -> tuple[str, Examples]:
+    """All rows of another table, with the numbers that the classes have here."""
+    other = read_labelled(data, split=(100, 0, 0), columns=table.origin["columns"])
+    unknown = [label for label in other.classes if label not in table.classes]
+    if unknown:
+        raise Mistake(
+            f"{data} has the label {unknown[0]!r}, which the classifier never saw; it knows {', '.join(table.classes)}"
+        )
+    number = np.array([table.classes.index(label) for label in other.classes])
+    rows = other.parts["train"]
+    return other.name, Examples(rows.texts, number[rows.labels_B])
+
+
+def _leaked(table: Labelled, examples: Examples) -> np.ndarray:
+    from lmlab.text.labelled import plain
+
+    seen = {plain(text) for text in table.parts["train"].texts}
+    return np.array([plain(text) in seen for text in examples.texts])

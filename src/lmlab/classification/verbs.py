@@ -1,0 +1,48 @@
+"""`lmlab.classify` and `lmlab.mistakes`: what is done with a trained classifier, given as a run or its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmlab.classification import using
+from lmlab.classification.errors import Explanation
+from lmlab.classification.page import mistakes_page
+from lmlab.config import Mistake
+from lmlab.learn.run import Run, load_run
+from lmlab.models.registry import Role, kind_of
+from lmlab.page.html import write
+
+
+def classify(run: Run | str | Path, texts: str | Sequence[str], *, device: str = "auto") -> list[using.Label]:
+    """What a classifier says of each text, with the probability of every class."""
+    return using.classify(_classifier(run), [texts] if isinstance(texts, str) else list(texts), device=device)
+
+
+def mistakes(
+    run: Run | str | Path,
+    *,
+    number: int = 5,
+    part: str = "test",
+    device: str = "auto",
+    html: str | Path | None = None,
+) -> list[Explanation]:
+    """The surest mistakes of a classifier on its own data, each explained by what really moves it. html: a page of them."""
+    if part not in ("train", "valid", "test"):
+        raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
+    opened = _classifier(run)
+    found = using.mistakes(opened, number=number, part=part, device=device)
+    if html is not None:
+        write(Path(html), mistakes_page(opened.record.inputs.corpus["name"], found))
+    return found
+
+
+def _classifier(run: Run | str | Path) -> Run:
+    """The run, which must hold a classifier."""
+    opened = load_run(run) if isinstance(run, str | Path) else run
+    name = opened.record.model.name
+    if kind_of(name).role is not Role.CLASSIFIER:
+        raise Mistake(
+            f"{opened.folder} holds a {name}, which gives no labels; train a classifier: lmlab train dan DATA"
+        )
+    return opened

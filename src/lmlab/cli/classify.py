@@ -1,0 +1,50 @@
+"""`lmlab classify`: labels for texts, or the mistakes of a classifier explained."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmlab.cli import options
+from lmlab.config import Mistake
+
+
+def command(
+    run: options.Run,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts to label; - reads lines of standard input.")] = None,
+    errors: Annotated[int | None, typer.Option(min=1, help="Instead: so many of its mistakes, explained.")] = None,
+    part: Annotated[str, typer.Option(help="Where the mistakes are looked for: train, valid or test.")] = "test",
+    html: Annotated[Path | None, typer.Option(help="A page of the mistakes.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Say what a classifier takes texts for, or explain its mistakes.
+
+    Example: lmlab classify runs/dan-reviews "not bad at all"
+    """
+    from lmlab import face
+    from lmlab.cli.show import classification as show
+
+    opened = options.opened(run)
+    if errors is not None:
+        if texts:
+            raise Mistake("{errors} are looked for in the run's own data; leave the texts out", errors=errors)
+        found = face.mistakes(opened, number=errors, part=part, device=device, html=html)
+        if json:
+            options.print_json([explanation.to_json() for explanation in found])
+        else:
+            show.print_mistakes(found, part, html)
+        return
+    if html is not None:
+        raise Mistake("{html} is a page of mistakes: it needs {errors}", html=None, errors=5)
+    wanted = [line.rstrip("\n") for line in sys.stdin if line.strip()] if texts == ["-"] else texts
+    if not wanted:
+        raise Mistake('give texts to label, such as: lmlab classify RUN "not bad at all"; or - for standard input')
+    labels = face.classify(opened, wanted, device=device)
+    if json:
+        options.print_json([label.to_json() for label in labels])
+    else:
+        show.print_labels(labels)

@@ -1,0 +1,76 @@
+"""Labels, scores and mistakes of classifiers in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.table import Column, print_table
+
+if TYPE_CHECKING:
+    from lmlab.classification.errors import Explanation
+    from lmlab.classification.scores import ClassifierResult, Figure, Scores
+    from lmlab.classification.using import Label
+
+WORDS = 4  # shown for and against
+EXCERPT = 240  # characters of a text
+
+
+def print_labels(labels: Sequence[Label]) -> None:
+    """One line a text."""
+    columns = [Column("label", left=True), Column("probability"), Column("text", left=True)]
+    print_table(result_console(), columns, [[one.label, f"{one.p[one.label]:.3f}", one.text] for one in labels])
+
+
+def print_scores(result: ClassifierResult) -> None:
+    """The classifier and what it must beat, in one table; then what a reader should know."""
+    console = result_console()
+    where = result.data if result.part == "whole" else f"the {result.part} part of {result.data}"
+    say(console, f"{result.model} on {where}: {result.examples:,} examples, {len(result.classes)} classes")
+    columns = [Column("", left=True), Column("accuracy"), Column("macro F1", expendable=2)]
+    columns += [Column("bits per label", expendable=1), Column("calibration error", expendable=3)]
+    rows = [(result.model, result.scores), ("bag of words", result.bag_of_words), ("majority", result.majority)]
+    print_table(console, columns, [[name, *_figures(scores)] for name, scores in rows], "--json has all")
+    sure = "ahead of" if result.gain.low > 0 else "behind" if result.gain.high < 0 else "not told apart from"
+    say(console, f"In accuracy it is {sure} the bag of words: {_signed(result.gain)} (95% intervals over examples).")
+    if result.leaks:
+        without = result.accuracy_without_leaks
+        rest = "" if without is None else f"; without them the accuracy is {without:.4f}"
+        say(console, f"Note: {result.leaks} of these examples stand in the training part too{rest}.")
+    for note in result.notes:
+        say(console, f"Note: {note}")
+
+
+def print_mistakes(found: Sequence[Explanation], part: str, html: Path | None) -> None:
+    """Each with what speaks for the wrong label and against it."""
+    console = result_console()
+    if not found:
+        say(console, f"It makes no mistakes on the {part} part.")
+    for one in found:
+        excerpt = one.text if len(one.text) <= EXCERPT else one.text[:EXCERPT] + " …"
+        say(
+            console,
+            f"Example {one.example}: {one.right}, taken for {one.predicted} (p = {one.p_predicted:.2f})",
+            style="bold",
+        )
+        say(console, f"  {excerpt}")
+        ends = (
+            [c for c in one.contributions if c.nats > 0][:WORDS],
+            [c for c in one.contributions[::-1] if c.nats < 0][:WORDS],
+        )
+        for title, words in zip(("for it", "against"), ends, strict=True):
+            say(console, f"  {title}: " + ", ".join(f"{c.word} {c.nats:+.2f}" for c in words))
+        for sentence in one.sentences:
+            say(console, f"  {sentence}")
+    if html is not None:
+        say(console, f"As a page: {html}")
+
+
+def _figures(scores: Scores) -> list[str]:
+    return [str(figure) for figure in (scores.accuracy, scores.macro_f1, scores.bits, scores.calibration)]
+
+
+def _signed(figure: Figure) -> str:
+    return f"{figure.value:+.4f} [{figure.low:+.4f}, {figure.high:+.4f}]"

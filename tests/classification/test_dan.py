@@ -1,0 +1,151 @@
+"""The averaging classifier: against torch.nn, blind to order, trained, resumed and kept like every model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import lmlab
+from lmlab.classification.task import Encoded, Labelling, words_of
+from lmlab.config import Mistake
+from lmlab.learn.run import Run, load_run
+from lmlab.models.dan import DAN, Bags, DANConfig
+
+CONFIG = DANConfig(labels=3, width=5, hidden=7, layers=2, word_dropout=0.5, dropout=0.0)
+
+
+def model(seed: int = 0) -> DAN:
+    torch.manual_seed(seed)
+    return DAN(CONFIG, 11).eval()
+
+
+def test_it_is_what_torch_nn_computes_from_the_mean_of_embeddings() -> None:
+    dan = model()
+    bag = nn.EmbeddingBag.from_pretrained(dan.embedding_VX.detach(), mode="mean")
+    layers = nn.Sequential(*[part for layer in dan.layers for part in (layer, nn.ReLU())], dan.output)
+    ids_N, starts_B = torch.tensor([1, 2, 3, 3, 10, 0]), torch.tensor([0, 4, 5])
+    torch.testing.assert_close(dan.logits(ids_N, starts_B), layers(bag(ids_N, starts_B)))
+
+
+def test_order_cannot_matter() -> None:
+    dan, ids = model(), torch.tensor([4, 8, 1, 1, 6])
+    one, other = (dan.probabilities(i, torch.tensor([0])) for i in (ids, ids.flip(0)))
+    torch.testing.assert_close(one, other)
+
+
+def test_words_are_left_out_in_training_alone_and_the_rest_averaged() -> None:
+    dan = model().train()
+    ids_N, starts_B = torch.arange(10), torch.tensor([0])
+    torch.manual_seed(3)
+    kept = torch.rand(10) >= 0.5
+    torch.manual_seed(3)
+    found = dan.logits(ids_N, starts_B)
+    torch.testing.assert_close(found, dan.eval().logits(ids_N[kept], starts_B))
+
+
+def test_the_loss_is_the_sum_of_the_labels_nats() -> None:
+    dan = model()
+    bags = Bags(torch.tensor([1, 2, 3]), torch.tensor([0, 1]), torch.tensor([2, 0]))
+    loss = dan.loss(bags)
+    expected = nn.functional.cross_entropy(dan.logits(bags.ids_N, bags.starts_B), bags.labels_B, reduction="sum")
+    assert loss.count == bags.count == 2
+    torch.testing.assert_close(loss.total, expected)
+
+
+def test_a_word_is_the_same_word_at_the_end_of_a_sentence() -> None:
+    assert words_of("It's GREAT. Don’t miss it!") == "it's great . don’t miss it !"
+
+
+def test_an_epoch_shows_every_example_once_in_an_order_of_its_own() -> None:
+    data = Encoded(np.arange(7, dtype=np.int32), np.arange(8), np.arange(7) % 2)
+    task = Labelling(train=data, valid=None, labels=2, rows=3)
+    epochs = [[task.batch(0, 3 * epoch + i).ids_N.tolist() for i in range(3)] for epoch in range(2)]
+    for epoch in epochs:
+        assert sorted(id for ids in epoch for id in ids) == list(range(7))
+    assert epochs[0] != epochs[1]
+    assert task.batch(0, 4).ids_N.tolist() == epochs[1][1]
+
+
+def test_a_run_is_saved_and_opened_with_the_same_numbers(classifier: Run) -> None:
+    texts = ["a great film", "the plot was dull and boring"]
+    before = lmlab.classify(classifier, texts)
+    after = lmlab.classify(str(classifier.folder), texts)
+    assert [label.label for label in after] == ["pos", "neg"]
+    assert before == after
+    assert sum(after[0].p.values()) == pytest.approx(1)
+
+
+KILLED = """
+import os, signal, sys
+import lmlab
+from lmlab.learn import loop
+loop.CHECKPOINT_EVERY_S = 0.0
+take, done = loop.Trainer._step, 0
+def step(self, piece, carry):
+    global done
+    done += 1
+    if done == 23:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return take(self, piece, carry)
+loop.Trainer._step = step
+lmlab.train("dan", sys.argv[1], out=sys.argv[2], budget="40steps", device="cpu")
+"""
+
+
+def test_killed_and_resumed_it_ends_with_the_same_bits(table: Path, tmp_path: Path) -> None:
+    whole = lmlab.train("dan", table, out=tmp_path / "whole", budget="40steps", device="cpu")
+    dead = subprocess.run([sys.executable, "-c", KILLED, str(table), str(tmp_path / "killed")], check=False)
+    assert dead.returncode == -9
+    assert load_run(tmp_path / "killed").status == "unfinished"
+    resumed = lmlab.resume(tmp_path / "killed")
+    assert resumed.status == whole.status
+    for name, weight in whole.saved.tensors().items():
+        assert torch.equal(resumed.saved.tensors()[name], weight), name
+
+
+def test_vectors_of_a_file_are_begun_with(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("great 1 2 3\ndull 4 5 6\n")
+    run = lmlab.train(
+        "dan", table, out=tmp_path / "run", budget="1steps", device="cpu",
+        settings={"vectors": str(tmp_path / "vectors.txt")}, learning={"learning_rate": 1e-9},
+    )  # fmt: skip
+    dan = run.saved
+    assert isinstance(dan, DAN)
+    pieces = [piece.strip() for piece in run.tokenizer.vocabulary.pieces]
+    torch.testing.assert_close(dan.embedding_VX[pieces.index("dull")].detach(), torch.tensor([4.0, 5.0, 6.0]))
+
+
+def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, tmp_path: Path) -> None:
+    from lmlab.learn.watch import Silent
+
+    class Told(Silent):
+        def __init__(self) -> None:
+            self.lines: list[str] = []
+
+        def say(self, line: str) -> None:
+            self.lines.append(line)
+
+    told = Told()
+    run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu", watch=told)
+    assert run.record.training.budget == "20steps"  # 240 examples, 64 at a time, five times over
+    assert any("epochs" in line for line in told.lines)
+
+
+def test_what_is_no_table_or_no_classifier_is_refused(table: Path, classifier: Run, tmp_path: Path) -> None:
+    with pytest.raises(Mistake, match="one table"):
+        lmlab.train("dan", [table, table], out=tmp_path / "a")
+    with pytest.raises(Mistake, match="plain text"):
+        lmlab.train("ngram", table, out=tmp_path / "a", columns=["text", "label"])
+    with pytest.raises(Mistake, match="no language model"):
+        lmlab.generate(classifier)
+    with pytest.raises(Mistake, match="empty"):
+        lmlab.classify(classifier, "  ")
+    ngram = lmlab.train("ngram", table, out=tmp_path / "ngram")
+    with pytest.raises(Mistake, match="gives no labels"):
+        lmlab.classify(ngram, "a film")

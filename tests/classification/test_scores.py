@@ -1,0 +1,94 @@
+"""Scores of classifiers against scikit-learn's definitions written out, and intervals that cover."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from lmlab.classification.scores import (
+    BagOfWords,
+    accuracy,
+    bits,
+    calibration_error,
+    interval,
+    macro_f1,
+    majority,
+    of_share,
+)
+
+P_BK = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.5, 0.4, 0.1], [0.2, 0.2, 0.6]])
+LABELS_B = np.array([0, 1, 1, 2])
+
+
+def test_accuracy_bits_and_f1_by_hand() -> None:
+    assert accuracy(P_BK, LABELS_B) == 0.75
+    assert bits(P_BK, LABELS_B) == pytest.approx(-np.log2([0.7, 0.6, 0.4, 0.6]).mean())
+    # class 0: precision 1/2, recall 1; class 1: 1, 1/2; class 2: 1, 1
+    assert macro_f1(P_BK, LABELS_B) == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
+
+
+def test_a_class_that_is_neither_there_nor_predicted_counts_nothing() -> None:
+    assert macro_f1(np.array([[0.9, 0.1, 0.0]]), np.array([0])) == pytest.approx(1 / 3)
+
+
+def test_who_is_right_as_often_as_sure_is_calibrated() -> None:
+    random = np.random.default_rng(0)
+    sure_B = random.uniform(0.5, 1, 40_000)
+    p_BK = np.stack([sure_B, 1 - sure_B], 1)
+    honest = (random.random(40_000) > sure_B).astype(int)
+    assert calibration_error(p_BK, honest) < 0.01
+    assert calibration_error(p_BK, np.zeros(40_000, int)) == pytest.approx(0.25, abs=0.01)  # always right
+
+
+def test_examples_of_equal_sureness_are_judged_together_whatever_their_order() -> None:
+    labels_B = np.array([0] * 50 + [1] * 50)
+    assert calibration_error(np.full((100, 2), 0.5), labels_B) == pytest.approx(0.0)
+
+
+def test_wilsons_interval_is_the_published_one_and_knows_that_no_mistakes_are_no_proof() -> None:
+    found = of_share(40, 40)
+    assert found.high == 1.0
+    assert found.low == pytest.approx(0.9124, abs=1e-4)
+    assert of_share(15, 20).low == pytest.approx(0.5313, abs=1e-4)
+    assert of_share(15, 20).high == pytest.approx(0.8881, abs=1e-4)
+
+
+def test_accuracy_intervals_cover_as_often_as_they_say() -> None:
+    random = np.random.default_rng(1)
+    covered = [of_share(int((random.random(200) < 0.93).sum()), 200) for _ in range(2000)]
+    share = np.mean([figure.low <= 0.93 <= figure.high for figure in covered])
+    assert 0.92 <= share <= 0.98
+
+
+def test_resampled_intervals_of_f1_cover() -> None:
+    random = np.random.default_rng(2)
+    truth = macro_f1(*_drawn(random, 200_000))
+    found = [interval(_figure(*_drawn(random, 300)), 300, seed) for seed in range(60)]
+    assert np.mean([figure.low <= truth <= figure.high for figure in found]) >= 0.85  # 60 trials of 95%
+
+
+def _drawn(random: np.random.Generator, examples: int) -> tuple[np.ndarray, np.ndarray]:
+    labels_B = random.integers(0, 2, examples)
+    said_B = np.where(random.random(examples) < 0.8, labels_B, 1 - labels_B)
+    return np.eye(2)[said_B] * 0.8 + 0.1, labels_B
+
+
+def _figure(p_BK: np.ndarray, labels_B: np.ndarray):  # type: ignore[no-untyped-def]
+    return lambda at: macro_f1(p_BK[at], labels_B[at])
+
+
+def test_naive_bayes_is_bayes_rule_with_one_added() -> None:
+    ids_N, starts_B, labels_B = np.array([0, 0, 1, 1, 2]), np.array([0, 3, 5]), np.array([0, 1])
+    bag = BagOfWords.fit(ids_N, starts_B, labels_B, vocab_size=3, labels=2)
+    # words of label 0: 0 0 1; of label 1: 1 2
+    like0 = (2 / 4) * (3 / 6) * (1 / 6)  # a text "0 2" under label 0
+    like1 = (2 / 4) * (1 / 5) * (2 / 5)
+    p_BK = bag.probabilities(np.array([0, 2]), np.array([0, 2]))
+    assert p_BK[0].tolist() == pytest.approx([like0 / (like0 + like1), like1 / (like0 + like1)])
+
+
+def test_the_majority_says_the_shares_of_training() -> None:
+    assert majority(np.array([0, 0, 1]), 2, 2).tolist() == [[pytest.approx(2 / 3), pytest.approx(1 / 3)]] * 2
+    assert math.isclose(bits(majority(np.array([0, 1]), 2, 1), np.array([0])), 1.0)

@@ -1,0 +1,66 @@
+"""`lmlab train dan`, `lmlab eval` and `lmlab classify` from a table to an explanation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def trained(lmlab: Lmlab, tmp_path: Path) -> Path:
+    rows = [f"{'good' if i % 2 else 'bad'},{'fine' if i % 2 else 'dull'} film number {i}" for i in range(60)]
+    (tmp_path / "films.csv").write_text("stars,words\n" + "\n".join(rows) + "\n")
+    code, out, err = lmlab(
+        "train", "dan", tmp_path / "films.csv", "--columns", "words,stars", "--budget", "60steps",
+        "--learn", "learning_rate=0.02", "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "lmlab eval" in out
+    return tmp_path / "run"
+
+
+def test_from_a_table_to_labels_scores_and_mistakes(lmlab: Lmlab, trained: Path) -> None:
+    code, out, err = lmlab("eval", trained)
+    assert code == 0, err
+    assert "bag of words" in out
+    assert "majority" in out
+    code, out, err = lmlab("classify", trained, "a fine film", "dull", "--json")
+    assert code == 0, err
+    assert [label["label"] for label in json.loads(out)] == ["good", "bad"]
+    code, out, err = lmlab("classify", trained, "--errors", "2", "--json")
+    assert code == 0, err
+    assert isinstance(json.loads(out), list)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give texts to label"),
+        (["a film", "--errors", "2"], "leave the texts out"),
+        (["a film", "--html", "page.html"], "--errors"),
+        ([""], "is empty"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_a_line(
+    arguments: list[str], words: str, lmlab: Lmlab, trained: Path
+) -> None:
+    code, out, err = lmlab("classify", trained, *arguments)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["sweep", "dan", "--over", "width=2,3"], ["contract", "dan"], ["compare", "--models", "dan,ngram"]]
+)
+def test_where_language_models_are_meant_a_classifier_is_refused(arguments: list[str], lmlab: Lmlab) -> None:
+    code, _, err = lmlab(*arguments)
+    assert code == 2
+    assert "no language model" in err
+    assert err.count("\n") == 1
