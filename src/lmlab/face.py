@@ -125,7 +125,7 @@ def evaluate(
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
     if text is not None and part is not None:
         raise Mistake("{part} is of the run's own corpus; another text is scored whole: leave one out", part=part)
-    from lmlab.measure import evaluate as measure
+    from lmlab.comparison.measuring import measure_run
     from lmlab.text.corpus import read
     from lmlab.text.parts import Part
 
@@ -143,7 +143,7 @@ def evaluate(
     else:
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
-    found = measure(run.load(device), run.tokenizer, chosen, name=name, seed=seed, level=level)
+    found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device)
     return replace(found, notes=(run.caution, *found.notes)) if run.caution else found
 
 

@@ -16,6 +16,7 @@ from lmlab.comparison.contender import Contender, Display, TrainingWatch, mean_r
 from lmlab.comparison.findings import Findings, RankingFound, Yardstick
 from lmlab.comparison.luck import Luck
 from lmlab.comparison.measured_text import last_bytes, measured_text
+from lmlab.comparison.measuring import measure_run
 from lmlab.comparison.rehearsal import rehearse
 from lmlab.comparison.report import write_report
 from lmlab.comparison.summarize import order, summarize
@@ -39,7 +40,7 @@ from lmlab.learn.loop import TrainConfig
 from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run, load_run
 from lmlab.learn.train import sized_language_model, stream_folder, train
-from lmlab.measure import Spread, evaluate
+from lmlab.measure import Spread
 from lmlab.measure.interval import units_of
 from lmlab.measure.ranks import ranking
 from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
@@ -265,7 +266,7 @@ class _Job:
             entry.status = "measuring"
             self._show(entries, f"measuring {entry.name}")
             entry.seed_results.append(
-                evaluate(run.load(self.device), run.tokenizer, self.measured, name=self.corpus.name, seed=self.seeds[0])
+                measure_run(run, self.measured, name=self.corpus.name, seed=self.seeds[0], device=self.device)
             )
         entry.result = mean_result(entry.seed_results)
         run = entry.runs[0]

@@ -149,6 +149,10 @@ class Run:
         place, model = choose_device(device), self.model
         return model.to(place) if isinstance(model, Module) else model
 
+    def load_again(self, device: str = "auto") -> LanguageModel:
+        """The model as it is on disk, in another copy: what the one in memory has seen, it has not."""
+        return Run(self.folder, self.record).load(device)
+
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus it was trained on, read again and checked against its hashes."""

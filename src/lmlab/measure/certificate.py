@@ -1,36 +1,49 @@
 """The certificate: what was checked before a number is believed, by name, with the numbers seen.
 
-Checks of the text read all of it, piece by piece; checks of the model take a sample. Each can fail, and each guards
-against a mistake that makes models look better than they are.
+Checks of the text read all of it, piece by piece. Checks of the model hold what was recorded against copies of the model, which
+had not seen the text, at places drawn over all of it. Each guards against a mistake that makes a model look too good.
 
     bytes_counted         the bytes that tokens stand for are the bytes of the file, document by document
     lossless              the tokens that were scored decode to the text, byte for byte
     unknown_words_paid    every unknown symbol has a spelling, and its nats were added
     each_token_once       the scores fill the text without gap or overlap, and their sum is the total
     normalised            probabilities over the full vocabulary sum to one, and none is above one
-    score_is_probability  the scores are the logarithms of those probabilities (begin and advance)
+    score_is_probability  the recorded scores are the logarithms of what a copy says that has seen only what came before; on a
+                          text made up on the spot too
     causal                other tokens later, or none, leave earlier scores as they are
     batching              so do other rows beside it, and the order of rows
     chunking              so does the division into chunks (advance), and into pieces of long documents (score)
     hashes                text, tokenizer and model are named by SHA-256, and the text is still the one that was scored
+    held_out              where it is known what the model was trained on: the text is no copy of that, exact or near
 
-Shapes: B rows, T tokens, V vocabulary.
+What it cannot see. Places are a sample: a model that cheats at one token in a thousand is met in about half of all cases, and
+gains what that token cost. Deep in a long document a model of unbounded history is walked from some way before, and from the
+beginning where that gives another number or where it is not far. A model that knows the text from elsewhere (weights trained
+on it and a record that says otherwise, a file it reads) gives honest probabilities of a text it has seen: only the record of
+its training can tell. A chaotic model is compared in the mean, as far as chance allows.
+
+Shapes: P places, T tokens.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lmlab.measure.agreement import NATS_TOLERANCE
 from lmlab.measure.identity import model_hash
-from lmlab.measure.probe import Probe, take_probe
+from lmlab.measure.recorded import Held, Recorded, hold_against
+from lmlab.measure.rescore import Found, Rescorer
 from lmlab.measure.roundtrip import RoundTrip, round_trip
-from lmlab.measure.score import evaluating, largest_difference, score_rows
+from lmlab.measure.score import evaluating
+from lmlab.measure.spread import derived_seed
 from lmlab.measure.tally import PIECE_TOKENS, pieces, spelling_nats_of
+from lmlab.measure.walk import Copies, Load, Walked, Walks, walk_through
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -43,11 +56,6 @@ SPELLINGS, SPELLING_SYMBOLS = 8, 16  # words, and symbols of each, at which the 
 SUM_TOLERANCE = 1e-5
 """How far a sum of probabilities may be from 1. Rounding a log-probability of -20 to float32 moves it by 1e-6, and the
 normaliser of a softmax adds as much; ten times that. It bounds the gain by cheating to as many nats a token."""
-
-NATS_TOLERANCE = 1e-3
-"""How far one token's nats may differ between two ways to compute them. Matrix products summed in another order differ
-by 1e-5 to 1e-4 nats at the end of a deep float32 network, more where a token costs much, hence relative above 10 nats;
-a leak, a lost token or a shifted cache moves nats by tenths."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,7 @@ class Certificate:
 
     checks: tuple[Check, ...]
     hashes: dict[str, str]
+    seconds: float = 0.0  # that checking took, the walks before scoring included
 
     @property
     def passed(self) -> bool:
@@ -77,25 +86,43 @@ class Certificate:
         return [check.name for check in self.checks if not check.passed]
 
 
-def certify(model: LanguageModel, tokenizer: Tokenizer, scored: Scored, *, seed: int = 0) -> Certificate:
-    """Check a result; `seed` chooses the sample."""
+def certify(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    scored: Scored,
+    *,
+    seed: int = 0,
+    walks: Walks | None = None,
+    load: Load | None = None,
+) -> Certificate:
+    """Check a result; the text's hash and `seed` choose the places.
+
+    walks: taken before the text was scored, so that nothing could be remembered of it; without them they are taken now, by
+        copies of the model as it is (`load` brings it from disk instead).
+    """
+    started = time.perf_counter()
     trip = round_trip(tokenizer, scored.part, scored.stream)
     hashes = {"data": scored.part.sha256, "tokenizer": tokenizer.hash, "model": model_hash(model, tokenizer)}
+    drawn = derived_seed(scored.part, seed)
+    if walks is None:
+        walks = walk_through(Copies(model, load), scored.stream, drawn)
     with evaluating(model):
-        probe = take_probe(model, tokenizer, scored, seed)
+        recorded = Recorded.of(tokenizer, scored)
+        held = hold_against(walks, recorded)
+        again = Rescorer(walks.copies, scored.stream, np.random.Generator(np.random.PCG64(drawn)))
         checks = (
             _bytes_counted(scored, trip),
             _lossless(trip),
             _unknown_words_paid(tokenizer, scored),
             _each_token_once(scored),
-            _normalised(probe),
-            _score_is_probability(probe),
-            _causal(model, probe, seed),
-            _batching(model, probe),
-            _chunking(scored, probe),
+            _normalised([*walks.all, *([] if held.again is None else [held.again])], recorded.lowest),
+            _score_is_probability(held, walks.copies.way, again.made_up()),
+            _causal(again.causal(scored, recorded.ordinary_T)),
+            _batching(again.batching(scored, recorded.ordinary_T)),
+            _chunking(scored, again.chunking()),
             _hashes(scored, trip, hashes),
         )
-    return Certificate(checks, hashes)
+    return Certificate(checks, hashes, walks.seconds + time.perf_counter() - started)
 
 
 def _bytes_counted(scored: Scored, trip: RoundTrip) -> Check:
@@ -168,60 +195,53 @@ def _each_token_once(scored: Scored) -> Check:
     return Check("each_token_once", tiled and same and not bad, detail)
 
 
-def _normalised(probe: Probe) -> Check:
-    error = max(1.0 - probe.lowest_sum, probe.highest_sum - 1.0, probe.highest_logp)
-    detail = f"{probe.distributions} sums over the vocabulary lie in [{probe.lowest_sum:.8f}, {probe.highest_sum:.8f}]"
-    return Check("normalised", error <= SUM_TOLERANCE, detail)
+def _normalised(walked: Sequence[Walked], lowest: float) -> Check:
+    """lowest: recorded score, nats."""
+    sums = np.concatenate([found.sums_P for found in walked])
+    error = max(1.0 - sums.min(), sums.max() - 1.0, *(float(found.highest_P.max()) for found in walked), -lowest)
+    detail = f"{len(sums)} sums over the vocabulary lie in [{sums.min():.8f}, {sums.max():.8f}]"
+    if lowest < -SUM_TOLERANCE:
+        detail += f"; the lowest recorded score is {lowest:.3g} nats, a probability above one"
+    return Check("normalised", bool(error <= SUM_TOLERANCE), detail)
 
 
-def _score_is_probability(probe: Probe) -> Check:
-    places = probe.distributions + probe.recorded_places
-    difference = max(probe.score_difference, probe.recorded_difference)
-    detail = f"scores equal -log p at {places} places to {difference:.1g} nats"
-    if probe.chaos_after is not None:
-        detail += f" (looked at the first {probe.chaos_after} tokens: after them this model amplifies rounding)"
-    return Check("score_is_probability", difference <= NATS_TOLERANCE, detail)
-
-
-def _causal(model: LanguageModel, probe: Probe, seed: int) -> Check:
-    """Change all tokens from some place on, or cut them off: what came before must cost the same."""
-    generator = np.random.Generator(np.random.PCG64(seed))
-    V, difference = model.vocab_size, 0.0
-    for sample in probe.samples:
-        for cut in sample.cuts:
-            before = sample.nats_BT[:, :cut]
-            futures = [sample.tokens_BT[:, :cut]]
-            if V > 1:
-                changed_BT = sample.tokens_BT.copy()
-                changed_BT[:, cut:] += generator.integers(1, V, size=changed_BT[:, cut:].shape)
-                futures.append(changed_BT % V)
-            for tokens_BT in futures:
-                difference = max(difference, largest_difference(before, score_rows(model, tokens_BT)[:, :cut]))
-    cuts = sum(len(sample.cuts) for sample in probe.samples)
-    detail = f"another future at {cuts} places moves earlier scores by at most {difference:.1g} nats"
-    return Check("causal", difference <= NATS_TOLERANCE, detail)
-
-
-def _batching(model: LanguageModel, probe: Probe) -> Check:
-    """Score each row alone, and all rows backwards and twice."""
-    sample = probe.samples[0]
-    rows = len(sample.tokens_BT)
-    alone = [score_rows(model, sample.tokens_BT[row : row + 1])[0] for row in range(rows)]
-    order = [*reversed(range(rows)), *range(rows)]
-    together = score_rows(model, sample.tokens_BT[order])
-    difference = max(
-        largest_difference(sample.nats_BT, np.stack(alone)), largest_difference(sample.nats_BT[order], together)
+def _score_is_probability(held: Held, way: str, made_up: float) -> Check:
+    detail = (
+        f"recorded scores equal -log p at {held.places} places in {held.documents} documents, down to token"
+        f" {held.deepest:,} of one, to {held.difference:.1g} nats, as a copy ({way}) says that was shown only what came before"
     )
-    detail = f"batches of 1, {rows} and {2 * rows} rows in other orders differ by at most {difference:.1g} nats"
-    return Check("batching", difference <= NATS_TOLERANCE, detail)
+    if held.again is not None:
+        detail += f"; {len(held.again.nats_P)} of them were walked to from the beginning"
+    if held.chaotic:
+        detail += f"; {held.chaotic} were compared in the mean, because this model amplifies rounding"
+    if made_up > NATS_TOLERANCE:
+        detail += f"; on a text made up on the spot they differ by {made_up:.1g} nats"
+    return Check("score_is_probability", max(held.difference, made_up) <= NATS_TOLERANCE, detail)
 
 
-def _chunking(scored: Scored, probe: Probe) -> Check:
-    difference = max(probe.chunk_difference, scored.seam_difference)
-    detail = f"one chunk or many: log p differs by at most {probe.chunk_difference:.1g} nats"
+def _causal(found: Found) -> Check:
+    detail = (
+        f"another future moves {found.scores} earlier scores by at most {found.difference:.1g} nats,"
+        f" up to token {found.deepest:,}"
+    )
+    return Check("causal", found.difference <= NATS_TOLERANCE, detail)
+
+
+def _batching(found: Found) -> Check:
+    detail = (
+        f"{found.scores} scores in batches of 1 and 6 rows of {found.deepest:,} tokens, in other orders,"
+        f" differ by at most {found.difference:.1g} nats"
+    )
+    return Check("batching", found.difference <= NATS_TOLERANCE, detail)
+
+
+def _chunking(scored: Scored, found: Found) -> Check:
+    detail = (
+        f"one chunk of up to {found.deepest:,} tokens or several: log p differs by at most {found.difference:.1g} nats"
+    )
     if scored.seams:
         detail += f"; {scored.seams} cuts in long documents by {scored.seam_difference:.1g}"
-    return Check("chunking", difference <= NATS_TOLERANCE, detail)
+    return Check("chunking", max(found.difference, scored.seam_difference) <= NATS_TOLERANCE, detail)
 
 
 def _hashes(scored: Scored, trip: RoundTrip, hashes: dict[str, str]) -> Check:

@@ -13,11 +13,13 @@ from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
 from lmlab.measure.interval import Interval, interval
 from lmlab.measure.score import Progress, Scored, score_part
-from lmlab.measure.spread import Spread, everything
+from lmlab.measure.spread import Spread, derived_seed, everything
+from lmlab.measure.walk import Copies, Load, Walks, walk_through
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
     from lmlab.text.parts import Part
+    from lmlab.text.stream import TokenStream
     from lmlab.text.tokenizers import Tokenizer
 
 BITS_OF_A_BYTE = 8
@@ -121,6 +123,7 @@ class Result:
             "certified": self.certified,
             "certificate": {check.name: check.passed for check in self.certificate.checks},
             "certificate_details": {check.name: check.detail for check in self.certificate.checks},
+            "certificate_seconds": self.certificate.seconds,
             "seconds": self.seconds,
             "model": self.model,
             "data": self.data,
@@ -137,17 +140,26 @@ def evaluate(
     folder: Path | str | None = None,
     level: float = 0.95,
     seed: int = 0,
+    load: Load | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Score a part of a corpus, or stretches spread over it, and certify the number.
 
     name: of the corpus, for the record. folder: where token files are kept; None: nowhere.
     level: of the confidence interval. seed: of the sample that the certificate looks at.
+    load: brings the model from disk once more, for the certificate; without it, from what it would save.
     """
     started = time.perf_counter()
     chosen = text if isinstance(text, Spread) else everything(text)
-    read = score_part(model, tokenizer, chosen.part, folder=folder, progress=progress)
-    certificate = certify(model, tokenizer, read, seed=seed)  # of all that was read, history included
+    copies = Copies(model, load)
+    walks: list[Walks] = []
+
+    def walk_first(stream: TokenStream) -> None:
+        """Before the model is shown anything of the text, so that nothing of it can be remembered."""
+        walks.append(walk_through(copies, stream, derived_seed(chosen.part, seed)))
+
+    read = score_part(model, tokenizer, chosen.part, folder=folder, progress=progress, before=walk_first)
+    certificate = certify(model, tokenizer, read, seed=seed, walks=walks[0])  # of all that was read, history included
     scored = count_within(tokenizer, read, chosen)
     found = interval(scored, level=level)
     return Result(

@@ -99,16 +99,20 @@ def score_part(
     *,
     folder: Path | str | None = None,
     progress: Progress | None = None,
+    before: Callable[[TokenStream], None] | None = None,
 ) -> Scored:
     """Tokenise a part and score every document from its beginning.
 
     folder: where the token files are kept and found again; None: a temporary folder that lasts as long as the result.
+    before: is shown the tokens before the model is.
     """
     if not part.bytes:
         raise Mistake(f"the {part.name} part is empty: there is nothing to measure; give it some text")
     place = Path(tempfile.mkdtemp(prefix="lmlab-")) if folder is None else Path(folder)
     try:
         stream = tokenize(part, tokenizer, place, _stage(progress, "tokenise"))
+        if before is not None:
+            before(stream)
         scored = score_stream(model, tokenizer, part, stream, _stage(progress, "score"))
     except BaseException:
         if folder is None:
@@ -251,16 +255,19 @@ def _plain(model: LanguageModel, nats: torch.Tensor, tokens: torch.Tensor) -> np
 
 
 def largest_difference(a: np.ndarray, b: np.ndarray) -> float:
-    """The largest |a - b| in nats, relative to every 10 nats where a number is larger than that.
+    """The largest of `differences`; 0 where there is nothing to compare."""
+    return float(differences(a, b).max()) if np.size(a) else 0.0
+
+
+def differences(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """|a - b| in nats, relative to every 10 nats where a number is larger than that.
 
     Equal infinities agree; what is not a number agrees with nothing (inf).
     """
-    if not np.size(a):
-        return 0.0
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     with np.errstate(invalid="ignore"):
-        difference = np.where(a == b, 0.0, np.abs(a - b) / np.maximum(1.0, np.minimum(np.abs(a), np.abs(b)) / 10.0))
-    return float(np.where(np.isnan(difference), np.inf, difference).max())
+        found = np.where(a == b, 0.0, np.abs(a - b) / np.maximum(1.0, np.minimum(np.abs(a), np.abs(b)) / 10.0))
+    return np.where(np.isnan(found), np.inf, found)
 
 
 def device_of(model: LanguageModel) -> torch.device:

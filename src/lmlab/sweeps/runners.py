@@ -21,8 +21,9 @@ def run_job(job: Job) -> Outcome:
     """Train and measure one job in this process."""
     import torch
 
+    from lmlab.comparison.measuring import measure_run
     from lmlab.learn.train import train
-    from lmlab.measure import evaluate, score_part, spread
+    from lmlab.measure import score_part, spread
     from lmlab.measure.counted import count_within
     from lmlab.text.corpus import Corpus
 
@@ -49,7 +50,7 @@ def run_job(job: Job) -> Outcome:
         looked_at = spread(corpus.valid, VALID_BYTES, history_bytes=HISTORY_BYTES)
         read = score_part(model, run.tokenizer, looked_at.part)
         held_out = count_within(run.tokenizer, read, looked_at).bits_per_byte
-    result = evaluate(model, run.tokenizer, chosen, name=corpus.name, seed=job.seed)
+    result = measure_run(run, chosen, name=corpus.name, seed=job.seed, device=job.device)
     if not result.certified:
         failed = ", ".join(check.name for check in result.certificate.checks if not check.passed)
         raise RuntimeError(f"the certificate of its result fails: {failed}")

@@ -1,0 +1,183 @@
+"""Scored again, by copies: with another future, in other company, and a text that nobody has seen.
+
+Shapes: B rows, T tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lmlab.measure.agreement import FEWEST_TOKENS, NATS_TOLERANCE, SHAKEN, disagreement, steady
+from lmlab.measure.route import Route
+from lmlab.measure.score import largest_difference, score_rows
+from lmlab.measure.walk import Copies, after_chunks, walk
+
+if TYPE_CHECKING:
+    from lmlab.interface import ContextPolicy, LanguageModel
+    from lmlab.measure.score import Scored
+    from lmlab.text.stream import TokenStream
+
+FUTURE = 24  # tokens that are other than they were
+SHORT = 64  # tokens at most before the cut in most rows
+GROUPS, GROUP_ROWS = 3, 6
+DEEP_SHARE = 0.02  # of the text's tokens, in each of the two rows that are as long as that allows
+BATCH_SHARE = 0.004  # of the text's tokens, in each of the rows that are scored alone and together
+MADE_UP_ROWS, MADE_UP_TOKENS, MADE_UP_ASKS = 4, 96, 16
+
+
+@dataclass(frozen=True)
+class Found:
+    """Nats by which scores differ, how many scores that is, and how deep in a row the deepest lies."""
+
+    difference: float
+    scores: int
+    deepest: int
+
+
+class Rescorer:
+    """Scores rows of a measured text with a copy that has not seen them."""
+
+    def __init__(self, copies: Copies, stream: TokenStream, generator: np.random.Generator) -> None:
+        self.copies, self.stream, self.generator = copies, stream, generator
+        self.model: LanguageModel = copies.new()
+        self.lengths_D = np.diff(stream.starts)
+        self.longest = int(self.lengths_D.max())
+
+    def causal(self, scored: Scored, ordinary_T: np.ndarray) -> Found:
+        """Other tokens after some place, or none: what came before must cost the same.
+
+        ordinary_T: which recorded scores are the model's alone.
+        """
+        difference, scores, deepest = 0.0, 0, 0
+        for rows, cut in self._cuts(self.model.policy):
+            starts = self._beginnings(rows, cut + 1)
+            true_BT = np.stack([self._row(start, cut + FUTURE) for start in starts])
+            nats_BT = score_rows(self.model, true_BT)[:, :cut]
+            futures = [true_BT[:, :cut]] if cut else []
+            if self.model.vocab_size > 1:
+                futures.append(np.concatenate([true_BT[:, :cut], self._other(true_BT[:, cut:])], axis=1))
+            for tokens_BT in futures:
+                again_BT = score_rows(self.model, tokens_BT)[:, :cut]
+                difference = max(difference, self._disagreement(nats_BT, again_BT, tokens_BT[:, :cut]))
+                scores += again_BT.size
+            deepest = max(deepest, cut)
+        for start, cut in self._deep():
+            true_T, ordinary = self._row(start, cut + FUTURE), ordinary_T[start : start + cut]
+            tokens_1T = np.append(true_T[:cut], self._other(true_T[cut:]))[None]
+            again = score_rows(self.model, tokens_1T)[:, :cut][:, ordinary]
+            here = disagreement(scored.nats_per_token[start : start + cut][ordinary], again[0])
+            if here > NATS_TOLERANCE:  # whose fault is it? the future's alone counts here
+                nats = score_rows(self.model, true_T[None])[:, :cut][:, ordinary]
+                here = self._disagreement(nats, again, tokens_1T[:, :cut], ordinary)
+            difference, scores, deepest = max(difference, here), scores + again.size, max(deepest, cut)
+        return Found(difference, scores, deepest)
+
+    def batching(self, scored: Scored, ordinary_T: np.ndarray) -> Found:
+        """Rows alone, and all of them backwards and twice; and whole documents alone, against what was recorded."""
+        length = int(np.clip(BATCH_SHARE * self.stream.tokens, min(SHORT, self.stream.tokens), 1 << 14))
+        starts = self.generator.integers(self.stream.tokens - length + 1, size=3)
+        rows_BT = np.stack([self._row(int(start), length) for start in starts])
+        alone_BT = np.concatenate([score_rows(self.model, row_T[None]) for row_T in rows_BT])
+        order = [2, 1, 0, 0, 1, 2]
+        together_BT = score_rows(self.model, rows_BT[order])
+        difference = self._disagreement(alone_BT[order], together_BT, rows_BT[order])
+        scores = together_BT.size
+        short = np.flatnonzero((self.lengths_D > 0) & (self.lengths_D <= length))
+        for document in self.generator.permutation(short)[:2]:
+            start, stop = (int(edge) for edge in self.stream.starts[document : document + 2])
+            tokens_1T, ordinary = self._row(start, stop - start)[None], ordinary_T[start:stop]
+            again = score_rows(self.model, tokens_1T)[:, ordinary]
+            recorded = scored.nats_per_token[start:stop][ordinary][None]
+            difference = max(difference, self._disagreement(recorded, again, tokens_1T, ordinary))
+            scores += again.size
+        return Found(difference, scores, length)
+
+    def chunking(self) -> Found:
+        """Distributions after one chunk and after several: a single token first, or last, or chunks of any size."""
+        window = self.model.policy.window or SHORT
+        most = min(int(np.clip(window + 8, SHORT, max(SHORT, DEEP_SHARE * self.stream.tokens))), self.stream.tokens)
+        found, chaotic = self._chunks(most)
+        return self._chunks(min(most, FEWEST_TOKENS))[0] if chaotic else found
+
+    def _chunks(self, length: int) -> tuple[Found, bool]:
+        """What chunks of so many tokens in all show, and whether a chaotic model keeps that from meaning anything."""
+        starts = self.generator.integers(self.stream.tokens - length + 1, size=2)
+        rows_BT = np.stack([self._row(int(start), length) for start in starts])
+        whole_BV = after_chunks(self.model, rows_BT, [length])
+        cuts = np.unique(self.generator.integers(1, max(length, 2), size=3)).tolist()
+        divided = [[end for end in ends if 0 < end < length] for ends in ([1], [length - 1], cuts)]
+        chunked = [after_chunks(self.model, rows_BT, [*ends, length]) for ends in divided]
+        difference = max(largest_difference(whole_BV, logp_BV) for logp_BV in chunked)
+        shaken = self.copies.shaken() if difference > NATS_TOLERANCE else None
+        moved = 0.0 if shaken is None else largest_difference(whole_BV, after_chunks(shaken, rows_BT, [length]))
+        return Found(difference, whole_BV.size, length), moved > SHAKEN
+
+    def made_up(self) -> float:
+        """Score against begin and advance, on rows that nobody can know: pieces of the text put together by real chance.
+
+        A model that looks its answers up in what it was shown has nothing to look them up in.
+        """
+        chance = np.random.default_rng()
+        length = min(MADE_UP_TOKENS, self.stream.tokens)
+        rows = []
+        for _ in range(MADE_UP_ROWS):
+            sizes = chance.integers(2, 13, size=length)
+            firsts = chance.integers(self.stream.tokens, size=length)
+            pieces = [self.stream.ids[a : a + size] for a, size in zip(firsts, sizes, strict=True)]
+            rows.append(np.concatenate(pieces)[:length])
+        tokens_BT = np.stack(rows).astype(np.int64)
+        asks_A = np.unique(chance.integers(length, size=MADE_UP_ASKS))
+        lengths_B = np.full(len(rows), length)
+        zeros_B = np.zeros_like(lengths_B)
+        route = Route(starts_B=zeros_B, lengths_B=lengths_B, known_from_B=zeros_B, tokens_BT=tokens_BT, asks_A=asks_A)
+        walked_BA = walk(self.model, route).nats_P.reshape(len(rows), -1)
+        return self._disagreement(score_rows(self.model, tokens_BT)[:, asks_A], walked_BA, tokens_BT, asks_A)
+
+    def _disagreement(
+        self, a: np.ndarray, b: np.ndarray, tokens_BT: np.ndarray, columns: np.ndarray | None = None
+    ) -> float:
+        """Of scores of these tokens (or columns of them); only where they differ is it asked whether the model is chaotic."""
+        found = disagreement(a, b)
+        shaken = self.copies.shaken() if found > NATS_TOLERANCE else None
+        if shaken is None:
+            return found
+        places_BT = np.broadcast_to(np.arange(tokens_BT.shape[1]), tokens_BT.shape)
+        by_itself = steady(score_rows(self.model, tokens_BT), score_rows(shaken, tokens_BT), places_BT)
+        return disagreement(a, b, by_itself if columns is None else by_itself[:, columns])
+
+    def _cuts(self, policy: ContextPolicy) -> list[tuple[int, int]]:
+        """(rows, place) at which the future is changed: several near the beginning, one beyond the first window."""
+        most = min(SHORT, self.longest - 1)
+        found = [(GROUP_ROWS, int(cut)) for cut in self.generator.integers(1, most + 1, size=GROUPS)] if most else []
+        if policy.window is not None and policy.stride is not None and policy.window > SHORT:
+            beyond = policy.window + int(self.generator.integers(policy.stride + 1))
+            found += [(1, beyond)] if beyond < min(self.longest, DEEP_SHARE * self.stream.tokens) else []
+        return found
+
+    def _deep(self) -> list[tuple[int, int]]:
+        """(start of a document, place) of two rows that are as long as they may be."""
+        most = int(DEEP_SHARE * self.stream.tokens)
+        found = []
+        for start in self._beginnings(2, min(SHORT, self.longest)):
+            length = int(self.lengths_D[np.flatnonzero(self.stream.starts[:-1] == start)[-1]])
+            cut = min(length - 1, most)
+            found += [(start, cut)] if cut > SHORT else []
+        return found
+
+    def _beginnings(self, count: int, length: int) -> list[int]:
+        """Where documents of at least so many tokens begin, drawn by chance, the longer the likelier."""
+        enough = np.flatnonzero(self.lengths_D >= length)
+        weights = self.lengths_D[enough] / self.lengths_D[enough].sum()
+        return [int(self.stream.starts[d]) for d in self.generator.choice(enough, size=count, p=weights)]
+
+    def _row(self, start: int, length: int) -> np.ndarray:
+        """So many tokens of the stream from `start` on; where it ends, they go on from its beginning."""
+        return np.take(self.stream.ids, np.arange(start, start + length), mode="wrap").astype(np.int64)
+
+    def _other(self, tokens: np.ndarray) -> np.ndarray:
+        """Other tokens, each of them, of the same shape."""
+        V = self.model.vocab_size
+        return np.asarray((tokens + self.generator.integers(1, V, size=tokens.shape)) % V)

@@ -1,0 +1,151 @@
+"""Copies of a model that have seen nothing, and what they say along a route, by begin and advance alone.
+
+A walk shows a copy the tokens before a place, never the token at it or a later one. What it answers there is a probability,
+whatever the model does inside: it cannot know what comes.
+
+Shapes: B rows, T tokens, A asks, P places, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import torch
+from torch import nn
+
+from lmlab.measure.route import Route, beginnings, middle
+from lmlab.measure.score import device_of, evaluating
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+    from lmlab.text.stream import TokenStream
+
+Load = Callable[[], "LanguageModel"]
+
+LAST_BIT = 2.0**-23  # relative size of the last bit of a float32
+
+
+@final
+class Copies:
+    """Makes copies of a model as it is now: whatever the model is shown later, they have not seen it.
+
+    load: brings the model from disk; without it, copies are made from what the model would save.
+    """
+
+    def __init__(self, model: LanguageModel, load: Load | None = None) -> None:
+        self.device = device_of(model)
+        self.way = "from disk" if load is not None else "from what it saves"
+        source = load() if load is not None else model
+        self._make, self._settings = source.from_tensors, (source.config, source.vocab_size)
+        self._tensors = {name: tensor.detach().clone() for name, tensor in source.tensors().items()}
+        self._whole: LanguageModel | None = None
+        try:
+            self._ready = [self._made()]
+        except Exception:  # it does not keep the promise of from_tensors: then all that it is at this moment is copied
+            self.way = "in memory, as it cannot be brought back from what it saves"
+            self._whole = copy.deepcopy(source)
+            self._ready = []
+
+    def new(self) -> LanguageModel:
+        """A copy that nothing was shown."""
+        return self._ready.pop() if self._ready else self._made()
+
+    def _made(self) -> LanguageModel:
+        if self._whole is not None:
+            return copy.deepcopy(self._whole)
+        made = self._make(*self._settings, self._tensors)
+        return made.to(self.device).eval() if isinstance(made, nn.Module) else made
+
+    def shaken(self) -> LanguageModel | None:
+        """A copy whose weights differ in their last bit; None for a model that has no weights to shake."""
+        made = self.new()
+        if not isinstance(made, nn.Module):
+            return None
+        generator = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for parameter in made.parameters():
+                bits = torch.randint(-1, 2, parameter.shape, generator=generator)
+                parameter.mul_(1.0 + LAST_BIT * bits.to(parameter))
+        return made
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Walked:
+    """What a copy said along a route, at the places that count."""
+
+    route: Route
+    nats_P: np.ndarray  # -log p of the token that is there
+    sums_P: np.ndarray  # of the probabilities of all tokens; inf where one is not a number
+    highest_P: np.ndarray  # log-probability
+
+
+def walk(model: LanguageModel, route: Route) -> Walked:
+    """Take a copy along a route: every chunk that it reads ends where it is asked."""
+    tokens_BT = torch.from_numpy(route.tokens_BT).to(device_of(model))
+    nats, sums, highest = [], [], []
+    place = 0
+    with evaluating(model), torch.no_grad():
+        logp_BV, state = model.begin(len(tokens_BT))
+        for ask in route.asks_A.tolist():
+            if ask > place:
+                logp_BV, state = model.advance(tokens_BT[:, place:ask], state)
+                place = ask
+            found_BV = logp_BV.float().cpu()  # not every accelerator has float64
+            nats.append(-found_BV.gather(1, torch.from_numpy(route.tokens_BT[:, ask : ask + 1]))[:, 0].numpy())
+            sums.append(found_BV.double().exp().sum(dim=1).nan_to_num(nan=torch.inf).numpy())
+            highest.append(found_BV.max(dim=1).values.numpy())
+    counts_BA = route.counts_BA
+    return Walked(
+        route=route,
+        nats_P=np.stack(nats, axis=1)[counts_BA],
+        sums_P=np.stack(sums, axis=1)[counts_BA],
+        highest_P=np.stack(highest, axis=1)[counts_BA],
+    )
+
+
+def after_chunks(model: LanguageModel, tokens_BT: np.ndarray, ends: Sequence[int]) -> np.ndarray:
+    """Log-probabilities after these tokens, read in chunks that end there, B×V."""
+    rows_BT = torch.from_numpy(tokens_BT).to(device_of(model))
+    with evaluating(model), torch.no_grad():
+        logp_BV, state = model.begin(len(rows_BT))
+        for start, end in pairwise([0, *ends]):
+            logp_BV, state = model.advance(rows_BT[:, start:end], state)
+    return logp_BV.float().cpu().numpy()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Walks:
+    """The walks through a text: from beginnings of documents, and where there are any, in the middle of long ones."""
+
+    copies: Copies
+    unbounded: bool  # the model's history is
+    beginnings: Walked
+    middle: Walked | None
+    seconds: float
+
+    @property
+    def all(self) -> list[Walked]:
+        """Both."""
+        return [self.beginnings] if self.middle is None else [self.beginnings, self.middle]
+
+
+def walk_through(copies: Copies, stream: TokenStream, seed: int) -> Walks:
+    """Draw the routes by `seed` and walk them, each with a copy of its own."""
+    started = time.perf_counter()
+    generator = np.random.Generator(np.random.PCG64(seed))
+    model = copies.new()
+    first = walk(model, beginnings(stream, model.policy, generator))
+    route = middle(stream, model.policy, generator)
+    return Walks(
+        copies=copies,
+        unbounded=model.policy.window is None,
+        beginnings=first,
+        middle=None if route is None else walk(copies.new(), route),
+        seconds=time.perf_counter() - started,
+    )
