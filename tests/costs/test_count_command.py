@@ -94,3 +94,9 @@ def test_memory_of_what_takes_no_steps_is_refused(lmlab: Lmlab, small_text: Path
     code, _, err = lmlab("count", "ngram", small_text, "--memory")
     assert code == 2
     assert "name a model of the lab that learns" in err
+
+
+def test_a_picture_is_written_where_it_is_wanted(lmlab: Lmlab, tmp_path: Path) -> None:
+    path = tmp_path / "where.svg"
+    assert lmlab("count", "bigram", "--svg", path)[0] == 0
+    assert path.read_text().startswith("<svg")

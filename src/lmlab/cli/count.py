@@ -29,6 +29,7 @@ def command(
         bool, typer.Option("--memory", help="Bytes of a training step, predicted and measured on --device.")
     ] = False,
     device: Annotated[str, typer.Option(help="cpu, cuda or mps; for --memory.")] = "cpu",
+    svg: Annotated[Path | None, typer.Option(help="Write a picture of where it all is.")] = None,
     latex: Annotated[bool, typer.Option("--latex", help="Print the formulas as LaTeX.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -65,5 +66,11 @@ def command(
         options.print_json(found.to_json())
     else:
         print_count(found, latex=latex)
+    if svg is not None:
+        from lmlab.costs.figures import where
+        from lmlab.page.figures import standalone
+        from lmlab.page.html import write
+
+        write(svg, standalone(where(found)))
     if not found.agrees:
         raise typer.Exit(1)

@@ -153,7 +153,9 @@ def _whole_recurrence(func: Any, args: Sequence[Any], out: Sequence[Tensor]) -> 
 
     def kept(length: int) -> list[int]:
         with unset_fake_temporarily(), torch.enable_grad():  # without gradients it would keep nothing
-            found = func(*tree_map_only(Tensor, partial(_real, length=length, time=time), list(args)))
+            found = func(
+                *tree_map_only(Tensor, partial(_real, length=length, time=time, sequences=args[:1]), list(args))
+            )
         return [0 if tensor is None else _bytes(tensor) for tensor in found[KEPT_FROM:]]
 
     sizes = [two + (four - two) * (steps - 2) // 2 for two, four in zip(kept(2), kept(4), strict=True)]
@@ -163,10 +165,11 @@ def _whole_recurrence(func: Any, args: Sequence[Any], out: Sequence[Tensor]) -> 
 def _scratch(func: Any, args: Sequence[Any]) -> int:
     """Bytes that the backward pass of a fused recurrence on a CPU takes and gives back by itself, found likewise."""
     steps = args[0].shape[0]
+    sequences = [tensor for tensor in args if _is_tensor(tensor) and tensor.ndim == 3]
 
     def taken(length: int) -> int:
         with unset_fake_temporarily():
-            real = tree_map_only(Tensor, partial(_real, length=length, time=0), list(args[:-1]))
+            real = tree_map_only(Tensor, partial(_real, length=length, time=0, sequences=sequences), list(args[:-1]))
             reverse, mode, width, layers, biases, train, both_ways, sizes, batch_first = args[13:22]
             again = (reverse, sizes, mode, width, layers, biases, both_ways, batch_first, train)
             with torch.enable_grad():
@@ -179,10 +182,10 @@ def _scratch(func: Any, args: Sequence[Any]) -> int:
     return two + (four - two) * (steps - 2) // 2
 
 
-def _real(tensor: Tensor, length: int, time: int) -> Tensor:
-    """Zeros as large as this would be at another length; sequences are what has three dimensions."""
+def _real(tensor: Tensor, length: int, time: int, sequences: Sequence[Tensor]) -> Tensor:
+    """Zeros as large as this tensor, or where it is one of the sequences, as it would be at another length."""
     shape = list(tensor.shape)
-    if len(shape) == 3:
+    if any(tensor is sequence for sequence in sequences):
         shape[time] = length
     return torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
 
