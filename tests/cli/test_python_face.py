@@ -78,6 +78,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "json",
         "lines",
         "latex",
+        "svg",
         "full",
         "verbose",
         "watch",
