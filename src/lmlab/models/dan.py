@@ -10,7 +10,7 @@ Shapes: N words of all texts together, B texts, X width of the word vectors, H o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -98,11 +98,11 @@ class DAN(Learner):
 
     @classmethod
     def resolve(cls, config: DANConfig, facts: TextFacts, budget: Budget) -> DANConfig:
-        """Vectors of 100 numbers, or as wide as those of the file; layers likewise."""
+        """Vectors of 100 numbers, or as wide as those of the file; layers likewise. Two labels, until the examples say."""
         width = config.width
         if width is None:
             width = 100 if config.vectors is None else read_vectors(config.vectors, [])[0].shape[1]
-        return DANConfig(**{**vars(config), "width": width, "hidden": config.hidden or 100})
+        return replace(config, width=width, hidden=config.hidden or 100, labels=config.labels or 2)
 
     def take_vocabulary(self, vocabulary: Vocabulary) -> None:
         """Begin with the vectors of a file, where it has the word; the others are drawn as widely as those are."""
