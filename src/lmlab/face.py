@@ -126,6 +126,7 @@ def evaluate(
     if text is not None and part is not None:
         raise Mistake("{part} is of the run's own corpus; another text is scored whole: leave one out", part=part)
     from lmlab.comparison.measuring import measure_run
+    from lmlab.hardware.load import fastest_threads
     from lmlab.text.corpus import read
     from lmlab.text.parts import Part
 
@@ -143,7 +144,8 @@ def evaluate(
     else:
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
-    found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device)
+    with fastest_threads():
+        found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device)
     return replace(found, notes=(run.caution, *found.notes)) if run.caution else found
 
 

@@ -13,13 +13,15 @@ from lmlab.comparison import Findings, compare
 from lmlab.comparison.measured_text import measured_text
 from lmlab.comparison.report import render
 from lmlab.comparison.time_shares import (
-    AROUND_S,
-    AROUND_SHARE,
+    LEAST_S,
+    MEASURING,
     Turn,
     checked_shares,
     equal_seconds,
     in_order,
-    seconds_now,
+    least_budget_s,
+    measuring_s,
+    training_s,
 )
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
@@ -68,8 +70,9 @@ def test_an_interruption_before_anything_was_measured_still_leaves_a_page(
     def ctrl_c(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lmlab.comparison.train_and_rank.measure_yardsticks", ctrl_c)
+    monkeypatch.setattr("lmlab.text.corpus.Corpus.overlap", ctrl_c)
     found = run(small_text, tmp_path / "out")
+    assert found.stopped
     assert {e.status for e in found.entries} == {"waiting"}
     assert "No model finished" in found.report.read_text()
 
@@ -189,49 +192,43 @@ def test_a_model_made_worse_on_purpose_never_outranks_its_original(small_text: P
         assert ranks[0] <= ranks[1]
 
 
-def turn(share: float = 1.0, runs: int = 1, measuring_s: float = 0.0) -> Turn:
-    return Turn(share=share, runs=runs, measuring_s=measuring_s)
+def turn(share: float = 1.0, runs: int = 1) -> Turn:
+    return Turn(share=share, runs=runs)
 
 
 def test_count_models_come_first_and_the_rest_in_the_order_of_the_ladder() -> None:
     assert in_order(["gpt", "ngram", "rnn", "lstm", "uniform"]) == ["uniform", "ngram", "rnn", "lstm", "gpt"]
 
 
-def test_learned_models_train_equally_long_whatever_measuring_them_takes() -> None:
-    seconds = equal_seconds([turn(measuring_s=1.0), turn(measuring_s=9.0)], 100.0, 100.0)
-    assert 42.0 < seconds < 44.0  # (100 - 2 to finish - 10 to measure) / 2, less what comes around training
-    three = equal_seconds([turn(runs=3, measuring_s=1.0), turn(runs=3, measuring_s=9.0)], 100.0, 100.0)
-    assert 10.0 < three < (98 - 30) / 6
+def test_the_time_is_divided_so_that_all_turns_fit_exactly() -> None:
+    for turns in ([turn()], [turn(), turn(runs=3)], [turn(share=3.0), turn()]):
+        assert training_s(turns, equal_seconds(turns, 100.0)) == pytest.approx(100.0)
 
 
 def test_a_share_is_so_many_times_what_the_others_get() -> None:
     turns = [turn(share=3.0), turn()]
-    one = equal_seconds(turns, 100.0, 100.0)
-    assert seconds_now(turns[0], one, turns, 100.0, 100.0) == pytest.approx(3 * one)
-    assert 94.0 < 4 * one < 98.0
+    assert 94.0 < 4 * equal_seconds(turns, 100.0) < 98.0
+    assert equal_seconds([turn(runs=3), turn()], 100.0) == pytest.approx(equal_seconds([turn()] * 4, 100.0))
 
 
-def test_time_that_one_model_left_over_is_not_given_to_the_next() -> None:
-    assert seconds_now(turn(), 20.0, [turn()], 90.0, 100.0) == 20.0
+def test_measuring_gets_its_share_but_no_more_than_a_short_text_can_use() -> None:
+    assert measuring_s(100.0, 9, 10**6) == pytest.approx(MEASURING * 100.0)
+    assert measuring_s(3600.0, 2, 1000) < 0.01 * 3600.0
 
 
-def test_a_little_lost_time_leaves_turns_equal() -> None:
-    waiting = [turn(), turn()]
-    planned = equal_seconds(waiting, 60.0, 60.0)
-    assert seconds_now(waiting[0], planned, waiting, 59.0, 60.0) == planned
+def test_where_measuring_one_model_took_long_more_time_is_kept_for_all() -> None:
+    assert measuring_s(60.0, 10, 10**6, took_s=0.1) == measuring_s(60.0, 10, 10**6)
+    assert measuring_s(60.0, 10, 10**6, took_s=0.8) == pytest.approx(16.0)
+    assert measuring_s(60.0, 10, 10**6, took_s=8.0) < 30.0
 
 
-def test_time_that_was_lost_is_missing_to_all_that_follow_alike() -> None:
-    waiting = [turn(), turn()]
-    first = seconds_now(waiting[0], 20.0, waiting, 30.0, 100.0)
-    assert first < 14.0
-    gone = first * (1.0 + AROUND_SHARE) + AROUND_S
-    assert seconds_now(waiting[1], 20.0, waiting[1:], 30.0 - gone, 100.0) == pytest.approx(first)
-
-
-def test_half_the_time_is_for_training_whatever_measuring_takes_and_never_less_than_a_second() -> None:
-    assert equal_seconds([turn(measuring_s=99.0)], 102.0, 102.0) == pytest.approx(50.0 / 1.02)
-    assert equal_seconds([turn(measuring_s=99.0)], 0.1, 100.0) == 1.0
+def test_the_least_budget_leaves_every_run_the_least_time_to_learn() -> None:
+    turns = [turn()] * 9
+    least_s = least_budget_s(turns, 10**6)
+    assert least_s > 9 * LEAST_S
+    assert least_budget_s(turns, 10**7) > least_s
+    assert least_budget_s([turn(runs=3)] * 9, 10**6) > 2 * least_s
+    assert least_budget_s([], 10**9) == 0.0  # what counts takes what it needs
 
 
 @pytest.mark.parametrize(

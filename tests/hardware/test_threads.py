@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+import torch
+
+from lmlab.hardware import load
 from lmlab.hardware.load import LOOK_AGAIN_S, Threads
 
 
@@ -59,3 +63,11 @@ def test_noise_alone_does_not_move_it() -> None:
 
     used = run(Threads(2, 2), seconds, 120)
     assert used.count(2) > 0.95 * len(used)
+
+
+def test_scoring_takes_the_threads_that_are_fastest_now_and_gives_them_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(2)
+    monkeypatch.setattr(load, "threads_now", lambda most: most - 1)
+    with load.fastest_threads():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2

@@ -12,6 +12,8 @@ from lmlab.formulas import Part
 from lmlab.hardware.choice import Hardware
 from lmlab.learn import pace as pacing
 from lmlab.learn.pace import Pace, Step, Timings, size_by_the_clock
+from lmlab.learn.sized import _Undrawn
+from lmlab.models.registry import KINDS, Way, ladder, model_class
 from lmlab.models.sizing import Appetite
 
 BATCH = 1000
@@ -78,7 +80,7 @@ def test_the_size_is_the_one_that_true_speeds_would_choose(
     machine, budget = Simulated(monkeypatch, flops, least_s), Budget(seconds=300)
     config, plan = chosen(machine, budget)
     assert config.width == ideal(machine, budget)
-    assert plan.tokens == pytest.approx(300 * pacing.IN_TRAINING * BATCH / machine.step_s(config), rel=0.25)
+    assert plan.tokens == pytest.approx(300 * BATCH / machine.step_s(config), rel=0.25)
 
 
 def test_timing_takes_at_most_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,3 +116,40 @@ def test_budgets_of_steps_and_tokens_time_nothing(monkeypatch: pytest.MonkeyPatc
         _, plan = chosen(machine, budget)
         assert plan is None
     assert machine.built == []
+
+
+def test_settling_takes_more_steps_while_they_get_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Simulated(monkeypatch, 1e9)
+    slow_s = iter([0.2, 0.05, 0.02, 0.01, 0.005] + [0.004] * 50)
+    taken = []
+
+    def step() -> int:
+        taken.append(next(slow_s))
+        machine.now += taken[-1]
+        return BATCH
+
+    Pace("fake", work, lambda config: step, HARDWARE).warm_up(Config(10), 10.0)
+    assert taken[-pacing.SETTLED_STEPS :] == [0.004] * pacing.SETTLED_STEPS
+    assert len(taken) == 6 + pacing.SETTLED_STEPS
+
+
+def test_what_validations_look_at_is_not_planned_to_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    budget = Budget(seconds=100)
+    plans = []
+    for looked_at in (0, 10**4, 10**12):
+        machine = Simulated(monkeypatch, 1e9)
+        pace = Pace("fake", work, machine.begin, HARDWARE)
+        plans.append(size_by_the_clock(resolve, FACTS, budget, pace, looked_at)[1].tokens)
+    assert plans[1] == pytest.approx(plans[0] - 10**4 / 3)
+    assert plans[2] == pytest.approx((1 - pacing.MOST_VALIDATING) * plans[0])
+
+
+@pytest.mark.parametrize("name", [name for name in ladder() if KINDS[name].way is Way.LEARNS])
+def test_a_model_without_values_has_the_shape_of_one_with(name: str) -> None:
+    cls = model_class(name)
+    config = cls.resolve(cls.Config(), FACTS, Budget(steps=100))
+    with _Undrawn():
+        undrawn = cls(config, FACTS.vocab_size)
+    real = cls(config, FACTS.vocab_size)
+    assert undrawn.training_flops_per_token == real.training_flops_per_token
+    assert {n: p.shape for n, p in undrawn.named_parameters()} == {n: p.shape for n, p in real.named_parameters()}

@@ -161,7 +161,7 @@ def test_a_copy_through_transformers_has_the_same_log_probabilities() -> None:
     config = transformers.GPTNeoXConfig(
         vocab_size=12, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
         hidden_act="relu2", max_position_embeddings=16, use_parallel_residual=False, attention_bias=True,
-        hidden_dropout=0.0, attention_dropout=0.0, tie_word_embeddings=False,
+        hidden_dropout=0.0, attention_dropout=0.0, tie_word_embeddings=False, rotary_pct=1.0,  # of older versions
         rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0},
     )  # fmt: skip
     other = transformers.GPTNeoXForCausalLM(config).eval()

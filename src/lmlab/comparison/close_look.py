@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,48 +17,86 @@ from lmlab.measure.score import device_of
 from lmlab.text.parts import Part
 from lmlab.text.tokenizers import Tokenizer
 
+if TYPE_CHECKING:
+    from lmlab.compression.proof import Proof as ProofMade
+
 PREFIX_BYTES = 1_000  # of history before the excerpt
 EXCERPT_BYTES = 600
 FAVOURITES = 5
 PASSAGE_BYTES = 160
 SAMPLE_CHARACTERS = 400
-PROOF_BYTES = 1_500
-STEPWISE_BYTES = SAMPLE_CHARACTERS + EXCERPT_BYTES + 2 * PROOF_BYTES  # that a model takes token by token for all this
+PROOF_BYTES = 1_500  # compressed; where there is a time to end, as many as there is time for, so many at once
+FIRST_PROOF_BYTES, LEAST_PROOF_BYTES = 150, 60
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloseLook:
     """What the page shows of a model beside its number."""
 
-    excerpt: tuple[Token, ...]
-    sample: str
-    proof: Proof
+    excerpt: tuple[Token, ...] = ()
+    sample: str = ""
+    proof: Proof | None = None
 
 
-def look_closely(model: LanguageModel, tokenizer: Tokenizer, result: Result, seed: int) -> CloseLook:
-    """Read a paragraph, write one, and compress the beginning of the text that was measured."""
-    from lmlab.compression.proof import proof
+def look_closely(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    result: Result,
+    seed: int,
+    *,
+    share: float = 1.0,
+    until_s: float | None = None,
+) -> CloseLook:
+    """Read a paragraph, write one, and compress the beginning of the text that was measured.
+
+    share: of the usual paragraphs, where time is short. until_s: when to end, by time.perf_counter; until then the text is
+    compressed. None: as much as usual.
+    """
     from lmlab.decode import generate
 
     measured = result.scored.part
     pieces = max(20, SAMPLE_CHARACTERS // (1 if tokenizer.spec in ("byte", "char") else 4))
     return CloseLook(
-        excerpt=read_closely(model, tokenizer, result.scored, excerpt_bounds(measured)),
-        sample=generate(model, tokenizer, "", max_tokens=pieces, seed=seed)[0].text,
-        proof=Proof(**proof(model, tokenizer, _beginning(measured)[:PROOF_BYTES]).to_json()),
+        excerpt=read_closely(model, tokenizer, result.scored, excerpt_bounds(measured, share)),
+        sample=generate(model, tokenizer, "", max_tokens=max(1, round(share * pieces)), seed=seed)[0].text,
+        proof=Proof(**prove(model, tokenizer, measured, until_s).to_json()),
     )
+
+
+def prove(model: LanguageModel, tokenizer: Tokenizer, part: Part, until_s: float | None = None) -> ProofMade:
+    """Compress and open the beginning of a part: the usual bytes, or a few, and then as many more as there is time for."""
+    from lmlab.compression.proof import proof
+
+    started, made = time.perf_counter(), None
+    size = PROOF_BYTES if until_s is None else FIRST_PROOF_BYTES
+    for _, text in part.pieces():
+        place = 0
+        while place < len(text):
+            more = proof(model, tokenizer, text[place : place + size])
+            place, made = place + size, more if made is None else made + more
+            byte_s = (time.perf_counter() - started) / max(1, made.original_bytes)
+            left_s = -1.0 if until_s is None else until_s - time.perf_counter()
+            size = min(PROOF_BYTES, int(left_s / byte_s))
+            if size < LEAST_PROOF_BYTES:
+                return made
+    assert made is not None, "there is a text"
+    return made
 
 
 def _beginning(part: Part) -> str:
     return next(iter(part.documents[0].pieces()))
 
 
-def excerpt_bounds(part: Part) -> tuple[int, int]:
-    """(first byte, end) of a paragraph in the first document: from a line start, after some history."""
+def excerpt_bounds(part: Part, share: float = 1.0) -> tuple[int, int]:
+    """(first byte, end) of a paragraph in the first document: from a line start, after some history.
+
+    share: of the usual length.
+    """
     text = _beginning(part).encode()[: PREFIX_BYTES + 4 * EXCERPT_BYTES]
     start = text.rfind(b"\n", 0, min(PREFIX_BYTES, max(0, len(text) - EXCERPT_BYTES))) + 1
-    end = text.rfind(b"\n", start + EXCERPT_BYTES // 2, start + EXCERPT_BYTES) + 1
-    return start, end if end > start else min(len(text), start + EXCERPT_BYTES)
+    size = round(share * EXCERPT_BYTES)
+    end = text.rfind(b"\n", start + size // 2, start + size) + 1
+    return start, end if end > start else min(len(text), start + size)
 
 
 def read_closely(

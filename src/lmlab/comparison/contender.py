@@ -35,8 +35,9 @@ class Contender:
     seconds: float = 0.0
     reused: bool = False
     fraction: float = 0.0  # of its training
+    valid_bits_per_byte: float | None = None  # the best so far while it trains
     message: str = ""  # what training said last
-    look: CloseLook | None = None
+    look: CloseLook = field(default_factory=CloseLook)
     name: str = ""  # on the page: the model, and the tokenizer where several are compared
 
     @property
@@ -79,7 +80,7 @@ class TrainingWatch:
 
     def update(self, clock: Clock, train: float, valid: float | None, unit: str) -> None:
         """Show how far training is."""
-        self.entry.fraction = min(1.0, clock.fraction)
+        self.entry.fraction, self.entry.valid_bits_per_byte = min(1.0, clock.fraction), valid
         self.show(f"training {self.entry.name}")
 
     def say(self, line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,6 +116,18 @@ def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
         axes.grid(axis="y")
         figure.legend(loc="outside lower left", ncols=LEGEND_COLUMNS, fontsize=8)
         return svg(figure, "Validation bits per byte over training time")
+
+
+def drawing_s() -> float:
+    """Seconds that drawing one figure takes here and now; the first one of a process takes longest."""
+    started = time.perf_counter()
+    costs(
+        [
+            Cost(name=f"model {i}", series=i, bits_per_byte=1.0 + i, parameters=10**i, flops=None, seconds=0.0)
+            for i in range(1, 9)
+        ]
+    )
+    return time.perf_counter() - started
 
 
 def costs(found: Sequence[Cost]) -> list[str]:

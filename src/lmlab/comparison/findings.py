@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 FORMAT = 1
 
-Status = Literal["waiting", "training", "measuring", "interrupted", "ranked", "unranked", "failed"]
+Status = Literal["waiting", "training", "trained", "measuring", "interrupted", "ranked", "unranked", "failed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -303,3 +303,9 @@ class Findings:
     def measured_entries(self) -> list[Entry]:
         """Those with a result, best first."""
         return [entry for entry in self.entries if entry.result is not None]
+
+    @property
+    def reused_sentence(self) -> str:
+        """Which models were not trained by this comparison, or not all of the time; empty: none."""
+        names = [entry.name for entry in self.entries if entry.reused]
+        return f"Trained before, in the same folder, wholly or in part: {', '.join(names)}." if names else ""

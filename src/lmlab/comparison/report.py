@@ -28,14 +28,14 @@ def write_report(found: Findings, path: Path) -> Path:
     """Write the page for a comparison, and its ranking as a picture beside it; returns the page's path."""
     if chart := _chart(found):
         html.write(path.with_name("ranking.svg"), standalone(chart))
-    return html.write(path, render(found))
+    return html.write(path, render(found, chart))
 
 
-def render(found: Findings) -> str:
-    """The page as text."""
+def render(found: Findings, chart: str | None = None) -> str:
+    """The page as text. chart: the picture of the ranking, where it is drawn already."""
     sections = [
         _opening(found),
-        _ranking(found),
+        _ranking(found, _chart(found) if chart is None else chart),
         _costs(found),
         _reading(found),
         _differences(found),
@@ -80,7 +80,7 @@ def _opening(found: Findings) -> str:
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
-    notes = [*filter(None, [measured.sentence]), *(f"{line}." for line in corpus.overlap)]
+    notes = [*filter(None, [measured.sentence, found.reused_sentence]), *(f"{line}." for line in corpus.overlap)]
     soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
     return (
         f"<h1>Which model predicts {escape(corpus.name)} best?</h1>\n"
@@ -125,7 +125,7 @@ def _chart(found: Findings) -> str:
     return figures.ranking(dots, found.corpus.entropy_bits_per_byte) if dots else ""
 
 
-def _ranking(found: Findings) -> str:
+def _ranking(found: Findings, chart: str) -> str:
     """Who is best, as a picture and as a table."""
     series = _series(found)
     first = {entry.name for entry in found.entries if entry.rank == 1}
@@ -147,7 +147,7 @@ def _ranking(found: Findings) -> str:
         " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95%"
         " intervals; hollow dots are general compressors that were shown the training text; arrows point to"
         " what is too far off to draw.</p>\n"
-        f"{html.figure(_chart(found))}{table}"
+        f"{html.figure(chart)}{table}"
         f'<p class="soft">{escape(what_ranks_mean(found))} Paired intervals are much narrower than the ones drawn above,'
         " because what is hard for one model is hard for the other too."
         f" {escape(found.luck.sentence)}</p>"
@@ -309,7 +309,7 @@ def _certificates(found: Findings) -> str:
 
 def _proof(proof: Proof | None) -> str:
     if proof is None or proof.claimed_bits is None:
-        return "not proved by compression: the claim is infinite"
+        return "not proved by compression: " + ("there was no time" if proof is None else "the claim is infinite")
     words = "proved by compression" if proof.holds else "NOT proved by compression"
     return (
         f"{words}: {proof.original_bytes:,} bytes of the test text became {proof.compressed_bytes:,}"

@@ -112,7 +112,7 @@ def _entry(entry: Contender) -> Entry:
         reused=entry.reused,
         message=entry.message,
     )
-    if entry.run is None or entry.result is None or entry.look is None:
+    if entry.run is None or entry.result is None:
         return found
     model = entry.run.model
     results = zip(entry.runs, entry.seed_results, strict=True)

@@ -1,6 +1,8 @@
-"""How one wall-clock budget is shared: count models take what they need, learned ones train equally long.
+"""How one wall-clock budget is shared: count models take what they need, learned ones train equally long, the rest measures.
 
-Measuring takes one model longer than another, so it is taken off before the rest is shared, not off each model's share.
+What measuring takes is not foreseen but allotted: how much text is measured, and how much of it is compressed as a proof,
+follows from the time that is left when everything is trained. So the seconds of training can be fixed once, for all models
+alike, and what one model leaves over (it may stop early) is not lost.
 """
 
 from __future__ import annotations
@@ -13,10 +15,18 @@ from lmlab.config import Budget, Mistake
 from lmlab.models.registry import Way, kind_of, names
 
 DEFAULT_BUDGET = "5m"
-FINISHING_S, FINISHING_SHARE = 2.0, 0.05  # kept for ranking and drawing: so long, but not more than this of the budget
-AROUND_S, AROUND_SHARE = 0.3, 0.02  # a run, and of its training: what it takes to build, save, load and certify a model
-OVERLOOKED = 0.1  # of a turn: so much lost time makes no difference, because equal turns are worth more
-TEST_BYTES_PER_SECOND = 400  # of the budget: how much test text is measured
+FIGURES, FINISHING = 6, 0.1  # of the page, for which time is kept, but no more than this of the budget
+AROUND_S, AROUND_SHARE = 0.7, 0.04  # a run, and of its training: to time steps, to build, save and draw
+MEASURING = 0.12  # of the time that is left after counting
+SLOWEST, MOST_MEASURING = 2.0, 0.4  # more where one took long: so many times that for each, up to this share
+MODEL_S, BYTE_S = 1.0, 4e-4  # and at most so long a model, and so long a byte of the test part: more could not be used
+YARDSTICKS = 0.04  # of the budget, for general compressors
+YARDSTICK_BYTE_S = 1.5e-6  # a byte of the training text they are shown; a first guess
+COUNTING_BYTE_S = 1.5e-6  # a byte of training text: what looking for overlap and counting take, roughly
+LEAST_S = 0.5  # of training: less teaches nothing
+LATE = 0.5  # of the time for measuring: where so much of it would be lost, models still to come train less,
+NEARLY = 0.9  # but not if they would have nearly as long: equal turns are worth more
+TEST_BYTES_PER_SECOND = 400  # of the budget: how much test text is measured, where time and text allow it
 LEAST_TEST_BYTES = 20_000
 
 
@@ -51,34 +61,46 @@ def checked_shares(shares: Mapping[str, float], models: Sequence[str]) -> dict[s
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    """What one learned model needs: of its `runs`, one a seed, `share` times the seconds of training, and measuring."""
+    """What one learned model is to have: `runs` of training, one a seed, each `share` times the usual seconds."""
 
     share: float
     runs: int
-    measuring_s: float  # of one run
 
 
-def equal_seconds(turns: Sequence[Turn], left_s: float, budget_s: float) -> float:
-    """Seconds of training for a run of share 1, the same for all, when they have `left_s` seconds in all.
+def training_s(turns: Sequence[Turn], seconds: float) -> float:
+    """What these turns take in all, if a run of share 1 trains so many seconds."""
+    return sum(turn.runs * (turn.share * seconds * (1.0 + AROUND_SHARE) + AROUND_S) for turn in turns)
 
-    Models that were trained before count as if they were trained now, so that one that joins them gets what they had.
-    At least half the time goes to training, whatever measuring takes; and a run never gets less than a second.
+
+def equal_seconds(turns: Sequence[Turn], time_s: float) -> float:
+    """Seconds of training for a run of share 1, the same for all, when all have `time_s` seconds together; some in any case."""
+    around_s = training_s(turns, 0.0)
+    return max(LEAST_S, (time_s - around_s) / (training_s(turns, 1.0) - around_s))
+
+
+def measuring_s(left_s: float, models: int, test_bytes: int, took_s: float = 0.0) -> float:
+    """Seconds of those left that are kept for measuring so many models on a test part of so many bytes.
+
+    took_s: what measuring one of them took a moment ago. On a slow or busy machine all take so long, and longer.
     """
-    time_s = left_s - min(FINISHING_S, FINISHING_SHARE * budget_s)
-    runs = sum(turn.share * turn.runs for turn in turns)
-    other_s = sum((turn.measuring_s + AROUND_S) * turn.runs for turn in turns)
-    return max(1.0, max(time_s - other_s, time_s / 2) / runs / (1.0 + AROUND_SHARE))
+    usual_s = min(MEASURING * left_s, models * (MODEL_S + BYTE_S * test_bytes))
+    return max(usual_s, min(SLOWEST * took_s * models, MOST_MEASURING * left_s))
 
 
-def seconds_now(mine: Turn, planned_s: float, waiting: Sequence[Turn], left_s: float, budget_s: float) -> float:
-    """Seconds of training for each run of the model whose turn it is: as planned, or less where much time was lost.
+def yardsticks_s(train_bytes: int, budget_s: float) -> float:
+    """Seconds that general compressors get."""
+    return min(YARDSTICKS * budget_s, YARDSTICK_BYTE_S * train_bytes)
 
-    waiting: the models that have yet to be trained, itself included.
-    """
-    fair_s = equal_seconds(waiting, left_s, budget_s)
-    return max(1.0, mine.share * (planned_s if fair_s > (1.0 - OVERLOOKED) * planned_s else fair_s))
+
+def least_budget_s(turns: Sequence[Turn], train_bytes: int) -> float:
+    """The least budget, in whole seconds, in which every run trains at all. Models that only count have no least one."""
+    if not turns:
+        return 0.0
+    shortest = min(turn.share for turn in turns)
+    training = training_s(turns, LEAST_S / shortest)
+    return math.ceil((training / (1.0 - MEASURING) + COUNTING_BYTE_S * train_bytes) / (1.0 - YARDSTICKS))
 
 
 def test_bytes(budget_s: float) -> int:
-    """Bytes of test text to measure in a budget: measuring must not eat the time for learning."""
+    """Bytes of test text to measure in a budget, where nothing is known of the speed."""
     return max(LEAST_TEST_BYTES, round(TEST_BYTES_PER_SECOND * budget_s))

@@ -11,17 +11,35 @@ import bz2
 import gzip
 import importlib.util
 import lzma
+import math
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from lmlab.comparison.findings import Yardstick
 
-TRAIN_BYTES = 8 << 20  # of training text that is shown, the end of it: xz takes a second or more per megabyte
+TRAIN_BYTES = 8 << 20  # of training text that is shown at most, the end of it: xz takes a second or more per megabyte
+TRIED_BYTES = 1 << 18  # shown at first, where not all may fit into the time
+SLOWER = 1.7  # per byte, with a text that no cache holds
+LARGER = 2.0  # times as much must fit, or what was tried stands
 
 
-def measure_yardsticks(train: bytes, test: bytes) -> list[Yardstick]:
-    """gzip, bzip2, xz and zstd, each at its best setting, best last."""
-    train = train[-TRAIN_BYTES:]
+def measure_yardsticks(train: bytes, test: bytes, seconds: float = math.inf) -> list[Yardstick]:
+    """gzip, bzip2, xz and zstd, each at its best setting, best last; shown as much of `train` as fits into the seconds."""
+    train, shown = train[-TRAIN_BYTES:], TRIED_BYTES
+    while seconds < math.inf and shown < len(train):
+        started = time.perf_counter()
+        found = _measured(train[-shown:], test)
+        took_s = time.perf_counter() - started
+        seconds -= took_s
+        fits = int(shown * seconds / (SLOWER * took_s))
+        if fits < LARGER * shown:
+            return found
+        shown = fits
+    return _measured(train, test)
+
+
+def _measured(train: bytes, test: bytes) -> list[Yardstick]:
     compressors: list[tuple[str, str, Callable[[bytes, bytes], int]]] = [
         ("gzip", "shown the training text; remembers 32 kB", _gzip),
         ("bzip2", "cannot be shown a text beforehand", _bzip2),
@@ -30,12 +48,14 @@ def measure_yardsticks(train: bytes, test: bytes) -> list[Yardstick]:
     ]
     if importlib.util.find_spec("zstandard") is None:  # a torch of one's own, without the package: one yardstick fewer
         compressors.pop()
-    found = []
-    for name, memory, size in compressors:
+
+    def measured(name: str, memory: str, size: Callable[[bytes, bytes], int]) -> Yardstick:
         started = time.perf_counter()
         bits = 8 * size(train, test) / len(test)
-        found.append(Yardstick(name=name, bits_per_byte=bits, seconds=time.perf_counter() - started, detail=memory))
-    return found
+        return Yardstick(name=name, bits_per_byte=bits, seconds=time.perf_counter() - started, detail=memory)
+
+    with ThreadPoolExecutor() as pool:  # compressors leave the interpreter to others while they work
+        return list(pool.map(lambda compressor: measured(*compressor), compressors))
 
 
 def _gzip(train: bytes, test: bytes) -> int:
@@ -48,9 +68,16 @@ def _bzip2(train: bytes, test: bytes) -> int:
 
 
 def _xz(train: bytes, test: bytes) -> int:
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": max(1 << 20, len(train) + len(test))}]
-    packed = [lzma.compress(text, format=lzma.FORMAT_RAW, filters=filters) for text in (train + test, train)]
-    return len(packed[0]) - len(packed[1])
+    remembered = len(train) + len(test)
+    with ThreadPoolExecutor() as pool:
+        both, alone = pool.map(lambda text: _packed(text, remembered), (train + test, train))
+    return both - alone
+
+
+def _packed(text: bytes, remembered: int) -> int:
+    """Bytes that xz makes of a text, when it can look back so far."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": max(1 << 20, remembered)}]
+    return len(lzma.compress(text, format=lzma.FORMAT_RAW, filters=filters))
 
 
 def _zstd(train: bytes, test: bytes) -> int:

@@ -132,7 +132,7 @@ def plan_steps(
     task = task_of(fresh, tokens, corpus, stream, asked, hardware)
     trainer = Trainer(fresh, task, asked, hardware, Path(), Silent())
     with using_threads(hardware.device, hardware.threads):
-        taken = seconds_of_steps(trainer.single_step, hardware.device)
+        taken = seconds_of_steps(trainer.to_be_timed(), hardware.device)
         look_s = _validation_s(trainer, hardware)
     means = _block_means(taken)
     mean = statistics.fmean(means)

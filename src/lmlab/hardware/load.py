@@ -65,6 +65,14 @@ def using_threads(device: torch.device, threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def fastest_threads() -> Iterator[None]:
+    """As many threads as are fastest now, beside whatever else the machine is doing, while it lasts; for scores: float32."""
+    most = torch.get_num_threads()
+    with using_threads(torch.device("cpu"), threads_now(most) if most > 1 else 1):
+        yield
+
+
 def neighbours(most: int, now: int) -> list[int]:
     """The number of threads `now`, and half and twice as many, as far as there are any."""
     counts = thread_counts(most)

@@ -31,8 +31,8 @@ def available_bytes() -> int | None:
 def _container_left() -> int:
     """What a container's own limit leaves, where there is one."""
     try:
-        most = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        held = Path("/sys/fs/cgroup/memory.current").read_text().strip()
+        most = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        held = Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii").strip()
         return max(0, int(most) - int(held)) if most != "max" else sys.maxsize
     except (OSError, ValueError):
         return sys.maxsize

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +28,7 @@ from lmlab.interface import Learner
 from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
 from lmlab.learn.clock import Clock, Spent, learning_rate_factor
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
-from lmlab.learn.settings import TrainConfig
+from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
@@ -169,7 +170,11 @@ class Trainer:
 
     def _cut_metrics(self) -> None:
         """Begin with the lines that the run had when this budget began."""
-        lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
+        lines = (
+            self.metrics_path.read_text(encoding="utf-8").splitlines(keepends=True)
+            if self.metrics_path.exists()
+            else []
+        )
         most = 0 if self.earlier is None else self.earlier.steps
         lines = [line for line in lines if json.loads(line)["step"] <= most] if most else []
         write_atomically(self.metrics_path, "".join(lines).encode())
@@ -184,36 +189,41 @@ class Trainer:
             write_atomically(self.samples_path, kept.encode())
 
     def _validation_is_due(self, before: float) -> bool:
-        """At every 1/validations of the budget; but in a budget of seconds never for more than a tenth of the time."""
+        """At every 1/validations of the budget; but in a budget of seconds never for more than a small share."""
         if not _crossed(before, self.clock.fraction, self.config.validations):
             return False
         if self.config.budget.seconds is None or self.clock.fraction >= 1:
             return True
-        return self.validation_s + self.clock.reserve_s <= 0.1 * self.clock.seconds
+        return self.validation_s + self.clock.reserve_s <= MOST_VALIDATING * self.clock.seconds
 
     def to_be_timed(self) -> Callable[[], int]:
         """Single steps of a trainer that does nothing else: no thread or way of stepping is tried beside those at hand."""
         self.threads = None
         self.steps = steps_for(self.stepping, self.model, self.task.loss, self.optimizer, self.device)
-        return self.single_step
+        return partial(next, self.endless_steps())
 
-    def single_step(self) -> int:
-        """One step on real data, to be timed; how many things it learned from. The clock is not asked, nothing is kept."""
-        before = self.clock.tokens
-        batch = self.task.batch(self.config.seed, 0).to(self.device)
-        self.model.train()
-        self._step(self.task.pieces(batch)[0], None)
-        return self.clock.tokens - before
+    def endless_steps(self) -> Iterator[int]:
+        """Steps as `run` takes them; how many things each learned from. The clock is not asked, nothing is kept."""
+        while True:
+            before = self.clock.tokens
+            for _ in self._steps_of_a_batch():
+                yield self.clock.tokens - before
+                before = self.clock.tokens
 
-    def _group(self) -> None:
+    def _steps_of_a_batch(self) -> Iterator[None]:
         """One step; where a batch is worked off in pieces, one for each of them."""
         batch = self.task.batch(self.config.seed, self.clock.steps).to(self.device)
         self.model.train()
         carry: Any = None
         for piece in self.task.pieces(batch):
+            carry = self._step(piece, carry)
+            yield
+
+    def _group(self) -> None:
+        """The steps of one batch, until the budget is used."""
+        for _ in self._steps_of_a_batch():
             if self.clock.fraction >= 1:
                 break
-            carry = self._step(piece, carry)
 
     def _step(self, piece: Any, carry: Any) -> Any:
         """Forward, backward, update, with as many threads as are fastest now where seconds count; what to carry on."""
@@ -308,7 +318,7 @@ class Trainer:
             "learning_rate_factor": learning_rate_factor(self.clock.fraction),
             "gradient_norm": float(self.steps.norm),
         }
-        with open(self.metrics_path, "a") as file:
+        with open(self.metrics_path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         self.sums = Sums(self.device)
         self.progress = self._progress_now(metrics=self.progress.metrics + 1)
@@ -350,7 +360,11 @@ class Trainer:
             self.sums = Sums.from_tensors(groups["running"], self.device)
         except (KeyError, RuntimeError) as error:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
-        lines = self.metrics_path.read_text().splitlines(keepends=True) if self.metrics_path.exists() else []
+        lines = (
+            self.metrics_path.read_text(encoding="utf-8").splitlines(keepends=True)
+            if self.metrics_path.exists()
+            else []
+        )
         write_atomically(self.metrics_path, "".join(lines[: self.progress.metrics]).encode())
         self._cut_samples(self.progress.steps)
         self.clock = self._clock(self.progress)

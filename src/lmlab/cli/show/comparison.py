@@ -63,6 +63,9 @@ class LiveTable:
 
     def _plain(self, entries: Sequence[Contender]) -> None:
         for entry in entries:
+            if entry.status == "trained" and f"{entry.name} trained" not in self._told:
+                self._told.add(f"{entry.name} trained")
+                print(f"{entry.name}: trained ({entry.seconds:.0f} s)", file=sys.stderr, flush=True)
             if entry.status in DONE and entry.name not in self._told:
                 self._told.add(entry.name)
                 bits = "failed" if entry.result is None else f"{entry.result.bits_per_byte:.4f} bits per byte"
@@ -75,6 +78,8 @@ def _so_far(entries: Sequence[Contender], left_s: float, doing: str) -> Table:
     for entry in entries:
         filled = BAR if entry.status in DONE else round(BAR * entry.fraction)
         number = "" if entry.result is None else f"{entry.result.bits_per_byte:.4f}"
+        if entry.result is None and entry.valid_bits_per_byte is not None:
+            number = f"about {entry.valid_bits_per_byte:.2f}"  # on the validation part, while it trains
         is_best = entry.result is not None and entry.result.bits_per_byte == best
         style = {"failed": "red", "unranked": "red", "waiting": "dim"}.get(entry.status, "")
         bar = "━" * filled + "┈" * (BAR - filled)
@@ -105,7 +110,7 @@ def print_comparison(found: Findings) -> None:
         if line.kind == "failed":
             say(console, f"{line.name}: {line.detail}", style="red")
     console.print()
-    sentences = [found.measured.sentence]
+    sentences = [found.measured.sentence, found.reused_sentence]
     if found.ranking is not None:
         sentences.append(what_ranks_mean(found))
     if sentence := found.luck.sentence:

@@ -1,0 +1,158 @@
+"""The folder of a comparison: one process at a time works in it, and it goes on only with what it began.
+
+How long a model was trained belongs to what it is. So plan.json keeps what was asked for and how many seconds of training that
+came to; asked for something else, the folder is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lmlab.config import Mistake
+from lmlab.learn.run import load_run
+from lmlab.models.registry import Way, kind_of
+from lmlab.page.numbers import counted
+from lmlab.records import from_json, to_json
+from lmlab.text.files import write_atomically
+
+PLAN, TEXT, LOCK, MODELS = "plan.json", "corpus.json", ".lock", "models"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What decides how long a model trains. runs: the folders of the learned models, among which the time is divided."""
+
+    budget_s: float | None  # None: every run has `each_s`
+    each_s: float | None
+    shares: dict[str, float]
+    device: str
+    runs: tuple[str, ...]
+
+    def cover(self, asked: Terms) -> bool:
+        """Whether models trained under these terms are those that are asked for: the same ones, or some of them."""
+        same = replace(asked, runs=self.runs) == self
+        return same and (self.each_s is not None or set(asked.runs) <= set(self.runs))
+
+    def __str__(self) -> str:
+        time = f"a budget of {self.budget_s:g} s" if self.each_s is None else f"{self.each_s:g} s each"
+        return f"{time} for {counted(len(self.runs), 'run')} of models that learn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a comparison began with, and how far it came."""
+
+    terms: Terms
+    train_s: float | None = None  # of a run of share 1; None: no model has begun to learn
+    used_s: float = 0.0  # of the budget, up to the last time that this was written
+
+
+@dataclass
+class ComparisonFolder:
+    """A folder that is ours while this process works in it."""
+
+    path: Path
+    plan: Plan
+
+    def note(self, **changes: Any) -> None:
+        """Write down how far the comparison came."""
+        self.plan = replace(self.plan, **changes)
+        write_atomically(self.path / PLAN, json.dumps(to_json(self.plan), indent=2).encode())
+
+
+@contextmanager
+def claimed(out: Path, text: Mapping[str, Any], terms: Terms, *, beside: bool) -> Iterator[ComparisonFolder]:
+    """The folder `out`, locked while it lasts; a Mistake where it holds something else or somebody works in it.
+
+    text: the spec of the corpus. beside: where it holds something else, `out-2`, `out-3` and so on instead.
+    """
+    for number in count(1):
+        path = out if number == 1 else out.with_name(f"{out.name}-{number}")
+        if path.is_file():
+            raise Mistake(f"{path} is a file; name a new folder with {{out}}", out=None)
+        path.mkdir(parents=True, exist_ok=True)
+        with _locked(path):
+            why = _held_against(path, text, terms)
+            if not why:
+                yield _opened(path, text, terms)
+                return
+        if not beside:
+            raise Mistake(f"{path} {why}; name a new folder with {{out}}", out=None)
+
+
+def _held_against(path: Path, text: Mapping[str, Any], terms: Terms) -> str:
+    """Why a comparison on these terms cannot go on in this folder; empty: it can."""
+    if not (path / TEXT).exists():
+        return "is not empty and holds no comparison" if _visible(path) else ""
+    if _read(path / TEXT).get("parts") != text["parts"]:
+        return "holds a comparison on another text, or divided otherwise"
+    plan = _plan(path)
+    if plan is not None:
+        return "" if plan.train_s is None or plan.terms.cover(terms) else f"holds a comparison with {plan.terms}"
+    learned = [run for run in _runs(path) if kind_of(run).way is Way.LEARNS]
+    return f"holds a {learned[0]} of an older version, without its terms" if learned else ""
+
+
+def _opened(path: Path, text: Mapping[str, Any], terms: Terms) -> ComparisonFolder:
+    if not (path / TEXT).exists():
+        write_atomically(path / TEXT, json.dumps(text, indent=2).encode())
+    plan = _plan(path)
+    if plan is None or plan.train_s is None or not plan.terms.cover(terms):
+        plan = Plan(terms=terms)
+    return ComparisonFolder(path, plan)
+
+
+def _plan(path: Path) -> Plan | None:
+    return from_json(Plan, _read(path / PLAN)) if (path / PLAN).exists() else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+    except ValueError:
+        raise Mistake(f"{path} is damaged; name a new folder with {{out}}", out=None) from None
+
+
+def _runs(path: Path) -> list[str]:
+    """The kinds of the models in it."""
+    return [load_run(config.parent).record.model.name for config in sorted((path / MODELS).glob("*/config.json"))]
+
+
+def _visible(path: Path) -> bool:
+    return any(not inside.name.startswith(".") for inside in path.iterdir())
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Nobody else works in the folder meanwhile. The system lifts the lock when a process ends, however it does."""
+    with open(folder / LOCK, "a+b") as file:
+        if not _lock(file):
+            raise Mistake(
+                f"another comparison is at work in {folder}; wait for it, or name a new folder with {{out}}", out=None
+            )
+        yield
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Take the lock if it is free; it is lifted when the file is closed."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
