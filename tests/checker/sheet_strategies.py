@@ -87,6 +87,20 @@ def expressions() -> st.SearchStrategy[str]:
             inner.map(lambda t: f"Var[{t}]"),
             inner.map(lambda t: f"({t})[0]"),
             inner.map(lambda t: f"({t})[:, None]"),
+            inner.map(lambda t: f"({t})[i]"),
+            inner.map(lambda t: f"sum(i=1..n, ({t})[i])"),
+            inner.map(lambda t: f"prod(j, ({t})[i, j])"),
+            inner.map(lambda t: f"P[{t} > 0]"),
+            inner.map(lambda t: f"E[{t} | x > 1]"),
+            inner.map(lambda t: f"f({t}) + f'({t})"),
+            inner.map(lambda t: f"|{t}|"),
+            inner.map(lambda t: rf"\frac{{{t}}}{{2}}"),
+            inner.map(lambda t: rf"\sqrt{{{t}}}^{{2}}"),
+            inner.map(lambda t: rf"\sum_{{i=1}}^n {t}_i"),
+            inner.map(lambda t: f"σ({t})² · Σ_i {t}_i"),
+            st.tuples(inner, inner).map(lambda t: f"KL({t[0]}, {t[1]}) + H({t[0]})"),
+            st.tuples(inner, inner).map(lambda t: f"{t[0]} {t[1]}"),
+            st.tuples(inner, inner).map(lambda t: f"({t[0]})^({t[1]})"),
             inner.map(lambda t: f"({t}).sum(axis=0)"),
             inner.map(lambda t: f"({t}).mT"),
             inner.map(lambda t: f"swapaxes({t}, 0, 1)"),
@@ -117,7 +131,10 @@ def statements() -> st.SearchStrategy[str]:
     where = st.sampled_from(["", "", "", " where x > 0", " where a: n normal(0, 1)", " where t = x + 1", " where"])
     claim = st.tuples(formula, relation, formula, where).map(lambda t: "claim " + "".join(t))
     derive = st.lists(formula, min_size=1, max_size=4).map(lambda steps: "derive " + "\n  = ".join(steps))
-    return st.one_of(given, given, let, claim, claim, derive, st.text(max_size=30))
+    own = formula.map(lambda t: f"let f(x) = {t}")
+    rows = formula.map(lambda t: f"let h[0] = {t}\nlet h[t] = h[t-1] + x[t]")
+    other = st.sampled_from(["given f: function", "assume x > 0", "assume x < y, y != 0", "let q[i] = x[i]**2"])
+    return st.one_of(given, given, let, claim, claim, derive, own, rows, other, st.text(max_size=30))
 
 
 SETTING = """given s
@@ -131,12 +148,18 @@ given S: n, n symmetric
 given W: n, m
 given e: n normal(0, 1)
 given u: uniform{1, 2, 3}
+given g: gamma(t, 2)
+given k: poisson(t)
+given c: exponential(1)
+given d: n dirichlet(p)
+given v: n normal(x, eye(n) + outer(x, x))
+let f(w) = w**2 + sin(w)
 let h = tanh(W.T @ x + b)
 let z = S @ x * t
 let J = sum(h**2) + x @ z"""
 LEAVES = {
-    "": ["s", "t", "J", "1", "2", "0.5", "n", "m", "pi", "u"],
-    "n": ["x", "y", "p", "z", "e", "dJ/dx", "dJ/dz", "ones(n)", "zeros(n)"],
+    "": ["s", "t", "J", "1", "2", "0.5", "n", "m", "pi", "u", "g", "k", "c", "f(s)", "f'(g)", "H(p)", "2s", "P[c > t]"],
+    "n": ["d", "v", "x", "y", "p", "z", "e", "dJ/dx", "dJ/dz", "ones(n)", "zeros(n)"],
     "m": ["b", "h", "dJ/dh", "dJ/db"],
     "nn": ["A", "S", "eye(n)", "d2J/dx2", "jacobian(z, x)"],
     "nm": ["W", "dJ/dW", "ones(n, m)"],
@@ -171,7 +194,7 @@ def fitting(draw: st.DrawFn, shape: str, depth: int) -> str:
 
     choices = ["sign", "function", "pair", "scaled", "power", "compare", "average", "where", "difference"]
     if shape == "":
-        choices += ["reduce", "dot", "trace", "det", "norm", "entry"]
+        choices += ["reduce", "dot", "trace", "det", "norm", "entry", "indexed", "event", "bars"]
     elif len(shape) == 1:
         choices += ["softmax", "row", "matvec", "diagonal", "gradient", "concat", "list"]
     else:
@@ -210,6 +233,12 @@ def fitting(draw: st.DrawFn, shape: str, depth: int) -> str:
             return f"norm({part(draw(st.sampled_from(['n', 'nm'])))})"
         case "entry":
             return f"({part('n')})[0]"
+        case "indexed":
+            return f"sum(i=1..n, ({part('n')})[i] * ({part('nm')})[i, 0])"
+        case "event":
+            return f"P[{part('')} > {part('')}]"
+        case "bars":
+            return f"|{part('')}|^2"
         case "softmax":
             return f"{draw(st.sampled_from(['softmax', 'log_softmax', 'cumsum']))}({part(shape)})"
         case "row":
@@ -265,7 +294,35 @@ HEAD = [
     "let h = tanh(x)",
     "let J = x @ A @ x",
 ]
-SCRATCHES = ["", "(", ")", "[", "=", "**", "\n", " ", "d", "/", "#", "\x00", "é", "∞", ".T"]
+SCRATCHES = [
+    "",
+    "(",
+    ")",
+    "[",
+    "=",
+    "**",
+    "\n",
+    " ",
+    "d",
+    "/",
+    "#",
+    "\x00",
+    "é",
+    "∞",
+    ".T",
+    "^",
+    "_i",
+    "\\",
+    "|",
+    "..",
+    "~",
+    "²",
+    "Σ",
+    "[i]",
+    "{",
+    "}",
+    "'",
+]
 
 
 @st.composite

@@ -17,7 +17,7 @@ import numpy as np
 Array = Any
 Integrand = Callable[[Array, Array], tuple[Array, Array | None]]  # (z_Q, owner_Q) -> values_Q..., kink distances_QK
 
-HALVINGS = 56  # of a panel in doubles; twice as many in long decimals
+HALVINGS = 200  # of a panel; one that cannot be halved any more in doubles is left as it is
 MOST_PANELS = 60_000
 MOST_KINKS = 40_000
 NO_DECAY = 0.995  # panels towards a singularity that shrink no faster than this, halved: the integral has no value
@@ -52,17 +52,21 @@ def _rule(count: int, digits: int) -> tuple[Array, Array]:
     return np.array([a for a, _ in fine], dtype=object), np.array([b for _, b in fine], dtype=object)
 
 
-def integrate(integrand: Integrand, edges: tuple[float, ...], owners: int, digits: int = 0) -> Integral:
-    """The integral from the first edge to the last, for every owner. `digits`: 0 for doubles."""
-    return _Integrator(integrand, edges, owners, digits).run()
+def integrate(
+    integrand: Integrand, edges: tuple[float, ...], owners: int, digits: int = 0, precision: float = 1e-15
+) -> Integral:
+    """The integral from the first edge to the last, for every owner. `digits`: 0 for doubles, to this `precision`."""
+    return _Integrator(integrand, edges, owners, digits, precision).run()
 
 
 class _Integrator:
-    def __init__(self, integrand: Integrand, edges: tuple[float, ...], owners: int, digits: int) -> None:
+    def __init__(
+        self, integrand: Integrand, edges: tuple[float, ...], owners: int, digits: int, precision: float
+    ) -> None:
         self.integrand, self.owners, self.digits = integrand, owners, digits
         self.edges = np.array([mpmath.mpf(e) for e in edges], dtype=object) if digits else np.array(edges)
         self.nodes, self.weights = _rule(16 if not digits else 32, digits)
-        self.precision = mpmath.mpf(10) ** (8 - digits) if digits else 1e-15
+        self.precision = mpmath.mpf(10) ** (8 - digits) if digits else precision
 
     def run(self) -> Integral:
         """Split at kinks, then halve."""
@@ -108,8 +112,7 @@ class _Integrator:
 
     def _cuts(self, low: Array, high: Array, owner: Array, kinks: Array) -> tuple[Array, Array]:
         """Where the distances to kinks change sign: places and their owners."""
-        z = (low[:, None] + (high - low)[:, None] * self.nodes).reshape(-1)
-        owners = np.repeat(owner, len(self.nodes))
+        z, owners, kinks = self._with_ends((low[:, None] + (high - low)[:, None] * self.nodes).reshape(-1), kinks)
         sign = np.sign(kinks.astype(float))
         changes = (sign[1:] * sign[:-1] < 0) & (owners[1:] == owners[:-1])[:, None]
         place, column = np.nonzero(changes)
@@ -118,7 +121,10 @@ class _Integrator:
             return z[:0], owners[:0]
         a, b, who = z[place], z[place + 1], owners[place]
         at_a, at_b = kinks[place, column], kinks[place + 1, column]
-        pick = np.arange(len(place))
+        twice = self._twice(z, owners, kinks, sign)
+        a, b, who, column = (np.concatenate(pair) for pair in zip((a, b, who, column), twice[:4], strict=True))
+        at_a, at_b = np.concatenate([at_a, twice[4]]), np.concatenate([at_b, twice[5]])
+        pick = np.arange(len(a))
         for step in range(80 if not self.digits else 240):
             if not len(a):
                 break
@@ -135,6 +141,43 @@ class _Integrator:
             stuck = at_b == at_a  # both ends at a root
             at_b = np.where(stuck, at_b + 1, at_b)
         return np.concatenate([b, z[zero]]), np.concatenate([who, owners[zero]])
+
+    def _with_ends(self, z: Array, kinks: Array) -> tuple[Array, Array, Array]:
+        """The nodes of every owner in order, and its first and last edge around them: a kink may lie beyond the nodes."""
+        who = np.arange(self.owners)
+        first, last = (np.full(self.owners, self.edges[i], dtype=self.edges.dtype) for i in (0, -1))
+        rows = [kinks.reshape(self.owners, -1, kinks.shape[1])]
+        for end in (first, last):
+            _, found = self.integrand(end, who)
+            assert found is not None
+            rows.append(found[:, None])
+        z = np.concatenate([first[:, None], z.reshape(self.owners, -1), last[:, None]], axis=1)
+        kinks = np.concatenate([rows[1], rows[0], rows[2]], axis=1)
+        return z.reshape(-1), np.repeat(who, z.shape[1]), kinks.reshape(-1, kinks.shape[2])
+
+    def _twice(self, z: Array, owners: Array, kinks: Array, sign: Array) -> tuple[Array, ...]:
+        """Kinks that are passed twice between two nodes: a parabola through three nodes tells where to look for them."""
+        near, left, right = abs(kinks[1:-1]), abs(kinks[:-2]), abs(kinks[2:])
+        inside = ((owners[2:] == owners[:-2])[:, None]) & (near <= left) & (near <= right)
+        place, column = np.nonzero(inside & (sign[2:] * sign[:-2] > 0) & (sign[1:-1] * sign[:-2] > 0))
+        if not 0 < len(place) <= MOST_KINKS:
+            return tuple(x[:0] for x in (z, z, owners, owners, kinks[:, 0], kinks[:, 0]))
+        za, zb, zc = (z[place + k] for k in range(3))
+        fa, fb, fc = (kinks[place + k, column] for k in range(3))
+        first, second = (fb - fa) / (zb - za), (fc - fb) / (zc - zb)
+        bend = (second - first) / (zc - za)
+        flat = bend == 0
+        lowest = np.where(flat, zb, (za + zb) / 2 - first / (2 * np.where(flat, 1, bend)))
+        lowest = np.where((lowest > za) & (lowest < zc), lowest, zb)
+        _, found = self.integrand(lowest, owners[place])
+        assert found is not None
+        there = found[np.arange(len(place)), column]
+        other = np.asarray(np.sign(there.astype(float)) * np.sign(fb.astype(float)) < 0)
+        za, zc, who, column, fa, fc, there, lowest = (
+            x[other] for x in (za, zc, owners[place], column, fa, fc, there, lowest)
+        )
+        ends = [np.concatenate(pair) for pair in ((za, lowest), (lowest, zc), (who, who), (column, column))]
+        return (*ends, np.concatenate([fa, there]), np.concatenate([there, fc]))
 
     def _split(self, low: Array, high: Array, owner: Array, cuts: tuple[Array, Array]) -> tuple[Array, Array, Array]:
         points = np.concatenate([low, high[-1:].repeat(0), cuts[0]])
@@ -154,7 +197,7 @@ class _Integrator:
         np.add.at(size, owner, sizes.astype(float))
         history: list[Array] = []
         diverges = False
-        for _ in range(HALVINGS * (2 if self.digits else 1)):
+        for _ in range(HALVINGS):
             middle = (low + high) / 2
             halves_low, halves_high = np.concatenate([low, middle]), np.concatenate([middle, high])
             who = np.concatenate([owner, owner])
@@ -164,7 +207,14 @@ class _Integrator:
             gaps = _largest(together - sums)
             own = (finer_sizes[:count] + finer_sizes[count:]).astype(float)
             floor = float(self.precision)
-            fine = (gaps <= floor * size[owner]) | (gaps <= 40 * floor * own) | ~np.isfinite(own)
+            stuck = np.asarray((middle <= low) | (middle >= high), dtype=bool)
+            gaps = np.where(stuck, own, gaps)
+            lost = ~np.isfinite(own) & (len(history) > 30)  # next to a pole, where doubles are too coarse to halve on
+            if lost.any():
+                last, before = history[-1][owner[lost]], history[-5][owner[lost]]
+                diverges |= bool((last >= NO_DECAY**4 * before).any())
+                together[lost], gaps[lost] = 0, 300 * last
+            fine = (gaps <= floor * size[owner]) | (gaps <= 40 * floor * own) | ~np.isfinite(own) | stuck | lost
             np.add.at(total, owner[fine], together[fine])
             np.add.at(error, owner[fine], gaps[fine])
             rest = np.concatenate([~fine, ~fine])
@@ -180,7 +230,7 @@ class _Integrator:
             np.add.at(total, owner, sums)
             left, before = history[-1], history[-5] if len(history) > 5 else history[0]
             stays = (left > 1e-12 * size) & (left >= NO_DECAY**4 * before) & (len(history) > 20)
-            diverges = bool(stays.any())
+            diverges |= bool(stays.any())
             error = error + np.where(stays, np.inf, left * 300)
         out = tail > 1e-13 * size
         diverges |= bool(np.isinf(tail).any())

@@ -26,6 +26,8 @@ from lmlab.checker.tree import Call, Expectation, Name, Node, walk
 
 SHORT = 34  # digits in which polynomials are averaged for doubles
 MOST_INTEGRALS = 2  # one inside the other
+NESTED = 1e-12  # relative precision of those
+FOLDED = 1e-9  # and what their error may be at least: where kinks meet, the inner one is no smooth function
 _LABELS = itertools.count()
 
 
@@ -185,7 +187,8 @@ class _Mean:
             value = np.broadcast_to(value.reshape(value.shape[value.ndim - len(shape) :]), shape)
         if found.diverges:
             value = value * math.nan
-        return frame.ops.wrap(value), float(found.error[0]), float(found.size[0])
+        error = float(found.error[0]) + (FOLDED * float(found.size[0]) if len(variables) > 1 else 0.0)
+        return frame.ops.wrap(value), error, float(found.size[0])
 
     def _extreme(self, names: list[str], frame: Frame) -> tuple[Node, list[_Variable]] | None:
         """The largest (or smallest) of independent values that are all distributed alike is one variable."""
@@ -280,7 +283,8 @@ class _Integration:
 
         if variable.family.counts:
             return self._counted(integrand, owners)
-        return integrate(integrand, variable.family.edges, owners, self.digits)
+        precision = 1e-15 if len(self.variables) == 1 else NESTED
+        return integrate(integrand, variable.family.edges, owners, self.digits, precision)
 
     def _counted(self, integrand: Any, owners: int) -> Integral:
         """A sum over 0, 1, 2, ... as far as its terms matter."""

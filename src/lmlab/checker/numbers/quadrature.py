@@ -16,7 +16,7 @@ from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.expectations import degree, elementwise_in, has_kink
 from lmlab.checker.numbers.integrals import Integral, integrate
-from lmlab.checker.numbers.means import Accuracy, ordered
+from lmlab.checker.numbers.means import FOLDED, NESTED, Accuracy, ordered
 from lmlab.checker.tree import Derivative, Expectation, Kind, Node
 
 GRID = 40_000  # nodes of a product rule at most
@@ -136,13 +136,14 @@ class Leaf:
                 inside, lost = max(inside, float(inner.error.max())), lost or inner.diverges
                 return inner.value, None
 
-            return integrate(integrand, edges[len(outer)], owners)
+            return integrate(integrand, edges[len(outer)], owners, precision=NESTED)
 
         with np.errstate(all="ignore"):
             found = level([], 1)
         self.accuracy.diverges |= found.diverges or lost
         value = torch.tensor(found.value[0] * (math.nan if found.diverges or lost else 1.0), dtype=_F64)
-        return value, float(found.error[0]) + inside, float(found.size[0])
+        folded = FOLDED * float(found.size[0]) if count > 1 else 0.0
+        return value, float(found.error[0]) + inside + folded, float(found.size[0])
 
     def _weighted(self, codes: Any) -> tuple[Any, Any]:
         """The expression times the density at many points, and how far the kinks are."""

@@ -31,6 +31,7 @@ from lmlab.checker.tree import (
     Table,
     Witness,
     letters_in,
+    names_in,
     walk,
 )
 
@@ -301,7 +302,8 @@ class NotationParser(ExpressionParser):
                 raise refusal(token, f"{token.text} takes random givens or rows of probabilities, not one of each")
             logs = [self._log_density(token, given, args[0]) for given in random if given is not None]
             inside = minus(logs[0], logs[-1]) if token.text == "KL" else Negate(logs[-1])
-            return Expectation(inside, "E", column=token.column)
+            assert isinstance(args[0], Name)
+            return Expectation(inside, "E", column=token.column) if args[0].name in names_in(inside) else inside
         p, q = args[0], args[-1]
         inside = times(p, call("log", over(p, q) if token.text == "KL" else q))
         total = call("sum", inside)

@@ -28,7 +28,7 @@ def readable(relation: Relation, refuting: Point) -> Counterexample:
             return found
         sides = relation.sides(refuting)
     except OutOfTime:
-        relation.deadline = Deadline(1.0)
+        relation.deadline = Deadline(20.0)  # it has been computed before, so it can be again
         sides = relation.sides(refuting)
     return _describe(relation, refuting, sides, digits=17)
 
