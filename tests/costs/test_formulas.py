@@ -61,6 +61,31 @@ def test_formula_and_dispatcher_count_the_same_operations(name: str, data: st.Da
     assert counted(lambda: model.loss(Windows(tokens_BT)).total) == said
 
 
+def bags(config: Any, rows: int, words: int) -> Any:
+    from lmlab.models.dan import Bags
+
+    starts_B = torch.arange(0, rows * words, words)
+    return Bags(torch.zeros(rows * words, dtype=torch.long), starts_B, torch.zeros(rows, dtype=torch.long))
+
+
+OTHER_BATCHES = {"dan": bags}  # of models that predict no tokens: (config, rows, words in each)
+
+
+@pytest.mark.parametrize("name", OTHER_BATCHES)
+@thorough
+@given(data=st.data())
+def test_formula_and_dispatcher_agree_for_the_other_tasks(name: str, data: st.DataObject) -> None:
+    cls, config, vocab = drawn(data, name)
+    model, rows, words = cls(config, vocab).train(), data.draw(st.integers(1, 3)), data.draw(st.integers(1, 5))
+    batch = OTHER_BATCHES[name](config, rows, words)
+    assert counted(lambda: model.loss(batch).total) == work(cls.parts(config, vocab, Shape(rows, words)))
+
+
+def test_no_model_is_left_out() -> None:
+    others = {name for name in LEARNED if not issubclass(model_class(name), NeuralLanguageModel)}
+    assert others == set(OTHER_BATCHES), "give the new model a batch here, so that its operations are counted"
+
+
 @pytest.mark.parametrize("name", [name for name in LEARNED if issubclass(model_class(name), CarriedLanguageModel)])
 @brief
 @given(data=st.data())
