@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,8 @@ import typer
 from lmlab.cli import options
 from lmlab.config import Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
+from lmlab.learn.settings import parse_learning
+from lmlab.models import registry
 from lmlab.models.registry import model_class
 
 
@@ -47,6 +50,13 @@ def command(
     settings: Annotated[
         list[str], typer.Option("--set", help="A setting of one model, as model.key=value. May be repeated.")
     ] = [],  # noqa: B006 (typer copies it)
+    learning: Annotated[
+        list[str],
+        typer.Option(
+            "--learn",
+            help="A setting of training, as model.key=value, or key=value for all that learn. May be repeated.",
+        ),
+    ] = [],  # noqa: B006
     seed: options.Seed = 0,
     seeds: Annotated[
         int, typer.Option(help="How often each learned model is trained; the budget is shared by all of these runs.")
@@ -83,6 +93,7 @@ def command(
             seed=seed,
             seeds=seeds,
             settings=_settings_by_model(settings),
+            learning=_learning_by_model(learning, chosen or registry.ladder()),
             device=device,
             watch=watch,
             beside=out is None,
@@ -134,6 +145,18 @@ def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
                 f"{{settings}} here is model.key=value, such as gpt.layers=2; got {assignment!r}", settings=None
             )
         found.setdefault(model, {}).update(parse_settings(model_class(model).Config, [rest], model))
+    return found
+
+
+def _learning_by_model(assignments: list[str], models: Sequence[str]) -> dict[str, dict[str, object]]:
+    """Read settings of training: of one model as model.key=value, of all that learn as key=value."""
+    found: dict[str, dict[str, object]] = {}
+    for assignment in assignments:
+        model, dot, rest = _divided(assignment)
+        learn = [name for name in models if registry.kind_of(name).way is registry.Way.LEARNS]
+        for name in [model] if dot else learn:
+            options.check_model_name(name)
+            found.setdefault(name, {}).update(parse_learning([rest]))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -69,6 +70,28 @@ class Display(Protocol):
 
     def say(self, line: str) -> None:
         """A line of its own."""
+
+
+class Lines:
+    """Says on stderr which models are done."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def show(self, entries: Sequence[Contender], left_s: float, doing: str) -> None:
+        """A line for every model that has come to its end since."""
+        for entry in entries:
+            if entry.status == "trained" and f"{entry.name} trained" not in self._told:
+                self._told.add(f"{entry.name} trained")
+                self.say(f"{entry.name}: trained ({entry.seconds:.0f} s)")
+            if entry.status in DONE and entry.name not in self._told:
+                self._told.add(entry.name)
+                bits = "failed" if entry.result is None else f"{entry.result.bits_per_byte:.4f} bits per byte"
+                self.say(f"{entry.name}: {bits} ({entry.seconds:.0f} s)")
+
+    def say(self, line: str) -> None:
+        """A line of its own."""
+        print(line, file=sys.stderr, flush=True)
 
 
 @dataclass

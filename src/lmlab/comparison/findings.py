@@ -140,6 +140,7 @@ class Training:
     seconds: float
     steps: int | None
     planned_tokens: float | None = None  # what the size was chosen for; None: nothing was planned
+    wanted: str | None = None  # the least it would have liked, where its curve was still falling steeply at the end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,3 +310,10 @@ class Findings:
         """Which models were not trained by this comparison, or not all of the time; empty: none."""
         names = [entry.name for entry in self.entries if entry.reused]
         return f"Trained before, in the same folder, wholly or in part: {', '.join(names)}." if names else ""
+
+    @property
+    def undertrained_sentence(self) -> str:
+        """Which models were still learning fast when their time was up, and the least that each would have liked."""
+        wanting = {e.name: e.training.wanted for e in self.entries if e.training is not None and e.training.wanted}
+        each = ", ".join(f"{name} (at least {wanted})" for name, wanted in wanting.items())
+        return f"Undertrained, still learning fast when their time was up: {each}." if wanting else ""

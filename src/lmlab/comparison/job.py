@@ -19,7 +19,7 @@ from lmlab.comparison.folder import MODELS, ComparisonFolder
 from lmlab.comparison.luck import Luck
 from lmlab.comparison.measure_all import Measuring
 from lmlab.comparison.measured_text import last_bytes
-from lmlab.comparison.report import write_report
+from lmlab.comparison.report import chart_of, write_report
 from lmlab.comparison.summarize import order, summarize
 from lmlab.comparison.time_shares import LEAST_S, Turn
 from lmlab.comparison.yardsticks import measure_yardsticks
@@ -34,6 +34,8 @@ from lmlab.measure import Spread
 from lmlab.measure.interval import units_of
 from lmlab.measure.ranks import ranking
 from lmlab.models.registry import Way, kind_of
+from lmlab.page.figures import standalone
+from lmlab.page.notebook import panel
 from lmlab.records import from_json, to_json
 from lmlab.text.corpus import Corpus
 from lmlab.text.files import write_atomically
@@ -56,6 +58,18 @@ class Comparison:
     report: Path
     stopped: bool = False
 
+    def __repr__(self) -> str:
+        ranked = [e for e in self.entries if e.result is not None]
+        shown = ", ".join(f"{e.name} {e.result.bits_per_byte:.4f}" for e in ranked[:3] if e.result is not None)
+        more = f", … {len(self.entries)} in all" if len(self.entries) > 3 else ""
+        return f"Comparison({self.corpus.name}: {shown}{more}; {self.report})"
+
+    def _repr_html_(self) -> str:
+        """The comparison in a notebook: its ranking as the page draws it, and where the page is."""
+        measured = f"{self.findings.measured.bytes:,} of {self.findings.measured.of:,} test bytes"
+        facts = {"measured": measured, "page": str(self.report)}
+        return panel(f"Which model predicts {self.corpus.name} best?", facts, standalone(chart_of(self.findings)))
+
     def to_json(self) -> dict[str, Any]:
         """Everything that was found, as comparison.json holds it."""
         found: dict[str, Any] = to_json(self.findings)
@@ -73,6 +87,7 @@ class Job:
     shares: Mapping[str, float]
     seeds: list[int]
     settings: Mapping[str, Mapping[str, Any]]
+    learning: Mapping[str, Mapping[str, Any]]
     device: str
     watch: Display | None
     entries: list[Contender]
@@ -303,6 +318,9 @@ class Job:
     def _settings(self, entry: Contender) -> dict[str, Any]:
         return dict(self.settings.get(entry.model, {}))
 
+    def _learning(self, entry: Contender) -> dict[str, Any]:
+        return dict(self.learning.get(entry.model, {}))
+
     def _from_before(self, entry: Contender) -> dict[int, Run]:
         """Its finished runs in this folder, by seed; a Mistake if they are not of the settings that are asked for."""
         found = {}
@@ -311,11 +329,11 @@ class Job:
             if not (folder / "config.json").exists():
                 continue
             run = load_run(folder)
-            for key, value in self._settings(entry).items():
-                had = run.record.model.config.get(key)
-                if had != value:
-                    why = f"holds a {entry.name} that was trained with {key}={had}"
-                    raise Mistake(f"{self.folder.path} {why}; name a new folder with {{out}}", out=None)
+            had = {**run.record.model.config, **run.record.training.learning}
+            wanted = {**dict.fromkeys(run.record.training.learning), **self._settings(entry), **self._learning(entry)}
+            if other := next((key for key, value in wanted.items() if had.get(key) != value), None):
+                why = f"holds a {entry.name} that was trained with {other}={had.get(other)}"
+                raise Mistake(f"{self.folder.path} {why}; name a new folder with {{out}}", out=None)
             if run.status != "unfinished":
                 found[seed] = run
         return found
@@ -338,6 +356,7 @@ class Job:
             budget=Budget(seconds=seconds),
             seed=seed,
             settings=self._settings(entry),
+            learning=self._learning(entry),
             device=self.device,
             timings=self.timings,
             watch=watch,

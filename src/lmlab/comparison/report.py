@@ -26,7 +26,7 @@ ROW_STYLES = {
 
 def write_report(found: Findings, path: Path) -> Path:
     """Write the page for a comparison, and its ranking as a picture beside it; returns the page's path."""
-    if chart := _chart(found):
+    if chart := chart_of(found):
         html.write(path.with_name("ranking.svg"), standalone(chart))
     return html.write(path, render(found, chart))
 
@@ -35,7 +35,7 @@ def render(found: Findings, chart: str | None = None) -> str:
     """The page as text. chart: the picture of the ranking, where it is drawn already."""
     sections = [
         _opening(found),
-        _ranking(found, _chart(found) if chart is None else chart),
+        _ranking(found, chart_of(found) if chart is None else chart),
         _costs(found),
         _reading(found),
         _differences(found),
@@ -80,7 +80,10 @@ def _opening(found: Findings) -> str:
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
-    notes = [*filter(None, [measured.sentence, found.reused_sentence]), *(f"{line}." for line in corpus.overlap)]
+    notes = [
+        *filter(None, [measured.sentence, found.reused_sentence, found.undertrained_sentence]),
+        *(f"{line}." for line in corpus.overlap),
+    ]
     soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
     return (
         f"<h1>Which model predicts {escape(corpus.name)} best?</h1>\n"
@@ -111,7 +114,7 @@ def _verdict(found: Findings) -> str:
     )
 
 
-def _chart(found: Findings) -> str:
+def chart_of(found: Findings) -> str:
     """All models and yardsticks on one scale, as SVG; nothing where there are none yet."""
     dots = [
         figures.Dot(name=name, bits_per_byte=bits, interval=interval, series=series)

@@ -128,7 +128,13 @@ def _entry(entry: Contender) -> Entry:
             SeedScore(seed=run.record.training.seed, bits_per_byte=result.to_json()["bits_per_byte"])
             for run, result in results
         ),
-        training=Training(tokens=tokens, planned_tokens=planned, seconds=seconds, steps=steps or None),
+        training=Training(
+            tokens=tokens,
+            planned_tokens=planned,
+            seconds=seconds,
+            steps=steps or None,
+            wanted=None if (short := entry.run.record.result.undertrained) is None else short.wanted,
+        ),
         training_flops=None if per_token is None else per_token * tokens,
         tokens_per_second=tokens / seconds if seconds > 0.01 else None,
         curve=_curve(entry.run),

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmlab.comparison.contender import Contender, Display
+from lmlab.comparison.contender import Contender, Display, Lines
 from lmlab.comparison.folder import Terms, claimed
 from lmlab.comparison.job import Comparison, Job
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
 from lmlab.config import Budget, Mistake
 from lmlab.hardware.choice import choose_device
+from lmlab.learn.settings import training_config
 from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.tokenizers import parse_spec
@@ -33,8 +34,10 @@ def compare(
     seed: int = 0,
     seeds: int = 1,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
+    learning: Mapping[str, Mapping[str, Any]] | None = None,
     device: str = "auto",
     watch: Display | None = None,
+    progress: bool = False,
     command: str = "",
     beside: bool = False,
 ) -> Comparison:
@@ -47,7 +50,8 @@ def compare(
     seeds: how often each learned model is trained, with `seed` and those after it; its number is then their mean, and
         what training leaves to luck is measured, so that the ranking speaks of kinds of model. The budget stays what it
         is for all of them.
-    settings: of each model, by its name. command: how to repeat it, for the page.
+    settings, learning: of each model and of its training loop, by its name. command: how to repeat it, for the page.
+    progress: say on stderr which models are done; watch: whoever wants to know more, instead.
     The comparison is kept in the folder `out`, with its page. Run again with the same folder and for the same time, it goes on:
     with the models that are trained, and the time that is left. Where the folder holds another comparison that is a Mistake,
     or if `beside`, it is kept in `out-2`, `out-3` and so on.
@@ -69,6 +73,11 @@ def compare(
     if unused := set(settings or {}) - set(models or ladder()):
         names = ", ".join(sorted(unused))
         raise Mistake(f"{{settings}} names {names}, which is not among the models that are compared", settings=None)
+    for name, given in (learning or {}).items():
+        if name not in (models or ladder()) or kind_of(name).way is Way.COUNTS:
+            why = "counts, and learns nothing" if name in (models or ladder()) else "is not among the models compared"
+            raise Mistake(f"{{learning}} names {name}, which {why}", learning=None)
+        training_config(Budget(steps=1), seed, given)  # a value that cannot be is refused before anything runs
     weights = checked_shares(shares or {}, models or ladder())
     choose_device(device)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
@@ -109,8 +118,9 @@ def compare(
             shares=weights,
             seeds=all_seeds,
             settings=settings or {},
+            learning=learning or {},
             device=device,
-            watch=watch,
+            watch=watch or (Lines() if progress else None),
             entries=entries,
             started=started,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Sequence
 from typing import Self
@@ -16,7 +15,7 @@ from rich.text import Text
 from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.table import Column, print_table
 from lmlab.comparison import Contender, Findings
-from lmlab.comparison.contender import DONE
+from lmlab.comparison.contender import DONE, Lines
 from lmlab.comparison.ranking import COLUMNS, NAME, lines, what_ranks_mean
 from lmlab.measure.result import BITS_OF_A_BYTE
 
@@ -35,7 +34,7 @@ class LiveTable:
         self.console = Console(stderr=True)
         self._live: Live | None = None
         self._shown_at = 0.0
-        self._told: set[str] = set()
+        self._lines = Lines()
 
     def __enter__(self) -> Self:
         return self
@@ -47,7 +46,7 @@ class LiveTable:
     def show(self, entries: Sequence[Contender], left_s: float, doing: str) -> None:
         """Redraw, or print what is new."""
         if not self.console.is_terminal:
-            self._plain(entries)
+            self._lines.show(entries, left_s, doing)
             return
         if time.monotonic() - self._shown_at < REFRESH_S and doing.startswith("training"):
             return
@@ -60,16 +59,6 @@ class LiveTable:
     def say(self, line: str) -> None:
         """A line of its own."""
         self.console.print(line, markup=False, highlight=False)
-
-    def _plain(self, entries: Sequence[Contender]) -> None:
-        for entry in entries:
-            if entry.status == "trained" and f"{entry.name} trained" not in self._told:
-                self._told.add(f"{entry.name} trained")
-                print(f"{entry.name}: trained ({entry.seconds:.0f} s)", file=sys.stderr, flush=True)
-            if entry.status in DONE and entry.name not in self._told:
-                self._told.add(entry.name)
-                bits = "failed" if entry.result is None else f"{entry.result.bits_per_byte:.4f} bits per byte"
-                print(f"{entry.name}: {bits} ({entry.seconds:.0f} s)", file=sys.stderr, flush=True)
 
 
 def _so_far(entries: Sequence[Contender], left_s: float, doing: str) -> Table:
@@ -110,7 +99,7 @@ def print_comparison(found: Findings) -> None:
         if line.kind == "failed":
             say(console, f"{line.name}: {line.detail}", style="red")
     console.print()
-    sentences = [found.measured.sentence, found.reused_sentence]
+    sentences = [found.measured.sentence, found.reused_sentence, found.undertrained_sentence]
     if found.ranking is not None:
         sentences.append(what_ranks_mean(found))
     if sentence := found.luck.sentence:
