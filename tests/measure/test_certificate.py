@@ -15,7 +15,7 @@ from lmlab.measure import score as scoring
 from lmlab.measure.identity import model_hash
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.models.ngram import NGram, NGramConfig
-from lmlab.models.registry import model_class, trainable
+from lmlab.models.registry import ladder, model_class
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
 
@@ -63,7 +63,7 @@ def test_an_honest_model_passes_every_check_under_every_tokenizer(spec: str, tmp
     assert certificate.passed
 
 
-@pytest.mark.parametrize("name", trainable())
+@pytest.mark.parametrize("name", ladder())
 def test_every_model_of_the_lab_passes(name: str, tmp_path: Path) -> None:
     tokenizer = planted.tokenizer_for("char")
     part = planted.part_of(tmp_path, planted.some_text(1000, seed=1), name="train")

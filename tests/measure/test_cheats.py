@@ -13,7 +13,7 @@ from lmlab.config import Budget, TextFacts
 from lmlab.interface import ContextPolicy, CountModel, LanguageModel, NeuralLanguageModel
 from lmlab.measure import certify, evaluate, score_part
 from lmlab.measure.route import beginnings, middle
-from lmlab.models.registry import model_class, trainable
+from lmlab.models.registry import ladder, model_class
 from lmlab.text.parts import Part
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
@@ -79,7 +79,7 @@ def honest(name: str, tokenizer: Tokenizer, seed: int, folder: Path) -> Language
     return model.eval()
 
 
-@pytest.mark.parametrize("name", trainable())
+@pytest.mark.parametrize("name", ladder())
 def test_an_honest_model_of_every_kind_passes_on_a_long_text(name: str, tmp_path: Path) -> None:
     result = evaluate(honest(name, CHARS, 0, tmp_path), CHARS, text_of(tmp_path, 0))
     assert result.certificate.failures == []
@@ -90,7 +90,7 @@ def test_honest_models_pass_200_times_of_200(tmp_path: Path) -> None:
     failed = []
     for seed in range(1, 18):
         tokenizer = planted.tokenizer_for(["char", "byte", "words", "bpe:300"][seed % 4])
-        for name in trainable():
+        for name in ladder():
             result = evaluate(honest(name, tokenizer, seed, tmp_path), tokenizer, text_of(tmp_path, seed))
             failed += [(name, seed, c) for c in result.certificate.checks if not c.passed]
     assert failed == []

@@ -9,7 +9,7 @@ import torch
 
 from lmlab.costs.dispatcher import counted_as_run
 from lmlab.interface import CarriedLanguageModel, Loss, NeuralLanguageModel, Windows
-from lmlab.models.registry import KINDS, Way, model_class
+from lmlab.models.registry import KINDS, Role, Way, model_class
 
 VOCAB, ROWS, LENGTH = 24, 4, 64
 SMALL: dict[str, list[dict[str, Any]]] = {
@@ -34,7 +34,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
 CASES = [
     (kind.name, settings)
     for kind in KINDS.values()
-    if kind.way is Way.LEARNS
+    if kind.way is Way.LEARNS and kind.role is Role.LANGUAGE_MODEL
     for settings in SMALL.get(kind.name, [{}])
 ]
 

@@ -13,10 +13,10 @@ from lmlab.models.attention import Attention
 from lmlab.models.feedforward import FeedForward
 from lmlab.models.gpt import GPT
 from lmlab.models.lstm import LSTM
-from lmlab.models.registry import KINDS, Way
+from lmlab.models.registry import KINDS, Role, Way
 from lmlab.models.rnn_attention import RNNAttention
 
-LEARNED = [kind.load() for kind in KINDS.values() if kind.way is Way.LEARNS]
+LEARNED = [kind.load() for kind in KINDS.values() if kind.way is Way.LEARNS and kind.role is Role.LANGUAGE_MODEL]
 
 BUDGETS = [Budget(seconds=5), Budget(seconds=60), Budget(seconds=3600), Budget(steps=10), Budget(tokens=50_000_000)]
 

@@ -237,8 +237,8 @@ class CarriesTheGraph(LSTM):
         inputs_BT = self._begin_inputs(tokens_BT)
         if carry is not None:
             inputs_BT[:, :1] = carry[0]
-        nats_BT, memory = self._learn(inputs_BT, tokens_BT, memory)
-        return Loss(total=nats_BT.sum(), count=nats_BT.numel()), (tokens_BT[:, -1:], memory)
+        total, memory = self._learn(inputs_BT, Windows(tokens_BT), memory)
+        return Loss(total=total, count=tokens_BT.numel()), (tokens_BT[:, -1:], memory)
 
 
 class DropsWhileScoring(FeedForward):
@@ -459,11 +459,12 @@ def test_a_window_that_is_measured_twice_is_caught(monkeypatch: pytest.MonkeyPat
         """Long documents go in pieces, and the history given to a piece is counted again."""
 
         def _one(self, document: int) -> None:
-            start, end = (int(s) for s in self.stream.starts[document : document + 2])
+            start, end = (int(s) for s in self.starts[document : document + 2])
             for first in range(0, end - start, 12):
-                given = self.policy.resume(max(first - 1, 0))
-                tokens_BT = self.stream.ids[None, start + given : min(start + first + 12, end)]
-                self._set(start + given, measure_score.score_rows(self.model, tokens_BT)[0])
+                given, last = self.policy.resume(max(first - 1, 0)), min(start + first + 12, end)
+                tokens_BT = self.ids[None, start + given : last]
+                places = slice(start + given, last)
+                self._set(places, measure_score.score_rows(self.model, tokens_BT)[0], [[start + given, last]])
 
     monkeypatch.setattr(measure_score, "_Calls", Twice)
     not_certified("each_token_once", sound("gpt"))

@@ -36,8 +36,8 @@ class DANConfig:
 
     labels: int | None = None  # how many; the examples say
     width: int | None = None  # of the word vectors
-    hidden: int | None = None  # of the layers above the average
-    layers: int = 1
+    hidden: int | None = None  # width of the layers above the average
+    layers: int = 1  # above the average
     word_dropout: float = 0.3  # share of the words of a text that a step leaves out
     dropout: float = 0.2  # of hidden units
     vectors: str | None = None  # a file of word vectors in the GloVe text format, to begin with

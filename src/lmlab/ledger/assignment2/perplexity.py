@@ -23,7 +23,7 @@ WORDS = f"words:{VOCABULARY}"
 claim(
     "3a",
     derivation="given p: M fraction\ngiven t: positive\nlet bits = log(p) / log(t)\n"
-    "claim exp(-log(t) * mean(bits)) == exp(-mean(log(p)))",
+    "claim exp(-log(t) * mean(bits)) == exp(-mean(log(p))) where t != 1",
 )(derived("The base t does not occur on the right."))
 
 
