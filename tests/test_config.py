@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmlab.config import Mistake, a_share, at_least_one
+from lmlab.config import Budget, Mistake, a_share, at_least_one
 
 
 def test_settings_out_of_range_are_named() -> None:
@@ -16,3 +16,24 @@ def test_settings_out_of_range_are_named() -> None:
     for wrong in (1.0, -0.5, float("nan")):
         with pytest.raises(Mistake, match="rnn: dropout is a share"):
             a_share("rnn", dropout=wrong)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("3min", "180s"),
+        ("2 hours", "7200s"),
+        ("90sec", "90s"),
+        ("1e3steps", "1000steps"),
+        ("2epochs", "2epochs"),
+        ("0.5 epoch", "0.5epochs"),
+    ],
+)
+def test_budgets_are_read_as_people_write_them(written: str, meant: str) -> None:
+    assert str(Budget.parse(written)) == meant
+    assert Budget.parse(meant) == Budget.parse(written)
+
+
+def test_an_epoch_is_as_many_tokens_as_the_training_part_has() -> None:
+    assert Budget.parse("2.5epochs").over(1000) == Budget(tokens=2500)
+    assert Budget.parse("3m").over(1000) == Budget(seconds=180)

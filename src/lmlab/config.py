@@ -71,14 +71,15 @@ class TextFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How long to train: exactly one of the three is set."""
+    """How long to train: exactly one of the four is set."""
 
     seconds: float | None = None
     steps: int | None = None
     tokens: int | None = None
+    epochs: float | None = None  # times the training part is read; `over` makes tokens of it
 
     def __post_init__(self) -> None:
-        given = [v for v in (self.seconds, self.steps, self.tokens) if v is not None]
+        given = [v for v in (self.seconds, self.steps, self.tokens, self.epochs) if v is not None]
         if len(given) != 1 or given[0] <= 0:
             raise Mistake(
                 "a budget is one positive number of seconds, steps or tokens, such as 3m, 500steps or 2Mtokens"
@@ -86,23 +87,32 @@ class Budget:
 
     @classmethod
     def parse(cls, text: str | Budget) -> Budget:
-        """Read "90s", "3m", "1h", "500steps" or "2Mtokens" (k and M are thousand and million)."""
+        """Read "90s", "3m" or "3min", "1h", "500steps", "1e3steps", "2Mtokens" (k and M: thousand and million), "2epochs"."""
         if isinstance(text, Budget):
             return text
         if not isinstance(text, str):
             raise Mistake(f"{{budget}} is text with a unit, such as '3m' or '500steps'; got {text!r}", budget=None)
-        match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*(?:(s|m|h)|([kM]?)\s*(steps?|tokens?))\s*", text)
+        number = r"(\d{1,15}(?:\.\d{1,9})?(?:e\d)?)"
+        time, count = "s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?", r"([kM]?)\s*(step|token|epoch)s?"
+        match = re.fullmatch(rf"\s*{number}\s*(?:({time})|{count})\s*", text)
         if not match:
-            raise Mistake(f"budget {text!r} is not understood; write it like 90s, 3m, 1h, 500steps or 2Mtokens")
-        number = float(match[1])
+            how = "write it like 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs"
+            raise Mistake(f"budget {text!r} is not understood; {how}")
+        amount = float(match[1])
         if match[2]:
-            return cls(seconds=number * {"s": 1, "m": 60, "h": 3600}[match[2]])
-        number = round(number * {"": 1, "k": 1_000, "M": 1_000_000}[match[3]])
-        return cls(steps=number) if match[4].startswith("step") else cls(tokens=number)
+            return cls(seconds=amount * {"s": 1, "m": 60, "h": 3600}[match[2][0]])
+        amount *= {"": 1, "k": 1_000, "M": 1_000_000}[match[3]]
+        return cls(epochs=amount) if match[4] == "epoch" else cls(**{f"{match[4]}s": round(amount)})
+
+    def over(self, train_tokens: int) -> Budget:
+        """The same for a training part of so many tokens, where an epoch is a number of tokens."""
+        return self if self.epochs is None else Budget(tokens=max(1, round(self.epochs * train_tokens)))
 
     def __str__(self) -> str:
         if self.seconds is not None:
             return f"{self.seconds:g}s"
+        if self.epochs is not None:
+            return f"{self.epochs:g}epochs"
         return f"{self.steps}steps" if self.steps is not None else f"{self.tokens}tokens"
 
 

@@ -17,6 +17,7 @@ from lmlab.cli.show.plain import visible
 from lmlab.config import Mistake, Note
 
 Lmlab = Callable[..., tuple[int, str, str]]
+SMALL = {"width": 8, "context": 2, "embedding_width": 4}
 
 
 @pytest.fixture
@@ -229,3 +230,20 @@ def test_help_shows_the_verbs_by_what_one_wants_to_do(lmlab: Lmlab) -> None:
     )
     places = [out.index(f" {word} ") for word in wanted]
     assert places == sorted(places)
+
+
+def test_epochs_and_thousands_are_understood_and_go_on(lmlab: Lmlab, small_text: Path) -> None:
+    small = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
+    command = ["train", "feedforward", small_text, "--budget", "2epochs", "--out", "run", *small]
+    assert lmlab(*command)[0] == 0
+    run = lab.load("run")
+    assert run.record.training.budget == "2epochs"
+    same = lab.train(
+        "feedforward", small_text, out="same", budget=f"{2 * run.corpus.train.chars}tokens", settings=SMALL
+    )
+    assert run.record.result.tokens == same.record.result.tokens
+    assert lmlab(*command, "--resume")[0] == 0
+    small_text.write_text(" ".join(f"word{n}" for n in range(3000)))
+    code, _, err = lmlab("train", "bag", small_text, "--tokenizer", "words:1k", "--out", "bag")
+    assert code == 0, err
+    assert lab.load("bag").record.inputs.tokenizer == "words:1000"

@@ -6,8 +6,11 @@ import dataclasses
 import json
 import math
 import os
+import signal
+import subprocess
+import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -398,3 +401,56 @@ def test_a_model_that_counts_is_trained_once_a_cell_and_no_luck_is_claimed(
     line = next(line for line in out.splitlines() if line.startswith("order 1 → 3: "))
     assert line.endswith("on this text; counting leaves nothing to luck")
     assert " ± " not in out
+
+
+def test_a_sweep_that_is_stopped_shows_what_there_is_and_goes_on(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["sweep", "ngram", small_text, "--over", "order=1,2", "--out", "s"]
+
+    def stopped(jobs: Sequence[Job], processes: int) -> Iterator[Outcome]:
+        yield runners.attempt(jobs[0])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runners, "in_processes", stopped)
+        code, out, err = lmlab(*command)
+    assert code == 130
+    assert "no turn yet" in out
+    assert "stopped; 1 of 2 runs had no turn: the same command goes on" in err
+    monkeypatch.setattr(runners, "in_processes", lambda jobs, processes: map(runners.attempt, jobs))
+    code, out, err = lmlab(*command)
+    assert (code, err.count("bits per byte")) == (0, 1), err
+    assert "no turn" not in out
+
+
+STAYING = """
+import threading
+from lmlab.sweeps import runners
+from lmlab.sweeps.grid import Job
+
+def stay(job):
+    print("working", flush=True)
+    threading.Event().wait()
+
+if __name__ == "__main__":
+    job = Job(model="bag", corpus={}, settings={}, learning={}, tokenizer="char", budget="1steps", seed=0, out="x")
+    list(runners.in_processes([job], 1, work=stay))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_the_processes_of_a_sweep_end_with_it(tmp_path: Path, how: int) -> None:
+    (tmp_path / "staying.py").write_text(STAYING)
+    source = str(Path(lab.__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, "staying.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": source},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"working\n"
+    process.send_signal(how)
+    assert process.communicate(timeout=120)[0] == b""  # which comes when no one has the pipe open any more

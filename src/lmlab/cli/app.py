@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +21,6 @@ from lmlab.version import __version__
 app = typer.Typer(
     name="lmlab",
     help="A laboratory for language models: every kind, on your text, compared in bits per byte.",
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -52,10 +53,12 @@ def main() -> None:
     from lmlab.cli import verbs
 
     print_what_can_be_printed()
+    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _asked_to_end)
     verbs.register(app)
     try:
         with _notes_as_lines():
-            code = app(standalone_mode=False)
+            code = app(standalone_mode=False, prog_name="lmlab")
     except ClickException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "lmlab")
         fail(f"{' '.join(error.format_message().split())} (see {where} --help)", 2)
@@ -78,6 +81,11 @@ def main() -> None:
     except BrokenPipeError:
         _reader_left()
     sys.exit(code if isinstance(code, int) else 0)  # a verb's own exit code is what `app` returns
+
+
+def _asked_to_end(signum: int, frame: object) -> NoReturn:
+    """A polite kill is heard as Ctrl-C is: work in other processes is ended, and what there is is kept."""
+    raise KeyboardInterrupt
 
 
 def _reader_left() -> NoReturn:

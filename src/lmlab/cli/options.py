@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from lmlab.cli import completion
 from lmlab.config import Mistake
 from lmlab.models.registry import trainable_kind
 
@@ -22,17 +23,25 @@ if TYPE_CHECKING:
 Text = Annotated[
     str,
     typer.Argument(
-        help="A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input."
+        autocompletion=completion.texts,
+        help="A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input.",
     ),
 ]
-Run = Annotated[Path, typer.Argument(help="The folder of a trained model.")]
+Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", autocompletion=completion.runs)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, help="Makes everything random repeatable.")]
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
-Tokenizer = Annotated[str, typer.Option(help="byte, char, words, words:N or bpe:N.")]
-Settings = Annotated[list[str], typer.Option("--set", help="A setting of the model, as key=value. May be repeated.")]
+Tokenizer = Annotated[
+    str, typer.Option(help="byte, char, words, words:N or bpe:N, such as bpe:1k.", autocompletion=completion.tokenizers)
+]
+Settings = Annotated[
+    list[str],
+    typer.Option(
+        "--set", help="A setting of the model, as key=value. May be repeated.", autocompletion=completion.settings
+    ),
+]
 Learning = Annotated[
     list[str], typer.Option("--learn", help="A setting of the training loop, as key=value. May be repeated.")
 ]

@@ -6,12 +6,15 @@ from typing import Annotated
 
 import typer
 
-from lmlab.cli import options
+from lmlab.cli import completion, options
 from lmlab.models import registry
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".")],
+    model: Annotated[
+        str,
+        typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".", autocompletion=completion.models),
+    ],
     text: Annotated[
         str | None, typer.Argument(help="A text: then also what every setting comes to for it.", show_default="none")
     ] = None,

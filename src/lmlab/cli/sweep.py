@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from lmlab.cli import options
+from lmlab.cli import completion, options
 from lmlab.config import parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.settings import parse_learning
@@ -16,7 +16,10 @@ from lmlab.models import registry
 
 
 def command(
-    model: Annotated[str, typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".")],
+    model: Annotated[
+        str,
+        typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".", autocompletion=completion.models),
+    ],
     text: options.Text = "sotu",
     over: Annotated[
         list[str],
@@ -80,6 +83,11 @@ def command(
         options.print_json(found.to_json())
     else:
         print_sweep(found)
+    if found.left:
+        print(
+            f"lmlab: stopped; {found.left} of {found.runs} runs had no turn: the same command goes on", file=sys.stderr
+        )
+        raise typer.Exit(130)
     if found.failed:
         print(f"lmlab: {found.failed} of {found.runs} runs failed; the same command tries them again", file=sys.stderr)
         raise typer.Exit(1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
-from lmlab.cli import options
+from lmlab.cli import completion, options
 from lmlab.config import Budget, Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.settings import parse_learning
@@ -36,11 +36,14 @@ class WithSettings(typer.core.TyperCommand):
 
 def command(
     ctx: typer.Context,
-    model: Annotated[str | None, typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".")] = None,
+    model: Annotated[
+        str | None,
+        typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".", autocompletion=completion.models),
+    ] = None,
     text: options.Text = "sotu",
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
     tokenizer: options.Tokenizer = "char",
-    budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps or 2Mtokens.")] = "3m",
+    budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs.")] = "3m",
     split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,
     test: options.Test = None,
@@ -162,7 +165,9 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
     name, tokenizer = run.record.model.name, run.tokenizer.spec
     if model not in (None, name):
         raise Mistake(f"{source} is a run of {name}, not of {model}; leave the model out")
-    if given.get("tokenizer", tokenizer) != tokenizer:
+    from lmlab.text.tokenizers import plain_spec
+
+    if plain_spec(given.get("tokenizer", tokenizer)) != tokenizer:
         raise Mistake(f"{source} knows its {tokenizer} tokens; leave {{tokenizer}} out", tokenizer=None)
     with ProgressLine(name) as watch:
         return face.fine_tune(
@@ -216,6 +221,10 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
             wanted[key] = str(Path(wanted[key]).expanduser().resolve())
     if "split" in wanted:
         wanted["split"] = options.parse_split(wanted["split"])
+    if "tokenizer" in wanted:
+        from lmlab.text.tokenizers import plain_spec
+
+        wanted["tokenizer"] = plain_spec(wanted["tokenizer"])
     if "budget" in wanted:
         wanted["budget"] = str(Budget.parse(wanted["budget"]))
     settings = parse_settings(registry.model_class(model.name).Config, given.get("settings", ()), model.name)

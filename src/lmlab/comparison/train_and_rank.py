@@ -16,7 +16,7 @@ from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import training_config
 from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
 from lmlab.text.corpus import Corpus, read
-from lmlab.text.tokenizers import parse_spec
+from lmlab.text.tokenizers import plain_spec
 
 
 def compare(
@@ -68,8 +68,7 @@ def compare(
         language_model(trainable_kind(name).name)
     if not tokenizers:
         raise Mistake("name at least one tokenizer, such as {tokenizers}", tokenizers="char")
-    for spec in tokenizers:
-        parse_spec(spec)
+    tokenizers = [plain_spec(spec) for spec in tokenizers]
     if unused := set(settings or {}) - set(models or ladder()):
         names = ", ".join(sorted(unused))
         raise Mistake(f"{{settings}} names {names}, which is not among the models that are compared", settings=None)

@@ -53,6 +53,7 @@ def resume(
     asked = run.record.training
     config = training_config(Budget.parse(asked.budget), asked.seed, asked.learning)
     stream = tokenize(run.corpus.train, run.tokenizer, stream_folder())
+    config = replace(config, budget=config.budget.over(stream.tokens))
     settings: Any = make(cls.Config, run.record.model.config, cls.name)
     if issubclass(cls, CountModel):
         return count(run, cls, settings, run.tokenizer, stream)
@@ -104,6 +105,7 @@ def fine_tune(
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     stream = tokenize(corpus.train, tokenizer, stream_folder())
+    config = replace(config, budget=budget.over(stream.tokens))
     model = _with_weights(cls, wanted, tokenizer, run)
     task = task_of(model, tokenizer, corpus, stream, config, hardware)
     asked = Training(

@@ -79,6 +79,7 @@ def train(
         raise Mistake(f"{corpus.name} has no training part; give it a share above 0 in {{split}}", split=None)
     tokens = tokenizer if isinstance(tokenizer, Tokenizer) else train_tokenizer(tokenizer, corpus.train.pieces())
     stream = tokenize(corpus.train, tokens, stream_folder())
+    train_config = dataclasses.replace(train_config, budget=budget.over(stream.tokens))
     asked = Training(budget=str(budget), seed=seed, device=device, precision=precision, learning=learning)
     inputs = Inputs(corpus=corpus.spec(), tokenizer=tokens.spec)
 

@@ -11,7 +11,7 @@ from typing import Any
 from lmlab.config import Mistake, nearest, parse_settings, settings_of
 from lmlab.learn.settings import CALLED_ELSEWHERE, LEARNING, OWN_OPTIONS, parse_learning
 from lmlab.models.registry import Way, file_name, kind_of, trainable_kind
-from lmlab.text.tokenizers import parse_spec
+from lmlab.text.tokenizers import plain_spec
 
 Point = Mapping[str, Any]  # one value for each axis: settings of the model or of the training loop, or the tokenizer
 
@@ -81,8 +81,7 @@ def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[
 def _typed(model: str, key: str, value: str) -> Any:
     """A value of an axis, of the type that its setting has."""
     if key == TOKENIZER:
-        parse_spec(value)
-        return value
+        return plain_spec(value)
     config = trainable_kind(model).load().Config
     if key in settings_of(config):
         return parse_settings(config, [f"{key}={value}"], model)[key]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+import signal
+import threading
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 
 from lmlab.config import Mistake
@@ -78,16 +81,19 @@ def _failed(job: Job, why: str) -> Outcome:
     return Outcome(job=job, error=why)
 
 
-def in_processes(jobs: Sequence[Job], processes: int, work: Callable[[Job], Outcome] = attempt) -> Iterator[Outcome]:
+def in_processes(
+    jobs: Sequence[Job], processes: int, work: Callable[[Job], Outcome] = attempt
+) -> Generator[Outcome, None, None]:
     """Here, one by one or side by side. In processes of their own, because a thread count cannot be taken back.
 
     When a process dies, its pool does not say which job it had. So those without a result get a process each, and the
-    one that dies again is the one that failed.
+    one that dies again is the one that failed. Whatever ends this ends the processes too.
     """
     if not jobs:
         return
+    others = set(active_children())
     left = {job.out: job for job in jobs}
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with _pool(processes) as pool:
         try:
             waiting = {pool.submit(work, job): job for job in jobs}
             for future in as_completed(waiting):
@@ -98,7 +104,9 @@ def in_processes(jobs: Sequence[Job], processes: int, work: Callable[[Job], Outc
         except BrokenProcessPool:
             pass
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # or every job would still have its turn before Ctrl-C is heard
+            pool.shutdown(wait=False, cancel_futures=True)  # or every job would still have its turn
+            for child in set(active_children()) - others:
+                child.terminate()  # a polite kill: a run that is being trained is saved first
             raise
     with ThreadPoolExecutor(processes) as threads:
         alone = [threads.submit(_in_own_process, job, work) for job in left.values()]
@@ -107,14 +115,34 @@ def in_processes(jobs: Sequence[Job], processes: int, work: Callable[[Job], Outc
 
 
 def _in_own_process(job: Job, work: Callable[[Job], Outcome]) -> Outcome:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with _pool(1) as pool:
         try:
             return pool.submit(work, job).result()
         except BrokenProcessPool:
             return _failed(job, DIED)
 
 
-def on_ray(jobs: Sequence[Job], address: str) -> Iterator[Outcome]:
+def _pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_follow_parent)
+
+
+def _follow_parent() -> None:
+    """In a process of the pool: Ctrl-C is for the parent, which says what follows; and when it is gone, so are we.
+
+    A pool's process would wait forever for its next job from a parent that was killed.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None, "a process of a pool has a parent"
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def on_ray(jobs: Sequence[Job], address: str) -> Generator[Outcome, None, None]:
     """On a Ray cluster ("local": one started here for the purpose); its machines must see the text's files."""
     try:
         import ray

@@ -26,7 +26,7 @@ from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import TOKENIZER, Job, Outcome, grid, plan
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files import write_atomically
-from lmlab.text.tokenizers import parse_spec
+from lmlab.text.tokenizers import plain_spec
 
 Told = Callable[[Outcome], None]  # of every job that ends
 
@@ -63,6 +63,11 @@ class Sweep:
         """How many of the runs failed."""
         return sum(len(cell.errors) for cell in self.cells)
 
+    @property
+    def left(self) -> int:
+        """How many of the runs had no turn, because someone stopped the sweep."""
+        return self.runs - sum(len(cell.seeds) + len(cell.errors) for cell in self.cells)
+
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON can hold it."""
         return {
@@ -71,6 +76,8 @@ class Sweep:
             "unit": self.unit,
             "best": None if self.best is None else self.best.settings,
             "differences": to_json(self.differences),
+            "runs": self.runs,
+            "left": self.left,
             "figure": str(self.figure),
         }
 
@@ -102,7 +109,8 @@ def sweep(
     budget: of each run, in steps or tokens. settings, learning, tokenizer ("char" if None): what all points share.
     jobs: processes side by side. ray: the address of a cluster; "local" starts one here.
     device: auto, cpu, cuda or mps. progress: say on stderr which runs have ended; watch: whoever wants to know, instead.
-    The same folder `out` again goes on: results are kept there, failures are tried again.
+    The same folder `out` again goes on: results are kept there, failures are tried again. Ctrl-C (or a polite kill that is
+    made a KeyboardInterrupt) ends it with what there is; `left` of it then says how many runs had no turn.
     """
     if seeds < 1 or jobs < 1:
         raise Mistake("{seeds} and {jobs} are whole numbers from 1 up", seeds=None, jobs=None)
@@ -121,7 +129,7 @@ def sweep(
         if twice := set(given) & set(points[0]):
             both = f"{{{option}}} and {{over}} both name {', '.join(sorted(twice))}; leave one of them out"
             raise Mistake(both, over=None, **{option: None})
-    parse_spec(tokenizer or "char")
+    spec = plain_spec(tokenizer or "char")
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split)
     folder = Path(out)
     planned = plan(
@@ -130,7 +138,7 @@ def sweep(
         points,
         fixed=fixed,
         learning=learned,
-        tokenizer=tokenizer or "char",
+        tokenizer=spec,
         budget=str(budget),
         seeds=1 if kind_of(model).way is Way.COUNTS else seeds,
         folder=folder,
@@ -173,12 +181,16 @@ def run_jobs(
     found = {out: outcome for out, outcome in known.items() if outcome is not None}
     missing = [job for job in jobs if job.out not in found]
     runner = runners.on_ray(missing, ray) if ray is not None else runners.in_processes(missing, processes)
-    for outcome in runner:
-        found[outcome.job.out] = outcome
-        if not outcome.error:  # written here, because a cluster's machine may have other disks
-            write_atomically(_result_path(outcome.job), json.dumps(to_json(outcome), indent=2).encode())
-        if watch is not None:
-            watch(outcome)
+    try:
+        for outcome in runner:
+            found[outcome.job.out] = outcome
+            if not outcome.error:  # written here, because a cluster's machine may have other disks
+                write_atomically(_result_path(outcome.job), json.dumps(to_json(outcome), indent=2).encode())
+            if watch is not None:
+                watch(outcome)
+    except KeyboardInterrupt:
+        if not found:
+            raise
     return found
 
 

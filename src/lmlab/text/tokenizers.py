@@ -174,6 +174,7 @@ def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]])
     texts: whole documents, or the (document, piece) pairs of `Part.pieces()`. They are read once.
     """
     kind, size = parse_spec(spec)
+    spec = plain_spec(spec)
     if kind == "byte":
         return _byte()
     if kind == "char":
@@ -189,8 +190,8 @@ def parse_spec(spec: str) -> tuple[str, int | None]:
     kind, _, number = spec.partition(":")
     if spec in ("byte", "char", "words"):
         return spec, None
-    if kind in ("words", "bpe") and re.fullmatch(r"[1-9]\d{0,6}", number):
-        size = int(number)
+    if kind in ("words", "bpe") and (match := re.fullmatch(r"([1-9]\d{0,6})(k?)", number)):
+        size = int(match[1]) * (1000 if match[2] else 1)
         if kind == "bpe" and size <= BYTES:
             raise Mistake(
                 f"bpe:{size} leaves no room for merges: the {BYTES} bytes come first; write bpe:512 or more, or byte"
@@ -199,6 +200,12 @@ def parse_spec(spec: str) -> tuple[str, int | None]:
     hint = nearest(kind, KINDS)
     meant = f": {hint}" if kind not in KINDS and hint.endswith("?") else "."
     raise Mistake(f"there is no tokenizer {spec!r}{meant} A tokenizer is {SPECS}")
+
+
+def plain_spec(spec: str) -> str:
+    """The same tokenizer with its size written out: bpe:1000 for bpe:1k."""
+    kind, size = parse_spec(spec)
+    return kind if size is None else f"{kind}:{size}"
 
 
 def _byte() -> Tokenizer:

@@ -35,7 +35,7 @@ def print_sweep(found: Sweep) -> None:
     rows = [[*(str(cell.settings[key]) for key in keys), *_numbers(cell, found.unit)] for cell in found.cells]
     print_table(console, columns, rows, elsewhere="--json has them")
     for cell in found.cells:
-        if not cell.perplexity:
+        if not cell.perplexity and cell.errors:
             say(console, f"{_point(cell.settings)} failed: {cell.errors[0]}", style="red")
     for sentence in {c.measured.sentence for c in found.cells if c.measured and c.measured.sentence}:
         say(console, sentence, style="dim")
@@ -58,7 +58,7 @@ def _choice(found: Sweep) -> str:
 def _numbers(cell: Cell, unit: Unit) -> list[str]:
     """What was measured of a cell, and its parameters."""
     if not cell.perplexity:
-        return ["failed"]
+        return ["failed" if cell.errors else "no turn yet"]
     mean, margin = cell.mean_and_margin(unit)
     missing = f" ({len(cell.errors)} failed)" if cell.errors else ""
     digits = 3 if unit == PERPLEXITY else 4

@@ -1,0 +1,50 @@
+"""What a shell may complete: models, tokenizers, texts, runs and settings (`lmlab --install-completion`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lmlab.config import settings_of
+from lmlab.models import registry
+
+TOKENIZERS = ("byte", "char", "words", "words:10000", "bpe:1024", "bpe:4096")
+
+
+def models(incomplete: str) -> list[str]:
+    """Names of models."""
+    return [name for name in registry.trainable() if name.startswith(incomplete)]
+
+
+def tokenizers(incomplete: str) -> list[str]:
+    """Kinds of tokenizers, with usual sizes."""
+    return [spec for spec in TOKENIZERS if spec.startswith(incomplete)]
+
+
+def texts(incomplete: str) -> list[str]:
+    """Named corpora, and files and folders that begin so."""
+    from lmlab.text.sources import available
+
+    return [*(name for name in available() if name.startswith(incomplete)), *_paths(incomplete)]
+
+
+def runs(incomplete: str) -> list[str]:
+    """Folders that hold a run, and folders on the way to one."""
+    folders = [path for path in _paths(incomplete) if Path(path).is_dir()]
+    return [path if (Path(path) / "config.json").exists() else f"{path}/" for path in folders]
+
+
+def settings(ctx: Any, incomplete: str) -> list[str]:
+    """The settings of the model that was named before, each with an equals sign."""
+    # An option that lacks its value leaves the words before it unassigned.
+    model = next((word for word in (ctx.params.get("model"), *ctx.args) if word in registry.KINDS), None)
+    known = [] if model is None else settings_of(registry.model_class(model).Config)
+    return [f"{name}=" for name in known if name.startswith(incomplete)]
+
+
+def _paths(incomplete: str) -> list[str]:
+    """Files and folders that begin so; hidden ones only if asked for."""
+    folder, slash, start = incomplete.rpartition("/")
+    here = Path(folder + slash or ".")
+    names = sorted(path.name for path in here.iterdir()) if here.is_dir() else []
+    return [folder + slash + name for name in names if name.startswith(start) and (start or name[0] != ".")]

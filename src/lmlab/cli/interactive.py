@@ -1,0 +1,76 @@
+"""`lmlab generate --interactive`: a prompt that stays, until Ctrl-D."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from lmlab.cli.show.plain import visible
+from lmlab.config import Mistake, nearest
+
+if TYPE_CHECKING:
+    from lmlab.decode.conversation import Conversation
+
+HELP = """Type a text and it is continued. Ctrl-C stops a text, Ctrl-D leaves. Also:
+  /retry              another continuation of the same text
+  /more               go on from where it ended
+  /temperature 0.7    change a setting: tokens, temperature, top-k, top-p, min-p, method, seed
+  /settings           what they are now
+  /help               this"""
+NAMES = {"tokens": "max_tokens", "beam": "beam_width"}  # here as on the command line
+
+
+def converse(conversation: Conversation, read: Callable[[str], str] = input) -> None:
+    """Read prompts and commands until the end of input. read: as `input`, which knows arrow keys and earlier lines."""
+    if sys.stdin.isatty():
+        import readline  # noqa: F401  (makes `input` do so)
+
+        print(HELP)
+    while True:
+        try:
+            line = read("> ")
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return
+        try:
+            _obey(conversation, line)
+        except KeyboardInterrupt:  # of this text alone
+            print()
+        except Mistake as error:
+            print(f"lmlab: {' '.join(str(error).split())}", file=sys.stderr)
+
+
+def _obey(conversation: Conversation, line: str) -> None:
+    command, _, value = line[1:].partition(" ")
+    if not line.startswith("/"):
+        if line:
+            _write(line, conversation.answer(line))
+    elif command == "retry":
+        pieces = conversation.retry()
+        _write(conversation.prompt or "", pieces)
+    elif command == "more":
+        _write("", conversation.more())
+    elif command == "settings":
+        shown = {name: getattr(conversation.options, NAMES.get(name, name)) for name in _settings()}
+        print("  ".join(f"{name.replace('_', '-')} {value}" for name, value in shown.items() if value is not None))
+    elif command == "help":
+        print(HELP)
+    else:
+        name = command.replace("-", "_")
+        if name not in _settings():
+            known = ["retry", "more", "settings", "help", *(n.replace("_", "-") for n in _settings())]
+            raise Mistake(f"there is no /{command}; {nearest(command, known)}")
+        conversation.change(NAMES.get(name, name), value)
+
+
+def _settings() -> list[str]:
+    return ["tokens", "temperature", "top_k", "top_p", "min_p", "method", "seed"]
+
+
+def _write(before: str, pieces: Iterator[str]) -> None:
+    """The text as it comes; the prompt once there is a first piece."""
+    for piece in pieces:
+        print(visible(before + piece) if sys.stdout.isatty() else before + piece, end="", flush=True)
+        before = ""
+    print()

@@ -1,0 +1,127 @@
+"""Generating in a conversation: texts, retries, going on, settings that change; and a prompt from a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+
+import lmlab as lab
+from lmlab.cli.interactive import converse
+from lmlab.config import Mistake
+from lmlab.decode.conversation import Conversation
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run_folder(lmlab: Lmlab, small_text: Path) -> Path:
+    assert lmlab("train", "ngram", small_text, "--out", "good")[0] == 0
+    return Path("good")
+
+
+@pytest.fixture
+def conversation(run_folder: Path) -> Conversation:
+    run = lab.load(run_folder)
+    return Conversation(run.model, run.tokenizer, max_tokens=12, seed=5)
+
+
+def test_each_text_has_a_seed_of_its_own_and_can_be_repeated(conversation: Conversation, run_folder: Path) -> None:
+    texts = ["".join(conversation.answer("the ")), "".join(conversation.retry()), "".join(conversation.answer("the "))]
+    assert texts == [lab.generate(run_folder, "the ", tokens=12, seed=5 + n)[0].text for n in range(3)]
+    assert len(set(texts)) > 1
+
+
+def test_more_goes_on_where_the_text_ended(conversation: Conversation, run_folder: Path) -> None:
+    first = "".join(conversation.answer("the cat"))
+    second = "".join(conversation.more())
+    assert second == lab.generate(run_folder, "the cat" + first, tokens=12, seed=6)[0].text
+    assert conversation.text == first + second
+
+
+def test_a_setting_that_cannot_be_is_refused_and_the_old_one_stays(conversation: Conversation) -> None:
+    conversation.change("temperature", "0.5")
+    for name, value in (("temperature", "-1"), ("temperature", "hot"), ("heat", "1"), ("top_p", "2")):
+        with pytest.raises(Mistake):
+            conversation.change(name, value)
+    assert conversation.options.temperature == 0.5
+    with pytest.raises(Mistake, match="prompt first"):
+        list(Conversation(conversation._model, conversation._tokenizer).retry())
+
+
+def test_lines_that_are_read_are_answered_until_they_end(
+    conversation: Conversation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = iter(
+        ["the cat", "", "/temperature 0", "/tokens 3", "/retry", "/more", "/settings", "/top-q 1", "/tokens x"]
+    )
+
+    def read(shown: str) -> str:
+        assert shown == "> "
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    converse(conversation, read)
+    out, err = capsys.readouterr()
+    first, retried, more, settings, last = out.split("\n", 4)
+    assert first.startswith("the cat")
+    assert retried.startswith("the cat")
+    assert len(retried) == len("the cat") + 3
+    assert len(more) == 3
+    assert settings.startswith("tokens 3  temperature 0.0")
+    assert last == "\n"
+    assert "there is no /top-q; did you mean 'top-p'?" in err
+    assert err.count("lmlab: ") == 2
+
+
+def test_ctrl_c_stops_a_text_and_not_the_conversation(
+    conversation: Conversation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(prompt: str) -> object:
+        yield "so far"
+        raise KeyboardInterrupt
+
+    lines = iter(["one", "/help"])
+    monkeypatch.setattr(conversation, "answer", stopped)
+
+    def read(shown: str) -> str:
+        try:
+            return next(lines)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    converse(conversation, read)
+    out = capsys.readouterr().out
+    assert out.startswith("oneso far\n")
+    assert "/retry" in out
+
+
+def test_the_command_reads_prompts_from_standard_input(
+    lmlab: Lmlab, run_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"the cat\n/retry\n")))
+    code, out, err = lmlab("generate", run_folder, "--interactive", "--tokens", 9, "--seed", 2)
+    assert code == 0, err
+    wanted = [lab.generate(run_folder, "the cat", tokens=9, seed=seed)[0].text for seed in (2, 3)]
+    assert all("the cat" + text in out for text in wanted)
+
+
+def test_a_prompt_from_a_file(lmlab: Lmlab, run_folder: Path) -> None:
+    Path("prompt.txt").write_text("the cat\n")
+    by_file = lmlab("generate", run_folder, "--prompt-file", "prompt.txt", "--tokens", 9)
+    assert by_file == lmlab("generate", run_folder, "--prompt", "the cat", "--tokens", 9)
+    Path("latin.txt").write_bytes(b"caf\xe9")
+    for arguments in (
+        ["--prompt-file", "nowhere.txt"],
+        ["--prompt-file", "latin.txt"],
+        ["--prompt-file", "prompt.txt", "--prompt", "a"],
+        ["--interactive", "--json"],
+        ["--interactive", "--samples", 2],
+    ):
+        code, out, err = lmlab("generate", run_folder, *arguments)
+        assert (code, out, err.count("\n")) == (2, "", 1), arguments
