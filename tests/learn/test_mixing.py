@@ -98,7 +98,7 @@ def test_a_text_compressed_with_a_mix_comes_back(
     assert (tmp_path / "again.txt").read_text() == TEXT[:700]
     code, out, err = lmlab("generate", "mix", "--prompt", "The ", "--method", "beam", "--tokens", "5")
     assert code == 0, err
-    code, out, err = lmlab("eval", "mix", "some.txt")
+    code, out, err = lmlab("eval", "mix")
     assert code == 0, err
     assert ("adaptive" in out) is bool(options)
 

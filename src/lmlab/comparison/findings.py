@@ -88,6 +88,11 @@ class Score:
         return bool(self.document["certified"])
 
     @property
+    def held_out(self) -> str:
+        """Whether the text was: "held out", "not held out" or "unknown"."""
+        return str(self.document.get("held_out", {}).get("verdict", "unknown"))
+
+    @property
     def checks(self) -> list[tuple[str, bool, str]]:
         """(name, whether it holds, what was seen) of every check of the certificate."""
         details = self.document["certificate_details"]

@@ -14,5 +14,13 @@ def measure_run(
 ) -> Result:
     """Bits per byte of a text under a run's model. name: of the corpus; level: of the interval."""
     model = run.load(device)
-    load = partial(run.load_again, device)
-    return evaluate(model, run.tokenizer, text, name=name, seed=seed, level=level, load=load)
+    return evaluate(
+        model,
+        run.tokenizer,
+        text,
+        name=name,
+        seed=seed,
+        level=level,
+        load=partial(run.load_again, device),
+        learned_from=run.learned_from,
+    )

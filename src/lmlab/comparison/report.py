@@ -87,7 +87,19 @@ def _opening(found: Findings) -> str:
     soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
     return (
         f"<h1>Which model predicts {escape(corpus.name)} best?</h1>\n"
-        f'<p class="lead">{_verdict(found)}</p>\n{html.facts(facts)}{soft}'
+        f'<p class="lead">{_verdict(found)}</p>\n{_copied(found)}{html.facts(facts)}{soft}'
+    )
+
+
+def _copied(found: Findings) -> str:
+    """A warning where models were measured on what they were trained on."""
+    seen = [entry.name for entry in found.measured_entries if entry.result and entry.result.held_out == "not held out"]
+    if not seen:
+        return ""
+    names = "All models" if len(seen) == len(found.measured_entries) else escape(", ".join(seen))
+    return (
+        f'<p class="bad"><strong>Not held out:</strong> {names} were trained on a copy of the text that they were measured'
+        " on. Such numbers show what was remembered; they are not ranked.</p>\n"
     )
 
 

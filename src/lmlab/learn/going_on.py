@@ -19,6 +19,7 @@ from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import Way, kind_of, language_model, trainable_kind
 from lmlab.text.corpus import Corpus, read
+from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
 
@@ -123,7 +124,10 @@ def fine_tune(
         model=Model(name=name, config=asdict(wanted)),
         training=asked,
     )
-    return learn(create_run(out, record, tokenizer), model, task, config, hardware, watching(watch, progress, name))
+    texts = [fingerprint_of(corpus.train), *run.learned_from]
+    return learn(
+        create_run(out, record, tokenizer, texts), model, task, config, hardware, watching(watch, progress, name)
+    )
 
 
 def _more(budget: str | Budget) -> Budget:

@@ -20,6 +20,7 @@ from lmlab.learn.train import stream_folder
 from lmlab.models._mix_fit import Fitted, Heard, fit_weights
 from lmlab.models.mix import Mix
 from lmlab.text.batches import even_windows
+from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import tokenize
 
 WINDOW = 2048  # tokens that are read from a beginning, to fit weights on
@@ -77,7 +78,8 @@ def mix(
         model=Model(name=Mix.name, config=dataclasses.asdict(model.config)),
         training=Training(budget="", seed=0, device=device, precision="float32"),
     )
-    made = create_run(out, record, first.tokenizer)
+    texts = [fingerprint_of(first.corpus.valid), *(text for run in kept for text in run.learned_from)]
+    made = create_run(out, record, first.tokenizer, texts)
     spent = [run.record.result for run in kept]
     result = Result(
         status="finished",

@@ -1,7 +1,7 @@
 """A run on disk.
 
     RUN/ config.json  model.safetensors  tokenizer.json  [spelling.json]  metrics.jsonl  loss.svg  state/  README.md
-         recipe.toml  samples.jsonl  page.html
+         recipe.toml  samples.jsonl  page.html  training_text.safetensors (its fingerprint)
 
 Files are written under another name, flushed and renamed, so that a kill at any moment leaves the last good one. Only
 metrics.jsonl grows by lines: a resumed run cuts it back to its checkpoint. Of what a model is, config.json is written
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
     from lmlab.interface import LanguageModel, Saved
     from lmlab.text.corpus import Corpus
+    from lmlab.text.fingerprint import Fingerprint
     from lmlab.text.tokenizers import Tokenizer
+
+FINGERPRINT = "training_text"  # the beginning of the names of these files
 
 
 class Run:
@@ -161,6 +164,14 @@ class Run:
         return Corpus.from_spec(dict(self.record.inputs.corpus))
 
     @property
+    def learned_from(self) -> list[Fingerprint]:
+        """Of all texts that its weights were trained on; an old run has forgotten, and says so."""
+        from lmlab.text.fingerprint import Fingerprint
+
+        found = [Fingerprint.from_bytes(path.read_bytes()) for path in sorted(self.folder.glob(f"{FINGERPRINT}*"))]
+        return found or [Fingerprint.unknown()]
+
+    @property
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
         path = self.folder / "metrics.jsonl"
@@ -208,12 +219,16 @@ class Run:
         )
 
 
-def create_run(folder: Path, record: Record, tokenizer: Tokenizer | None) -> Run:
-    """A new, unfinished run in an empty or new folder."""
+def create_run(
+    folder: Path, record: Record, tokenizer: Tokenizer | None, learned_from: Sequence[Fingerprint] = ()
+) -> Run:
+    """A new, unfinished run in an empty or new folder. learned_from: what its weights were and will be trained on."""
     refuse_if_taken(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         tokenizer.save(folder)
+    for number, content in enumerate(dict.fromkeys(text.to_bytes() for text in learned_from)):
+        write_atomically(folder / f"{FINGERPRINT}{f'.{number}' if number else ''}.safetensors", content)
     run = Run(folder, record)
     run.write_record()
     return run
@@ -224,7 +239,7 @@ def refuse_if_taken(folder: Path) -> None:
     if folder.is_file():
         raise Mistake(f"{folder} is a file; name a new folder for the run")
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
-    beginnings = {"tokenizer.json", "spelling.json"}
+    beginnings = {"tokenizer.json", "spelling.json", f"{FINGERPRINT}.safetensors"}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
         is_run = (folder / "config.json").exists()
         instead = ", or go on with the one in it: {resume} {out}" if is_run else ""

@@ -23,6 +23,7 @@ from lmlab.learn.task import Task
 from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
+from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
@@ -85,7 +86,8 @@ def train(
 
     def create() -> Run:
         about = Model(name=model, config=dataclasses.asdict(config))
-        return create_run(out, Record(task=NextToken.name, inputs=inputs, model=about, training=asked), tokens)
+        record = Record(task=NextToken.name, inputs=inputs, model=about, training=asked)
+        return create_run(out, record, tokens, [fingerprint_of(corpus.train)])
 
     if issubclass(cls, CountModel):
         return count(create(), cls, config, tokens, stream)

@@ -47,6 +47,7 @@ from lmlab.measure.walk import Copies, Load, Walked, Walks, walk_through
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
+    from lmlab.measure.held_out import HeldOut
     from lmlab.measure.score import Scored
     from lmlab.text.spelling import Spelling
     from lmlab.text.tokenizers import Tokenizer
@@ -94,11 +95,13 @@ def certify(
     seed: int = 0,
     walks: Walks | None = None,
     load: Load | None = None,
+    held_out: HeldOut | None = None,
 ) -> Certificate:
     """Check a result; the text's hash and `seed` choose the places.
 
     walks: taken before the text was scored, so that nothing could be remembered of it; without them they are taken now, by
         copies of the model as it is (`load` brings it from disk instead).
+    held_out: what is known of the text's part in training.
     """
     started = time.perf_counter()
     trip = round_trip(tokenizer, scored.part, scored.stream)
@@ -110,7 +113,7 @@ def certify(
         recorded = Recorded.of(tokenizer, scored)
         held = hold_against(walks, recorded)
         again = Rescorer(walks.copies, scored.stream, np.random.Generator(np.random.PCG64(drawn)))
-        checks = (
+        checks: tuple[Check, ...] = (
             _bytes_counted(scored, trip),
             _lossless(trip),
             _unknown_words_paid(tokenizer, scored),
@@ -122,6 +125,8 @@ def certify(
             _chunking(scored, again.chunking()),
             _hashes(scored, trip, hashes),
         )
+    if held_out is not None and held_out.verdict != "unknown":
+        checks += (Check("held_out", held_out.verdict == "held out", held_out.detail),)
     return Certificate(checks, hashes, walks.seconds + time.perf_counter() - started)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
+from lmlab.measure.held_out import HeldOut, held_out
 from lmlab.measure.interval import Interval, interval
 from lmlab.measure.score import Progress, Scored, score_part
 from lmlab.measure.spread import Spread, derived_seed, everything
@@ -18,6 +20,7 @@ from lmlab.measure.walk import Copies, Load, Walks, walk_through
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
+    from lmlab.text.fingerprint import Fingerprint
     from lmlab.text.parts import Part
     from lmlab.text.stream import TokenStream
     from lmlab.text.tokenizers import Tokenizer
@@ -39,6 +42,7 @@ class Result:
     scored: Scored
     interval: Interval
     certificate: Certificate
+    held_out: HeldOut
     context: ContextPolicy
     seconds: float
     model: dict[str, Any]
@@ -120,6 +124,7 @@ class Result:
             "perplexity": {name: _number(value) for name, value in perplexity.items()},
             "perplexity_units": {name: unit for name, unit in UNITS.items() if name in perplexity},
             "context": self.context.to_json(),
+            "held_out": self.held_out.to_json(),
             "certified": self.certified,
             "certificate": {check.name: check.passed for check in self.certificate.checks},
             "certificate_details": {check.name: check.detail for check in self.certificate.checks},
@@ -141,6 +146,7 @@ def evaluate(
     level: float = 0.95,
     seed: int = 0,
     load: Load | None = None,
+    learned_from: Sequence[Fingerprint] = (),
     progress: Progress | None = None,
 ) -> Result:
     """Score a part of a corpus, or stretches spread over it, and certify the number.
@@ -148,6 +154,7 @@ def evaluate(
     name: of the corpus, for the record. folder: where token files are kept; None: nowhere.
     level: of the confidence interval. seed: of the sample that the certificate looks at.
     load: brings the model from disk once more, for the certificate; without it, from what it would save.
+    learned_from: fingerprints of all texts the model was trained on; none where that is not known.
     """
     started = time.perf_counter()
     chosen = text if isinstance(text, Spread) else everything(text)
@@ -159,13 +166,16 @@ def evaluate(
         walks.append(walk_through(copies, stream, derived_seed(chosen.part, seed)))
 
     read = score_part(model, tokenizer, chosen.part, folder=folder, progress=progress, before=walk_first)
-    certificate = certify(model, tokenizer, read, seed=seed, walks=walks[0])  # of all that was read, history included
+    known = held_out(learned_from, chosen.counted())
+    # of all that was read, history included
+    certificate = certify(model, tokenizer, read, seed=seed, walks=walks[0], held_out=known)
     scored = count_within(tokenizer, read, chosen)
     found = interval(scored, level=level)
     return Result(
         scored=scored,
         interval=found,
         certificate=certificate,
+        held_out=known,
         context=model.policy,
         seconds=time.perf_counter() - started,
         model={

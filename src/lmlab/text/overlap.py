@@ -91,7 +91,7 @@ def _hash_tables(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return of_byte, powers[0], powers[1]
 
 
-def _hashes(text: bytes, window: int) -> np.ndarray:
+def window_hashes(text: bytes, window: int) -> np.ndarray:
     """The hash of every window of a text (uint64)."""
     if len(text) < window:
         return np.zeros(0, dtype=np.uint64)
@@ -122,7 +122,7 @@ def _windows_of(text: bytes, window: int) -> _Windows:
     """All windows of a text that hold no separator."""
     separators = np.concatenate([[0], np.cumsum(np.frombuffer(text, dtype=np.uint8) == SEPARATOR[0])])
     at = np.flatnonzero(separators[window:] == separators[:-window]) if len(text) >= window else np.zeros(0, np.int64)
-    return _Windows(at, _hashes(text, window)[at])
+    return _Windows(at, window_hashes(text, window)[at])
 
 
 def _search(train: Part, wanted: np.ndarray, window: int) -> _Windows:
@@ -136,7 +136,7 @@ def _search(train: Part, wanted: np.ndarray, window: int) -> _Windows:
         held = b""
         for block in document.blocks():
             held += block
-            here = _hashes(held, window)
+            here = window_hashes(held, window)
             chosen = np.flatnonzero(maybe[here >> shift])
             chosen = chosen[_contains(wanted, here[chosen])]
             at.append(offset + chosen)

@@ -20,7 +20,9 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     low, high = result.interval.low, result.interval.high
     known = low is not None and high is not None and numbers.finite(low)
     spread = f"  (95% interval {low:.4f} to {high:.4f})" if known else ""
-    console.print(f"[bold]{numbers.bits(result.bits_per_byte)} bits per byte[/bold]{spread}")
+    seen = result.held_out.verdict == "not held out"
+    mark = "  [bold red]NOT HELD OUT: the model was trained on this text[/bold red]" if seen else ""
+    console.print(f"[bold]{numbers.bits(result.bits_per_byte)} bits per byte[/bold]{spread}{mark}", soft_wrap=True)
     where = data["name"] if data["part"] == "whole" else f"the {data['part']} part of {data['name']}"
     console.print(
         f"  {result.model['name']} on {escape(where)}:"
@@ -36,6 +38,8 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
             console.print(f"  perplexity per {name}: {value:.4g}")
     for note in result.notes:
         say(console, f"  note: {note}")
+    if result.held_out.verdict == "unknown":
+        say(console, f"  note: unknown whether this text was held out: {result.held_out.detail}")
     checks = result.certificate.checks
     if result.certificate.passed and not verbose:
         console.print(f"  [green]certified[/green]: all {len(checks)} checks hold (--verbose shows them)")

@@ -1,0 +1,70 @@
+"""Whether a text that is measured was held out: is it a copy of what the model was trained on, exact or near?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from lmlab.text.fingerprint import Fingerprint
+    from lmlab.text.parts import Part
+
+Verdict = Literal["held out", "not held out", "unknown"]
+
+WORST_FIRST: tuple[Verdict, ...] = ("not held out", "unknown", "held out")
+
+FEWEST_SHINGLES = 8  # of a text, below which nothing can be told
+MOST_USUAL = 0.9  # shared by parts of the training text itself, above which nothing can be told
+LEAST_MORE = 0.08  # shared beyond what is usual: held-out texts of eight kinds lie within 0.02
+ERRORS = 4.0  # standard errors by which chance may add to that
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """What a look at the training text showed. copied: the share of the text, at least, that is a copy; None: unknown."""
+
+    verdict: Verdict
+    copied: float | None
+    detail: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything."""
+        return {"verdict": self.verdict, "copied": self.copied, "detail": self.detail}
+
+
+def held_out(texts: Sequence[Fingerprint], part: Part) -> HeldOut:
+    """Look for a text in all texts that a model was trained on; what is worst counts."""
+    found = [_look(text, part) for text in texts] or [_not_known()]
+    return min(found, key=lambda one: WORST_FIRST.index(one.verdict))
+
+
+def _not_known() -> HeldOut:
+    detail = "there is no fingerprint of all that the model was trained on"
+    return HeldOut(verdict="unknown", copied=None, detail=detail)
+
+
+def _look(text: Fingerprint, part: Part) -> HeldOut:
+    if not len(text.shingles):
+        return _not_known()
+    shingles, shared = text.look_for(part)
+    if shingles < FEWEST_SHINGLES:
+        return HeldOut(
+            verdict="unknown", copied=None, detail="the text is too short to be looked for in the training text"
+        )
+    if text.usual > MOST_USUAL:
+        detail = (
+            f"{text.usual:.0%} of the training text occurs in it more than once, so that no copy can be told from it"
+        )
+        return HeldOut(verdict="unknown", copied=None, detail=detail)
+    share, usual = shared / shingles, text.usual
+    by_chance = ERRORS * math.sqrt(max(usual * (1.0 - usual), 1.0 / shingles) / shingles)
+    numbers = (
+        f"{share:.1%} of its pieces occur in the training text, where {usual:.1%} would be usual for held-out text"
+    )
+    if share - usual < max(LEAST_MORE, by_chance):
+        return HeldOut(verdict="held out", copied=max(0.0, share - usual), detail=numbers)
+    copied = (share - usual) / (1.0 - usual)
+    detail = f"{numbers}: it is a copy of what the model was trained on, or at least {copied:.0%} of it is"
+    return HeldOut(verdict="not held out", copied=copied, detail=detail)

