@@ -12,17 +12,14 @@ import torch
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.load import at_this_moment
 from lmlab.interface import CountModel, Learner, NeuralLanguageModel
-from lmlab.learn.curve import loss_figure
 from lmlab.learn.loop import Trainer
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Result
 from lmlab.learn.run import Run
-from lmlab.learn.run_page import run_page
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
 from lmlab.learn.undertrained import Undertrained, undertrained
 from lmlab.learn.watch import Watch
-from lmlab.page.figures import standalone
 from lmlab.text.corpus import Corpus
 from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.stream import TokenStream, tokenize
@@ -95,6 +92,10 @@ def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: H
     run.finish(model, dataclasses.asdict(model.config), result)
     if result.undertrained is not None:
         watch.say(f"{run.record.model.name}: {result.undertrained}")
+    from lmlab.learn.curve import loss_figure  # here, because a model that counts has nothing to draw
+    from lmlab.learn.run_page import run_page
+    from lmlab.page.figures import standalone
+
     figure = loss_figure(run.metrics, run.record.model.name, task.unit)
     write_atomically(run.folder / "loss.svg", standalone(figure).encode())
     write_atomically(run.folder / "page.html", run_page(run, figure).encode())

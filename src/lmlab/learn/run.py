@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from lmlab.config import LISTED, Mistake, make
 from lmlab.learn import recipe
 from lmlab.learn.record import Record, Result
-from lmlab.text.files import write_atomically
+from lmlab.text.files import atomic_file, file_sha256, write_atomically
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -185,16 +185,17 @@ class Run:
 
     def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
         """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""
-        from safetensors.torch import save
+        from safetensors.torch import save_file
         from torch.nn import Module
 
-        content = save({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()})
-        write_atomically(self.folder / "model.safetensors", content)
+        path = self.folder / "model.safetensors"
+        with atomic_file(path) as file:  # written from where the tensors lie: a copy of large tables would not fit
+            save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
         trained = replace(
             self.record.model,
             config=config,
             parameters=model.parameters_count,
-            sha256=hashlib.sha256(content).hexdigest(),
+            sha256=file_sha256(path),
         )
         self.record = replace(self.record, model=trained, result=result)
         write_atomically(self.folder / "README.md", self._readme().encode())

@@ -79,14 +79,18 @@ def count_ngrams(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int, or
     )
     if order == 1:
         return
-    is_end = np.append(restarts_V, True)[tokens]  # a history of two or more tokens never ends here
+    is_begin = tokens == V
     by_token, rank = _by_token(tokens)
+    is_end = np.append(restarts_V, True)[tokens]  # a history of two or more tokens never ends here
     ids, history, begins = tokens, np.where(is_end, np.int32(V), tokens), V
-    for _ in range(order - 1):
-        counts, ids = _extend(tokens == V, ids, history, by_token, rank, key_bits(V), begins)
-        begins = counts.begins
+    del tokens
+    for length in range(2, order + 1):
+        exists = (history[:-1] >= 0) & ~is_begin[1:]
+        if length > 2:
+            exists &= ~is_end[:-1]
+        counts, ids = _extend(exists, ids, history, by_token, rank, key_bits(V), begins, last=length == order)
+        begins, history = counts.begins, ids
         yield counts
-        history = np.where(is_end, np.int32(-1), ids)
 
 
 def _by_token(tokens: Ids) -> tuple[NDArray[np.int64], Ids]:
@@ -104,25 +108,51 @@ def _by_token(tokens: Ids) -> tuple[NDArray[np.int64], Ids]:
     return by_token, rank
 
 
+def _run_lengths(is_first: NDArray[np.bool_]) -> Ids:
+    """How many entries follow each that is the first of its kind, itself included."""
+    starts = np.empty(np.count_nonzero(is_first) + 1, dtype=np.int32)
+    done = 0
+    for first in range(0, len(is_first), BLOCK):
+        found = np.flatnonzero(is_first[first : first + BLOCK])
+        starts[done : done + len(found)] = found + first
+        done += len(found)
+    starts[done] = len(is_first)
+    return np.diff(starts)
+
+
+def _joined(exists: NDArray[np.bool_], history: Ids, rank: Ids, rank_bits: int) -> NDArray[np.int64]:
+    """history << rank_bits | rank of the next token, where there is such a history."""
+    keys = np.empty(np.count_nonzero(exists), dtype=np.int64)
+    done = 0
+    for first in range(0, len(exists), BLOCK):
+        at = np.flatnonzero(exists[first : first + BLOCK]) + first
+        part = keys[done : done + len(at)]
+        part[:] = history[at]
+        part <<= rank_bits
+        part |= rank[at + 1]
+        done += len(at)
+    return keys
+
+
 def _extend(
-    is_begin: NDArray[np.bool_],
+    exists: NDArray[np.bool_],
     ids_below: Ids,
     history: Ids,
     by_token: NDArray[np.int64],
     rank: Ids,
     bits: int,
     begins: int,
+    *,
+    last: bool,
 ) -> tuple[Counts, Ids]:
-    """The n-grams one longer, and the id of the one that ends at each position (-1: none does).
+    """The n-grams one longer, and the id of the one that ends at each position (-1: none does; none at all for the last).
 
-    `ids_below[i]` is the id of the n-gram that ends at i, and `history[i]` the same where it can be a history, else -1.
+    `exists[i]`: the token at i + 1 has a history of this length, which is `history[i]`; `ids_below[i]` is the id of the
+    n-gram that ends at i. What is not needed any more is given back at once: the largest arrays decide how much memory it
+    takes to count.
     """
     rank_bits = len(rank).bit_length()
-    exists = history[:-1] >= 0
-    exists &= ~is_begin[1:]
-    keys = history[:-1][exists].astype(np.int64)
-    keys <<= rank_bits
-    keys |= rank[1:][exists]  # the rank stands for the token, and leads back to the position
+    keys = _joined(exists, history, rank, rank_bits)  # the rank stands for the token, and leads back to the position
     keys.sort()
     position = np.empty(len(keys), dtype=np.int32)
 
@@ -136,15 +166,17 @@ def _extend(
     is_first[:1] = True
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
     keys = keys[is_first]
-    ids = np.full(len(rank), -1, dtype=np.int32)
-    rank_of = np.cumsum(is_first, dtype=np.int32)
-    rank_of -= 1
+    ids = np.full(0 if last else len(rank), -1, dtype=np.int32)
+    if not last:
+        rank_of = np.cumsum(is_first, dtype=np.int32)
+        rank_of -= 1
 
-    def name(part: slice) -> None:
-        ids[position[part]] = rank_of[part]
+        def name(part: slice) -> None:
+            ids[position[part]] = rank_of[part]
 
-    in_blocks(len(position), name)
-    counts = np.diff(np.flatnonzero(is_first), append=len(position)).astype(np.int32)
+        in_blocks(len(position), name)
+        del rank_of
+    counts = _run_lengths(is_first)
     position = position[is_first]
     suffix = np.empty(len(keys), dtype=np.int32)
 

@@ -17,15 +17,17 @@ less than one. That is the final token that bishop12 12.13 omits.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lmlab.models._ngram_count import Counts, in_blocks, key_bits
+from lmlab.models._ngram_count import BLOCK, Counts, Ids, in_blocks, key_bits
 
 Floats = NDArray[np.float32]
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
+COUNTED_AT_ONCE = 1 << 23  # n-grams: bounds what is widened to 64 bits at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +65,12 @@ def adjust(orders: list[Counts]) -> None:
     An n-gram that starts with the begin symbol has nothing before it: its raw count is the evidence there is.
     """
     for below, above in itertools.pairwise(orders):
-        below.counts[: below.begins] = np.bincount(above.suffix, minlength=len(below.counts))[: below.begins]
+        preceding = np.zeros(len(below.counts), dtype=np.int32)
+        for first in range(0, len(above.suffix), COUNTED_AT_ONCE):
+            preceding += np.bincount(above.suffix[first : first + COUNTED_AT_ONCE], minlength=len(preceding)).astype(
+                np.int32
+            )
+        below.counts[: below.begins] = preceding[: below.begins]
 
 
 def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDArray[np.int64]]:
@@ -81,35 +88,28 @@ def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDAr
     while orders:
         counts = orders.pop(0)
         discount = np.array([0.0, *discounts(n_of_n[len(levels)])[0]], dtype=np.float32)
-        runs = _Runs.of(counts.keys, vocab_size, first=not levels)
-        p, gamma = _interpolate(counts, runs, discount, p_below)
-        _append(levels, counts.keys, np.log(p), runs, np.log(gamma))
-        p_below = p
+        p_below = _interpolate(levels, counts, vocab_size, discount, p_below)
     return levels, n_of_n
 
 
-def _interpolate(counts: Counts, runs: _Runs, discount: Floats, p_below: Floats) -> tuple[Floats, NDArray[np.float64]]:
-    """One order of `kneser_ney`: p of each n-gram, and γ of each history that has followers."""
-    c = counts.counts
-    spared = np.empty(len(c), dtype=np.float32)
+def _interpolate(levels: list[Level], counts: Counts, vocab_size: int, discount: Floats, p_below: Floats) -> Floats:
+    """Add one order of `kneser_ney`; returns p of each of its n-grams."""
+    c, p = counts.counts, np.empty(len(counts.counts), dtype=np.float32)
+    weight = _weights_below(levels)
 
-    def spare(part: slice) -> None:
-        np.take(discount, np.minimum(c[part], 3), out=spared[part], mode="clip")
+    def mix(part: slice, runs: _Runs) -> None:
+        spared = discount[np.minimum(c[part], 3)]
+        total, gamma = runs.sum(c[part]), runs.sum(spared)
+        empty = total == 0  # no training token at all: the empty history has nothing to say
+        gamma[empty], total[empty] = 1, 1
+        gamma /= total
+        weight[runs.history] = np.log(gamma)
+        run = runs.of_ngrams
+        p[part] = (c[part] - spared) / total[run] + gamma[run] * p_below[counts.suffix[part]]
 
-    in_blocks(len(c), spare)
-    total = runs.sum(c)
-    gamma = runs.sum(spared)
-    empty = total == 0  # no training token at all: the empty history has nothing to say
-    gamma[empty], total[empty] = 1, 1
-    gamma /= total
-    p = np.empty(len(c), dtype=np.float32)
-
-    def mix(part: slice) -> None:
-        run = runs.of_ngrams(part)
-        p[part] = (c[part] - spared[part]) / total[run] + gamma[run] * p_below[counts.suffix[part]]
-
-    in_blocks(len(c), mix)
-    return p, gamma
+    _by_history(counts.keys, vocab_size, mix)
+    _append(levels, counts.keys, np.log(p), weight)
+    return p
 
 
 def _count_of_counts(counts: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -122,53 +122,62 @@ def relative_frequencies(orders: list[Counts], vocab_size: int, k: float) -> lis
     levels: list[Level] = []
     while orders:
         counts = orders.pop(0)
-        runs = _Runs.of(counts.keys, vocab_size, first=not levels)
-        total = runs.sum(counts.counts) + k * vocab_size
-        with np.errstate(divide="ignore"):  # log 0 = -inf is what maximum likelihood says of the unseen
-            logp = np.log((counts.counts + k) / total[runs.of_ngrams(slice(0, len(counts.keys)))])
-            _append(levels, counts.keys, logp.astype(np.float32), runs, np.log(k * vocab_size / total))
+        logp, weight = np.empty(len(counts.keys), dtype=np.float32), _weights_below(levels)
+
+        def share(
+            part: slice, runs: _Runs, c: Ids = counts.counts, logp: Floats = logp, weight: Floats = weight
+        ) -> None:
+            total = runs.sum(c[part]) + k * vocab_size
+            with np.errstate(divide="ignore"):  # log 0 = -inf is what maximum likelihood says of the unseen
+                logp[part] = np.log((c[part] + k) / total[runs.of_ngrams])
+                weight[runs.history] = np.log(k * vocab_size / total)
+
+        _by_history(counts.keys, vocab_size, share)
+        _append(levels, counts.keys, logp, weight)
     return levels
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Runs:
-    """The n-grams of one order, side by side as they share a history."""
+    """N-grams of one order, side by side as they share a history."""
 
-    history: NDArray[np.int64]  # of each run
+    history: NDArray[np.int64]  # of each run; 0 for unigrams, which all share the empty one
     starts: NDArray[np.int64]  # where each run starts
-    is_start: NDArray[np.bool_]  # of each n-gram
-
-    @classmethod
-    def of(cls, keys: NDArray[np.int64], vocab_size: int, first: bool) -> _Runs:
-        is_start = np.zeros(len(keys), dtype=bool)
-        is_start[:1] = True
-        if first:  # unigrams all share the empty history
-            return cls(history=np.zeros(1, dtype=np.int64), starts=np.zeros(1, dtype=np.int64), is_start=is_start)
-        history = keys >> key_bits(vocab_size)
-        np.not_equal(history[1:], history[:-1], out=is_start[1:])
-        starts = np.flatnonzero(is_start)
-        return cls(history=history[starts], starts=starts, is_start=is_start)
+    of_ngrams: NDArray[np.int64]  # the run of each n-gram
 
     def sum(self, values: NDArray[np.number]) -> NDArray[np.float64]:
         """The total of each run."""
-        if not len(self.starts):
-            return np.zeros(0)
         return np.add.reduceat(values, self.starts, dtype=np.float64)
 
-    def of_ngrams(self, part: slice) -> NDArray[np.int64]:
-        """The run of each n-gram in this slice."""
-        before = int(np.searchsorted(self.starts, part.start))
-        return np.cumsum(self.is_start[part]) + (before - 1)
+
+def _by_history(keys: NDArray[np.int64], vocab_size: int, work: Callable[[slice, _Runs], None]) -> None:
+    """Call work(slice, runs) for all n-grams in blocks that keep those of one history together, several at a time."""
+    bits = key_bits(vocab_size)
+    edges = keys[np.arange(0, len(keys), BLOCK)] >> bits << bits
+    bounds = np.append(np.unique(np.searchsorted(keys, edges)), len(keys))
+
+    def block(which: slice) -> None:
+        part = slice(int(bounds[which.start]), int(bounds[which.stop]))
+        history = keys[part] >> bits
+        is_start = np.ones(len(history), dtype=bool)
+        np.not_equal(history[1:], history[:-1], out=is_start[1:])
+        starts = np.flatnonzero(is_start)
+        work(part, _Runs(history=history[starts], starts=starts, of_ngrams=np.cumsum(is_start) - 1))
+
+    in_blocks(len(bounds) - 1, block, block=1)
 
 
-def _append(
-    levels: list[Level], keys: NDArray[np.int64], logp: Floats, runs: _Runs, weight: NDArray[np.float64]
-) -> None:
+def _weights_below(levels: list[Level]) -> Floats:
+    """Room for the weights of the histories one order below: 0 where no token followed."""
+    if not levels:
+        return np.zeros(1, dtype=np.float32)  # of the empty history, which nobody asks for
+    return np.zeros(
+        len(levels[-1].logp) + (len(levels) == 1), dtype=np.float32
+    )  # the begin symbol is one, but no unigram
+
+
+def _append(levels: list[Level], keys: NDArray[np.int64], logp: Floats, weight: Floats) -> None:
     """Add a level, and give the weights of its histories to the level below."""
     if levels:
-        below = levels[-1]
-        histories = len(below.logp) + (len(levels) == 1)  # the begin symbol is a history, but no unigram
-        weights = np.zeros(histories, dtype=np.float32)
-        weights[runs.history] = weight
-        levels[-1] = Level(keys=below.keys, logp=below.logp, weight=weights)
+        levels[-1] = Level(keys=levels[-1].keys, logp=levels[-1].logp, weight=weight)
     levels.append(Level(keys=keys, logp=logp, weight=np.zeros(0, dtype=np.float32)))

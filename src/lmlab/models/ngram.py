@@ -93,7 +93,9 @@ class NGram(CountModel):
             chosen = CUSTOMARY_ORDER if vocabulary.words else choose_order(tokens, restarts_V, V)
             config = dataclasses.replace(config, order=chosen)
         assert config.order is not None
-        orders = list(count_ngrams(tokens, restarts_V, V, config.order))
+        counting = count_ngrams(tokens, restarts_V, V, config.order)
+        del tokens  # so that it is gone as soon as counting needs it no more
+        orders = list(counting)
         n_of_n = np.zeros((0, 4), dtype=np.int64)
         if config.smoothing == "kneser-ney":
             levels, n_of_n = kneser_ney(orders, V)

@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 
 from lmlab.config import Mistake
+from lmlab.text.word_table import is_simple, word_bounds
 
 BLOCK_BYTES = 1 << 20
 
@@ -128,9 +129,13 @@ def count_characters(block: bytes) -> int:
     return int(np.count_nonzero(_character_starts(block)))
 
 
+def _words_in(text: str) -> int:
+    return len(word_bounds(text.encode())[0]) if is_simple(text) else len(text.split())
+
+
 def _count_words(document: Document) -> int:
     words, inside = 0, False
     for text in document.pieces():
-        words += len(text.split()) - (inside and not text[0].isspace())
+        words += _words_in(text) - (inside and not text[0].isspace())
         inside = not text[-1].isspace()
     return words

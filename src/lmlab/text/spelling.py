@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -34,27 +35,68 @@ class Spelling:
     """
 
     def __init__(self, words: Mapping[str, int], known: Iterable[str] = (), order: int = ORDER) -> None:
-        """Fit.
+        """Take in what it learns from; it is fitted when it is first asked, since training a model never asks.
 
         words: words outside the vocabulary with their numbers of occurrence. known: the vocabulary.
         """
         self.words = dict(sorted(words.items()))
         self.known = sorted(set(known))
         self.order = order
-        self.characters = sorted(set().union(*self.words, *self.known))
-        self._escape = self.first_byte = len(self.characters)
-        self.end = self.first_byte + 256
-        self.symbols_count = self.end + 1
-        self._outcome_of = np.full(0x110000, self._escape, dtype=np.int64)
-        self._outcome_of[[ord(c) for c in self.characters]] = np.arange(len(self.characters))
-        self._unseen = _UnseenCharacters(self.characters)
+        self._following: dict[tuple[int, int, int], np.ndarray] = {}
+
+    @cached_property
+    def characters(self) -> list[str]:
+        """The characters that were seen, by code point."""
+        return sorted(set().union(*self.words, *self.known))
+
+    @property
+    def first_byte(self) -> int:
+        """The number of byte 0."""
+        return len(self.characters)
+
+    @property
+    def _escape(self) -> int:
+        """The outcome that all characters never seen share."""
+        return len(self.characters)
+
+    @property
+    def end(self) -> int:
+        """The number of the end of a word."""
+        return self.first_byte + 256
+
+    @property
+    def symbols_count(self) -> int:
+        """How many numbers there are."""
+        return self.end + 1
+
+    @cached_property
+    def _outcome_of(self) -> np.ndarray:
+        """Of every code point."""
+        outcome_of = np.full(0x110000, self._escape, dtype=np.int64)
+        outcome_of[[ord(c) for c in self.characters]] = np.arange(len(self.characters))
+        return outcome_of
+
+    @cached_property
+    def _unseen(self) -> _UnseenCharacters:
+        return _UnseenCharacters(self.characters)
+
+    @cached_property
+    def _ngram(self) -> CharNgram:
         outcomes, lengths, _ = self._outcomes([*self.words, *self.known])
         weights = np.array([*self.words.values(), *(1 for _ in self.known)], dtype=np.int64)
-        self._ngram = CharNgram(outcomes, lengths, weights, order, len(self.characters) + 2)
-        self._is_known = frozenset(self.known)
-        self._nats_known = self._nats_of_any(self.known) if self.known else np.zeros(0)
-        self._log_p_unknown = float(np.log1p(-np.exp(-self._nats_known).sum()))
-        self._following: dict[tuple[int, int, int], np.ndarray] = {}
+        return CharNgram(outcomes, lengths, weights, self.order, len(self.characters) + 2)
+
+    @cached_property
+    def _is_known(self) -> frozenset[str]:
+        return frozenset(self.known)
+
+    @cached_property
+    def _nats_known(self) -> np.ndarray:
+        return self._nats_of_any(self.known) if self.known else np.zeros(0)
+
+    @cached_property
+    def _log_p_unknown(self) -> float:
+        return float(np.log1p(-np.exp(-self._nats_known).sum()))
 
     def to_json(self) -> dict[str, Any]:
         """What is needed, besides the vocabulary, to fit it again."""

@@ -17,9 +17,9 @@ is kept.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
@@ -27,6 +27,9 @@ from tokenizers import Tokenizer as Backend
 
 from lmlab.text.chunks import flagged
 from lmlab.text.codings import Coding, Encoded
+from lmlab.text.word_table import Ids, WordTable, split
+
+MOST_UNKNOWN = 1 << 20  # different unknown words that are remembered while encoding
 
 UNKNOWN = "<unknown word>"  # holds a space, so no word of any text can equal it
 
@@ -34,44 +37,40 @@ UNKNOWN = "<unknown word>"  # holds a space, so no word of any text can equal it
 SPACE_IN_LINE = r"\t\x0b-\r\x1c- \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 SPACE = r"\n" + SPACE_IN_LINE
 
-# A lone space before a word is passed over here; `split` sees to the one that may open a document.
-_TOKEN = re.compile(r"(?: (?=\S))?(\S+| ?\n(?: (?=\S))?|[^\S\n]+)")
-_OPENING_SPACE = re.compile(r" (?=\S)")
-
-
-def split(chunk: str, *, after_word: bool = False) -> list[str]:
-    """The tokens of a chunk (see `chunks`) as strings; implied spaces are left out.
-
-    A single space before a word is implied if another word comes before it; next to a line break it belongs to the
-    break. So it is a token of its own only where it opens a text, that is, unless the chunk comes right after a word.
-    """
-    tokens: list[str] = _TOKEN.findall(chunk)
-    return [" ", *tokens] if not after_word and _OPENING_SPACE.match(chunk) else tokens
-
 
 def count(documents: Iterable[Iterable[str]]) -> tuple[Counter[str], bool]:
     """How often each token string occurs in documents given as chunks, and whether their lines are `spaced`.
 
     The edges of a document are counted last, because what goes without saying there depends on how the lines look.
     """
-    counts: Counter[str] = Counter()
+    table = WordTable()
+    inside = np.zeros(0, dtype=np.int64)
     openings: Counter[str] = Counter()
     closings: Counter[str] = Counter()
     for document in documents:
         before = " "
         for chunk, first, last in flagged(document):
-            tokens = split(chunk, after_word=not before.isspace())
+            tokens = table.numbers(chunk, after_word=not before.isspace())
             before = chunk[-1]
             if first:
-                openings[tokens.pop(0)] += 1
-            if last and tokens:
-                closings[tokens.pop()] += 1
-            counts.update(tokens)
+                openings[table.strings[tokens[0]]] += 1
+                tokens = tokens[1:]
+            if last and len(tokens):
+                closings[table.strings[tokens[-1]]] += 1
+                tokens = tokens[:-1]
+            inside = _padded(inside, len(table.strings)) + np.bincount(tokens, minlength=len(table.strings))
+    counts = Counter(dict(zip(table.strings, inside.tolist(), strict=True)))
     spaced = counts["\n "] + counts[" \n "] > counts["\n"] + counts[" \n"]
     if spaced:
         del openings[" "]
         closings = Counter({_final(token): n for token, n in closings.items()})
-    return +(counts + openings + closings), spaced
+    counts.update(openings)
+    counts.update(closings)
+    return +counts, spaced
+
+
+def _padded(counts: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([counts, np.zeros(size - len(counts), dtype=np.int64)]) if len(counts) < size else counts
 
 
 def _final(token: str) -> str:
@@ -99,17 +98,27 @@ class WordCoding(Coding):
         self._lengths = np.array([len(w.encode()) for w in self._strings], dtype=np.int64)
         self._is_word = np.array([_is_word(w) for w in self._strings])
 
+    @cached_property
+    def _table(self) -> WordTable:
+        """Numbers the words by their ids, and the unknown ones that were met beyond them."""
+        return WordTable(self.words)
+
     def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
-        """Split, then look up."""
+        """Divide into tokens, and look them up."""
         before = " "
         for chunk, first, last in flagged(chunks):
-            tokens = split(chunk, after_word=not before.isspace())
-            if self.spaced:
-                tokens = self._leave_unsaid(tokens, first, last)
+            if len(self._table.strings) > self.vocab_size + MOST_UNKNOWN:
+                del self._table
+            numbers = self._table.numbers(chunk, after_word=not before.isspace())
+            if self.spaced and (first or last):
+                numbers = self._leave_unsaid(numbers, first, last)
             if not (before.isspace() or chunk[0].isspace()):
-                tokens.insert(0, "")  # a word longer than a chunk goes on without a space
+                # a word longer than a chunk goes on without a space
+                numbers = np.insert(numbers, 0, self._table.number(""))
             before = chunk[-1]
-            yield self._looked_up(tokens)
+            unknown = numbers[numbers >= self.unknown_id].tolist()
+            ids = np.minimum(numbers, self.unknown_id).astype(self.dtype)
+            yield Encoded(ids, [self._table.strings[number] for number in unknown])
 
     def encode_each(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
         """All at once where every text is words with single spaces between them, as most are; else one by one."""
@@ -136,16 +145,17 @@ class WordCoding(Coding):
         ids = np.fromiter(map(self._id_of.__getitem__, tokens), dtype=self.dtype, count=len(tokens))
         return Encoded(ids, [tokens[int(i)] for i in np.flatnonzero(ids == self.unknown_id)])
 
-    @staticmethod
-    def _leave_unsaid(tokens: list[str], first: bool, last: bool) -> list[str]:
+    def _leave_unsaid(self, numbers: Ids, first: bool, last: bool) -> Ids:
         """Leave out the space that opens the first line; take the last line break for one that a line follows."""
-        if first and _is_word(tokens[0]):
-            tokens = ["", *tokens]
-        elif first and tokens[0] == " " and len(tokens) > 1:
-            tokens = tokens[1:]
+        table = self._table
+        opening = table.strings[numbers[0]]
+        if first and _is_word(opening):
+            numbers = np.insert(numbers, 0, table.number(""))
+        elif first and opening == " " and len(numbers) > 1:
+            numbers = numbers[1:]
         if last:
-            tokens = [*tokens[:-1], _final(tokens[-1])]
-        return tokens
+            numbers = np.append(numbers[:-1], np.int32(table.number(_final(table.strings[numbers[-1]]))))
+        return numbers
 
     def _laid_out(self, ids: np.ndarray, spellings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """(positions of unknown tokens that are spelled, which tokens have an implied space before them)."""

@@ -1,0 +1,212 @@
+"""Dividing a text into the tokens of a `words` tokenizer: the plain way (`split`), and as numbers, fast (`WordTable`).
+
+The fast way makes no Python object of a token. Words are found in the bytes of a chunk; one of up to sixteen bytes is
+two 64-bit numbers, which are looked up in a table of known words, all words of a chunk at a time. Only what the table
+does not hold yet becomes a string: new words, long ones, and whitespace that is more than a space between two words.
+What it cannot see is left to the plain way: whitespace that is not ASCII, and the character 0, which would be taken for
+the end of a word.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int32]
+Keys = NDArray[np.uint64]
+Places = NDArray[np.int64]
+
+PACKED = 16  # bytes of the longest word that is looked up as two numbers
+WORTH_IT = 2000  # characters of a chunk from which the fast way is the faster one
+MOST_GAPS = 1 << 12  # kinds of whitespace between words that are remembered
+EMPTY = -1  # in the table, and of words that are not in it
+
+# A lone space before a word is passed over here; `split` sees to the one that may open a document.
+_TOKEN = re.compile(r"(?: (?=\S))?(\S+| ?\n(?: (?=\S))?|[^\S\n]+)")
+_OPENING_SPACE = re.compile(r" (?=\S)")
+_WIDE_SPACES = (
+    "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+_IS_SPACE = np.zeros(256, dtype=bool)
+_IS_SPACE[[*range(0x09, 0x0E), *range(0x1C, 0x21)]] = True
+_FIRST_BYTES = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)  # keeps n of eight bytes
+_MIX_LOW, _MIX_HIGH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd numbers of no pattern
+
+
+def split(chunk: str, *, after_word: bool = False) -> list[str]:
+    """The tokens of a chunk (see `chunks`) as strings; implied spaces are left out.
+
+    A single space before a word is implied if another word comes before it; next to a line break it belongs to the
+    break. So it is a token of its own only where it opens a text, that is, unless the chunk comes right after a word.
+    """
+    tokens: list[str] = _TOKEN.findall(chunk)
+    return [" ", *tokens] if not after_word and _OPENING_SPACE.match(chunk) else tokens
+
+
+def is_simple(text: str) -> bool:
+    """Whether all whitespace of a text is ASCII, and no character of it is 0."""
+    return "\0" not in text and (text.isascii() or not any(space in text for space in _WIDE_SPACES))
+
+
+def word_bounds(text: bytes) -> tuple[Places, Places]:
+    """Where the words of a simple text begin and end, in bytes."""
+    is_space = np.ones(len(text) + 2, dtype=bool)
+    np.take(_IS_SPACE, np.frombuffer(text, dtype=np.uint8), out=is_space[1:-1])
+    places = np.flatnonzero(is_space[1:] != is_space[:-1])
+    return places[::2], places[1::2]
+
+
+_ONE_AT_A_TIME = threading.Lock()  # tables grow while they are asked; one lock for all, so that tables can be copied
+
+
+@final
+class WordTable:
+    """Tokens by number, in the order in which they were met; it grows by what it is shown."""
+
+    def __init__(self, tokens: Iterable[str] = ()) -> None:
+        """tokens: the first ones."""
+        self.strings: list[str] = []
+        self._number: dict[str, int] = {}
+        self._gaps: dict[bytes, list[int]] = {}  # the tokens of whitespace between two words
+        self._bits, self._held = 10, 0
+        self._low, self._high = np.zeros(1 << self._bits, dtype=np.uint64), np.zeros(1 << self._bits, dtype=np.uint64)
+        self._numbers = np.full(1 << self._bits, EMPTY, dtype=np.int32)
+        self._meet(list(tokens))
+
+    def number(self, token: str) -> int:
+        """Of one token."""
+        with _ONE_AT_A_TIME:
+            return int(self._meet([token])[0])
+
+    def numbers(self, chunk: str, *, after_word: bool = False) -> Ids:
+        """`split`, as numbers."""
+        with _ONE_AT_A_TIME:
+            return self._numbers_of(chunk, after_word)
+
+    def _numbers_of(self, chunk: str, after_word: bool) -> Ids:
+        if len(chunk) < WORTH_IT or not is_simple(chunk):
+            return self._meet(split(chunk, after_word=after_word))
+        text = chunk.encode()
+        starts, ends = word_bounds(text)
+        if not len(starts):
+            return self._meet(split(chunk, after_word=after_word))
+        head, tail = text[: starts[0]].decode(), text[ends[-1] :].decode()
+        parts = [self._meet(split(f"{head}a", after_word=after_word)[:-1])] if head else []
+        parts.append(self._between(text, starts, ends, self._words(text, starts, ends)))
+        if tail:
+            parts.append(self._meet(split(f"a{tail}")[1:]))
+        return np.concatenate(parts)
+
+    def _meet(self, tokens: list[str]) -> Ids:
+        """The numbers of these tokens; new ones get the next."""
+        before = len(self.strings)
+        found = np.fromiter((self._number.setdefault(t, len(self._number)) for t in tokens), np.int32, len(tokens))
+        if len(self._number) > before:
+            new = dict(zip(found.tolist(), tokens, strict=True))
+            self.strings += [new[number] for number in range(before, len(self._number))]
+            self._hold(before)
+        return found
+
+    def _between(self, text: bytes, starts: Places, ends: Places, words: Ids) -> Ids:
+        """The words with the tokens of the whitespace between them, wherever that is more than one space."""
+        spaces = np.frombuffer(text, dtype=np.uint8)[ends[:-1]] == ord(" ")
+        gaps = np.flatnonzero(~(spaces & (starts[1:] - ends[:-1] == 1)))
+        if not len(gaps):
+            return words
+        tokens = [self._gap(text[a:b]) for a, b in zip(ends[gaps].tolist(), starts[gaps + 1].tolist(), strict=True)]
+        sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        flat = np.fromiter((number for numbers in tokens for number in numbers), np.int32, int(sizes.sum()))
+        return np.insert(words, np.repeat(gaps + 1, sizes), flat)
+
+    def _gap(self, gap: bytes) -> list[int]:
+        found = self._gaps.get(gap)
+        if found is None:
+            found = self._meet(split(f"a{gap.decode()}a")[1:-1]).tolist()
+            if len(self._gaps) < MOST_GAPS:
+                self._gaps[gap] = found
+        return found
+
+    def _words(self, text: bytes, starts: Places, ends: Places) -> Ids:
+        """The numbers of the words that stand there."""
+        low, high, is_packed = _packed(text, starts, ends)
+        numbers = np.full(len(starts), EMPTY, dtype=np.int32)
+        numbers[is_packed] = self._find(low[is_packed], high[is_packed])
+        others = np.flatnonzero(numbers == EMPTY)
+        bounds = zip(starts[others].tolist(), ends[others].tolist(), strict=True)
+        numbers[others] = self._meet([text[a:b].decode() for a, b in bounds])
+        return numbers
+
+    def _find(self, low: Keys, high: Keys) -> Ids:
+        """The numbers of packed words; EMPTY where the table has none. A place that is taken sends one on to the next."""
+        slots = _slots(low, high, self._bits)
+        numbers = self._numbers[slots]
+        wrong = np.flatnonzero(((self._low[slots] != low) | (self._high[slots] != high)) & (numbers != EMPTY))
+        while len(wrong):
+            slots[wrong] = (slots[wrong] + 1) & ((1 << self._bits) - 1)
+            here, at = slots[wrong], numbers
+            at[wrong] = self._numbers[here]
+            differ = (self._low[here] != low[wrong]) | (self._high[here] != high[wrong])
+            wrong = wrong[differ & (at[wrong] != EMPTY)]
+        return numbers
+
+    def _hold(self, first: int) -> None:
+        """Put the words among the tokens from this number on into the table, if they can be packed."""
+        new = [(number, self.strings[number].encode()) for number in range(first, len(self.strings))]
+        new = [
+            (n, word) for n, word in new if word and len(word) <= PACKED and not _IS_SPACE[word[0]] and 0 not in word
+        ]
+        if 2 * (self._held + len(new)) > 1 << self._bits:
+            self._make_room(len(new))
+        if not new:
+            return
+        ends = np.cumsum([len(word) for _, word in new])
+        starts = ends - [len(word) for _, word in new]
+        low, high, _ = _packed(b"".join(word for _, word in new), starts, ends)
+        self._place(low, high, np.array([number for number, _ in new], dtype=np.int32))
+
+    def _make_room(self, words: int) -> None:
+        """A larger table with the same words."""
+        taken = self._numbers != EMPTY
+        held = self._low[taken], self._high[taken], self._numbers[taken]
+        while 4 * (self._held + words) > 1 << self._bits:
+            self._bits += 1
+        size = 1 << self._bits
+        self._low, self._high = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint64)
+        self._numbers = np.full(size, EMPTY, dtype=np.int32)
+        self._held = 0
+        self._place(*held)
+
+    def _place(self, low: Keys, high: Keys, numbers: Ids) -> None:
+        """Each word takes the first free place from its own on; of several that want one, the last gets it."""
+        self._held += len(numbers)
+        slots, left = _slots(low, high, self._bits), np.arange(len(numbers))
+        while len(left):
+            free = self._numbers[slots[left]] == EMPTY
+            wants = left[free]
+            self._numbers[slots[wants]] = numbers[wants]
+            gets = wants[self._numbers[slots[wants]] == numbers[wants]]
+            self._low[slots[gets]], self._high[slots[gets]] = low[gets], high[gets]
+            left = left[self._numbers[slots[left]] != numbers[left]]
+            slots[left] = (slots[left] + 1) & ((1 << self._bits) - 1)
+
+
+def _packed(text: bytes, starts: Places, ends: Places) -> tuple[Keys, Keys, NDArray[np.bool_]]:
+    """Words as their first eight bytes and the next eight, and which of them are no longer than that."""
+    padded = text + bytes(PACKED)
+    eights = np.ndarray((len(padded) - 7,), dtype="<u8", buffer=padded, strides=(1,))  # from every byte on
+    sizes = ends - starts
+    low = eights[starts] & _FIRST_BYTES[np.minimum(sizes, 8)]
+    high = np.zeros_like(low)
+    longer = np.flatnonzero(sizes > 8)
+    high[longer] = eights[starts[longer] + 8] & _FIRST_BYTES[np.minimum(sizes[longer] - 8, 8)]
+    return low, high, sizes <= PACKED
+
+
+def _slots(low: Keys, high: Keys, bits: int) -> Places:
+    """Where to look for packed words in a table of 2^bits places."""
+    return (((low ^ (high * _MIX_HIGH)) * _MIX_LOW) >> np.uint64(64 - bits)).astype(np.int64)

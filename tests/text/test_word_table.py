@@ -1,0 +1,72 @@
+"""Words as numbers, fast: whatever the text, they are the tokens of the plain way."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lmlab.text import word_table
+from lmlab.text.word_table import PACKED, WordTable, is_simple, split, word_bounds
+
+PIECES = [
+    "a",
+    "the",
+    "wörter",
+    "x" * PACKED,
+    "y" * (PACKED + 1),
+    "z" * 8,
+    "z" * 9,
+    "日本",
+    " ",
+    " ",
+    " ",
+    "  ",
+    "\n",
+    "\t",
+]
+PIECES += ["\x1c", "\x0b", "\r\n", "\0", "\x85", "\xa0", "\u2028", "\u3000"]
+
+
+@pytest.fixture(autouse=True)
+def fast_for_short_texts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_table, "WORTH_IT", 0)
+
+
+def check(texts: list[str], after_word: bool) -> None:
+    table = WordTable(["the", "\n"])
+    for text in texts:
+        numbers = table.numbers(text, after_word=after_word)
+        assert [table.strings[number] for number in numbers] == split(text, after_word=after_word)
+    assert len(set(table.strings)) == len(table.strings)
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES)).map("".join), max_size=4), st.booleans())
+def test_the_numbers_stand_for_the_tokens_of_the_plain_way(texts: list[str], after_word: bool) -> None:
+    check(texts, after_word)
+
+
+@given(st.lists(st.text(max_size=40), max_size=4), st.booleans())
+def test_they_do_for_any_text(texts: list[str], after_word: bool) -> None:
+    check(texts, after_word)
+
+
+def test_a_table_that_grows_forgets_nothing() -> None:
+    words = [f"{i * 7919:x}{'-' * (i % 20)}" for i in range(5000)]
+    table = WordTable()
+    first = table.numbers(" ".join(words))
+    assert [table.strings[number] for number in first] == words
+    assert (table.numbers(" ".join(words)) == first).all()
+    assert (table.numbers(" ".join(reversed(words))) == first[::-1]).all()
+
+
+def test_words_that_want_the_same_place_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_table, "_slots", lambda low, high, bits: (low * 0).astype("int64"))
+    check([" ".join(f"{i}" for i in range(300)), "7 8 9 nine " * 40], after_word=False)
+
+
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=30))
+def test_words_are_bounded_where_python_splits(text: str) -> None:
+    if is_simple(text):
+        starts, ends = word_bounds(text.encode())
+        assert [text.encode()[a:b].decode() for a, b in zip(starts, ends, strict=True)] == text.split()
