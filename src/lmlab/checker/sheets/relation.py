@@ -111,6 +111,13 @@ class Relation:
         sides = self.sides(point)
         return (point, sides) if sides.margin > KINK else None
 
+    def settled(self, point: Point, left: bool) -> bool:
+        """Whether a side keeps its value when the point moves a little."""
+        raw = {name: value + 1e-9 * self.rng.choice([-1.0, 1.0], np.shape(value)) for name, value in point.raw.items()}
+        before, after = (self.sides(p) for p in (point, Point(point.sizes, raw)))
+        a, b = (sides.left if left else sides.right for sides in (before, after))
+        return bool(np.isfinite(b).all() and np.abs(a - b).max() <= 1e-3 * max(np.abs(a).max(), 1e-3))
+
     def amount(self, sides: Sides) -> float:
         """By how much the relation fails at a point, relative to the sides; at most 0 where an inequality holds."""
         return sides.difference if self.sign == "==" else sides.excess(self.sign)

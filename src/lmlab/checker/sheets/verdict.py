@@ -163,6 +163,8 @@ class Judge:
         if not ruling.known or ruling.left_defined == ruling.right_defined:
             return None
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
+        if not self.relation.settled(point, other == "left"):
+            return None  # a zero that rounding made a number: this side has no value there either
         reason = f"the {which} side has no value at this point, and the {other} side has; name the kind that is meant"
         reason += " (as in `given x: nonzero`) or a condition (`where x != 0`)"
         return Finding(REFUTED, reason, point)
