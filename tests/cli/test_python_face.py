@@ -77,6 +77,8 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
     only_there = {
         "json",
         "lines",
+        "interactive",
+        "prompt_file",
         "latex",
         "svg",
         "full",

@@ -73,7 +73,8 @@ def command(
 
     Example: lmlab train gpt mytext.txt --tokenizer char --budget 3m --out runs/mine
     """
-    if model is None or registry.kind_of(model).way is not registry.Way.COUNTS:
+    known = registry.KINDS.get(model or "")  # with --from the first word is the text
+    if known is None or known.way is not registry.Way.COUNTS:
         keep_memory()  # steps take the same memory again and again; counting takes it once, and is to give it back
     given = {key: value for key, value in ctx.params.items() if _is_given(ctx, key)}
     asked = {**ctx.params, "split": options.parse_split(split, valid, test), "recipe": {}}
