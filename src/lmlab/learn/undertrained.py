@@ -70,8 +70,13 @@ def _at(points: Sequence[tuple[int, float]], step: float) -> float:
 
 def _times(budget: Budget, factor: int) -> Budget:
     if budget.seconds is not None:
-        return Budget(seconds=budget.seconds * factor)
+        return Budget(seconds=_readable(budget.seconds * factor))
     if budget.steps is not None:
         return Budget(steps=budget.steps * factor)
     assert budget.tokens is not None
     return Budget(tokens=budget.tokens * factor)
+
+
+def _readable(seconds: float) -> float:
+    """Two digits: an estimate that claims more is not one."""
+    return float(f"{seconds:.2g}")
