@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from lmlab.checker.grading.book import GradeBook
     from lmlab.checker.grading.pages import Hints
     from lmlab.checker.sheets.report import Report
-    from lmlab.classification.scores import ClassifierResult
     from lmlab.classification.verbs import classify as classify
     from lmlab.classification.verbs import mistakes as mistakes
     from lmlab.comparison import compare as compare
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from lmlab.learn.run import Run
     from lmlab.learn.train import train as train
     from lmlab.ledger.running import Entry
-    from lmlab.measure import Result
+    from lmlab.measure import OtherResult, Result
     from lmlab.measure.strings import ScoredText, ScoredTexts
     from lmlab.promises import Finding
     from lmlab.sweeps import sweep as sweep
@@ -114,12 +113,12 @@ def evaluate(
     seed: int = 0,
     level: float = 0.95,
     device: str = "auto",
-) -> Result | ClassifierResult:
+) -> Result | OtherResult:
     """Bits per byte of a text under a run's model, with interval (of that level) and certificate.
 
     text: another text, scored whole; without it, `part` ("train", "valid" or, if nothing is said, "test") of the run's own
     corpus.
-    Of a classifier: accuracy, F1, bits and calibration, with two that know less beside it.
+    Of a model of another task: what that task is measured by, such as accuracy, with something simpler beside it.
     """
     if part not in (None, "train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
@@ -132,7 +131,7 @@ def evaluate(
 
     run = _opened(run)
     if (home := kind_of(run.record.model.name).home) is not None:
-        of_another_task: ClassifierResult = importlib.import_module(home).evaluate(
+        of_another_task: OtherResult = importlib.import_module(home).evaluate(
             run, text, part=part or "test", seed=seed, device=device
         )
         return of_another_task

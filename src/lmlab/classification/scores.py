@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Scores:
 class ClassifierResult:
     """What `lmlab eval` says of a classifier. All shares are between 0 and 1; bits are per label."""
 
+    task: ClassVar[str] = "classification"
     model: str
     data: str
     part: str

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from lmlab.classification.task import Labelling, encoded, words_of
-from lmlab.config import Budget, TextFacts, make
+from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.hardware.rates import settle
 from lmlab.interface import Learner
@@ -32,7 +32,7 @@ TIMED_STEPS = 10
 
 def train(
     model: str,
-    data: str | Path,
+    data: Any,
     *,
     out: str | Path,
     budget: str | Budget = "3m",
@@ -53,6 +53,8 @@ def train(
     columns: the names of those with the text and the label, where the header leaves it open.
     The weights that are kept are the best by validation, whose examples are drawn from the training ones where none are given.
     """
+    if not isinstance(data, str | Path):
+        raise Mistake(f"{model} learns from one table; name a file or a folder")
     watch, out = watch or Silent(), Path(out)
     cls = model_class(model)
     config: Any = make(cls.Config, settings or {}, model)

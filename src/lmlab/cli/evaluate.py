@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -31,8 +32,7 @@ def command(
         if json:
             options.print_json(result.to_json())
         else:
-            from lmlab.cli.show.classification import print_scores
-
+            print_scores = import_module(f"lmlab.cli.show.{result.task}").print_scores
             print_scores(result)
         return
     if json:

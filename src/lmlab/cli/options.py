@@ -27,6 +27,14 @@ Text = Annotated[
         help="A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input.",
     ),
 ]
+TextOrNone = Annotated[
+    str | None,
+    typer.Argument(
+        autocompletion=completion.texts,
+        help="A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input.",
+        show_default="sotu",
+    ),
+]
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", autocompletion=completion.runs)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, help="Makes everything random repeatable.")]

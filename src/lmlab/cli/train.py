@@ -40,7 +40,7 @@ def command(
         str | None,
         typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".", autocompletion=completion.models),
     ] = None,
-    text: options.Text = "sotu",
+    text: options.TextOrNone = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
     tokenizer: options.Tokenizer = "char",
     budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs.")] = "3m",
@@ -106,10 +106,11 @@ def command(
 
 def _train(asked: Mapping[str, Any]) -> Run:
     """A new model on a text."""
-    model, text = asked["model"], asked["text"]
+    model = asked["model"]
     if model is None:
         raise Mistake(f"name a model to train: {', '.join(registry.trainable())}")
     options.check_model_name(model)
+    text = asked["text"] or registry.kind_of(model).data
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 

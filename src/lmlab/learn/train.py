@@ -21,7 +21,7 @@ from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.sized import sized
 from lmlab.learn.task import Task
 from lmlab.learn.watch import Watch, watching
-from lmlab.models.registry import kind_of, trainable_kind
+from lmlab.models.registry import Role, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import TokenStream, tokenize
@@ -104,11 +104,13 @@ def train(
 
 def _elsewhere(home: str, model: str, data: Any, tokenizer: Any, columns: Sequence[str] | None) -> Callable[..., Run]:
     """How a model of another task is trained: what its home does with these."""
-    if not isinstance(data, str | Path):
-        raise Mistake(f"{model} learns from one table; name a file or a folder")
-    tokens = {} if tokenizer == DEFAULT_TOKENIZER else {"tokenizer": tokenizer}
+    given = {} if tokenizer == DEFAULT_TOKENIZER else {"tokenizer": tokenizer}
+    if columns is not None:
+        if kind_of(model).role is not Role.CLASSIFIER:
+            raise Mistake(f"{{columns}} are of a table of labelled texts, which {model} does not read", columns=None)
+        given["columns"] = columns
     trains: Callable[..., Run] = importlib.import_module(home).train
-    return partial(trains, model, data, columns=columns, **tokens)
+    return partial(trains, model, data, **given)
 
 
 def sized_language_model(

@@ -53,6 +53,7 @@ class Kind:
     role: Role = Role.LANGUAGE_MODEL
     ladder: bool = True  # whether it is compared when nobody says which models; the ladder has the order of the list
     home: str | None = None  # the package that trains and measures it; None: as every language model is
+    data: str = "sotu"  # what it learns when nobody says what
 
     def load(self) -> type[Saved]:
         """The class; importing it may take a moment."""
