@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmlab.compression import claimed_bits, compress, compressed_bits, decompress, proof
+from lmlab.compression import claimed_bits, compress, compressed_bits, decompress
 from lmlab.text.tokenizers import train_tokenizer
 
 STRANGE = [
@@ -83,8 +83,6 @@ def test_what_a_model_holds_impossible_comes_back_too(make_model):
     text = "qqqqzzzz impossible"
     assert math.isinf(claimed_bits(*pair, text))
     assert decompress(*pair, compress(*pair, text)) == text
-    assert not proof(*pair, text).holds, "an infinite claim is no claim to have met"
-    assert proof(*pair, text).to_json()["claimed_bits"] is None
 
 
 @pytest.mark.parametrize("spec", ["char", "words"])
@@ -146,17 +144,6 @@ def test_half_a_surrogate_pair_is_refused(make_model):
         compress(*make_model("uniform"), "ab\ud800")
 
 
-def test_a_proof_holds_for_an_honest_model_and_fails_for_a_boastful_one(make_model, held_out, monkeypatch):
-    pair = make_model("bag")
-    honest = proof(*pair, held_out)
-    assert honest.holds
-    assert honest.identical
-    assert honest.to_json()["compressed_bytes"] == honest.compressed_bytes
-    score = pair[0].score
-    monkeypatch.setattr(pair[0], "score", lambda tokens: score(tokens) * 0.97)
-    assert not proof(*pair, held_out).holds
-
-
 def test_a_broken_model_is_told_apart_from_a_broken_file(make_model, monkeypatch):
     pair = make_model("bag")
     monkeypatch.setattr(pair[0], "logp_V", torch.full_like(pair[0].logp_V, torch.nan))
@@ -175,9 +162,8 @@ def test_twenty_kilobytes_held_out_after_training(model_name, spec, tmp_path, mo
     run = train(model_name, corpus, out=tmp_path / "run", tokenizer=spec, budget="5s", device="cpu")
     text = corpus.test.text()[:20_000]
     for slice_ in (text, text[:2_000] + " unséen 🙂 wordz without a line end"):
-        found = proof(run.model, run.tokenizer, slice_)
-        assert found.identical
-        assert 0.99 * found.claimed_bits <= 8 * found.compressed_bytes <= 1.01 * found.claimed_bits + 8 * 24
+        bits, claimed = sized((run.model, run.tokenizer), slice_)
+        assert 0.9995 * claimed <= bits <= 1.0005 * claimed + 8 * 64
 
 
 def test_tokenizers_of_other_texts_work_as_well():

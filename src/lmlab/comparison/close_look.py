@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +12,9 @@ import torch
 
 from lmlab.comparison.findings import Passage, Proof, Token
 from lmlab.interface import LanguageModel
-from lmlab.measure import Result, Scored
+from lmlab.measure import Check, Result, Scored
 from lmlab.measure.score import device_of
+from lmlab.records import from_json
 from lmlab.text.parts import Part
 from lmlab.text.tokenizers import Tokenizer
 
@@ -26,7 +27,7 @@ FAVOURITES = 5
 PASSAGE_BYTES = 160
 SAMPLE_CHARACTERS = 400
 PROOF_BYTES = 1_500  # compressed; where there is a time to end, as many as there is time for, so many at once
-FIRST_PROOF_BYTES, LEAST_PROOF_BYTES = 150, 60
+FIRST_PROOF_BYTES, LEAST_PROOF_BYTES, MOST_PROOFS = 150, 60, 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,14 @@ class CloseLook:
     excerpt: tuple[Token, ...] = ()
     sample: str = ""
     proof: Proof | None = None
+
+    def certify(self, result: Result) -> Result:
+        """The result with one check more: that what its scores claim was cashed in. An infinite claim cannot be."""
+        if self.proof is None or self.proof.claimed_bits is None:
+            return result
+        check = Check("cashed_in", self.proof.holds, self.proof.sentence)
+        certificate = replace(result.certificate, checks=(*result.certificate.checks, check))
+        return replace(result, certificate=certificate)
 
 
 def look_closely(
@@ -47,10 +56,10 @@ def look_closely(
     share: float = 1.0,
     until_s: float | None = None,
 ) -> CloseLook:
-    """Read a paragraph, write one, and compress the beginning of the text that was measured.
+    """Read a paragraph, write one, and compress pieces of the text that was measured.
 
-    share: of the usual paragraphs, where time is short. until_s: when to end, by time.perf_counter; until then the text is
-    compressed. None: as much as usual.
+    share: of the usual paragraphs, where time is short. until_s: when to end, by time.perf_counter; until then pieces are
+    compressed. None: as many as usual.
     """
     from lmlab.decode import generate
 
@@ -59,27 +68,26 @@ def look_closely(
     return CloseLook(
         excerpt=read_closely(model, tokenizer, result.scored, excerpt_bounds(measured, share)),
         sample=generate(model, tokenizer, "", max_tokens=max(1, round(share * pieces)), seed=seed)[0].text,
-        proof=Proof(**prove(model, tokenizer, measured, until_s).to_json()),
+        proof=from_json(Proof, prove(model, tokenizer, result.scored, seed, until_s).to_json()),
     )
 
 
-def prove(model: LanguageModel, tokenizer: Tokenizer, part: Part, until_s: float | None = None) -> ProofMade:
-    """Compress and open the beginning of a part: the usual bytes, or a few, and then as many more as there is time for."""
+def prove(
+    model: LanguageModel, tokenizer: Tokenizer, scored: Scored, seed: int, until_s: float | None = None
+) -> ProofMade:
+    """Compress and open pieces of a measured text: the usual bytes, or a few, and then as many more as there is time for."""
     from lmlab.compression.proof import proof
 
-    started, made = time.perf_counter(), None
-    size = PROOF_BYTES if until_s is None else FIRST_PROOF_BYTES
-    for _, text in part.pieces():
-        place = 0
-        while place < len(text):
-            more = proof(model, tokenizer, text[place : place + size])
-            place, made = place + size, more if made is None else made + more
-            byte_s = (time.perf_counter() - started) / max(1, made.original_bytes)
-            left_s = -1.0 if until_s is None else until_s - time.perf_counter()
-            size = min(PROOF_BYTES, int(left_s / byte_s))
-            if size < LEAST_PROOF_BYTES:
-                return made
-    assert made is not None, "there is a text"
+    started = time.perf_counter()
+    if until_s is None:
+        return proof(model, tokenizer, scored, size_bytes=PROOF_BYTES, seed=seed)
+    made = proof(model, tokenizer, scored, size_bytes=FIRST_PROOF_BYTES, seed=seed)
+    for again in range(1, MOST_PROOFS):
+        byte_s = (time.perf_counter() - started) / max(1, made.original_bytes)
+        size = min(PROOF_BYTES, int((until_s - time.perf_counter()) / byte_s))
+        if size < LEAST_PROOF_BYTES:
+            break
+        made += proof(model, tokenizer, scored, size_bytes=size, seed=seed + again)  # other pieces
     return made
 
 

@@ -52,6 +52,13 @@ class Contender:
         assert self.result is not None, "only an entry with a result has scores"
         return self.result.scored
 
+    def take(self, look: CloseLook) -> None:
+        """Keep what a close look showed; a claim that could not be cashed in takes the certificate away."""
+        self.look = look
+        if self.result is not None:
+            self.result = look.certify(self.result)
+            self.status = "ranked" if self.result.certified else "unranked"
+
     @property
     def learned(self) -> bool:
         """Whether it was trained from a random start, so that another seed would have made another model."""

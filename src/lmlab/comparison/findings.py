@@ -115,18 +115,18 @@ class Token:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """The beginning of the test text, compressed with the model and opened again; see `lmlab.compression.proof`."""
+    """Pieces of the measured text, coded with the model and read again; see `lmlab.compression.proof`."""
 
     original_bytes: int
     tokens: int
-    claimed_bits: float | None
+    claimed_bits: float | None  # None: infinite
     compressed_bytes: int
     identical: bool
-    streams: int
-    compress_s: float
-    decompress_s: float
-    excess: float | None
     holds: bool
+    pieces: int = 1
+    excess_bits: float | None = None
+    allowed_bits: float = 0.0
+    sentence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

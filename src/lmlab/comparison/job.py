@@ -266,7 +266,7 @@ class Job:
             for entry, look in self.measuring.looks(good, until_s if hurry or filling else None):
                 self._show(f"looking closely at {entry.name}")
                 with self._shielded(entry):
-                    entry.look = look()
+                    entry.take(look())
 
     def _measure(self, entry: Contender) -> None:
         entry.status = "measuring"

@@ -55,9 +55,9 @@ def compress(
     if tokenizer.unknown_id is not None:
         unknown_before = np.concatenate([[0], np.cumsum(ids == tokenizer.unknown_id)])
         spelled = unknown_before[bounds].tolist()
-    speller = _Speller.of(tokenizer)
+    speller = Speller.of(tokenizer)
     senders = [
-        _Sender(ids[a:b].tolist(), spellings[c:d], speller)
+        Sender(ids[a:b].tolist(), spellings[c:d], speller)
         for (a, b), (c, d) in zip(pairwise(bounds), pairwise(spelled), strict=True)
     ]
     _walk(model, np.diff(bounds).tolist(), senders, progress)
@@ -80,8 +80,8 @@ def decompress(model: LanguageModel, tokenizer: Tokenizer, data: bytes, *, progr
             f" {own.hex()}); give the run it was compressed with"
         )
     bounds = stream_bounds(header.tokens, len(streams))
-    speller = _Speller.of(tokenizer)
-    receivers = [_Receiver(Decoder(stream), speller, header.text_bytes) for stream in streams]
+    speller = Speller.of(tokenizer)
+    receivers = [Receiver(Decoder(stream), speller, header.text_bytes) for stream in streams]
     try:
         _walk(model, np.diff(bounds).tolist(), receivers, progress)
         for receiver in receivers:
@@ -137,25 +137,23 @@ def _different_arithmetic(model: LanguageModel) -> Mistake:
     )
 
 
-class _Stream(Protocol):
+class Stream(Protocol):
     """One stream in either direction."""
 
     def take(self, table: Table) -> int:
         """Code the next token by this table, and the spelling of an unknown word; returns the token."""
 
 
-def _walk(
-    model: LanguageModel, lengths_B: Sequence[int], streams: Sequence[_Stream], progress: Progress | None
-) -> None:
+def _walk(model: LanguageModel, lengths_B: Sequence[int], streams: Sequence[Stream], progress: Progress | None) -> None:
     """Take all streams through the model, side by side. Every call of the model in either direction is made here."""
     steps, done = max(lengths_B), 0
     if not steps:
         return
     device = device_of(model)
-    with evaluating(model), torch.no_grad(), _one_thread():
+    with evaluating(model), torch.no_grad(), one_thread():
         logp_BV, state = model.begin(len(streams))
         for step in range(steps):
-            cumulative_BV = _cumulative(logp_BV)
+            cumulative_BV = cumulative(logp_BV)
             tokens_B = [
                 stream.take(Table(cumulative_V)) if step < length else 0  # a stream that is over repeats anything
                 for stream, length, cumulative_V in zip(streams, lengths_B, cumulative_BV, strict=True)
@@ -167,16 +165,16 @@ def _walk(
                 progress(done, sum(lengths_B))
 
 
-def _cumulative(logp_BV: Tensor) -> np.ndarray:
+def cumulative(logp_BV: Tensor) -> np.ndarray:
     """Running sums of the probabilities, in float64, one after the other: the order is part of the format."""
     return np.cumsum(np.exp(logp_BV.cpu().numpy().astype(np.float64)), axis=1)
 
 
 @final
-class _Sender:
+class Sender:
     """Writes the tokens of one stream."""
 
-    def __init__(self, ids: list[int], spellings: Sequence[str], speller: _Speller | None) -> None:
+    def __init__(self, ids: list[int], spellings: Sequence[str], speller: Speller | None) -> None:
         self.encoder = Encoder()
         self._ids, self._spellings, self._speller = iter(ids), iter(spellings), speller
 
@@ -192,10 +190,10 @@ class _Sender:
 
 
 @final
-class _Receiver:
+class Receiver:
     """Reads the tokens of one stream."""
 
-    def __init__(self, decoder: Decoder, speller: _Speller | None, text_bytes: int) -> None:
+    def __init__(self, decoder: Decoder, speller: Speller | None, text_bytes: int) -> None:
         self.decoder = decoder
         self.ids: list[int] = []
         self.spellings: list[str] = []
@@ -209,7 +207,7 @@ class _Receiver:
             self.spellings.append(self._word(self._speller))
         return id
 
-    def _word(self, speller: _Speller) -> str:
+    def _word(self, speller: Speller) -> str:
         symbols: tuple[int, ...] = ()
         while not symbols or symbols[-1] != speller.spelling.end:
             # Out of step, a word might never end, or be none.
@@ -223,7 +221,7 @@ class _Receiver:
 
 
 @final
-class _Speller:
+class Speller:
     """The tables for spelling unknown words, each made once while it is in use."""
 
     def __init__(self, spelling: Spelling, unknown_id: int) -> None:
@@ -231,7 +229,7 @@ class _Speller:
         self._made = lru_cache(maxsize=SPELLING_TABLES)(self._make)
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer) -> _Speller | None:
+    def of(cls, tokenizer: Tokenizer) -> Speller | None:
         """For tokenizers with an unknown symbol."""
         if tokenizer.spelling is None or tokenizer.unknown_id is None:
             return None
@@ -252,7 +250,7 @@ class _Speller:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Sums may come out differently when more threads share them, and a token at a time gives them little to share."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

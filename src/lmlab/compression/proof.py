@@ -1,4 +1,11 @@
-"""Proved by compression: the claimed bits held against a file that exists and opens again."""
+"""Proved by compression: recorded scores held against bytes that exist and open again.
+
+Several pieces of the measured text, spread over it, are coded one after the other into one number. Before each piece both sides
+read what came before it in its document, as far as the model's policy asks; so the number must be as long as the recorded
+scores of just these tokens say. What the coder adds is known (`coder`): rounding shares to 2^-32 costs less than 2^-24
+of a bit a token, and the end takes at most eight bits. Recorded scores are float32 and were computed in other shapes, which
+moves a token by far less than `STEP_BITS`. That is all that is allowed, in both directions.
+"""
 
 from __future__ import annotations
 
@@ -8,85 +15,162 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lmlab.compression.codec import claimed_bits, compress, decompress
-from lmlab.compression.container import unpack
+import numpy as np
+import torch
+
+from lmlab.compression.codec import Receiver, Sender, Speller, Stream, cumulative, one_thread
+from lmlab.compression.coder import Decoder, OutOfStep, Table
+from lmlab.measure.score import device_of, evaluating
+from lmlab.measure.spread import derived_seed
+from lmlab.measure.walk import Copies
 
 if TYPE_CHECKING:
-    from lmlab.compression.codec import Progress
-    from lmlab.interface import LanguageModel
+    from lmlab.interface import ContextPolicy, LanguageModel
+    from lmlab.measure.score import Scored
+    from lmlab.text.stream import TokenStream
     from lmlab.text.tokenizers import Tokenizer
 
-TOLERANCE = 0.01  # of the claim
-FRAME_BYTES = 32  # more than the header and the checksum of any file of one stream take
+PIECES = 4
+END_BITS = 8.0  # the number ends with a whole byte
+STEP_BITS = 2e-4  # a token, for the rounding of scores
+DEEPEST = 2048  # tokens before a piece, for a model that must read all of them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """A text that was compressed and decompressed, and what the model had claimed."""
+    """Pieces of a text that were coded and came back, and what the recorded scores had claimed."""
 
+    numbers: int = 1  # that the pieces were coded into
+    pieces: int
     original_bytes: int
     tokens: int
-    claimed_bits: float
-    compressed_bytes: int  # of the whole file
-    identical: bool  # the text came back byte for byte
-    streams: int
-    compress_s: float
-    decompress_s: float
+    claimed_bits: float  # recorded, spelling included
+    compressed_bytes: int
+    identical: bool  # the tokens and spellings came back, read by another copy of the model
+    seconds: float
+
+    def __add__(self, other: Proof) -> Proof:
+        """Other pieces of the same text, coded into a number of their own, as one proof."""
+        return Proof(
+            **{
+                field.name: self.identical and other.identical
+                if field.name == "identical"
+                else getattr(self, field.name) + getattr(other, field.name)
+                for field in dataclasses.fields(self)
+            }
+        )
 
     @property
-    def excess(self) -> float:
-        """How much larger than claimed the file is, as a share of the claim (negative: smaller)."""
-        return 8 * self.compressed_bytes / self.claimed_bits - 1.0 if self.claimed_bits else math.inf
+    def excess_bits(self) -> float:
+        """How much longer than claimed the number is (negative: shorter)."""
+        return 8 * self.compressed_bytes - self.claimed_bits
+
+    @property
+    def allowed_bits(self) -> float:
+        """How far it may lie beside the claim."""
+        return END_BITS * self.numbers + STEP_BITS * self.tokens
 
     @property
     def holds(self) -> bool:
-        """Whether the text came back and the size is within 1% (and a few bytes for every header) of the claim."""
-        if not math.isfinite(self.claimed_bits):
-            return False
-        difference = abs(8 * self.compressed_bytes - self.claimed_bits)
-        return self.identical and difference <= TOLERANCE * self.claimed_bits + 8 * FRAME_BYTES * self.streams
+        """Whether everything came back, and the length is what was claimed."""
+        return self.identical and abs(self.excess_bits) <= self.allowed_bits
 
-    def __add__(self, other: Proof) -> Proof:
-        """Two texts, each compressed by itself, as one proof."""
-        return Proof(
-            original_bytes=self.original_bytes + other.original_bytes,
-            tokens=self.tokens + other.tokens,
-            claimed_bits=self.claimed_bits + other.claimed_bits,
-            compressed_bytes=self.compressed_bytes + other.compressed_bytes,
-            identical=self.identical and other.identical,
-            streams=self.streams + other.streams,
-            compress_s=self.compress_s + other.compress_s,
-            decompress_s=self.decompress_s + other.decompress_s,
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        if not math.isfinite(self.claimed_bits):
+            return "not cashed in: the model holds some of the text impossible"
+        return (
+            f"{self.pieces} pieces of the measured text, {self.original_bytes:,} bytes, became {self.compressed_bytes:,} bytes;"
+            f" their recorded scores claim {self.claimed_bits / 8:,.1f} (up to {self.allowed_bits / 8:.1f} beside that is the"
+            f" coder's rounding); they came back {'identical' if self.identical else 'CHANGED'}"
         )
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
-        fields = {k: None if v in (math.inf, -math.inf) else v for k, v in dataclasses.asdict(self).items()}
-        excess = self.excess if math.isfinite(self.excess) else None
-        return {**fields, "excess": excess, "holds": self.holds}
+        finite = math.isfinite(self.claimed_bits)
+        fields = dataclasses.asdict(self) | {"claimed_bits": self.claimed_bits if finite else None}
+        excess = {"excess_bits": self.excess_bits if finite else None, "allowed_bits": self.allowed_bits}
+        return {**fields, **excess, "holds": self.holds, "sentence": self.sentence}
 
 
-def proof(
-    model: LanguageModel, tokenizer: Tokenizer, text: str, *, streams: int = 1, progress: Progress | None = None
-) -> Proof:
-    """Compress a text, open it again, compare. `text` is one document, from its beginning.
+@dataclass(frozen=True)
+class _Piece:
+    """Tokens `start` to `stop` of the stream, predicted from those from `begin` on."""
 
-    Errors of decompression are not caught: a file that was just made must open.
-    """
-    claimed = claimed_bits(model, tokenizer, text)
+    begin: int
+    start: int
+    stop: int
+
+
+def proof(model: LanguageModel, tokenizer: Tokenizer, scored: Scored, *, size_bytes: int, seed: int = 0) -> Proof:
+    """Code pieces of a measured text, about so many bytes in all, and let a second copy of the model read them again."""
     started = time.perf_counter()
-    data = compress(model, tokenizer, text, streams=streams, progress=progress)
-    between = time.perf_counter()
-    returned = decompress(model, tokenizer, data, progress=progress)
-    ended = time.perf_counter()
-    header, parts = unpack(data)
+    stream = scored.stream
+    tokens = max(1, round(size_bytes * stream.tokens / max(1, int(scored.byte_ends[-1])) / PIECES))
+    pieces = _pieces(stream, model.policy, tokens, derived_seed(scored.part, seed))
+    inside = np.concatenate([np.arange(piece.start, piece.stop) for piece in pieces])
+    ids = stream.ids[inside].astype(np.int64)
+    words = _spellings(tokenizer, stream, inside[ids == (-1 if tokenizer.unknown_id is None else tokenizer.unknown_id)])
+    lengths = np.diff(scored.byte_ends, prepend=0)
+    speller = Speller.of(tokenizer)
+    sender = Sender(ids.tolist(), words, speller)
+    _code(model, stream, pieces, sender)
+    data = sender.encoder.finish()
+    receiver = Receiver(Decoder(data), speller, int(lengths[inside].sum()))
+    try:
+        _code(Copies(model).new(), stream, pieces, receiver)
+        identical = receiver.ids == ids.tolist() and receiver.spellings == words
+    except OutOfStep:
+        identical = False
     return Proof(
-        original_bytes=header.text_bytes,
-        tokens=header.tokens,
-        claimed_bits=claimed,
+        pieces=len(pieces),
+        original_bytes=int(lengths[inside].sum()),
+        tokens=len(inside),
+        claimed_bits=float(scored.nats_per_token[inside].sum(dtype=np.float64)) / math.log(2.0),
         compressed_bytes=len(data),
-        identical=returned == text,
-        streams=len(parts),
-        compress_s=between - started,
-        decompress_s=ended - between,
+        identical=identical,
+        seconds=time.perf_counter() - started,
     )
+
+
+def _pieces(stream: TokenStream, policy: ContextPolicy, tokens: int, seed: int) -> list[_Piece]:
+    """One piece out of each of several strata of the text, none of which overlap."""
+    generator = np.random.Generator(np.random.PCG64(seed))
+    found: list[_Piece] = []
+    for stratum in range(PIECES):
+        first, last = (stratum * stream.tokens // PIECES, (stratum + 1) * stream.tokens // PIECES)
+        start = int(generator.integers(first, max(first + 1, last - tokens)))
+        document = int(np.searchsorted(stream.starts, start, side="right")) - 1
+        begin, end = int(stream.starts[document]), int(stream.starts[document + 1])
+        if policy.window is None:
+            start = min(start, begin + int(generator.integers(DEEPEST)))
+        start = max(start, found[-1].stop if found else 0)
+        stop = min(start + tokens, end)
+        if start < stop:
+            found.append(_Piece(begin + policy.resume(start - begin), start, stop))
+    return found
+
+
+def _code(model: LanguageModel, stream: TokenStream, pieces: list[_Piece], coded: Stream) -> None:
+    """Take the model through the pieces. In both directions it makes the same calls."""
+    device = device_of(model)
+    with evaluating(model), torch.no_grad(), one_thread():
+        for piece in pieces:
+            logp_1V, state = model.begin(1)
+            if piece.start > piece.begin:
+                before = torch.from_numpy(stream.ids[None, piece.begin : piece.start].astype(np.int64))
+                logp_1V, state = model.advance(before.to(device), state)
+            for place in range(piece.start, piece.stop):
+                token = coded.take(Table(cumulative(logp_1V)[0]))
+                if place + 1 < piece.stop:
+                    logp_1V, state = model.advance(torch.tensor([[token]], device=device), state)
+
+
+def _spellings(tokenizer: Tokenizer, stream: TokenStream, places: np.ndarray) -> list[str]:
+    """The words of the unknown symbols at these places."""
+    if not len(places):
+        return []
+    return [
+        stream.spellings[int(i)] for i in np.searchsorted(np.flatnonzero(stream.ids == tokenizer.unknown_id), places)
+    ]

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from lmlab.compression import proof
+from lmlab.measure import Scored, score_part
+from lmlab.text.parts import Document, Part
+
+
+def scored(pair, folder: Path, *texts: str) -> Scored:
+    documents = []
+    for number, text in enumerate(texts):
+        path = folder / f"{number}.txt"
+        path.write_text(text)
+        documents.append(Document(path, 0, len(text.encode())))
+    return score_part(*pair, Part("test", documents))
+
+
+def test_what_every_model_claims_is_met_to_the_byte(model_name, make_model, held_out, tmp_path):
+    pair = make_model(model_name)
+    found = proof(*pair, scored(pair, tmp_path, held_out, held_out[500:1500]), size_bytes=600)
+    assert found.holds, found.sentence
+    assert found.pieces == 4
+    assert -1 <= found.excess_bits <= 9
+
+
+@pytest.mark.parametrize("spec", ["byte", "words", "words:8", "bpe:300"])
+def test_what_is_claimed_of_unknown_words_is_met_too(spec, make_model, held_out, tmp_path):
+    pair = make_model("ngram", spec)
+    found = proof(*pair, scored(pair, tmp_path, held_out), size_bytes=1500)
+    assert found.holds, found.sentence
+
+
+def test_a_claim_that_is_a_hundredth_too_good_is_not_met(make_model, held_out, tmp_path):
+    pair = make_model("ngram")
+    honest = scored(pair, tmp_path, held_out)
+    boast = dataclasses.replace(honest, nats_per_token=0.99 * honest.nats_per_token)
+    assert proof(*pair, honest, size_bytes=1500).holds
+    assert not proof(*pair, boast, size_bytes=1500).holds
+
+
+def test_a_claim_that_is_false_in_the_middle_of_the_text_alone_is_not_met(make_model, held_out, tmp_path):
+    pair = make_model("ngram")
+    honest = scored(pair, tmp_path, held_out)
+    nats = honest.nats_per_token.copy()
+    nats[len(nats) // 2 :] *= 0.5
+    assert not proof(*pair, dataclasses.replace(honest, nats_per_token=nats), size_bytes=1500).holds
+
+
+def test_pieces_that_come_back_changed_prove_nothing(make_model, held_out, tmp_path, monkeypatch):
+    model, tokenizer = make_model("bag")
+    found = scored((model, tokenizer), tmp_path, held_out)
+    other = type(model)(model.config, torch.log_softmax(model.logp_V * 0.9, -1))
+    monkeypatch.setattr("lmlab.compression.proof.Copies.new", lambda self: other)
+    assert not proof(model, tokenizer, found, size_bytes=900).holds
+
+
+def test_an_infinite_claim_is_no_claim_to_have_met(make_model, tmp_path):
+    pair = make_model("ngram", smoothing="ml", order=3)
+    found = proof(*pair, scored(pair, tmp_path, "qqqqzzzz impossible" * 9), size_bytes=150)
+    assert not found.holds
+    assert found.to_json()["claimed_bits"] is None
+    assert "impossible" in found.sentence
+
+
+def test_a_text_of_one_token_can_be_proved(make_model, tmp_path):
+    pair = make_model("bag")
+    found = proof(*pair, scored(pair, tmp_path, "a"), size_bytes=1500)
+    assert found.holds
+    assert found.tokens == 1
+
+
+def test_pieces_lie_all_over_the_text(make_model, learned, tmp_path):
+    pair = make_model("ngram")
+    text = scored(pair, tmp_path, learned)
+    quarters = []
+    for quarter in range(4):
+        nats = text.nats_per_token.copy()
+        part = slice(quarter * len(nats) // 4, (quarter + 1) * len(nats) // 4)
+        nats[part] = np.maximum(nats[part] - 1.0, 0.0)
+        quarters.append(proof(*pair, dataclasses.replace(text, nats_per_token=nats), size_bytes=1500).holds)
+    assert quarters == [False] * 4
