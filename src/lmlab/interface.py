@@ -230,6 +230,7 @@ class LanguageModel(Saved):
 
     vocab_size: int
     policy: ContextPolicy
+    same_everywhere: ClassVar[bool] = False  # whether begin and advance give the same bits on every machine
     signs: ClassVar[int] = 0
     """How many numbers the model gives of how sure it is before it sees a token; 0 where it keeps that to itself."""
 

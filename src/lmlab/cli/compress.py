@@ -30,7 +30,8 @@ def compress(
 ) -> None:
     """Compress a text with a trained model, by arithmetic coding, to the bits that `lmlab eval` claims.
 
-    Opening it again takes the same run, lmlab, torch and kind of processor; anything else is noticed and refused.
+    Opening it again takes the same run and, unless the model counts, the same lmlab, torch and kind of processor; anything else
+    is noticed and refused.
     """
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine

@@ -1,9 +1,10 @@
 """A text to bytes and back, by arithmetic coding on `begin` and `advance` alone, so for every model there is.
 
 Both directions make the same calls: `begin`, then `advance` by one token, for all streams side by side, on one thread.
-The decoder must find exactly the encoder's probabilities, and floating-point results are the same only where the
-arithmetic is: the same lmlab, the same torch, the same kind of processor, the same device. Where it is not,
-decompression notices (the text's hash does not match) and gives nothing back.
+The decoder must find exactly the encoder's probabilities. Models that count look theirs up in tables that the run keeps, and
+from there on all arithmetic is the same everywhere (`portable`), so their files open on every machine. What networks compute
+is the same only where the arithmetic is: the same lmlab, torch, kind of processor and device. The file says which those were.
+Where they differ, decompression notices (the text's hash does not match), says what would open it, and gives nothing back.
 
 Shapes: B streams side by side, V vocabulary.
 """
@@ -11,6 +12,7 @@ Shapes: B streams side by side, V vocabulary.
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -22,7 +24,8 @@ import torch
 from torch import Tensor
 
 from lmlab.compression.coder import Decoder, Encoder, OutOfStep, Table
-from lmlab.compression.container import Header, fingerprint, pack, stream_bounds, text_check, unpack
+from lmlab.compression.container import VERSION, Header, fingerprint, pack, stream_bounds, text_check, unpack
+from lmlab.compression.portable import exponential
 from lmlab.config import Mistake
 from lmlab.measure.score import device_of, evaluating, score_rows
 from lmlab.version import __version__
@@ -66,6 +69,7 @@ def compress(
         text_check=text_check(original),
         text_bytes=len(original),
         tokens=len(ids),
+        maker="" if model.same_everywhere else machine_in_words(model),
     )
     return pack(header, [sender.encoder.finish() for sender in senders])
 
@@ -83,16 +87,16 @@ def decompress(model: LanguageModel, tokenizer: Tokenizer, data: bytes, *, progr
     speller = Speller.of(tokenizer)
     receivers = [Receiver(Decoder(stream), speller, header.text_bytes) for stream in streams]
     try:
-        _walk(model, np.diff(bounds).tolist(), receivers, progress)
+        _walk(model, np.diff(bounds).tolist(), receivers, progress, header.version)
         for receiver in receivers:
             receiver.decoder.finish()
     except OutOfStep:
-        raise _different_arithmetic(model) from None
+        raise _different_arithmetic(model, header) from None
     ids = [id for receiver in receivers for id in receiver.ids]
     text = tokenizer.decode(ids, [word for receiver in receivers for word in receiver.spellings])
     returned = text.encode()
     if len(returned) != header.text_bytes or text_check(returned) != header.text_check:
-        raise _different_arithmetic(model)
+        raise _different_arithmetic(model, header)
     return text
 
 
@@ -127,14 +131,21 @@ def _utf8(text: str) -> bytes:
         ) from None
 
 
-def _different_arithmetic(model: LanguageModel) -> Mistake:
-    """The file is whole and the model is the one: what is left is the machine."""
+def machine_in_words(model: LanguageModel) -> str:
+    """What the last bits of a model's probabilities depend on here."""
+    device = device_of(model)
     kind = torch.backends.cpu.get_cpu_capability()
-    here = f"lmlab {__version__}, torch {torch.__version__} on {device_of(model).type} ({kind})"
-    return Mistake(
-        "the file is whole and the model is right, but the model's probabilities come out differently here than where the"
-        f" file was made; decompress with the same lmlab, torch, processor and device (here: {here})"
-    )
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} {kind}"
+    return f"lmlab {__version__}, torch {torch.__version__}, {device.type} {where}"
+
+
+def _different_arithmetic(model: LanguageModel, header: Header) -> Mistake:
+    """The file is whole and the model is the one: what is left is the machine."""
+    but = "the file is whole and the model is right, but its probabilities come out differently here than where the file was"
+    if not header.maker:
+        return Mistake(f"{but} made, which those of a {model.name} should not do anywhere; make the file again")
+    here = machine_in_words(model)
+    return Mistake(f"{but} made: by {header.maker}. It opens where these are the same; here: {here}")
 
 
 class Stream(Protocol):
@@ -144,7 +155,13 @@ class Stream(Protocol):
         """Code the next token by this table, and the spelling of an unknown word; returns the token."""
 
 
-def _walk(model: LanguageModel, lengths_B: Sequence[int], streams: Sequence[Stream], progress: Progress | None) -> None:
+def _walk(
+    model: LanguageModel,
+    lengths_B: Sequence[int],
+    streams: Sequence[Stream],
+    progress: Progress | None,
+    version: int = VERSION,
+) -> None:
     """Take all streams through the model, side by side. Every call of the model in either direction is made here."""
     steps, done = max(lengths_B), 0
     if not steps:
@@ -153,7 +170,7 @@ def _walk(model: LanguageModel, lengths_B: Sequence[int], streams: Sequence[Stre
     with evaluating(model), torch.no_grad(), one_thread():
         logp_BV, state = model.begin(len(streams))
         for step in range(steps):
-            cumulative_BV = cumulative(logp_BV)
+            cumulative_BV = cumulative(logp_BV, version)
             tokens_B = [
                 stream.take(Table(cumulative_V)) if step < length else 0  # a stream that is over repeats anything
                 for stream, length, cumulative_V in zip(streams, lengths_B, cumulative_BV, strict=True)
@@ -165,9 +182,13 @@ def _walk(model: LanguageModel, lengths_B: Sequence[int], streams: Sequence[Stre
                 progress(done, sum(lengths_B))
 
 
-def cumulative(logp_BV: Tensor) -> np.ndarray:
-    """Running sums of the probabilities, in float64, one after the other: the order is part of the format."""
-    return np.cumsum(np.exp(logp_BV.cpu().numpy().astype(np.float64)), axis=1)
+def cumulative(logp_BV: Tensor, version: int = VERSION) -> np.ndarray:
+    """Running sums of the probabilities, in float64, one after the other: the order is part of the format.
+
+    Given the same logarithms they are the same on every machine. Format 1 left the exponential to the machine.
+    """
+    logp_BV_64 = logp_BV.cpu().numpy().astype(np.float64)
+    return np.cumsum(np.exp(logp_BV_64) if version == 1 else exponential(logp_BV_64), axis=1)
 
 
 @final

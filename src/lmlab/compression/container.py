@@ -2,9 +2,11 @@
 
     bytes   what
     3       magic; the first byte begins no UTF-8 text
-    1       version of this format
+    1       version of this format; 1 had no maker
     4       fingerprint of the model (see `fingerprint`)
     4       SHA-256 of the text, its first bytes
+    varint  bytes of what follows
+            the maker: which lmlab, torch and processor wrote it, in words; nothing where any can open it
     varint  bytes of the text
     varint  tokens
     varint  streams, then the length in bytes of each but the last
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 MAGIC = b"\xa7lm"
-VERSION = 1
+VERSION = 2
 _FIXED = len(MAGIC) + 1 + 4 + 4
 _CRC_BYTES = 4
 
@@ -45,6 +47,8 @@ class Header:
     text_check: bytes
     text_bytes: int
     tokens: int
+    maker: str = ""
+    version: int = VERSION
 
 
 def fingerprint(model: LanguageModel, tokenizer: Tokenizer) -> bytes:
@@ -65,7 +69,8 @@ def stream_bounds(tokens: int, streams: int) -> list[int]:
 def pack(header: Header, streams: Sequence[bytes]) -> bytes:
     """The file of these coded streams, of which there is at least one."""
     numbers = [header.text_bytes, header.tokens, len(streams), *map(len, streams[:-1])]
-    body = MAGIC + bytes([VERSION]) + header.fingerprint + header.text_check
+    maker = header.maker.encode()
+    body = MAGIC + bytes([VERSION]) + header.fingerprint + header.text_check + _varint(len(maker)) + maker
     body += b"".join(map(_varint, numbers)) + b"".join(streams)
     return body + zlib.crc32(body).to_bytes(_CRC_BYTES, "big")
 
@@ -74,28 +79,36 @@ def unpack(data: bytes) -> tuple[Header, list[bytes]]:
     """The header and the coded streams; Mistake, in one line, when this is no such file or not a whole one."""
     if data[: len(MAGIC)] != MAGIC:
         raise Mistake("this was not made by lmlab compress, or its beginning is damaged")
-    if len(data) > len(MAGIC) and data[len(MAGIC)] != VERSION:
-        made = data[len(MAGIC)]
-        raise Mistake(f"this is compressed in format {made}, or damaged; this lmlab reads format {VERSION}")
+    version = data[len(MAGIC)] if len(data) > len(MAGIC) else VERSION
+    if not 1 <= version <= VERSION:
+        raise Mistake(f"this is compressed in format {version}, or damaged; this lmlab reads formats up to {VERSION}")
     body, crc = data[:-_CRC_BYTES], data[-_CRC_BYTES:]
     damaged = Mistake("the compressed data are damaged: cut short, added to or changed; make them again")
     if len(body) < _FIXED or zlib.crc32(body) != int.from_bytes(crc, "big"):
         raise damaged
     try:
         numbers = _Varints(body, _FIXED)
+        maker = numbers.text() if version > 1 else "lmlab of an older version"
         text_bytes, tokens, streams = numbers.next(), numbers.next(), numbers.next()
         # No token stands for less than nothing, and at most every second one for nothing at all ("no space here").
         if not 1 <= streams <= max(tokens, 1) or tokens > 2 * text_bytes + 1:
             raise damaged
         lengths = [numbers.next() for _ in range(streams - 1)]
-    except IndexError:
+    except (IndexError, UnicodeDecodeError):
         raise damaged from None
     starts = [numbers.at]
     for length in lengths:
         starts.append(starts[-1] + length)
     if starts[-1] > len(body):
         raise damaged
-    header = Header(fingerprint=body[4:8], text_check=body[8:12], text_bytes=text_bytes, tokens=tokens)
+    header = Header(
+        fingerprint=body[4:8],
+        text_check=body[8:12],
+        text_bytes=text_bytes,
+        tokens=tokens,
+        maker=maker,
+        version=version,
+    )
     return header, [body[a:b] for a, b in pairwise([*starts, len(body)])]
 
 
@@ -112,6 +125,14 @@ class _Varints:
 
     def __init__(self, data: bytes, at: int) -> None:
         self.data, self.at = data, at
+
+    def text(self) -> str:
+        """The text whose length is the next number."""
+        length = self.next()
+        self.at += length
+        if self.at > len(self.data):
+            raise IndexError(self.at)
+        return self.data[self.at - length : self.at].decode()
 
     def next(self) -> int:
         """The next number."""

@@ -3,7 +3,8 @@
 Several pieces of the measured text, spread over it, are coded one after the other into one number. Before each piece both sides
 read what came before it in its document, as far as the model's policy asks; so the number must be as long as the recorded
 scores of just these tokens say. What the coder adds is known (`coder`): rounding shares to 2^-32 costs less than 2^-24
-of a bit a token, and the end takes at most eight bits. Recorded scores are float32 and were computed in other shapes, which
+of a bit a token; a token that is claimed to take 30 bits or more takes less, as no share is smaller than 2^-32; and the end
+is a whole byte, of which zeros are left out. Recorded scores are float32 and were computed in other shapes, which
 moves a token by far less than `STEP_BITS`. That is all that is allowed, in both directions.
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 import torch
 
 from lmlab.compression.codec import Receiver, Sender, Speller, Stream, cumulative, one_thread
-from lmlab.compression.coder import Decoder, OutOfStep, Table
+from lmlab.compression.coder import TOTAL_BITS, Decoder, OutOfStep, Table
 from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.spread import derived_seed
 from lmlab.measure.walk import Copies
@@ -45,6 +46,7 @@ class Proof:
     original_bytes: int
     tokens: int
     claimed_bits: float  # recorded, spelling included
+    spared_bits: float  # that the coder's smallest share spares of this
     compressed_bytes: int
     identical: bool  # the tokens and spellings came back, read by another copy of the model
     seconds: float
@@ -63,7 +65,7 @@ class Proof:
     @property
     def excess_bits(self) -> float:
         """How much longer than claimed the number is (negative: shorter)."""
-        return 8 * self.compressed_bytes - self.claimed_bits
+        return 8 * self.compressed_bytes - (self.claimed_bits - self.spared_bits)
 
     @property
     def allowed_bits(self) -> float:
@@ -111,7 +113,8 @@ def proof(model: LanguageModel, tokenizer: Tokenizer, scored: Scored, *, size_by
     pieces = _pieces(stream, model.policy, tokens, derived_seed(scored.part, seed))
     inside = np.concatenate([np.arange(piece.start, piece.stop) for piece in pieces])
     ids = stream.ids[inside].astype(np.int64)
-    words = _spellings(tokenizer, stream, inside[ids == (-1 if tokenizer.unknown_id is None else tokenizer.unknown_id)])
+    unknown = -1 if tokenizer.unknown_id is None else tokenizer.unknown_id
+    words = _spellings(stream, unknown, inside[ids == unknown])
     lengths = np.diff(scored.byte_ends, prepend=0)
     speller = Speller.of(tokenizer)
     sender = Sender(ids.tolist(), words, speller)
@@ -123,11 +126,14 @@ def proof(model: LanguageModel, tokenizer: Tokenizer, scored: Scored, *, size_by
         identical = receiver.ids == ids.tolist() and receiver.spellings == words
     except OutOfStep:
         identical = False
+    bits = scored.nats_per_token[inside].astype(np.float64) / math.log(2.0)
+    unspelled = bits[np.isfinite(bits) & (ids != unknown)]
     return Proof(
         pieces=len(pieces),
         original_bytes=int(lengths[inside].sum()),
         tokens=len(inside),
-        claimed_bits=float(scored.nats_per_token[inside].sum(dtype=np.float64)) / math.log(2.0),
+        claimed_bits=float(bits.sum()),
+        spared_bits=float(np.log1p(np.exp2(unspelled - TOTAL_BITS)).sum()) / math.log(2.0),
         compressed_bytes=len(data),
         identical=identical,
         seconds=time.perf_counter() - started,
@@ -167,10 +173,8 @@ def _code(model: LanguageModel, stream: TokenStream, pieces: list[_Piece], coded
                     logp_1V, state = model.advance(torch.tensor([[token]], device=device), state)
 
 
-def _spellings(tokenizer: Tokenizer, stream: TokenStream, places: np.ndarray) -> list[str]:
+def _spellings(stream: TokenStream, unknown: int, places: np.ndarray) -> list[str]:
     """The words of the unknown symbols at these places."""
     if not len(places):
         return []
-    return [
-        stream.spellings[int(i)] for i in np.searchsorted(np.flatnonzero(stream.ids == tokenizer.unknown_id), places)
-    ]
+    return [stream.spellings[int(i)] for i in np.searchsorted(np.flatnonzero(stream.ids == unknown), places)]

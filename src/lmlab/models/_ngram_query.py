@@ -6,13 +6,13 @@ or the sentence has not that many tokens yet).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lmlab.models._natural_log import natural_log
 from lmlab.models._ngram_count import in_blocks, key_bits
 from lmlab.models._ngram_smooth import Level
 
@@ -61,7 +61,7 @@ class Tables:
         for m in range(1, self.order):
             below, level, history_B = self.levels[m - 1], self.levels[m], history_BN[:, m - 1]
             if self.to_uniform:
-                logp_BV[history_B != ABSENT] = -math.log(self.vocab_size)
+                logp_BV[history_B != ABSENT] = -natural_log(self.vocab_size)
             rows = np.flatnonzero(history_B >= 0)
             known = history_B[rows]
             logp_BV[rows] += below.weight[known][:, None]
@@ -120,7 +120,7 @@ class Tables:
         history = np.where(is_end, np.int32(V), tokens)
         for m in range(1, self.order):
             if self.to_uniform:
-                logp[1:][_as_long(is_end, m)[:-1]] = -math.log(V)
+                logp[1:][_as_long(is_end, m)[:-1]] = -natural_log(V)
             at = np.flatnonzero((history[:-1] >= 0) & is_predicted[1:]) + 1
             known = history[at - 1]
             here = logp[at]

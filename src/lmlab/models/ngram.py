@@ -73,6 +73,7 @@ class NGram(CountModel):
 
     name: ClassVar[str] = "ngram"
     Config: ClassVar[type] = NGramConfig
+    same_everywhere: ClassVar[bool] = True  # tables, and sums of what stands in them
     signs: ClassVar[int] = 2
 
     def __init__(self, config: NGramConfig, tables: Tables, counts_of_counts: Tensor) -> None:

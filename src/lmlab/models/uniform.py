@@ -5,7 +5,6 @@ It scores exactly log(V) nats a token, so it also measures the measuring: log2(V
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lmlab.interface import ContextPolicy, CountModel, HistoryState, State
+from lmlab.models._natural_log import natural_log
 
 if TYPE_CHECKING:
     from lmlab.text.pieces import Vocabulary
@@ -32,6 +32,7 @@ class Uniform(CountModel):
     Config: ClassVar[type] = UniformConfig
 
     policy = ContextPolicy.nothing()
+    same_everywhere: ClassVar[bool] = True
 
     def __init__(self, config: UniformConfig, vocab_size: int) -> None:
         self.config, self.vocab_size = config, vocab_size
@@ -43,7 +44,7 @@ class Uniform(CountModel):
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         """log V nats for every token."""
-        return torch.full(tokens_BT.shape, math.log(self.vocab_size), dtype=torch.float32)
+        return torch.full(tokens_BT.shape, natural_log(self.vocab_size), dtype=torch.float32)
 
     def begin(self, rows: int) -> tuple[Tensor, State]:
         """The uniform distribution, and a state that remembers nothing."""
@@ -55,7 +56,7 @@ class Uniform(CountModel):
         return self._logp(len(tokens_BT)), state.push(tokens_BT)
 
     def _logp(self, rows: int) -> Tensor:
-        return torch.full((rows, self.vocab_size), -math.log(self.vocab_size), dtype=torch.float32)
+        return torch.full((rows, self.vocab_size), -natural_log(self.vocab_size), dtype=torch.float32)
 
     def tensors(self) -> dict[str, Tensor]:
         """Nothing was learned."""

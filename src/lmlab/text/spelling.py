@@ -95,6 +95,10 @@ class Spelling:
         return self._nats_of_any(self.known) if self.known else np.zeros(0)
 
     @cached_property
+    def _p_known(self) -> np.ndarray:
+        return self._products(self.known)
+
+    @cached_property
     def _log_p_unknown(self) -> float:
         return float(np.log1p(-np.exp(-self._nats_known).sum()))
 
@@ -126,6 +130,19 @@ class Spelling:
         nats = -np.log(self._ngram.probabilities(outcomes, lengths))
         nats[outcomes == self._escape] += self._unseen.nats(escaped)
         return np.add.reduceat(nats, np.cumsum(lengths) - lengths)  # no length is 0: each word has its end
+
+    def _products(self, words: Sequence[str]) -> np.ndarray:
+        """p of words before those of the vocabulary are taken out, by multiplication alone, letter after letter.
+
+        What a coder sees must come out the same on every machine, and logarithms do not.
+        """
+        outcomes, lengths, _ = self._outcomes(words)
+        p = self._ngram.probabilities(outcomes, lengths)
+        starts, product = np.cumsum(lengths) - lengths, np.ones(len(words))
+        for letter in range(int(lengths.max(initial=0))):
+            long = np.flatnonzero(lengths > letter)
+            product[long] *= p[starts[long] + letter]
+        return product
 
     def _outcomes(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The words as outcomes of the n-gram laid end to end, their lengths, and the code points that are escaped."""
@@ -174,8 +191,13 @@ class Spelling:
         last = bisect_left(self.known, True, lo=first, key=lambda word: not word.startswith(begins))
         if first == last:
             return p_K
-        p = self._ngram.probabilities(np.array(outcomes, dtype=np.int64), np.array([len(outcomes)]))
-        taken = np.exp(-self._nats_known[first:last] - np.log(p).sum())  # as a share of all words that begin like this
+        shares = np.multiply.accumulate(
+            self._ngram.probabilities(np.array(outcomes, dtype=np.int64), np.array([len(outcomes)]))
+        )
+        if len(shares) and shares[-1] == 0.0:  # a beginning so long that no number is small enough for it
+            return p_K
+        # as a share of all words that begin like this
+        taken = self._p_known[first:last] / shares[-1] if len(shares) else self._p_known[first:last]
         left_K = np.maximum(p_K - np.bincount(self._next(first, last, len(outcomes)), taken, len(p_K)), 0.0)
         return left_K / left_K.sum()
 
