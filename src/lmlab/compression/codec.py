@@ -69,7 +69,7 @@ def compress(
         text_check=text_check(original),
         text_bytes=len(original),
         tokens=len(ids),
-        maker="" if model.same_everywhere else machine_in_words(model),
+        maker="" if model.same_everywhere else maker(model),
     )
     return pack(header, [sender.encoder.finish() for sender in senders])
 
@@ -131,12 +131,20 @@ def _utf8(text: str) -> bytes:
         ) from None
 
 
-def machine_in_words(model: LanguageModel) -> str:
-    """What the last bits of a model's probabilities depend on here."""
+def maker(model: LanguageModel) -> str:
+    """What the last bits of a model's probabilities depend on here: versions of lmlab and torch, device, processor."""
     device = device_of(model)
     kind = torch.backends.cpu.get_cpu_capability()
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} {kind}"
-    return f"lmlab {__version__}, torch {torch.__version__}, {device.type} {where}"
+    return f"{__version__} {torch.__version__} {device.type} {where}"
+
+
+def in_words(maker: str) -> str:
+    """A maker for people."""
+    if not maker[:1].isdigit():
+        return maker
+    lab, torch_version, machine = maker.split(" ", 2)
+    return f"lmlab {lab}, torch {torch_version} on {machine}"
 
 
 def _different_arithmetic(model: LanguageModel, header: Header) -> Mistake:
@@ -144,8 +152,8 @@ def _different_arithmetic(model: LanguageModel, header: Header) -> Mistake:
     but = "the file is whole and the model is right, but its probabilities come out differently here than where the file was"
     if not header.maker:
         return Mistake(f"{but} made, which those of a {model.name} should not do anywhere; make the file again")
-    here = machine_in_words(model)
-    return Mistake(f"{but} made: by {header.maker}. It opens where these are the same; here: {here}")
+    made, here = in_words(header.maker), in_words(maker(model))
+    return Mistake(f"{but} made: by {made}. It opens where these are the same; here: {here}")
 
 
 class Stream(Protocol):

@@ -6,7 +6,7 @@
     4       fingerprint of the model (see `fingerprint`)
     4       SHA-256 of the text, its first bytes
     varint  bytes of what follows
-            the maker: which lmlab, torch and processor wrote it, in words; nothing where any can open it
+            the maker: which lmlab, torch and processor wrote it; nothing where any can open it
     varint  bytes of the text
     varint  tokens
     varint  streams, then the length in bytes of each but the last
@@ -88,7 +88,7 @@ def unpack(data: bytes) -> tuple[Header, list[bytes]]:
         raise damaged
     try:
         numbers = _Varints(body, _FIXED)
-        maker = numbers.text() if version > 1 else "lmlab of an older version"
+        maker = numbers.text() if version > 1 else "an older lmlab"
         text_bytes, tokens, streams = numbers.next(), numbers.next(), numbers.next()
         # No token stands for less than nothing, and at most every second one for nothing at all ("no space here").
         if not 1 <= streams <= max(tokens, 1) or tokens > 2 * text_bytes + 1:
