@@ -115,6 +115,17 @@ def test_a_model_whose_certificate_fails_is_shown_but_not_ranked(
     assert "FAILS" in page
 
 
+def test_a_model_that_does_not_hold_what_it_claims_is_not_ranked(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmlab.compression.Proof.allowed_bits", -1.0)  # as if no number had the length it should
+    found = run(small_text, tmp_path / "out", models=["uniform", "bag"])
+    assert [entry.status for entry in found.entries] == ["unranked"] * 2
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "compressed with 0 of 2 models" in page
+    assert "2 did not hold what they claim, and are not ranked" in page
+
+
 def test_finished_models_are_not_trained_again(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
