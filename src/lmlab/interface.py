@@ -357,16 +357,10 @@ class Learner(nn.Module, Saved):
         return model.eval()
 
 
-class NeuralLanguageModel(Learner, LanguageModel):
-    """A language model that learns by gradient descent from windows of text.
+class TextLearner(Learner):
+    """Learns by gradient descent from windows of plain text: what of them, its task says."""
 
-    Every training window begins with the model's own begin symbol, so that symbol means "nothing is known of what came
-    before", and the first token of a text is predicted like the first token of a window.
-    """
-
-    @abstractmethod
-    def loss(self, batch: Windows) -> Loss:
-        """Nats and number of the tokens under the mask, each row from its own begin."""
+    task: ClassVar[str] = "lmlab.learn.next_token:NextToken"  # package.module:Class
 
     @property
     def batch_shape(self) -> tuple[int, int]:
@@ -389,6 +383,14 @@ class NeuralLanguageModel(Learner, LanguageModel):
     def longest_window(self) -> int | None:
         """The most tokens a training window may have; None: any number."""
         return None
+
+
+class NeuralLanguageModel(TextLearner, LanguageModel):
+    """A language model that learns by gradient descent.
+
+    Every training window begins with the model's own begin symbol, so that symbol means "nothing is known of what came
+    before", and the first token of a text is predicted like the first of a window. Its loss is of the tokens under the mask.
+    """
 
 
 class CarriedLanguageModel(NeuralLanguageModel):

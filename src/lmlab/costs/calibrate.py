@@ -19,7 +19,7 @@ from lmlab.formulas import work
 from lmlab.hardware.choice import choose, precision_name
 from lmlab.hardware.load import using_threads
 from lmlab.hardware.rates import settle
-from lmlab.interface import NeuralLanguageModel
+from lmlab.interface import TextLearner
 from lmlab.learn.loop import Trainer
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.train import fresh_model, stream_folder, task_of
@@ -120,7 +120,7 @@ def plan_steps(
     if steps < 1:
         raise Mistake("{steps} is a whole number from 1 up", steps=None)
     cls = model_class(model)
-    if not issubclass(cls, NeuralLanguageModel):
+    if not issubclass(cls, TextLearner):
         raise Mistake(f"{model} takes no steps; name a model that learns")
     corpus, hardware = read(text), choose(device)
     tokens = train_tokenizer(tokenizer, corpus.train.pieces())

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Budget, make
-from lmlab.interface import CountModel, NeuralLanguageModel
+from lmlab.config import Budget, Mistake, make
+from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.fit import hardware_for, stream_folder, task_of
 from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, training_config
-from lmlab.learn.train import sized_language_model
-from lmlab.models.registry import Way, language_model, trainable_kind
+from lmlab.learn.train import sized_on_text
+from lmlab.models.registry import Way, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import tokenize as token_stream
 from lmlab.text.tokenizers import train_tokenizer
@@ -85,7 +85,8 @@ def settings(
     )
     if text is None:
         return bare
-    language_model(model)
+    if not issubclass(cls, CountModel | TextLearner):
+        raise Mistake(f"what the settings of {model} come to is said for a plain text only; leave the text out")
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     tokens = train_tokenizer(tokenizer, corpus.train.pieces())
     stream = token_stream(corpus.train, tokens, stream_folder())
@@ -94,9 +95,8 @@ def settings(
         fitted = cls.fit(config, tokens.vocabulary, stream)
         config, parameters = fitted.config, fitted.parameters_count
     else:
-        assert issubclass(cls, NeuralLanguageModel), f"{model} predicts no tokens"
         hardware = hardware_for(train_config, device, precision)
-        config, _ = sized_language_model(cls, config, tokens, stream, train_config, hardware)
+        config, _ = sized_on_text(cls, config, tokens, stream, train_config, hardware)
         made = cls(config, tokens.vocab_size)
         task, parameters = task_of(made, tokens, None, stream, train_config, hardware), made.parameters_count
         loop = dataclasses.asdict(train_config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import time
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.load import at_this_moment
-from lmlab.interface import CountModel, Learner, NeuralLanguageModel
+from lmlab.interface import CountModel, Learner, TextLearner
 from lmlab.learn.loop import Trainer
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Result
@@ -39,7 +40,7 @@ def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
     return hardware if config.budget.seconds is None else at_this_moment(hardware)
 
 
-def fresh_model(cls: type[NeuralLanguageModel], config: Any, tokenizer: Tokenizer, seed: int) -> NeuralLanguageModel:
+def fresh_model(cls: type[TextLearner], config: Any, tokenizer: Tokenizer, seed: int) -> TextLearner:
     """The model before training; its first weights depend on the seed alone."""
     torch.manual_seed(seed)
     model = cls(config, tokenizer.vocab_size)
@@ -48,19 +49,26 @@ def fresh_model(cls: type[NeuralLanguageModel], config: Any, tokenizer: Tokenize
 
 
 def task_of(
-    model: NeuralLanguageModel,
+    model: TextLearner,
     tokenizer: Tokenizer,
     corpus: Corpus | None,
     stream: TokenStream,
     config: TrainConfig,
     hardware: Hardware,
 ) -> NextToken:
-    """What a language model learns from a text, in batches that suit it; without a corpus there is no validation."""
+    """What a model learns from a text, in batches that suit it; without a corpus there is no validation."""
     held_out = corpus is not None and corpus.valid.bytes > 0
     valid = tokenize(corpus.valid, tokenizer, stream_folder()) if corpus is not None and held_out else None
     # Steps and tokens mean the same everywhere, seconds do not.
     larger = hardware.batch if config.budget.seconds is not None else 1
-    return NextToken.of(model, tokenizer, stream, valid, config, larger)
+    return task_class(type(model)).of(model, tokenizer, stream, valid, config, larger)
+
+
+def task_class(cls: type[TextLearner]) -> type[NextToken]:
+    """What a kind of model learns: the next token, or something else of the same windows."""
+    module, _, name = cls.task.partition(":")
+    found: type[NextToken] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def count(run: Run, cls: type[CountModel], config: Any, tokenizer: Tokenizer, stream: TokenStream) -> Run:

@@ -10,14 +10,13 @@ from typing import Any
 
 from lmlab.config import Budget, Mistake, make
 from lmlab.hardware.choice import as_chosen, choose
-from lmlab.interface import CountModel, NeuralLanguageModel
+from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
-from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
 from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
 from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Watch, watching
-from lmlab.models.registry import Way, kind_of, language_model, trainable_kind
+from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import tokenize
@@ -41,14 +40,14 @@ def resume(
     run = load_run(run if isinstance(run, str | Path) else run.folder)
     if budget is None and run.status != "unfinished":
         return run
-    if (home := kind_of(run.record.model.name).home) is not None:
+    cls: Any = trainable_kind(run.record.model.name).load()
+    if not issubclass(cls, CountModel | TextLearner):
         if budget is not None:
             raise Mistake(
                 f"{run.folder} is no language model; for more it is trained anew, without {{budget}}", budget=None
             )
-        goes_on: Run = importlib.import_module(home).resume(run, watch=watch)
+        goes_on: Run = importlib.import_module(str(kind_of(run.record.model.name).home)).resume(run, watch=watch)
         return goes_on
-    cls: Any = trainable_kind(run.record.model.name).load()
     if budget is not None:
         _extend(run, _more(budget))
     asked = run.record.training
@@ -58,7 +57,6 @@ def resume(
     settings: Any = make(cls.Config, run.record.model.config, cls.name)
     if issubclass(cls, CountModel):
         return count(run, cls, settings, run.tokenizer, stream)
-    assert issubclass(cls, NeuralLanguageModel), f"{cls.name} predicts no tokens"
     hardware = as_chosen(choose(asked.device, asked.precision), asked.chosen)
     if run.checkpoint.exists() or not asked.lineage:
         model = fresh_model(cls, settings, run.tokenizer, config.seed)
@@ -94,11 +92,12 @@ def fine_tune(
     out = Path(out)
     name, tokenizer = run.record.model.name, run.tokenizer
     cls: Any = trainable_kind(name).load()
-    if language_model(name).way is Way.COUNTS:
+    if not issubclass(cls, CountModel | TextLearner):
+        raise Mistake(f"{run.folder} holds a {name}, which does not learn from plain text")
+    if kind_of(name).way is Way.COUNTS:
         raise Mistake(f"{run.folder} holds a {name}, which counts; count both texts together instead")
     if run.status == "unfinished":
         raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}")
-    assert issubclass(cls, NeuralLanguageModel), f"{name} predicts no tokens"
     wanted: Any = make(cls.Config, {**run.record.model.config, **(settings or {})}, name)
     budget = Budget.parse(budget)
     config = training_config(budget, seed, learning or {})
@@ -119,7 +118,7 @@ def fine_tune(
         lineage=(*run.record.training.lineage, _ancestor(run, str(run.folder.resolve()))),
     )
     record = Record(
-        task=NextToken.name,
+        task=task.name,
         inputs=Inputs(corpus=corpus.spec(), tokenizer=tokenizer.spec),
         model=Model(name=name, config=asdict(wanted)),
         training=asked,
@@ -184,12 +183,10 @@ def _source(run: Run, ancestor: Ancestor) -> Run:
     return source
 
 
-def _with_weights(
-    cls: type[NeuralLanguageModel], settings: Any, tokenizer: Tokenizer, source: Run
-) -> NeuralLanguageModel:
+def _with_weights(cls: type[TextLearner], settings: Any, tokenizer: Tokenizer, source: Run) -> TextLearner:
     """A model of its own with the weights of a run."""
     try:
-        return cls.from_tensors(settings, tokenizer.vocab_size, source.model.tensors())
+        return cls.from_tensors(settings, tokenizer.vocab_size, source.saved.tensors())
     except (Mistake, RuntimeError):
         raise Mistake(
             f"these {{settings}} do not fit the weights of {source.folder}; change only what leaves every weight its place",

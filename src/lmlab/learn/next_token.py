@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
 from lmlab.config import Mistake
-from lmlab.interface import CarriedLanguageModel, Loss, NeuralLanguageModel, Windows
+from lmlab.interface import CarriedLanguageModel, Loss, NeuralLanguageModel, TextLearner, Windows
 from lmlab.learn.task import PartName, Task
 from lmlab.learn.unit import Unit
 from lmlab.text.batches import draw_stretches, draw_windows, even_windows
@@ -51,13 +51,13 @@ class NextToken(Task):
     @classmethod
     def of(
         cls,
-        model: NeuralLanguageModel,
+        model: TextLearner,
         tokenizer: Tokenizer,
         train: TokenStream,
         valid: TokenStream | None,
         config: TrainConfig,
         larger: int = 1,
-    ) -> NextToken:
+    ) -> Self:
         """The task with batches that suit the model. larger: how many times its rows, where a machine takes that as easily."""
         most = model.longest_window
         if most is not None and config.length is not None and config.length > most:

@@ -11,8 +11,8 @@ from typing import Any
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware
-from lmlab.interface import CountModel, Learner, NeuralLanguageModel
-from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
+from lmlab.interface import CountModel, Learner, TextLearner
+from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_class, task_of
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.learn.pace import Plan, Timings
 from lmlab.learn.record import Inputs, Model, Record, Training
@@ -60,15 +60,15 @@ def train(
     Settings that do not go together are refused before anything is written.
     """
     watch = watching(watch, progress, model)
-    if (home := kind_of(model).home) is not None:
-        return _elsewhere(home, model, text, tokenizer, columns)(
+    cls: Any = trainable_kind(model).load()
+    if not issubclass(cls, CountModel | TextLearner):
+        return _elsewhere(model, text, tokenizer, columns)(
             out=out, budget=budget, split=split, valid=valid, test=test, seed=seed, settings=settings,
             learning=learning, device=device, precision=precision, watch=watch,
         )  # fmt: skip
     if columns is not None:
         raise Mistake("{columns} are of a table of labelled texts; a language model reads plain text", columns=None)
     out = Path(out)
-    cls: Any = trainable_kind(model).load()
     config: Any = make(cls.Config, settings or {}, model)
     budget = Budget.parse(budget)
     learning = dict(learning or {})
@@ -86,14 +86,14 @@ def train(
 
     def create() -> Run:
         about = Model(name=model, config=dataclasses.asdict(config))
-        record = Record(task=NextToken.name, inputs=inputs, model=about, training=asked)
+        task = task_class(cls).name if issubclass(cls, TextLearner) else NextToken.name
+        record = Record(task=task, inputs=inputs, model=about, training=asked)
         return create_run(out, record, tokens, [fingerprint_of(corpus.train)])
 
     if issubclass(cls, CountModel):
         return count(create(), cls, config, tokens, stream)
-    assert issubclass(cls, NeuralLanguageModel), f"{model} predicts no tokens"
     looked_at = train_config.validations * min(VALIDATION_TOKENS, corpus.valid.bytes)
-    config, plan = sized_language_model(cls, config, tokens, stream, train_config, hardware, timings, looked_at)
+    config, plan = sized_on_text(cls, config, tokens, stream, train_config, hardware, timings, looked_at)
     asked = dataclasses.replace(asked, chosen=hardware.chosen, planned=plan)
     if plan is not None:
         hardware = dataclasses.replace(hardware, now=plan.threads)
@@ -102,19 +102,19 @@ def train(
     return learn(create(), fresh, task, train_config, hardware, watch)
 
 
-def _elsewhere(home: str, model: str, data: Any, tokenizer: Any, columns: Sequence[str] | None) -> Callable[..., Run]:
+def _elsewhere(model: str, data: Any, tokenizer: Any, columns: Sequence[str] | None) -> Callable[..., Run]:
     """How a model of another task is trained: what its home does with these."""
     given = {} if tokenizer == DEFAULT_TOKENIZER else {"tokenizer": tokenizer}
     if columns is not None:
         if kind_of(model).role is not Role.CLASSIFIER:
             raise Mistake(f"{{columns}} are of a table of labelled texts, which {model} does not read", columns=None)
         given["columns"] = columns
-    trains: Callable[..., Run] = importlib.import_module(home).train
+    trains: Callable[..., Run] = importlib.import_module(str(kind_of(model).home)).train
     return partial(trains, model, data, **given)
 
 
-def sized_language_model(
-    cls: type[NeuralLanguageModel],
+def sized_on_text(
+    cls: type[TextLearner],
     config: Any,
     tokenizer: Tokenizer,
     stream: TokenStream,
@@ -133,7 +133,7 @@ def sized_language_model(
     )  # windows that are asked for are looked at when the size stands
 
     def task(model: Learner) -> Task:
-        assert isinstance(model, NeuralLanguageModel)
+        assert isinstance(model, TextLearner)
         return task_of(model, tokenizer, None, stream, whole, hardware)
 
     return sized(cls, config, facts, tokenizer.vocabulary, task, train_config, hardware, timings, validation_tokens)
