@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
-    "check", "classify", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "export",
+    "check", "classify", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "explain",
+    "export",
     "fine_tune", "generate", "grade", "load", "machine", "mistakes", "mix", "plan", "plan_steps", "prove", "read", "recipe",
     "resume", "score", "settings", "strings", "sweep", "train",
 ]  # fmt: skip
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         data,
         decompress,
         evaluate,
+        explain,
         export,
         fine_tune,
         generate,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lmlab.costs.calibrate import plan_steps as plan_steps
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
+    from lmlab.inside.verbs import explain as explain
     from lmlab.learn.about_settings import settings as settings
     from lmlab.learn.curves import curves as curves
     from lmlab.learn.going_on import fine_tune as fine_tune
@@ -54,6 +55,7 @@ HOMES = {
     "compare": "lmlab.comparison:compare",
     "count": "lmlab.costs.asked:count",
     "curves": "lmlab.learn.curves:curves",
+    "explain": "lmlab.inside.verbs:explain",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
     "mistakes": "lmlab.classification.verbs:mistakes",

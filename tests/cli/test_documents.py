@@ -10,6 +10,7 @@ import pytest
 import typer
 
 from lmlab.cli import verbs
+from lmlab.cli.explaining import TOPICS, topic
 from lmlab.models.registry import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,7 @@ def options_of_verbs() -> dict[str, set[str]]:
     app = typer.Typer(add_completion=False)
     verbs.register(app)
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands |= {f"explain {name}": topic(name) for name in TOPICS}
     found = {name: {option for p in command.params for option in p.opts} for name, command in commands.items()}
     return {name: options | {"--help", "-h"} for name, options in found.items()}
 
@@ -35,6 +37,7 @@ def test_a_command_in_a_document_exists_with_its_options(line: str) -> None:
     known = options_of_verbs()
     _, verb, *words = shlex.split(re.sub(r"(#|  ).*", "", line).replace("…", ""))
     assert verb in known
+    verb = f"{verb} {words[0]}" if words and words[0] in TOPICS and verb == "explain" else verb
     assert {word.partition("=")[0] for word in words if re.match("-[a-z-]", word)} <= known[verb]
 
 

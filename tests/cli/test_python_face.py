@@ -43,6 +43,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         curves,
         data,
         evaluate,
+        explain,
         export,
         generate,
         mix,
@@ -71,6 +72,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "prove": prove.command,
         "check": check.command,
         "count": count.command,
+        "explain": explain.command,
         "plan": plan.command,
     }
     # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments

@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from lmlab.cli.explaining import TOPICS, WithTopics, topic
+
 # What decoding calls a setting, and what it is called here.
 OTHERWISE = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
 
@@ -17,6 +19,9 @@ def as_flag(app: typer.Typer, arguments: Sequence[str]) -> Callable[[str, object
     """How `Mistake.written` shall write a setting for someone who called a verb with these arguments."""
     verbs: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     verb = next((verbs[word] for word in arguments if word in verbs), None)
+    if isinstance(verb, WithTopics):
+        named = next((word for word in arguments if word in TOPICS), None)
+        verb = verb if named is None else topic(named)
     names = {} if verb is None else {p.name: p for p in verb.params}
 
     def write(name: str, value: object) -> str:

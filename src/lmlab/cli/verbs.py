@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
         curves,
         data,
         evaluate,
+        explain,
         export,
         generate,
         machine,
@@ -38,12 +39,14 @@ def register(app: typer.Typer) -> None:
         sweep,
         train,
     )
+    from lmlab.cli.explaining import WithTopics
 
     app.command("compare")(compare.command)
     app.command("train", cls=train.WithSettings)(train.command)
     app.command("eval")(evaluate.command)
     app.command("score")(score.command)
     app.command("generate")(generate.command)
+    app.command("explain", cls=WithTopics)(explain.command)
     app.command("mix")(mix.command)
     app.command("classify")(classify.command)
     app.command("sweep")(sweep.command)

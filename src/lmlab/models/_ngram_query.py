@@ -79,6 +79,16 @@ class Tables:
         found = np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(len(at), dtype=bool)
         return np.where(found, at, UNSEEN)
 
+    def orders(self, tokens: Longs) -> Longs:
+        """For each token of a text: how long the longest n-gram is that ends with it and was counted, at least 1."""
+        history_1N, orders = self.begin(1), np.ones(len(tokens), dtype=np.int64)
+        for t, token in enumerate(tokens):
+            for m in range(1, self.order):
+                if history_1N[0, m - 1] >= 0 and self._find(m, history_1N[:, m - 1], token)[0] >= 0:
+                    orders[t] = m + 1
+            history_1N = self.step(history_1N, tokens[t : t + 1])
+        return orders
+
     def signs(self, history_BN: Longs) -> NDArray[np.float32]:
         """How sure these histories are, B×2: the length of the longest that was seen, and its log-weight for what is new."""
         signs_B2 = np.zeros((len(history_BN), 2), dtype=np.float32)

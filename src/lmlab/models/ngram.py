@@ -124,6 +124,10 @@ class NGram(CountModel):
         assert isinstance(state, NGramState)
         return torch.from_numpy(self.tables.signs(state.history_BN.numpy()))
 
+    def orders(self, tokens_T: Tensor) -> Tensor:
+        """For each token of a text: how long the longest n-gram is that ends with it and was counted, at least 1."""
+        return torch.from_numpy(self.tables.orders(tokens_T.cpu().numpy()))
+
     def _score(self, tokens_BT: Tensor, signs_T2: NDArray[np.float32] | None) -> Tensor:
         rows, length = tokens_BT.shape
         begun_BT = torch.full((rows, length + 1), self.vocab_size, dtype=torch.int32)

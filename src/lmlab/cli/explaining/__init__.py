@@ -1,0 +1,38 @@
+"""The topics of `lmlab explain TOPIC`: each is a module here whose `command` is a command of its own."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import typer
+import typer.core
+
+TOPICS: dict[str, str] = {}  # what follows `lmlab explain`, and the module whose `command` it is
+
+
+def topic(name: str) -> Any:
+    """The command of a topic, as click knows commands."""
+    alone = typer.Typer(add_completion=False)
+    alone.command(name)(import_module(TOPICS[name]).command)
+    return typer.main.get_command(alone)
+
+
+class WithTopics(typer.core.TyperCommand):
+    """A command whose first word may be a topic, which then takes over."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Called with the words after the verb."""
+        if args and args[0] in TOPICS:
+            return topic(args[0]).make_context(f"{info_name} {args[0]}", args[1:], parent=parent, **extra)
+        return super().make_context(info_name, args, parent=parent, **extra)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The topics stand below the command's own help."""
+        super().format_help(ctx, formatter)
+        from lmlab.cli.show.table import print_list
+
+        abouts = {f"lmlab explain {name}": topic(name).get_short_help_str(limit=200) for name in TOPICS}
+        if abouts:
+            print("Topics, each with --help of its own:")
+            print_list(abouts)

@@ -1,0 +1,56 @@
+"""What a model did with a text, in the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.plain import visible
+from lmlab.cli.show.table import Column, print_table
+from lmlab.page.numbers import bits, counted
+
+if TYPE_CHECKING:
+    from lmlab.inside.explanation import Explanation
+    from lmlab.inside.surprisal import Reading, TokenRead
+
+MOST_ROWS = 60  # of a table; the rest is for the page
+
+
+def print_explanation(found: Explanation) -> None:
+    """One model: a row a token. Several: a row for each stretch that is whole tokens for all of them."""
+    console = result_console()
+    if len(found.readings) == 1:
+        tokens = found.readings[0].tokens
+        ordered = tokens[0].order is not None
+        columns = [Column("token", left=True), Column("bits"), Column("expected", expendable=2), Column("place")]
+        columns += [Column("n-gram", expendable=1)] if ordered else []
+        columns += [Column("it would rather have seen", left=True, expendable=3)]
+        print_table(console, columns, [_row(token, ordered) for token in tokens[:MOST_ROWS]])
+        length = len(tokens)
+    else:
+        names = [Column(_name(reading)) for reading in found.readings]
+        rows = [[seen(span.text), *(bits(b, 2) for b in span.bits)] for span in found.spans[:MOST_ROWS]]
+        print_table(console, [Column("text", left=True), *names], rows)
+        length = len(found.spans)
+    if length > MOST_ROWS:
+        say(console, f"… and {length - MOST_ROWS:,} more rows", style="dim")
+    for reading in found.readings:
+        whole = f"{bits(reading.bits, 2)} bits in all, {bits(reading.bits_per_byte)} a byte"
+        say(console, f"{_name(reading)}: {whole}; {counted(len(reading.tokens), 'token')} ({reading.tokenizer})")
+        if reading.note:
+            say(console, f"  {reading.note}", style="dim")
+
+
+def _row(token: TokenRead, ordered: bool) -> list[str]:
+    favourites = "  ".join(f"{seen(piece)} {p:.2f}" for piece, p in token.favourites)
+    order = [str(token.order)] if ordered else []
+    return [seen(token.text), bits(token.bits, 2), f"{token.entropy:.2f}", str(token.rank), *order, favourites]
+
+
+def _name(reading: Reading) -> str:
+    return reading.run.rstrip("/").rpartition("/")[2]
+
+
+def seen(text: str) -> str:
+    """White space seen, and nothing that could disturb a terminal."""
+    return visible(text.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥")) or "(joined)"

@@ -1,0 +1,58 @@
+"""One text, read by one or several models, aligned on its characters whatever their tokens are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from lmlab.inside.surprisal import Reading
+from lmlab.records import to_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """The shortest stretch of text that is whole tokens for every model, and the bits it costs each of them."""
+
+    text: str
+    start: int  # bytes of the text
+    end: int
+    bits: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """A text under one or several models."""
+
+    name: str  # of the text
+    text: str
+    readings: tuple[Reading, ...]
+
+    @cached_property
+    def spans(self) -> tuple[Span, ...]:
+        """The text cut wherever all models, and its characters, have a boundary: there their bits can be compared."""
+        raw = self.text.encode()
+        characters, at = {0}, 0
+        for character in self.text:
+            characters.add(at := at + len(character.encode()))
+        ends = [{token.end for token in reading.tokens} for reading in self.readings]
+        cuts = [0, *sorted(characters.intersection(*ends) - {0})]
+        walks = [iter(reading.tokens) for reading in self.readings]
+        found = []
+        for start, end in pairwise(cuts):
+            bits = []
+            for walk in walks:
+                here = []
+                for token in walk:
+                    here.append(token.bits)
+                    if token.end >= end:
+                        break
+                bits.append(math.fsum(here))
+            found.append(Span(text=raw[start:end].decode(), start=start, end=end, bits=tuple(bits)))
+        return tuple(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """The text, what every model made of it, and the bits side by side."""
+        return {"name": self.name, "text": self.text, "readings": to_json(self.readings), "spans": to_json(self.spans)}

@@ -1,0 +1,75 @@
+"""The text a model is opened on: given in quotes, as a file, through a pipe, or a piece of what the run was tested on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmlab.config import Mistake
+from lmlab.text.corpus import read
+from lmlab.text.intake import gather, strings
+from lmlab.text.parts import Part
+
+if TYPE_CHECKING:
+    from lmlab.learn.run import Run
+
+MOST_BYTES = 100_000  # of a text that is looked at token by token; more is for `eval`
+OWN_BYTES = 600  # of the run's own test part, where no text is given
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text that models are opened on. name: where it is from."""
+
+    name: str
+    text: str
+
+    @property
+    def bytes(self) -> int:
+        """Of the text, in UTF-8."""
+        return len(self.text.encode())
+
+    @property
+    def part(self) -> Part:
+        """The text as one document, as measuring wants it."""
+        return Part("whole", read(strings(self.text), split=(100, 0, 0)).train.documents)
+
+
+def passage(text: str | Path | None, run: Run) -> Passage:
+    """The text in a file of that name, or from standard input (-), or else the words themselves.
+
+    None: a piece of the test part of the run's own corpus, from the beginning of a line.
+    """
+    if text is None:
+        return _of_run(run)
+    found = Passage("the text", str(text))
+    if isinstance(text, Path) or text == "-" or _is_file(text):
+        name, documents, _ = gather(text)
+        if len(documents) != 1:
+            raise Mistake(f"{text} holds {len(documents)} documents; name one file, or give the words in quotes")
+        found = Passage(name, "".join(documents[0].pieces()))
+    if not found.text:
+        raise Mistake("the text is empty, and there is nothing in it to look at; give a few words in quotes, or a file")
+    if found.bytes > MOST_BYTES:
+        raise Mistake(
+            f"{found.name} has {found.bytes:,} bytes, and at most {MOST_BYTES:,} are looked at token by token; cut a piece"
+            " of it (for all of it there is lmlab eval)"
+        )
+    return found
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # longer than a file's name can be, or with a zero byte in it
+        return False
+
+
+def _of_run(run: Run) -> Passage:
+    part = run.corpus.test
+    if not part.bytes:
+        raise Mistake(f"the test part of {run.corpus.name} is empty; give a text in quotes, or a file")
+    beginning = next(iter(part.documents[0].pieces()))
+    text = beginning[beginning.find("\n") + 1 :][:OWN_BYTES] or beginning[:OWN_BYTES]
+    return Passage(f"the test part of {run.corpus.name}", text[: text.rfind("\n") + 1] or text)

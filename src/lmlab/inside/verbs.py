@@ -1,0 +1,31 @@
+"""`lmlab.explain` and its relatives: runs, given as such or by their folders, opened on a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmlab.config import Mistake
+from lmlab.inside.explanation import Explanation
+from lmlab.inside.passage import passage
+from lmlab.inside.surprisal import read_passage
+from lmlab.learn.run import Run, load_run
+
+AnyRun = Run | str | Path
+
+
+def explain(runs: AnyRun | Sequence[AnyRun], text: str | Path | None = None, *, device: str = "auto") -> Explanation:
+    """How surprised one or several models are by every token of a text, what they expected and how sure they were.
+
+    text: words, or the name of a file; None: a piece of what the first run was tested on.
+    """
+    opened = [_opened(run) for run in ([runs] if isinstance(runs, Run | str | Path) else runs)]
+    if not opened:
+        raise Mistake("name a run to look into, such as runs/mine")
+    found = passage(text, opened[0])
+    readings = tuple(read_passage(run, found, device=device) for run in opened)
+    return Explanation(name=found.name, text=found.text, readings=readings)
+
+
+def _opened(run: AnyRun) -> Run:
+    return load_run(run) if isinstance(run, str | Path) else run
