@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from lmlab.cli.app import app, main
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TEXT = (
     "the cat sat on the mat and the dog sat on the log\n"
     "a man and a plan and a canal and a cat\n"
@@ -60,3 +63,28 @@ def lmlab(
         return int(end.value.code or 0), captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Needs chromium and playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-page installs it")
+    if CHROMIUM is None:
+        pytest.skip("needs chromium: make test-page installs it")
+    with playwright.sync_playwright() as p:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def tab(browser: Any) -> Iterator[Any]:
+    """A tab that keeps what goes wrong and what is asked for."""
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.problems, tab.requests = [], []
+    tab.on("console", lambda m: tab.problems.append(m.text) if m.type in ("error", "warning") else None)
+    tab.on("pageerror", lambda e: tab.problems.append(str(e)))
+    tab.on("request", lambda r: tab.requests.append(r.url))
+    yield tab
+    tab.close()

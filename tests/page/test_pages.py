@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from lmlab.comparison import Findings
 from lmlab.comparison.report import render
 from lmlab.records import from_json
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDTHS = (390, 768, 1280)
 KINDS = ("comparison", "sheet", "class", "student", "ledger index", "ledger")
 KEY = """
@@ -75,30 +72,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def _file(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8")
     return path
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: make test-page installs it")
-    if CHROMIUM is None:
-        pytest.skip("needs chromium: make test-page installs it")
-    with playwright.sync_playwright() as p:
-        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-        browser = p.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def tab(browser: Any) -> Iterator[Any]:
-    """A tab that keeps what goes wrong and what is asked for."""
-    tab = browser.new_page(viewport={"width": 1280, "height": 900})
-    tab.problems, tab.requests = [], []
-    tab.on("console", lambda m: tab.problems.append(m.text) if m.type in ("error", "warning") else None)
-    tab.on("pageerror", lambda e: tab.problems.append(str(e)))
-    tab.on("request", lambda r: tab.requests.append(r.url))
-    yield tab
-    tab.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,6 +20,7 @@ def command(
             autocompletion=completion.runs,
         ),
     ],
+    html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -31,11 +32,13 @@ def command(
     from lmlab.cli.show.inside import print_explanation
 
     folders, text = _divided(runs)
-    found = face.explain([options.opened(Path(run)) for run in folders], text, device=device)
+    found = face.explain([options.opened(Path(run)) for run in folders], text, device=device, html=html)
     if json:
         options.print_json(found.to_json())
     else:
         print_explanation(found)
+        if html is not None:
+            print(f"Look around in {html}")
 
 
 def _divided(words: list[str]) -> tuple[list[str], str | None]:

@@ -12,9 +12,9 @@ from lmlab.comparison.findings import Entry, Findings, Passage
 from lmlab.comparison.ranking import COLUMNS, NAME, Line, lines, what_ranks_mean
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
+from lmlab.page.heat import heat, scale
 from lmlab.page.html import Row, escape
 
-HEAT_BITS = (0.25, 0.75, 1.5, 2.5, 4.0, 6.0, 9.0)  # a token above the n-th has heat n
 ROW_STYLES = {
     "model": "",
     "uncertified": "failed",
@@ -237,7 +237,7 @@ def _reading(found: Findings) -> str:
             continue
         known = [token.b for token in entry.excerpt if token.b is not None]
         size = sum(len(token.t.encode()) for token in entry.excerpt)
-        tokens = "".join(f'<b class="s{_heat(token.b)}">{escape(token.t)}</b>' for token in entry.excerpt)
+        tokens = "".join(f'<b class="s{heat(token.b)}">{escape(token.t)}</b>' for token in entry.excerpt)
         text = (
             f'<p class="tokens" data-of="{series}" tabindex="0" role="group"'
             f' aria-label="The paragraph under {escape(entry.name)}; arrow keys walk over the tokens">{tokens}</p>'
@@ -246,19 +246,12 @@ def _reading(found: Findings) -> str:
         boxes.append(html.card(_coloured(entry, found), text, beside=here))
     if not boxes:
         return ""
-    limits = [f"below {HEAT_BITS[0]:g}", *(f"{limit:g}" for limit in HEAT_BITS[:-1]), f"{HEAT_BITS[-1]:g}+"]
-    scale = "".join(f'<b class="s{heat}">{limit}</b>' for heat, limit in enumerate(limits))
     return (
         "<h2>The same paragraph, read by each model</h2>\n"
         "<p>Held-out text, coloured by surprise. Point at a token, or walk over it with the arrow keys, to see its bits and"
         " the five tokens the model thought likeliest.</p>\n"
-        f'<p class="scale">bits per token {scale}</p>\n{html.cards(boxes)}'
+        f"{scale()}{html.cards(boxes)}"
     )
-
-
-def _heat(bits: float | None) -> int:
-    """How surprised a model was by a token, from 0 to the number of `HEAT_BITS`."""
-    return len(HEAT_BITS) if bits is None else sum(bits > limit for limit in HEAT_BITS)
 
 
 def _differences(found: Findings) -> str:

@@ -14,7 +14,7 @@ from lmlab.text.parts import Part
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
 
-MOST_BYTES = 100_000  # of a text that is looked at token by token; more is for `eval`
+MOST_BYTES = 40_000  # of a text that is looked at token by token; more is for `eval`
 OWN_BYTES = 600  # of the run's own test part, where no text is given
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lmlab.inside.openings import BacksOff
+from lmlab.measure.held_out import held_out
 from lmlab.measure.score import Scored, device_of, evaluating, score_part
 from lmlab.records import fields_to_json
 
@@ -58,6 +59,7 @@ class Reading:
     bytes: int
     bits: float
     bits_per_byte: float  # as `lmlab eval` gives it, to the last digit
+    held_out: str  # "held out", "not held out": the model was trained on this text, or "unknown"
     policy: str  # how much each prediction could see
     tokens: tuple[TokenRead, ...]
 
@@ -100,6 +102,7 @@ def read_passage(run: Run, passage: Passage, *, device: str = "auto") -> Reading
         bytes=scored.bytes,
         bits=scored.total_nats / math.log(2),
         bits_per_byte=scored.bits_per_byte,
+        held_out=held_out(run.learned_from, part).verdict,
         policy=str(model.policy),
         tokens=tokens,
     )

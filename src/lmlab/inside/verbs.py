@@ -6,25 +6,38 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmlab.config import Mistake
+from lmlab.inside import surprisal_section
 from lmlab.inside.explanation import Explanation
 from lmlab.inside.passage import passage
+from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
 from lmlab.learn.run import Run, load_run
+from lmlab.page.html import write
 
 AnyRun = Run | str | Path
 
 
-def explain(runs: AnyRun | Sequence[AnyRun], text: str | Path | None = None, *, device: str = "auto") -> Explanation:
+def explain(
+    runs: AnyRun | Sequence[AnyRun],
+    text: str | Path | None = None,
+    *,
+    device: str = "auto",
+    html: str | Path | None = None,
+) -> Explanation:
     """How surprised one or several models are by every token of a text, what they expected and how sure they were.
 
-    text: words, or the name of a file; None: a piece of what the first run was tested on.
+    text: words, or the name of a file; None: a piece of what the first run was tested on. html: a page of it.
     """
     opened = [_opened(run) for run in ([runs] if isinstance(runs, Run | str | Path) else runs)]
     if not opened:
         raise Mistake("name a run to look into, such as runs/mine")
     found = passage(text, opened[0])
     readings = tuple(read_passage(run, found, device=device) for run in opened)
-    return Explanation(name=found.name, text=found.text, readings=readings)
+    explanation = Explanation(name=found.name, text=found.text, readings=readings)
+    if html is not None:
+        sections = [surprisal_section.section(explanation)]
+        write(Path(html), page("A text, as models read it", surprisal_section.opening(explanation), sections))
+    return explanation
 
 
 def _opened(run: AnyRun) -> Run:

@@ -37,6 +37,8 @@ def print_explanation(found: Explanation) -> None:
     for reading in found.readings:
         whole = f"{bits(reading.bits, 2)} bits in all, {bits(reading.bits_per_byte)} a byte"
         say(console, f"{_name(reading)}: {whole}; {counted(len(reading.tokens), 'token')} ({reading.tokenizer})")
+        if reading.held_out == "not held out":
+            say(console, "  NOT HELD OUT: the model was trained on this text", style="bold red")
         if reading.note:
             say(console, f"  {reading.note}", style="dim")
 

@@ -1,0 +1,39 @@
+"""A page is made of sections, each with its HTML, the data that its script reads, and that script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from lmlab.page import html
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a page. data: JSON by the id it has in the page. scripts: files of this package that read it."""
+
+    html: str
+    data: dict[str, Any] = field(default_factory=dict)
+    scripts: tuple[str, ...] = ()
+
+
+def page(title: str, opening: str, sections: Sequence[Section]) -> str:
+    """The whole page: nothing in it is fetched from anywhere."""
+    data = "".join(
+        f'<script type="application/json" id="{name}">{_embedded(value)}</script>\n'
+        for section in sections
+        for name, value in section.data.items()
+    )
+    scripts = dict.fromkeys(script for section in sections for script in section.scripts)
+    room = resources.files("lmlab.inside")
+    code = "".join(f"<script>{room.joinpath(name).read_text(encoding='utf-8')}</script>\n" for name in scripts)
+    body = "\n".join([opening, *(section.html for section in sections)])
+    return html.document(title, body, after=f'<div id="tip" role="status" hidden></div>\n{data}{code}')
+
+
+def _embedded(value: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")

@@ -1,0 +1,28 @@
+"""Small trained models that the tests of this room look into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import lmlab
+
+TEXT = "the cat sat on the mat and the dog sat on the log\na man and a plan and a canal and a cat\n" * 40
+SMALL = {
+    "ngram": {"order": 3},
+    "gpt": {"layers": 2, "width": 16, "heads": 2, "context": 8},
+    "lstm": {"width": 12, "layers": 2},
+    "attention": {"context": 4, "width": 16},
+}
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Small trained models, with tokens of different kinds."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, settings in SMALL.items():
+        lmlab.train(name, TEXT, out=folder / name, budget="3steps", settings=settings)
+    lmlab.train("ngram", TEXT, out=folder / "words", tokenizer="words")
+    lmlab.train("gpt", TEXT, out=folder / "byte", tokenizer="byte", budget="3steps", settings=SMALL["gpt"])
+    return {name: folder / name for name in (*SMALL, "words", "byte")}

@@ -1,0 +1,60 @@
+"""The page of `lmlab explain` in a real browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lmlab
+
+SENTENCE = 'the cat sat on the naïve log & <b> </script> "quoted"\n'
+
+
+@pytest.fixture(scope="module")
+def page(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three models with different tokens on a text that tries to break out of the page."""
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    lmlab.explain([runs["ngram"], runs["words"], runs["gpt"]], SENTENCE * 3, html=path)
+    return path
+
+
+def test_it_opens_narrow_and_dark_wide_and_light_without_an_error_or_a_request(tab: Any, page: Path) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: make test-page installs it")
+    for width, scheme in ((390, "dark"), (1280, "light")):
+        tab.emulate_media(color_scheme=scheme)
+        tab.set_viewport_size({"width": width, "height": 900})
+        tab.goto(page.as_uri())
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        found = axe.Axe().run(tab)
+        assert found.violations_count == 0, found.generate_report()
+    assert tab.problems == []
+    assert set(tab.requests) == {page.as_uri()}
+
+
+def test_a_token_shows_what_every_model_expected_there(tab: Any, page: Path) -> None:
+    tab.goto(page.as_uri())
+    tab.locator(".tokens").nth(1).locator("b").nth(1).hover()  # the word " cat"
+    tip = tab.locator("#tip").inner_text()
+    assert all(name in tip for name in ("ngram", "words", "gpt"))
+    assert "-gram" in tip
+    marked = tab.evaluate("[...document.querySelectorAll('.tokens b.on')].map(b => b.textContent)")
+    assert marked == [" ", " cat", " "]  # where the word begins, in the tokens of each
+
+
+def test_the_arrow_keys_walk_and_the_colours_change(tab: Any, page: Path) -> None:
+    tab.goto(page.as_uri())
+    tab.keyboard.press("Tab")
+    tab.locator(".tokens").first.focus()
+    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("ArrowRight")
+    assert tab.locator(".tokens").first.locator("b.on").evaluate("e => [...e.parentElement.children].indexOf(e)") == 2
+    tab.keyboard.press("Escape")
+    assert not tab.locator("#tip").is_visible()
+    classes = "[...document.querySelectorAll('.tokens')].map(p => [...p.children].map(b => b.className).join())"
+    looks = []
+    for choice in range(tab.locator("input[name=colour]").count()):
+        tab.locator("input[name=colour]").nth(choice).check()
+        looks.append(str(tab.evaluate(classes)))
+    assert len(set(looks)) == len(looks) == 7
