@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+import lmlab as lab
 from lmlab.comparison import Findings, compare
 from lmlab.comparison.measured_text import measured_text
 from lmlab.comparison.report import render
@@ -23,6 +24,7 @@ from lmlab.comparison.time_shares import (
     measuring_s,
     training_s,
 )
+from lmlab.comparison.together import READINGS, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
 from lmlab.models.bag import Bag
@@ -62,6 +64,42 @@ def test_the_document_is_valid_json_and_holds_what_the_page_needs(small_text: Pa
     shown = "".join(token["t"] for token in best["excerpt"])
     assert shown in small_text.read_text()
     assert all(len(token["f"]) == 5 for token in best["excerpt"])
+
+
+def test_what_models_are_worth_together_stands_apart_from_the_ranks(small_text: Path, tmp_path: Path) -> None:
+    found = run(small_text, tmp_path / "out", settings={"ngram": {"order": 2}})
+    (mix,) = found.findings.together
+    best = found.entries[0]
+    assert mix.best == best.name
+    assert mix.result.certified
+    assert mix.saved_bits_per_byte == pytest.approx(best.result.bits_per_byte - mix.result.bits_per_byte)
+    assert sum(part.weight for part in mix.parts) == pytest.approx(1.0)
+    assert {part.name for part in mix.parts} <= set(COUNTED)
+    assert "mix" not in {entry.name for entry in found.entries}
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "What they are worth together" in page
+    assert mix.made_of in page
+    kept = lab.load(tmp_path / "out" / "models" / "mix-char")
+    assert kept.record.inputs.parts[0].sha256 == best.run.record.model.sha256
+
+
+def test_only_as_many_are_mixed_as_there_is_time_for(small_text: Path, tmp_path: Path) -> None:
+    entries = run(small_text, tmp_path / "out").entries
+    best_first = sorted(entries, key=lambda entry: entry.result.bits_per_byte)
+    two_s = READINGS * sum(entry.seed_results[0].seconds for entry in best_first[:2])
+    assert worth_mixing(entries, None) == best_first
+    assert worth_mixing(entries, two_s * 1.001) == best_first[:2]
+    assert worth_mixing(entries, two_s * 0.999) == []
+
+
+def test_a_mix_that_fails_spoils_nothing(small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no mix today")
+
+    monkeypatch.setattr("lmlab.comparison.together.mix", broken)
+    found = run(small_text, tmp_path / "out")
+    assert [e.status for e in found.entries] == ["ranked"] * 3
+    assert found.findings.together == ()
 
 
 def test_an_interruption_before_anything_was_measured_still_leaves_a_page(

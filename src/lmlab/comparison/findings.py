@@ -286,6 +286,42 @@ class Differences:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MixedPart:
+    """An entry that is part of a mix, and its weight on average."""
+
+    name: str
+    weight: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Together:
+    """The mix of entries under one tokenizer, which has no rank: it had the time of all its parts."""
+
+    tokenizer: str
+    parts: tuple[MixedPart, ...]
+    weighting: str
+    result: Score
+    seconds: float  # of training, of all its parts, and of fitting the weights
+    best: str  # the best of its parts by itself
+    saved_bits_per_byte: float  # against that one
+
+    @property
+    def made_of(self) -> str:
+        """Its parts with their weights, the heaviest first."""
+        return ", ".join(f"{part.name} {part.weight:.0%}" for part in sorted(self.parts, key=lambda part: -part.weight))
+
+    @property
+    def sentence(self) -> str:
+        """What they are worth together, and what that cost."""
+        bits = "no finite number of" if self.result.bits_per_byte is None else f"{self.result.bits_per_byte:.4f}"
+        certified = "" if self.result.certified else " (NOT certified)"
+        return (
+            f"Together ({self.made_of}) they need {bits} bits per byte{certified}, {self.saved_bits_per_byte:.4f} less than"
+            f" {self.best} alone; to train all of them took {self.seconds:.0f} s."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Findings:
     """Everything; entries best first, then those without a rank. comparison.json holds it."""
 
@@ -304,6 +340,7 @@ class Findings:
     seconds: float
     ranking: RankingFound | None = None
     shares: dict[str, float] = field(default_factory=dict)  # of training, by model; 1 where nothing is said
+    together: tuple[Together, ...] = ()  # one a tokenizer
 
     @property
     def measured_entries(self) -> list[Entry]:

@@ -14,14 +14,15 @@ from typing import Any
 from lmlab.comparison import time_shares
 from lmlab.comparison.contender import Contender, Display, TrainingWatch
 from lmlab.comparison.figures import drawing_s
-from lmlab.comparison.findings import Findings, RankingFound, Yardstick
+from lmlab.comparison.findings import Findings, RankingFound, Together, Yardstick
 from lmlab.comparison.folder import MODELS, ComparisonFolder
 from lmlab.comparison.luck import Luck
 from lmlab.comparison.measure_all import Measuring
 from lmlab.comparison.measured_text import last_bytes
 from lmlab.comparison.report import chart_of, write_report
 from lmlab.comparison.summarize import order, summarize
-from lmlab.comparison.time_shares import LEAST_S, Turn
+from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
+from lmlab.comparison.together import mixed, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
 from lmlab.hardware.load import fastest_threads
@@ -103,6 +104,7 @@ class Job:
         self.timings = Timings()
         self.overlap: list[str] = []
         self.yardsticks: list[Yardstick] = []
+        self.together: list[Together] = []
         self.measuring = Measuring(
             part=self.corpus.test,
             name=self.corpus.name,
@@ -138,6 +140,7 @@ class Job:
             self.yardsticks,
             luck,
             ranked,
+            together=self.together,
             shares=dict(self.shares),
             overlap=self.overlap,
             command=command,
@@ -262,11 +265,30 @@ class Job:
             for entry in ready:
                 if entry.result is None:
                     self._measure(entry)
+            if not hurry:
+                self._mix_all(MIXING * (until_s - time.perf_counter()) if filling else None)
             good = [entry for entry in ready if entry.result is not None]
             for entry, look in self.measuring.looks(good, until_s if hurry or filling else None):
                 self._show(f"looking closely at {entry.name}")
                 with self._shielded(entry):
                     entry.take(look())
+
+    def _mix_all(self, time_s: float | None) -> None:
+        """What the models of each tokenizer are worth together, as many of the best as there is time for."""
+        for tokenizer in dict.fromkeys(entry.tokenizer for entry in self.entries):
+            ranked = [e for e in self.entries if e.tokenizer == tokenizer and e.status == "ranked"]
+            chosen = worth_mixing(ranked, None if time_s is None else time_s / len(self.measuring.tokenizers))
+            if not chosen:
+                continue
+            self._show("mixing")
+            place = self.folder.path / MODELS / f"mix-{tokenizer.replace(':', '')}"
+            options: dict[str, Any] = {"name": self.corpus.name, "seed": self.seeds[0], "device": self.device}
+            try:
+                found = mixed(chosen, self.measuring.text, place, **options)
+            except Exception as error:  # as with a single model: the comparison must survive it
+                self._say(f"the mix failed: {type(error).__name__}: {error}")
+                continue
+            self.together += [found] if found is not None else []
 
     def _measure(self, entry: Contender) -> None:
         entry.status = "measuring"

@@ -36,6 +36,7 @@ def render(found: Findings, chart: str | None = None) -> str:
     sections = [
         _opening(found),
         _ranking(found, chart_of(found) if chart is None else chart),
+        _together(found),
         _costs(found),
         _reading(found),
         _differences(found),
@@ -166,6 +167,25 @@ def _ranking(found: Findings, chart: str) -> str:
         f'<p class="soft">{escape(what_ranks_mean(found))} Paired intervals are much narrower than the ones drawn above,'
         " because what is hard for one model is hard for the other too."
         f" {escape(found.luck.sentence)}</p>"
+    )
+
+
+def _together(found: Findings) -> str:
+    """The mix of each tokenizer, apart from the ranks, with what all its parts cost."""
+    if not found.together:
+        return ""
+    rows = []
+    for mix in found.together:
+        bits = numbers.bits(mix.result.bits_per_byte)
+        cells = [bits if mix.result.certified else f"{bits} (NOT certified)", numbers.interval(mix.result.interval)]
+        cells += [f"{mix.saved_bits_per_byte:.4f}", mix.best, f"{mix.seconds:.1f}", f"{mix.result.parameters:,}"]
+        rows.append(Row([escape(cell) for cell in (mix.made_of, *cells)], "" if mix.result.certified else "failed"))
+    columns = ["made of", "bits/byte", "95% interval", "saved", "against", "seconds of all parts", "parameters"]
+    return (
+        '<h2 id="together">What they are worth together</h2>\n'
+        "<p>A weighted sum of the probabilities of these models, its weights fitted on the validation part. It has no rank: it"
+        " had the time of all its parts, and to use it costs what they cost together.</p>\n"
+        + html.table(columns, rows, label="What they are worth together", words=[0, 4], named=0)
     )
 
 

@@ -22,6 +22,7 @@ from lmlab.comparison.findings import (
     SeedScore,
     Text,
     TextPart,
+    Together,
     Training,
     Yardstick,
 )
@@ -43,6 +44,7 @@ def summarize(
     luck: Luck,
     ranking: RankingFound | None,
     *,
+    together: Sequence[Together],
     shares: dict[str, float],
     overlap: Sequence[str],
     command: str,
@@ -72,6 +74,7 @@ def summarize(
         shares=shares,
         pairs=() if ranking is None else tuple(_pair(a.name, b.name, ranking) for a, b in pairwise(ranked)),
         differences=_differences(ranked),
+        together=tuple(together),
         seconds=seconds,
     )
 

@@ -99,7 +99,12 @@ def print_comparison(found: Findings) -> None:
         if line.kind == "failed":
             say(console, f"{line.name}: {line.detail}", style="red")
     console.print()
-    sentences = [found.measured.sentence, found.reused_sentence, found.undertrained_sentence]
+    sentences = [
+        *(mix.sentence for mix in found.together),
+        found.measured.sentence,
+        found.reused_sentence,
+        found.undertrained_sentence,
+    ]
     if found.ranking is not None:
         sentences.append(what_ranks_mean(found))
     if sentence := found.luck.sentence:

@@ -1,0 +1,59 @@
+"""What the models of a comparison are worth together: the mix of those under one tokenizer, measured like each of them.
+
+It stands apart from the ranks, since it had the time of all its parts.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmlab.comparison.contender import Contender
+from lmlab.comparison.findings import MixedPart, Score, Together
+from lmlab.comparison.measuring import measure_run
+from lmlab.learn.mixing import FEWEST_TOKENS, mix
+from lmlab.learn.train import stream_folder
+from lmlab.measure import Spread
+from lmlab.text.stream import tokenize
+
+READINGS = 2.0  # what mixing takes of the time that measuring its parts took: the validation part, then the test part
+
+
+def worth_mixing(entries: Sequence[Contender], time_s: float | None) -> list[Contender]:
+    """The best of these entries, of one tokenizer, that there is time to mix; none where they are not two."""
+    chosen: list[Contender] = []
+    needed_s = 0.0
+    for entry in sorted(entries, key=lambda entry: entry.scored.total_nats):
+        needed_s += READINGS * entry.seed_results[0].seconds
+        if time_s is not None and needed_s > time_s:
+            break
+        chosen.append(entry)
+    return chosen if len(chosen) > 1 else []
+
+
+def mixed(
+    entries: Sequence[Contender], text: Spread, folder: Path, *, name: str, seed: int, device: str
+) -> Together | None:
+    """The mix of these entries, saved in the folder and measured on the text; None where there is nothing to fit weights on.
+
+    entries: at least two, of one tokenizer, the best first. name: of the corpus.
+    """
+    runs, best = [entry.runs[0] for entry in entries], entries[0]
+    valid = runs[0].corpus.valid
+    if not valid.bytes or tokenize(valid, runs[0].tokenizer, stream_folder()).tokens < FEWEST_TOKENS:
+        return None
+    if folder.exists():
+        shutil.rmtree(folder)  # made of what was there before
+    made = mix(runs, out=folder, device=device, tokens=max(FEWEST_TOKENS, best.scored.tokens))
+    result = measure_run(made, text, name=name, seed=seed, device=device)
+    parts = zip(entries, made.record.inputs.parts, strict=True)
+    return Together(
+        tokenizer=best.tokenizer,
+        parts=tuple(MixedPart(name=entry.name, weight=part.weight) for entry, part in parts if part.weight),
+        weighting=made.record.model.config["weighting"],
+        result=Score(result.to_json()),
+        seconds=made.record.result.seconds,
+        best=best.name,
+        saved_bits_per_byte=best.scored.bits_per_byte - result.bits_per_byte,
+    )
