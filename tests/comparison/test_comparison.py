@@ -24,7 +24,7 @@ from lmlab.comparison.time_shares import (
     measuring_s,
     training_s,
 )
-from lmlab.comparison.together import READINGS, worth_mixing
+from lmlab.comparison.together import FITTING_S, READINGS, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
 from lmlab.models.bag import Bag
@@ -73,6 +73,7 @@ def test_what_models_are_worth_together_stands_apart_from_the_ranks(small_text: 
     assert mix.best == best.name
     assert mix.result.certified
     assert mix.saved_bits_per_byte == pytest.approx(best.result.bits_per_byte - mix.result.bits_per_byte)
+    assert mix.saved_interval[0] <= mix.saved_bits_per_byte <= mix.saved_interval[1]
     assert sum(part.weight for part in mix.parts) == pytest.approx(1.0)
     assert {part.name for part in mix.parts} <= set(COUNTED)
     assert "mix" not in {entry.name for entry in found.entries}
@@ -86,7 +87,8 @@ def test_what_models_are_worth_together_stands_apart_from_the_ranks(small_text: 
 def test_only_as_many_are_mixed_as_there_is_time_for(small_text: Path, tmp_path: Path) -> None:
     entries = run(small_text, tmp_path / "out").entries
     best_first = sorted(entries, key=lambda entry: entry.result.bits_per_byte)
-    two_s = READINGS * sum(entry.seed_results[0].seconds for entry in best_first[:2])
+    fitting_s = FITTING_S * best_first[0].scored.tokens
+    two_s = fitting_s + READINGS * sum(entry.seed_results[0].seconds for entry in best_first[:2])
     assert worth_mixing(entries, None) == best_first
     assert worth_mixing(entries, two_s * 1.001) == best_first[:2]
     assert worth_mixing(entries, two_s * 0.999) == []

@@ -303,7 +303,8 @@ class Together:
     result: Score
     seconds: float  # of training, of all its parts, and of fitting the weights
     best: str  # the best of its parts by itself
-    saved_bits_per_byte: float  # against that one
+    saved_bits_per_byte: float | None  # against that one; None where that is no finite number
+    saved_interval: tuple[float, float] | None  # at 95%
 
     @property
     def made_of(self) -> str:
@@ -316,9 +317,16 @@ class Together:
         bits = "no finite number of" if self.result.bits_per_byte is None else f"{self.result.bits_per_byte:.4f}"
         certified = "" if self.result.certified else " (NOT certified)"
         return (
-            f"Together ({self.made_of}) they need {bits} bits per byte{certified}, {self.saved_bits_per_byte:.4f} less than"
-            f" {self.best} alone; to train all of them took {self.seconds:.0f} s."
+            f"Together ({self.made_of}) they need {bits} bits per byte{certified}{self._against_best}; to train all of them"
+            f" took {self.seconds:.0f} s. A mix has no rank: it had the time of all its parts."
         )
+
+    @property
+    def _against_best(self) -> str:
+        if self.saved_bits_per_byte is None:
+            return ""
+        ends = "" if self.saved_interval is None else f" [{self.saved_interval[0]:.4f}, {self.saved_interval[1]:.4f}]"
+        return f", which saves {self.saved_bits_per_byte:.4f}{ends} against {self.best} alone"
 
 
 @dataclass(frozen=True, kw_only=True)

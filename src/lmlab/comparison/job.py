@@ -279,6 +279,8 @@ class Job:
             ranked = [e for e in self.entries if e.tokenizer == tokenizer and e.status == "ranked"]
             chosen = worth_mixing(ranked, None if time_s is None else time_s / len(self.measuring.tokenizers))
             if not chosen:
+                if len(ranked) > 1:
+                    self._say(f"no time was left to see what the {tokenizer} models are worth together")
                 continue
             self._show("mixing")
             place = self.folder.path / MODELS / f"mix-{tokenizer.replace(':', '')}"

@@ -178,14 +178,24 @@ def _together(found: Findings) -> str:
     for mix in found.together:
         bits = numbers.bits(mix.result.bits_per_byte)
         cells = [bits if mix.result.certified else f"{bits} (NOT certified)", numbers.interval(mix.result.interval)]
-        cells += [f"{mix.saved_bits_per_byte:.4f}", mix.best, f"{mix.seconds:.1f}", f"{mix.result.parameters:,}"]
+        cells += [numbers.bits(mix.saved_bits_per_byte), numbers.interval(mix.saved_interval), mix.best]
+        cells += [f"{mix.seconds:.1f}", f"{mix.result.parameters:,}"]
         rows.append(Row([escape(cell) for cell in (mix.made_of, *cells)], "" if mix.result.certified else "failed"))
-    columns = ["made of", "bits/byte", "95% interval", "saved", "against", "seconds of all parts", "parameters"]
+    columns = [
+        "made of",
+        "bits/byte",
+        "95% interval",
+        "saved",
+        "95% interval",
+        "against",
+        "seconds of all parts",
+        "parameters",
+    ]
     return (
         '<h2 id="together">What they are worth together</h2>\n'
         "<p>A weighted sum of the probabilities of these models, its weights fitted on the validation part. It has no rank: it"
         " had the time of all its parts, and to use it costs what they cost together.</p>\n"
-        + html.table(columns, rows, label="What they are worth together", words=[0, 4], named=0)
+        + html.table(columns, rows, label="What they are worth together", words=[0, 5], named=0)
     )
 
 

@@ -5,6 +5,7 @@ It stands apart from the ranks, since it had the time of all its parts.
 
 from __future__ import annotations
 
+import math
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,17 +15,18 @@ from lmlab.comparison.findings import MixedPart, Score, Together
 from lmlab.comparison.measuring import measure_run
 from lmlab.learn.mixing import FEWEST_TOKENS, mix
 from lmlab.learn.train import stream_folder
-from lmlab.measure import Spread
+from lmlab.measure import Spread, paired_difference
 from lmlab.text.stream import tokenize
 
-READINGS = 2.0  # what mixing takes of the time that measuring its parts took: the validation part, then the test part
+READINGS = 1.5  # what mixing takes of the time that measuring its parts took: the validation part, then the test part
+FITTING_S = 4e-5  # a token: to fit weights on as many as were measured
 
 
 def worth_mixing(entries: Sequence[Contender], time_s: float | None) -> list[Contender]:
     """The best of these entries, of one tokenizer, that there is time to mix; none where they are not two."""
     chosen: list[Contender] = []
-    needed_s = 0.0
-    for entry in sorted(entries, key=lambda entry: entry.scored.total_nats):
+    needed_s = FITTING_S * max((entry.scored.tokens for entry in entries), default=0)
+    for entry in sorted(entries, key=lambda entry: entry.seed_results[0].bits_per_byte):
         needed_s += READINGS * entry.seed_results[0].seconds
         if time_s is not None and needed_s > time_s:
             break
@@ -48,6 +50,7 @@ def mixed(
     made = mix(runs, out=folder, device=device, tokens=max(FEWEST_TOKENS, best.scored.tokens))
     result = measure_run(made, text, name=name, seed=seed, device=device)
     parts = zip(entries, made.record.inputs.parts, strict=True)
+    saved = paired_difference(best.seed_results[0].scored, result.scored)
     return Together(
         tokenizer=best.tokenizer,
         parts=tuple(MixedPart(name=entry.name, weight=part.weight) for entry, part in parts if part.weight),
@@ -55,5 +58,6 @@ def mixed(
         result=Score(result.to_json()),
         seconds=made.record.result.seconds,
         best=best.name,
-        saved_bits_per_byte=best.scored.bits_per_byte - result.bits_per_byte,
+        saved_bits_per_byte=saved.estimate if math.isfinite(saved.estimate) else None,
+        saved_interval=None if saved.low is None or saved.high is None else (saved.low, saved.high),
     )
