@@ -61,6 +61,14 @@ def drawing(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
         yield figure, figure.subplots()
 
 
+@contextmanager
+def panels(width: float, height: float, rows: int, columns: int) -> Iterator[tuple[Figure, list[Axes]]]:
+    """As `drawing`, with several axes: row by row."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
 def series_colour(index: int | None) -> str:
     """The marker colour of the index-th series; None: of what is only a yardstick."""
     return SOFT if index is None else SERIES[index % COLOURS]

@@ -1,0 +1,266 @@
+"""Gradients through time as pictures and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from statistics import median
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from lmlab.inside.theory.clipping import LEARNED
+from lmlab.inside.theory.gradients import GONE, WILD, Through
+from lmlab.inside.theory.publish import opening, side_by_side, to_try
+from lmlab.inside.theory.through_time import Gradients
+from lmlab.page import html
+from lmlab.page.figures import INK, RULE, SOFT, drawing, note, panels, series_colour, svg
+from lmlab.page.html import Row, escape
+
+LOWEST, HIGHEST = 1e-14, 1e14  # norms that the pictures show
+NEXT_NAME = 60.0  # a name is as high as this factor between norms
+PANEL = (3.9, 3.3)  # inches
+DASHES: Any = (0, (4, 3))
+DOTS: Any = (0, (1, 1.5))
+TITLE = "How much of the past is left in a gradient"
+
+
+def picture(found: Gradients) -> str:
+    """All panels in one, for a document."""
+    drawn: dict[str, Callable[[Axes], None]] = {
+        name: partial(_draw_flows, flows=flows) for name, flows in _groups(found).items()
+    }
+    if found.trainings:
+        drawn["training without clipping"] = partial(_draw_training, found=found, clipped=False)
+        drawn["training with clipping"] = partial(_draw_training, found=found, clipped=True)
+    rows = -(-len(drawn) // 2)
+    with panels(7.6, 2.9 * rows, rows, 2) as (figure, axes):
+        for place in axes[len(drawn) :]:
+            place.set_axis_off()
+        for place, (name, draw) in zip(axes, drawn.items(), strict=False):
+            draw(place)
+            place.set_title(name, fontsize=10)
+        return svg(figure, TITLE)
+
+
+def page(found: Gradients, command: str) -> str:
+    """The whole page. command: what makes it."""
+    lead = (
+        "A network learns what to remember by following derivatives back through time. Each step back multiplies them by"
+        " one more matrix, so they fade or grow by about the same <em>factor</em> at every step: after"
+        f" {found.length} steps little is left of a factor below one, and one above it has become enormous."
+    )
+    sections = [
+        opening(TITLE, lead, command),
+        _flow_section(found),
+        _bound_section(found),
+        _training_section(found),
+        _table(found),
+        "<h2>Questions to try yourself on</h2>\n" + to_try(_questions(found)),
+    ]
+    return html.document(TITLE, "\n".join(section for section in sections if section))
+
+
+def _groups(found: Gradients) -> dict[str, list[Through]]:
+    """Lines that stand in one panel: of one cell, of one forget bias, of one initialisation if there are several."""
+    groups: dict[str, list[Through]] = {}
+    several = len({flow.init for flow in found.flows}) > 1
+    for flow in found.flows:
+        parts = [flow.cell if flow.forget_bias is None else f"{flow.cell}, forget bias {flow.forget_bias:g}"]
+        groups.setdefault(", ".join([*parts, flow.init] if several else parts), []).append(flow)
+    return groups
+
+
+def _draw_flows(axes: Axes, flows: Sequence[Through]) -> None:
+    """Norms over steps back, a colour a scale; dashed, what is known without multiplying anything."""
+    axes.axhspan(LOWEST, GONE, color=RULE, alpha=0.35, linewidth=0)
+    axes.axhspan(WILD, HIGHEST, color=RULE, alpha=0.35, linewidth=0)
+    for series, flow in enumerate(flows):
+        colour = series_colour(series)
+        back = range(len(flow.norms))
+        axes.plot(back, _drawable(flow.norms), color=colour, linewidth=1.8)
+        dashed = flow.blind if flow.kept is None else flow.kept
+        assert dashed is not None
+        axes.plot(back, _drawable(dashed), color=colour, linewidth=1, linestyle=DASHES)
+    axes.set_yscale("log")
+    place = LOWEST
+    for series, flow in sorted(enumerate(flows), key=lambda pair: pair[1].norms[-1]):
+        place = min(max(flow.norms[-1], place * NEXT_NAME), HIGHEST)  # names stand apart where lines end together
+        note(axes, f"×{flow.scale:g}", (len(flow.norms) - 1, place), (4, 0), color=series_colour(series))
+    axes.set_ylim(LOWEST, HIGHEST)
+    axes.set_yticks([1e-12, 1e-6, 1.0, 1e6, 1e12], ["10⁻¹²", "10⁻⁶", "1", "10⁶", "10¹²"])
+    axes.minorticks_off()
+    axes.set_xlim(0, len(flows[0].norms) * 1.08)
+    axes.set_xlabel("steps back from the last state")
+    axes.grid(axis="y")
+
+
+def _draw_bounds(axes: Axes, flow: Through) -> None:
+    """One line between what it cannot fall below and what it cannot exceed."""
+    back = range(len(flow.norms))
+    upper, lower = _drawable(flow.upper), _drawable(flow.lower)
+    axes.fill_between(back, lower, upper, color=series_colour(0), alpha=0.15)
+    axes.plot(back, upper, color=series_colour(0), linewidth=1, linestyle=DASHES)
+    axes.plot(back, lower, color=series_colour(0), linewidth=1, linestyle=DOTS)
+    axes.plot(back, _drawable(flow.norms), color=series_colour(1), linewidth=1.8)
+    axes.set_yscale("log")
+    axes.minorticks_off()
+    axes.set_xlim(0, len(back) * 1.08)
+    axes.set_xlabel("steps back from the last state")
+    axes.grid(axis="y")
+
+
+def _draw_training(axes: Axes, found: Gradients, clipped: bool) -> None:
+    """Bits over steps: a thin line a run, a thick one through the middle of those of one start."""
+    for series, start in enumerate(_starts(found)):
+        runs = [run for run in found.trainings if run.start == start and (run.clip is not None) == clipped]
+        for run in runs:
+            axes.plot(_smooth(run.bits), color=series_colour(series), linewidth=0.7, alpha=0.55)
+        longest = max(len(run.bits) for run in runs)
+        middle = [median(run.bits[k] for run in runs if k < len(run.bits)) for k in range(longest)]
+        axes.plot(_smooth(middle), color=series_colour(series), linewidth=2, label=start)
+    axes.axhline(1.0, color=SOFT, linewidth=1, linestyle=DASHES)
+    axes.set_ylim(0, 2.2)
+    axes.set_yticks([0, 0.5, 1, 1.5, 2], ["0", "0.5", "guess: 1", "1.5", "2"])
+    axes.set_xlabel("steps of training")
+    axes.set_ylabel("bits")
+    axes.grid(axis="y")
+    axes.legend(loc="upper right", fontsize=8)
+
+
+def _smooth(values: Sequence[float], over: int = 7) -> list[float]:
+    """Means over the last few: single batches jump."""
+    return [sum(values[max(0, k - over + 1) : k + 1]) / min(k + 1, over) for k in range(len(values))]
+
+
+def _drawable(values: Sequence[float]) -> list[float]:
+    """What a logarithmic axis can hold."""
+    return [min(max(value, 1e-300), 1e300) for value in values]
+
+
+def _starts(found: Gradients) -> list[str]:
+    return list(dict.fromkeys(run.start for run in found.trainings))
+
+
+def _flow_section(found: Gradients) -> str:
+    figures = []
+    for name, flows in _groups(found).items():
+        with drawing(*PANEL) as (figure, axes):
+            _draw_flows(axes, flows)
+            axes.set_ylabel("norm of the derivative")
+            gated = flows[0].kept is not None
+            dashed = "what the gates keep, ∏(1 - z) or ∏f" if gated else "the bound ‖U‖ᵏ"
+            told = ", ".join(f"×{flow.scale:g} {flow.verdict}" for flow in flows)
+            figures.append((svg(figure, f"Norms through time, {name}"), f"{name}: {told}. Dashed: {dashed}."))
+    return (
+        "<h2>The norm of ∂(last state) / ∂(state k steps before)</h2>\n"
+        f"<p>Before any training, {found.width} units, recurrent weights of the initialisation"
+        f" ({escape(', '.join(dict.fromkeys(flow.init for flow in found.flows)))}) times the number beside each line, inputs of"
+        f" spread {found.inputs:g}. Grey above: exploded, more than {WILD:g}. Grey below: vanished, less than {GONE:g}."
+        " The line of an LSTM is of h and c together.</p>\n" + side_by_side(figures)
+    )
+
+
+def _bound_section(found: Gradients) -> str:
+    chosen = [flows[len(flows) // 2] for flows in _groups(found).values()]
+    figures = []
+    for flow in chosen:
+        with drawing(*PANEL) as (figure, axes):
+            _draw_bounds(axes, flow)
+            axes.set_ylabel("norm of the derivative")
+            figures.append((svg(figure, f"Bounds, {flow.name}"), flow.name))
+    return (
+        "<h2>What theory can promise</h2>\n"
+        "<p>The orange line must lie between two that need no product of matrices. <strong>Above</strong> (dashed): the norm"
+        " of a product is at most the product of the norms; for a plain cell that is at most (max|tanh′|·‖U‖)ᵏ = ‖U‖ᵏ, so"
+        " with ‖U‖ &lt; 1 a gradient <em>must</em> vanish. <strong>Below</strong> (dotted): the determinant of a product is"
+        " the product of the determinants, and the norm is at least the S-th root of its size, for a state of S numbers. Where"
+        " every state is zero, a plain cell's product is Uᵏ itself, whose norm goes like ρ(U)ᵏ and is never below it (ρ: the"
+        " largest size of an eigenvalue). So ρ(U) &gt; 1 is what explodes at rest; units in the flat ends of tanh can still"
+        " prevent it.</p>\n" + side_by_side(figures)
+    )
+
+
+def _training_section(found: Gradients) -> str:
+    if not found.trainings:
+        return ""
+    clip = next(run.clip for run in found.trainings if run.clip is not None)
+    figures = []
+    for clipped in (False, True):
+        with drawing(*PANEL) as (figure, axes):
+            _draw_training(axes, found, clipped)
+            name = f"gradients shortened to norm {clip:g}" if clipped else "gradients as they are"
+            figures.append((svg(figure, f"Training with {name}"), name))
+    with drawing(*PANEL) as (figure, axes):
+        for series, start in enumerate(_starts(found)):
+            for run in (r for r in found.trainings if r.start == start and r.clip is None):
+                axes.plot(_drawable(run.gradient_norms), color=series_colour(series), linewidth=0.8, alpha=0.7)
+        axes.axhline(clip, color=INK, linewidth=1, linestyle=DASHES)
+        axes.set_yscale("log")
+        axes.set_xlabel("steps of training")
+        axes.set_ylabel("norm of the gradient")
+        axes.grid(axis="y")
+        figures.append((svg(figure, "Gradient norms"), "Gradient norms where nothing is clipped; dashed: where clipping begins."))
+    rows = []
+    for start in _starts(found):
+        cells = [escape(start)]
+        for clipped in (False, True):
+            runs = [run for run in found.trainings if run.start == start and (run.clip is not None) == clipped]
+            cells += [f"{sum(run.learned for run in runs)} of {len(runs)}", f"{median(r.end_bits for r in runs):.3f}"]
+        rows.append(Row(cells))
+    columns = ["start", "learned without clipping", "bits at the end", f"learned, clipped at {clip:g}", "bits at the end"]
+    return (
+        "<h2>The same in training</h2>\n"
+        f"<p>A plain recurrent network reads {found.trained_length} numbers. The first is +1 or -1, the rest is noise; after the"
+        " last it must say which the first was. A guess costs one bit. Plain gradient descent, the same data with and without"
+        f" clipping; thin lines are single runs. Learned means below {LEARNED:g} bits at the end.</p>\n"
+        + side_by_side(figures)
+        + html.table(columns, rows, label="Who learned to remember")
+    )
+
+
+def _table(found: Gradients) -> str:
+    rows = [
+        Row(
+            [
+                escape(flow.name),
+                flow.verdict,
+                f"{flow.norms[-1]:.2g}",
+                f"{flow.factor:.3f}",
+                f"{flow.lower[-1]:.1g}",
+                f"{flow.upper[-1]:.1g}",
+                "" if flow.kept is None else f"{flow.kept[-1]:.1g}",
+                f"{flow.weight_norm:.2f}",
+                f"{flow.spectral_radius:.2f}",
+            ]
+        )
+        for flow in found.flows
+    ]
+    columns = ["weights", "", f"norm, {found.length} steps back", "factor a step", "at least", "at most", "kept", "‖U‖", "ρ(U)"]
+    return "<h2>All numbers</h2>\n" + html.table(columns, rows, label="Norms and bounds", words=(0, 1))
+
+
+def _questions(found: Gradients) -> list[tuple[str, str]]:
+    return [
+        (
+            "Why does the plain network vanish at small weights whatever it reads?",
+            "Because ‖U‖ &lt; 1 and |tanh′| ≤ 1: every step back multiplies by a matrix of norm below one. The dashed line"
+            " ‖U‖ᵏ lies above the solid one and itself goes to zero.",
+        ),
+        (
+            "Do large weights always explode?",
+            "No. They push units into the flat ends of tanh, where the derivative is near zero. The bound grows like ‖U‖ᵏ, the"
+            " line far slower. Try <code>--inputs 3</code>: with loud inputs even large weights may vanish.",
+        ),
+        (
+            "What does the forget bias do?",
+            "Along the cell only f stands between one step and the next (lab11 problem 4b), and f = σ(bias) at first: 0.5 for 0,"
+            " 0.95 for 3. 0.5 to the power of 50 is 10⁻¹⁵, 0.95 to the power of 50 is 0.09: the dashed lines. The gates keep the"
+            " gradient from vanishing; they do not forbid it to explode at very large weights.",
+        ),
+        (
+            "What does clipping repair, and what not?",
+            "It shortens a gradient that is too long and keeps its direction, so it tames the start that explodes. It can do"
+            " nothing for the start that vanishes: that gradient holds no word of the first input, whatever its length.",
+        ),
+    ]

@@ -1,0 +1,57 @@
+"""The topics of `lmlab explain` as Python functions. Each gives its numbers, and with `out` writes its page or its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmlab.inside.theory.publish import check_out, publish
+from lmlab.inside.theory.through_time import Gradients
+from lmlab.inside.theory.through_time import gradients as gradients_of
+
+
+def explain_gradients(
+    *,
+    cells: Sequence[str] = ("rnn", "gru", "lstm"),
+    scales: Sequence[float] = (0.5, 1.0, 2.5),
+    inits: Sequence[str] = ("orthogonal",),
+    forget_biases: Sequence[float] = (0.0, 3.0),
+    width: int = 32,
+    length: int = 50,
+    inputs: float = 0.5,
+    train: bool = True,
+    clip: float = 1.0,
+    steps: int = 150,
+    tries: int = 3,
+    seed: int = 0,
+    out: str | Path | None = None,
+    command: str = "lmlab.explain_gradients()",
+) -> Gradients:
+    """How much of the last state of a recurrent network still depends on each earlier one, and what that does to training.
+
+    For each of the cells, with recurrent weights of each initialisation (orthogonal, xavier, he, identity) times each of the
+    scales, an LSTM also with each of the forget biases: norms of ∂(last state)/∂(earlier state) over `length` steps, between
+    the bounds of theory. inputs: the spread of what is read. train: also train small networks (as many tries from each start,
+    so many steps) with gradients as they are and clipped to norm `clip`. out: a page (.html) or a picture (.svg) to write;
+    command: what the page says made it.
+    """
+    check_out(out)
+    found = gradients_of(
+        cells=cells,
+        scales=scales,
+        inits=inits,
+        forget_biases=forget_biases,
+        width=width,
+        length=length,
+        inputs=inputs,
+        train=train,
+        clip=clip,
+        steps=steps,
+        tries=tries,
+        seed=seed,
+    )
+    if out is not None:
+        from lmlab.inside.theory.gradients_page import page, picture
+
+        publish(out, lambda: page(found, command), lambda: picture(found))
+    return found
