@@ -14,7 +14,7 @@ from lmlab.version import __version__ as __version__
 
 __all__ = [
     "check", "classify", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "explain",
-    "export",
+    "explain_gradients", "export",
     "fine_tune", "generate", "grade", "load", "machine", "mistakes", "mix", "plan", "plan_steps", "prove", "read", "recipe",
     "resume", "score", "settings", "strings", "sweep", "train",
 ]  # fmt: skip
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         decompress,
         evaluate,
         explain,
+        explain_gradients,
         export,
         fine_tune,
         generate,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lmlab.costs.calibrate import plan_steps as plan_steps
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
+    from lmlab.inside.theory.verbs import explain_gradients as explain_gradients
     from lmlab.inside.verbs import explain as explain
     from lmlab.learn.about_settings import settings as settings
     from lmlab.learn.curves import curves as curves
@@ -56,6 +57,7 @@ HOMES = {
     "count": "lmlab.costs.asked:count",
     "curves": "lmlab.learn.curves:curves",
     "explain": "lmlab.inside.verbs:explain",
+    "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
     "mistakes": "lmlab.classification.verbs:mistakes",

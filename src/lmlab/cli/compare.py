@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -97,7 +96,7 @@ def command(
             device=device,
             watch=watch,
             beside=out is None,
-            command=_as_typed(),
+            command=options.as_typed(),
         )
     if json:
         document = comparison.to_json()
@@ -113,12 +112,6 @@ def command(
         raise typer.Exit(1)
     if comparison.stopped:
         raise typer.Exit(130)
-
-
-def _as_typed() -> str:
-    """The command, for the page. Bytes that the system's encoding does not know came as half characters, and are made whole."""
-    typed = "lmlab " + shlex.join(sys.argv[1:])
-    return typed.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _shares_by_model(assignments: list[str]) -> dict[str, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,6 +56,8 @@ Learning = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Html = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
+Svg = Annotated[Path | None, typer.Option(help="Write a picture to this file.")]
 Precision = Annotated[str, typer.Option(help="Of training: auto, bf16 or float32. Scores are always float32.")]
 
 
@@ -120,3 +123,24 @@ def print_json(document: Any) -> None:
     """One JSON document on stdout."""
     json.dump(document, sys.stdout, indent=2, allow_nan=False)
     print()
+
+
+def as_typed() -> str:
+    """The command, for the page. Bytes that the system's encoding does not know came as half characters, and are made whole."""
+    typed = "lmlab " + shlex.join(sys.argv[1:])
+    return typed.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def numbers(text: str, setting: str) -> list[float]:
+    """Read "0.5,1,2": numbers with commas between them. setting: what a Mistake calls them."""
+    try:
+        return [float(word) for word in text.split(",")]
+    except ValueError:
+        raise Mistake(
+            f"{{{setting}}} is numbers with commas between them, such as 0.5,2; got {text!r}", **{setting: None}
+        ) from None
+
+
+def words(text: str) -> list[str]:
+    """Read "rnn,lstm": words with commas between them."""
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -8,7 +8,9 @@ from typing import Any
 import typer
 import typer.core
 
-TOPICS: dict[str, str] = {}  # what follows `lmlab explain`, and the module whose `command` it is
+TOPICS: dict[str, str] = {
+    "gradients": "lmlab.cli.explaining.gradients",
+}  # what follows `lmlab explain`, and the module whose `command` it is
 
 
 def topic(name: str) -> Any:

@@ -1,1 +1,1 @@
-"""What theory says of the inside of models, shown by computing it: gradients through time, attention, positions, dot products."""
+"""What theory says of the inside of models, computed and shown: gradients through time, attention, positions, dot products."""

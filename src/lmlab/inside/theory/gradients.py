@@ -19,7 +19,7 @@ from lmlab.layers.cells import CellState, CellWeights
 from lmlab.records import fields_to_json
 
 Initialisation = Literal["orthogonal", "xavier", "he", "identity"]
-GONE, WILD = 1e-3, 1e3  # a derivative below this has vanished, one above that has exploded
+GONE, WILD = 1e-4, 1e4  # a derivative below this has vanished, one above that has exploded
 MOST_WIDTH, MOST_LENGTH = 256, 1000
 
 
@@ -38,7 +38,9 @@ class Through:
     upper: tuple[float, ...]  # no norm exceeds it: the product over steps of what the gates and the ‖U‖ allow
     lower: tuple[float, ...]  # no norm falls below it: |det|^(1/S) of the product
     blind: tuple[float, ...] | None  # (max|tanh'| ‖U‖)^k, known before anything is read; plain cells only
-    kept: tuple[float, ...] | None  # what reaches back past all weights: the product of 1 - z, or of f, of the best unit
+    kept: (
+        tuple[float, ...] | None
+    )  # what reaches back past all weights: the product of 1 - z, or of f, of the best unit
     weight_norm: float  # ‖U‖ of the weights that the state itself is made with
     spectral_radius: float  # ρ(U): at rest ‖U^k‖ goes like ρ^k, and is never below it
 
@@ -85,7 +87,9 @@ def flows(
         for init in inits:
             for scale in scales:
                 for bias in forget_biases if flow.cell.memories > 1 else (None,):
-                    generator = torch.Generator().manual_seed(seed)  # every line sees the same inputs and the same draw of U
+                    generator = torch.Generator().manual_seed(
+                        seed
+                    )  # every line sees the same inputs and the same draw of U
                     inputs_TX = inputs * torch.randn(length, width, generator=generator, dtype=torch.float64)
                     weights = draw_weights(flow, init, scale, width, generator, bias)
                     steps = walk(flow, inputs_TX, weights)
@@ -216,9 +220,9 @@ def _check(
     if not (cells and scales and inits and forget_biases):
         raise Mistake("name at least one cell, scale, initialisation and forget bias")
     if not all(0 < scale < math.inf for scale in scales):
-        raise Mistake("{scale} multiplies the recurrent weights: numbers above 0, such as 0.5,1,2", scale=None)
+        raise Mistake("{scales} multiply the recurrent weights: numbers above 0, such as 0.5,1,2", scales=None)
     if not all(math.isfinite(bias) for bias in forget_biases):
-        raise Mistake("{forget_bias} is a number or several, such as 0,3", forget_bias=None)
+        raise Mistake("{forget_biases} are numbers, such as 0,3", forget_biases=None)
     if not 1 <= width <= MOST_WIDTH:
         raise Mistake(f"{{width}} is a whole number from 1 to {MOST_WIDTH}; got {width}", width=None)
     if not 1 <= length <= MOST_LENGTH:

@@ -148,6 +148,7 @@ def _flow_section(found: Gradients) -> str:
         with drawing(*PANEL) as (figure, axes):
             _draw_flows(axes, flows)
             axes.set_ylabel("norm of the derivative")
+            axes.set_title(name, fontsize=10)
             gated = flows[0].kept is not None
             dashed = "what the gates keep, ∏(1 - z) or ∏f" if gated else "the bound ‖U‖ᵏ"
             told = ", ".join(f"×{flow.scale:g} {flow.verdict}" for flow in flows)
@@ -200,22 +201,28 @@ def _training_section(found: Gradients) -> str:
         axes.set_xlabel("steps of training")
         axes.set_ylabel("norm of the gradient")
         axes.grid(axis="y")
-        figures.append((svg(figure, "Gradient norms"), "Gradient norms where nothing is clipped; dashed: where clipping begins."))
-    rows = []
-    for start in _starts(found):
-        cells = [escape(start)]
-        for clipped in (False, True):
-            runs = [run for run in found.trainings if run.start == start and (run.clip is not None) == clipped]
-            cells += [f"{sum(run.learned for run in runs)} of {len(runs)}", f"{median(r.end_bits for r in runs):.3f}"]
-        rows.append(Row(cells))
-    columns = ["start", "learned without clipping", "bits at the end", f"learned, clipped at {clip:g}", "bits at the end"]
+        figures.append(
+            (svg(figure, "Gradient norms"), "Gradient norms where nothing is clipped; dashed: where clipping begins.")
+        )
+    rows = [
+        Row(
+            [
+                escape(end.start),
+                "as they are" if end.clip is None else f"clipped at {end.clip:g}",
+                f"{end.learned} of {end.runs}",
+                f"{end.median_bits:.3f}",
+            ]
+        )
+        for end in found.ended
+    ]
+    columns = ["start", "gradients", "learned", "bits at the end, median"]
     return (
         "<h2>The same in training</h2>\n"
-        f"<p>A plain recurrent network reads {found.trained_length} numbers. The first is +1 or -1, the rest is noise; after the"
-        " last it must say which the first was. A guess costs one bit. Plain gradient descent, the same data with and without"
-        f" clipping; thin lines are single runs. Learned means below {LEARNED:g} bits at the end.</p>\n"
+        f"<p>A plain recurrent network reads {found.trained_length} numbers. The first is +1 or -1, the rest is noise; after"
+        " the last it must say which the first was. A guess costs one bit. Plain gradient descent, the same data with and"
+        f" without clipping; thin lines are single runs. Learned means below {LEARNED:g} bits at the end.</p>\n"
         + side_by_side(figures)
-        + html.table(columns, rows, label="Who learned to remember")
+        + html.table(columns, rows, label="Who learned to remember", words=(0, 1))
     )
 
 
@@ -236,7 +243,17 @@ def _table(found: Gradients) -> str:
         )
         for flow in found.flows
     ]
-    columns = ["weights", "", f"norm, {found.length} steps back", "factor a step", "at least", "at most", "kept", "‖U‖", "ρ(U)"]
+    columns = [
+        "weights",
+        "gradient",
+        f"norm, {found.length} steps back",
+        "factor a step",
+        "at least",
+        "at most",
+        "kept",
+        "‖U‖",
+        "ρ(U)",
+    ]
     return "<h2>All numbers</h2>\n" + html.table(columns, rows, label="Norms and bounds", words=(0, 1))
 
 
@@ -254,9 +271,9 @@ def _questions(found: Gradients) -> list[tuple[str, str]]:
         ),
         (
             "What does the forget bias do?",
-            "Along the cell only f stands between one step and the next (lab11 problem 4b), and f = σ(bias) at first: 0.5 for 0,"
-            " 0.95 for 3. 0.5 to the power of 50 is 10⁻¹⁵, 0.95 to the power of 50 is 0.09: the dashed lines. The gates keep the"
-            " gradient from vanishing; they do not forbid it to explode at very large weights.",
+            "Along the cell only f stands between one step and the next (lab11 problem 4b), and f = σ(bias) at first: 0.5 for"
+            " bias 0, 0.95 for 3. 0.5 to the power of 50 is 10⁻¹⁵, 0.95 to the power of 50 is 0.09: the dashed lines. So the"
+            " bias keeps a gradient from vanishing; nothing in it forbids an explosion at very large weights.",
         ),
         (
             "What does clipping repair, and what not?",

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from lmlab.inside.theory.clipping import Training, check_trainings, trainings
 from lmlab.inside.theory.gradients import Through, flows
-from lmlab.records import fields_to_json
+from lmlab.records import fields_to_json, to_json
 
 MEMORY = 30  # steps over which the network that is trained has to remember
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How the runs from one start ended, their gradients clipped or not."""
+
+    start: str
+    clip: float | None
+    runs: int
+    learned: int
+    median_bits: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +37,26 @@ class Gradients:
     trainings: tuple[Training, ...]
     trained_length: int = MEMORY
 
+    @property
+    def ended(self) -> list[Ended]:
+        """A line for each start, without clipping and with."""
+        groups: dict[tuple[str, float | None], list[Training]] = {}
+        for run in self.trainings:
+            groups.setdefault((run.start, run.clip), []).append(run)
+        return [
+            Ended(
+                start=start,
+                clip=clip,
+                runs=len(runs),
+                learned=sum(run.learned for run in runs),
+                median_bits=median(run.end_bits for run in runs),
+            )
+            for (start, clip), runs in groups.items()
+        ]
+
     def to_json(self) -> dict[str, Any]:
-        """Everything."""
-        return fields_to_json(self)
+        """Everything, and how the runs ended."""
+        return fields_to_json(self) | {"ended": to_json(self.ended)}
 
 
 def gradients(
@@ -59,6 +88,4 @@ def gradients(
         seed=seed,
     )
     runs = trainings(clip=clip, steps=steps, tries=tries, seed=seed, length=MEMORY) if train else []
-    return Gradients(
-        width=width, length=length, inputs=inputs, seed=seed, flows=tuple(found), trainings=tuple(runs)
-    )
+    return Gradients(width=width, length=length, inputs=inputs, seed=seed, flows=tuple(found), trainings=tuple(runs))

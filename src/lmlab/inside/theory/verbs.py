@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmlab.inside.theory.publish import check_out, publish
+from lmlab.inside.theory.publish import publish
 from lmlab.inside.theory.through_time import Gradients
 from lmlab.inside.theory.through_time import gradients as gradients_of
 
@@ -24,7 +24,8 @@ def explain_gradients(
     steps: int = 150,
     tries: int = 3,
     seed: int = 0,
-    out: str | Path | None = None,
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
     command: str = "lmlab.explain_gradients()",
 ) -> Gradients:
     """How much of the last state of a recurrent network still depends on each earlier one, and what that does to training.
@@ -32,10 +33,9 @@ def explain_gradients(
     For each of the cells, with recurrent weights of each initialisation (orthogonal, xavier, he, identity) times each of the
     scales, an LSTM also with each of the forget biases: norms of ∂(last state)/∂(earlier state) over `length` steps, between
     the bounds of theory. inputs: the spread of what is read. train: also train small networks (as many tries from each start,
-    so many steps) with gradients as they are and clipped to norm `clip`. out: a page (.html) or a picture (.svg) to write;
-    command: what the page says made it.
+    so many steps) with gradients as they are and clipped to norm `clip`. html, svg: files to write a page and
+    a picture to; command: what the page says made it.
     """
-    check_out(out)
     found = gradients_of(
         cells=cells,
         scales=scales,
@@ -50,8 +50,8 @@ def explain_gradients(
         tries=tries,
         seed=seed,
     )
-    if out is not None:
+    if html is not None or svg is not None:
         from lmlab.inside.theory.gradients_page import page, picture
 
-        publish(out, lambda: page(found, command), lambda: picture(found))
+        publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
     return found

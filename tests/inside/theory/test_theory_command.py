@@ -1,0 +1,48 @@
+"""`lmlab explain TOPIC` on the command line: numbers, JSON, files, and mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., tuple[int, str, str]]
+
+FAST = {
+    "gradients": ["--width", "4", "--length", "6", "--no-train"],
+}
+
+
+@pytest.mark.parametrize("topic", FAST)
+def test_a_topic_prints_a_table_or_json_and_writes_the_same_picture_twice(
+    lmlab: Command, topic: str, tmp_path: Path
+) -> None:
+    pictures = []
+    for name in ("a.svg", "b.svg"):
+        code, out, _ = lmlab("explain", topic, *FAST[topic], "--svg", tmp_path / name)
+        assert code == 0
+        assert f"Written: {tmp_path / name}" in out
+        pictures.append((tmp_path / name).read_bytes())
+    assert pictures[0] == pictures[1]
+    code, out, _ = lmlab("explain", topic, *FAST[topic], "--json")
+    assert code == 0
+    assert json.loads(out)["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gradients", "--scales", "big"], "--scales is numbers with commas between them, such as 0.5,2; got 'big'"),
+        (["gradients", "--cells", "lsm"], "'lsm' is no recurrent cell; did you mean 'lstm'?"),
+        (["gradients", "--scales", "0"], "--scales multiply the recurrent weights: numbers above 0, such as 0.5,1,2"),
+        (["gradients", "--clip", "-1"], "--clip 1.0"),
+    ],
+)
+def test_a_mistake_is_answered_with_one_line(lmlab: Command, words: list[str], said: str) -> None:
+    code, out, err = lmlab("explain", *words)
+    assert code == 2
+    assert out == ""
+    assert said in err
+    assert err.count("\n") == 1
