@@ -14,7 +14,7 @@ from lmlab.version import __version__ as __version__
 
 __all__ = [
     "check", "classify", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "explain",
-    "explain_gradients", "export",
+    "explain_gradients", "export", "fill",
     "fine_tune", "generate", "grade", "load", "machine", "mistakes", "mix", "plan", "plan_steps", "prove", "read", "recipe",
     "resume", "score", "settings", "strings", "sweep", "train",
 ]  # fmt: skip
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         explain,
         explain_gradients,
         export,
+        fill,
         fine_tune,
         generate,
         grade,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from lmlab.learn.run import Run
     from lmlab.learn.train import train as train
     from lmlab.ledger.running import Entry
+    from lmlab.masking.filling import fill as fill
     from lmlab.measure import OtherResult, Result
     from lmlab.measure.strings import ScoredText, ScoredTexts
     from lmlab.promises import Finding
@@ -58,6 +59,7 @@ HOMES = {
     "curves": "lmlab.learn.curves:curves",
     "explain": "lmlab.inside.verbs:explain",
     "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
+    "fill": "lmlab.masking.filling:fill",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "load": "lmlab.learn.run:load_run",
     "mistakes": "lmlab.classification.verbs:mistakes",

@@ -304,6 +304,11 @@ class TextLearner(Learner):
 
     task: ClassVar[str] = "lmlab.learn.next_token:NextToken"  # package.module:Class
 
+    @classmethod
+    def usual_tokenizer(cls, train_bytes: int) -> str:
+        """What a text of so many bytes is divided into where nobody says it."""
+        return "char"
+
     @property
     def batch_shape(self) -> tuple[int, int]:
         """(rows, tokens per row) of a training batch that suits this model."""

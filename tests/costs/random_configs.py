@@ -48,6 +48,11 @@ def _no_vectors(values: dict[str, Any]) -> dict[str, Any]:
     return values | {"freeze_vectors": False}
 
 
+def _encoder(values: dict[str, Any]) -> dict[str, Any]:
+    """Heads divide the width, and there is room for a few tokens."""
+    return values | {"width": values["heads"] * values["layers"], "context": 7 + values["context"]}
+
+
 MENDED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "gpt": _gpt,
     "rnn": _tied,
@@ -55,4 +60,5 @@ MENDED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "lstm": _tied,
     "rnn-attention": _tied,
     "bigram": _no_vectors,
+    "bert": _encoder,
 }

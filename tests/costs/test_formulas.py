@@ -68,7 +68,14 @@ def bags(config: Any, rows: int, words: int) -> Any:
     return Bags(torch.zeros(rows * words, dtype=torch.long), starts_B, torch.zeros(rows, dtype=torch.long))
 
 
-OTHER_BATCHES = {"dan": bags}  # of models that predict no tokens: (config, rows, words in each)
+def blanks(config: Any, rows: int, words: int) -> Any:
+    from lmlab.models.bert import Masked
+
+    places_N = torch.zeros(-(-3 * rows * words // 20), dtype=torch.long)
+    return Masked(torch.zeros(rows, words + 2, dtype=torch.long), places_N, places_N)
+
+
+OTHER_BATCHES = {"dan": bags, "bert": blanks}  # of models that predict no tokens: (config, rows, words in each)
 
 
 @pytest.mark.parametrize("name", OTHER_BATCHES)

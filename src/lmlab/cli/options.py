@@ -45,6 +45,14 @@ Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then
 Tokenizer = Annotated[
     str, typer.Option(help="byte, char, words, words:N or bpe:N, such as bpe:1k.", autocompletion=completion.tokenizers)
 ]
+TokenizerOrNone = Annotated[
+    str | None,
+    typer.Option(
+        help="byte, char, words, words:N or bpe:N, such as bpe:1k.",
+        autocompletion=completion.tokenizers,
+        show_default="char for language models",
+    ),
+]
 Settings = Annotated[
     list[str],
     typer.Option(

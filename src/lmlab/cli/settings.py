@@ -18,7 +18,7 @@ def command(
     text: Annotated[
         str | None, typer.Argument(help="A text: then also what every setting comes to for it.", show_default="none")
     ] = None,
-    tokenizer: options.Tokenizer = "char",
+    tokenizer: options.TokenizerOrNone = None,
     budget: Annotated[str, typer.Option(help="How long it would train: 90s, 3m, 1h, 500steps or 2Mtokens.")] = "3m",
     split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,

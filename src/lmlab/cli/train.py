@@ -42,7 +42,7 @@ def command(
     ] = None,
     text: options.TextOrNone = None,
     out: Annotated[Path | None, typer.Option(help="A new folder for the run.", show_default="runs/MODEL-TEXT")] = None,
-    tokenizer: options.Tokenizer = "char",
+    tokenizer: options.TokenizerOrNone = None,
     budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs.")] = "3m",
     split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,

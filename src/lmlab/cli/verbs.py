@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
         evaluate,
         explain,
         export,
+        fill,
         generate,
         machine,
         mix,
@@ -49,6 +50,7 @@ def register(app: typer.Typer) -> None:
     app.command("explain", cls=WithTopics)(explain.command)
     app.command("mix")(mix.command)
     app.command("classify")(classify.command)
+    app.command("fill")(fill.command)
     app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)

@@ -19,7 +19,7 @@ from lmlab.costs.dispatcher import counted
 from lmlab.costs.documents import Beside, beside, table_entries
 from lmlab.costs.symbolic import shortened, symbol, symbolic_parts, symbolic_stored, with_symbols, written
 from lmlab.formulas import Part, Shape, Size, Work, weights, work
-from lmlab.interface import CountModel, Learner, NeuralLanguageModel, Windows
+from lmlab.interface import CountModel, Learner, NeuralLanguageModel, TextLearner, Windows
 from lmlab.models.registry import model_class
 
 MOST_RUN = 1 << 22  # weights up to which a model is run for its count, which takes less time than pretending
@@ -202,7 +202,7 @@ def _made_small(cls: type[Learner], config: Any, vocab_size: int) -> AbstractCon
 
 
 def _sequence(model: Learner, length: int | None) -> Shape:
-    if not isinstance(model, NeuralLanguageModel):
+    if not isinstance(model, TextLearner):
         return Shape(1, length or 1)
     longest = model.longest_window
     if length is not None and longest is not None and length > longest:

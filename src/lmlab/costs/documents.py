@@ -35,7 +35,7 @@ WRITTEN: dict[str, list[Written]] = {
         Written("week2 E4", WHOLE, "V*(d + d_h) + 2*d_k*d + d_v*d + (d_v + 1)*d_h", BEGIN),
     ],
     "bert": [
-        Written("bishop12 12.16", EMBEDDING, "V*D", ""),
+        Written("bishop12 12.16", EMBEDDING, "V*D", "begin, end and mask, which stand beside the vocabulary here"),
         Written("bishop12 12.16", "attention", "4*D**2", "biases (4096 for BERT-Large, as it says) and the norm"),
         Written("bishop12 12.16", "feed-forward", "2*D*F + F + D", "the norm"),
         Written(

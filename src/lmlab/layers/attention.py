@@ -1,4 +1,4 @@
-"""Causal multi-head self-attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
+"""Multi-head self-attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
 
 PyTorch's fused kernel serves nearly everything. Its backward pass in bf16 on a CPU, though, is several times slower than matrix
 products on units made for them, so that one case, the one that trains on a laptop or a small server, has a kernel of its own
@@ -21,13 +21,25 @@ from lmlab.layers.positions import Rotation
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
     """Every position attends to itself and those before it. Returns B×T×(H·D)."""
-    rows, length = qkv_BT3HD.shape[:2]
-    learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
-    if fast.enabled and learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16:
+    if _by_products(qkv_BT3HD):
         return attention_by_products(qkv_BT3HD, rotation)
     q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, rotation)
-    out = F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True)
-    return out.transpose(1, 2).reshape(rows, length, -1)
+    return F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True).transpose(1, 2).flatten(2)
+
+
+def self_attention(qkv_BT3HD: Tensor, text_BT: Tensor | None) -> Tensor:
+    """Every position attends to all of its row that hold text (None: to all; each row has some). Returns B×T×(H·D)."""
+    if _by_products(qkv_BT3HD):
+        return attention_by_products(qkv_BT3HD, None, causal=False, text_BT=text_BT)
+    q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, None)
+    seen_B11S = None if text_BT is None else text_BT[:, None, None]
+    return F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, attn_mask=seen_B11S).transpose(1, 2).flatten(2)
+
+
+def _by_products(qkv_BT3HD: Tensor) -> bool:
+    """Whether this is the one case that torch's kernel is slow in."""
+    learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
+    return fast.enabled and learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16
 
 
 def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -19,11 +19,10 @@ from lmlab.config import Budget, Mistake, make
 from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.fit import hardware_for, stream_folder, task_of
 from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, training_config
-from lmlab.learn.train import sized_on_text
+from lmlab.learn.train import sized_on_text, tokenizer_for
 from lmlab.models.registry import Way, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.stream import tokenize as token_stream
-from lmlab.text.tokenizers import train_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +54,7 @@ def settings(
     model: str,
     text: str | Path | Sequence[str | Path] | Corpus | None = None,
     *,
-    tokenizer: str = "char",
+    tokenizer: str | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
     valid: str | Path | None = None,
@@ -88,7 +87,7 @@ def settings(
     if not issubclass(cls, CountModel | TextLearner):
         raise Mistake(f"what the settings of {model} come to is said for a plain text only; leave the text out")
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
-    tokens = train_tokenizer(tokenizer, corpus.train.pieces())
+    tokens = tokenizer_for(cls, tokenizer, corpus)
     stream = token_stream(corpus.train, tokens, stream_folder())
     loop: dict[str, Any] = {}
     if issubclass(cls, CountModel):
@@ -141,6 +140,13 @@ def _kind(hint: Any) -> str:
 
 def meanings(config_class: type) -> dict[str, str]:
     """What each field is, as the comment beside it says: so it is written once, by whoever writes the model."""
+    found: dict[str, str] = {}
+    for part in reversed(config_class.__mro__[:-1]):
+        found |= _own_meanings(part)
+    return found
+
+
+def _own_meanings(config_class: type) -> dict[str, str]:
     try:
         source = textwrap.dedent(inspect.getsource(config_class))
     except OSError:  # a class that was typed into a console

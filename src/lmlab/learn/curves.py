@@ -64,7 +64,7 @@ def curves(
     lines = {name: run.metrics for name, run in zip(_names(opened), opened, strict=True)}
     if silent := [str(run.folder) for run in opened if not run.metrics]:
         raise Mistake(f"{', '.join(silent)} has no curve: it counts, or was stopped before it was first validated")
-    units = {run.record.unit for run in opened}
+    units = {run.unit for run in opened}
     if len(units) > 1:
         raise Mistake(f"these runs are measured in different units: {', '.join(sorted(units))}")
     (unit,) = units

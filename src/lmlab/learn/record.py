@@ -120,13 +120,6 @@ class Record:
     result: Result = field(default_factory=Result)
     lmlab: str = __version__
 
-    @property
-    def unit(self) -> str:
-        """Of the curves of its task."""
-        from lmlab.learn.next_token import NextToken
-
-        return NextToken.unit if self.task == NextToken.name else "nats"
-
     def to_json(self) -> dict[str, Any]:
         """What config.json holds."""
         return {"format": FORMAT, **dataclasses.asdict(self)}

@@ -60,7 +60,7 @@ class Run:
             facts["parameters"] = f"{record.model.parameters:,}"
         if result.steps is not None:
             facts["learned"] = f"{result.steps:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s"
-        picture = loss_curve(self.metrics, record.model.name, record.unit) if self.metrics else ""
+        picture = loss_curve(self.metrics, record.model.name, self.unit) if self.metrics else ""
         said = self.caution or str(result.undertrained or "")
         return panel(f"{record.model.name}, {self.status}", facts, picture, said)
 
@@ -176,6 +176,12 @@ class Run:
         """The lines of metrics.jsonl."""
         path = self.folder / "metrics.jsonl"
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+    @property
+    def unit(self) -> str:
+        """Of its curve: that of the first number of a line of metrics."""
+        first = next(key for key in self.metrics[0] if key.startswith("train_"))
+        return first.removeprefix("train_").replace("_", " ")
 
     @property
     def samples(self) -> list[dict[str, Any]]:

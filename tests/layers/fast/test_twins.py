@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lmlab.layers import fast, heads
-from lmlab.layers.attention import causal_self_attention
+from lmlab.layers.attention import causal_self_attention, self_attention
 from lmlab.layers.attentive import attentive_scan
 from lmlab.layers.blocks import squared_relu_network
 from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, one_row
@@ -62,6 +62,14 @@ def test_attention_by_products(rotary: bool, monkeypatch: pytest.MonkeyPatch) ->
     qkv = drawn(2, 12, 3, 2, 8, dtype=torch.bfloat16)
     rotation = rotary_tables(12, 8) if rotary else None
     both(lambda: causal_self_attention(qkv, rotation), [qkv], monkeypatch, "attention._MatrixProductAttention")
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_attention_by_products_to_both_sides(padded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "BLOCK", 5)
+    qkv = drawn(2, 12, 3, 2, 8, dtype=torch.bfloat16)
+    text_BT = torch.arange(12) < torch.tensor([[7], [12]]) if padded else None
+    both(lambda: self_attention(qkv, text_BT), [qkv], monkeypatch, "attention._MatrixProductAttention")
 
 
 def test_the_softmax_of_attention_has_its_derivative_without_a_private_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

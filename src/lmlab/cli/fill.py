@@ -1,0 +1,38 @@
+"""`lmlab fill`: the blanks of a text, filled by an encoder."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from lmlab.cli import options
+from lmlab.config import Mistake
+
+
+def command(
+    run: options.Run,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help='Texts with blanks, "The [MASK] sat"; - reads lines of standard input.')
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Candidates for each blank.")] = 5,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Fill the blanks of a text, written as [MASK], and say what else might stand there.
+
+    Example: lmlab fill runs/bert-mytext "The [MASK] sat on the [MASK]."
+    """
+    from lmlab import face
+    from lmlab.cli.show.masking import print_filled
+
+    opened = options.opened(run)
+    wanted = [line.rstrip("\n") for line in sys.stdin if line.strip()] if texts == ["-"] else texts
+    if not wanted:
+        raise Mistake('give texts with blanks, such as: lmlab fill RUN "The [MASK] sat"; or - for standard input')
+    found = face.fill(opened, wanted, top=top, device=device)
+    if json:
+        options.print_json([one.to_json() for one in found])
+    else:
+        print_filled(found)

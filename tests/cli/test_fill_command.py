@@ -1,0 +1,70 @@
+"""`lmlab train bert`, `lmlab eval` and `lmlab fill` from a text to filled blanks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def trained(lmlab: Lmlab, tmp_path: Path) -> Path:
+    (tmp_path / "text.txt").write_text("The cat sat on the mat, and the dog sat on the cat. " * 300)
+    code, out, err = lmlab(
+        "train", "bert", tmp_path / "text.txt", "--budget", "3steps", "--tokenizer", "words", "--set", "layers=1",
+        "--set", "width=8", "--set", "heads=1", "--set", "context=12", "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "lmlab eval" in out
+    return tmp_path / "run"
+
+
+def test_from_a_text_to_scores_and_filled_blanks(lmlab: Lmlab, trained: Path) -> None:
+    code, out, err = lmlab("eval", trained)
+    assert code == 0, err
+    assert "unigram" in out
+    assert "pseudo bits per byte" in out
+    assert "no probability of the text" in " ".join(out.split())
+    code, out, err = lmlab("eval", trained, "--json")
+    assert code == 0, err
+    assert {"masked", "unigram", "saved", "pseudo_bits_per_byte"} <= set(json.loads(out))
+    code, out, err = lmlab("fill", trained, "The [MASK] sat", "--top", "2")
+    assert code == 0, err
+    assert out.count("%") == 2
+    code, out, err = lmlab("fill", trained, "The [MASK] sat on [MASK] mat,", "--json")
+    assert code == 0, err
+    (found,) = json.loads(out)
+    assert len(found["blanks"]) == 2
+    assert "[MASK]" not in found["filled"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give texts with blanks"),
+        (["The cat"], "write [MASK]"),
+        (["[MASK] " * 30], "longer than the encoder reads"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_a_line(
+    arguments: list[str], words: str, lmlab: Lmlab, trained: Path
+) -> None:
+    code, out, err = lmlab("fill", trained, *arguments)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [["sweep", "bert", "--over", "width=2,3"], ["contract", "bert"], ["compare", "--models", "bert,ngram"]]
+)
+def test_where_language_models_are_ranked_an_encoder_is_refused(arguments: list[str], lmlab: Lmlab) -> None:
+    code, _, err = lmlab(*arguments)
+    assert code == 2
+    assert "no language model" in err
+    assert err.count("\n") == 1
