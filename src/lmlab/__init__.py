@@ -13,14 +13,43 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
-    "check", "classify", "compare", "compress", "contract", "count", "curves", "data", "decompress", "evaluate", "explain",
-    "explain_gradients", "export", "fill",
-    "fine_tune", "generate", "grade", "load", "machine", "mistakes", "mix", "plan", "plan_steps", "prove", "read", "recipe",
-    "resume", "score", "settings", "strings", "sweep", "train",
-]  # fmt: skip
+    "check",
+    "classify",
+    "compare",
+    "compress",
+    "contract",
+    "count",
+    "curves",
+    "data",
+    "decompress",
+    "evaluate",
+    "explain",
+    "explain_gradients",
+    "export",
+    "fill",
+    "fine_tune",
+    "generate",
+    "grade",
+    "latent",
+    "load",
+    "machine",
+    "mistakes",
+    "mix",
+    "plan",
+    "plan_steps",
+    "prove",
+    "read",
+    "recipe",
+    "resume",
+    "score",
+    "settings",
+    "strings",
+    "sweep",
+    "train",
+]
 
 if TYPE_CHECKING:
-    from lmlab.face import (  # fmt: skip
+    from lmlab.face import (
         check,
         classify,
         compare,
@@ -38,6 +67,7 @@ if TYPE_CHECKING:
         fine_tune,
         generate,
         grade,
+        latent,
         load,
         machine,
         mistakes,

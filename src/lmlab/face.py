@@ -19,9 +19,8 @@ from lmlab.config import Mistake
 from lmlab.models.registry import kind_of
 
 if TYPE_CHECKING:
-    from lmlab.checker.grading.book import GradeBook
-    from lmlab.checker.grading.pages import Hints
-    from lmlab.checker.sheets.report import Report
+    from lmlab.checker.verbs import check as check
+    from lmlab.checker.verbs import grade as grade
     from lmlab.classification.verbs import classify as classify
     from lmlab.classification.verbs import mistakes as mistakes
     from lmlab.comparison import compare as compare
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from lmlab.hardware.report import MachineReport
     from lmlab.inside.theory.verbs import explain_gradients as explain_gradients
     from lmlab.inside.verbs import explain as explain
+    from lmlab.latents.verbs import latent as latent
     from lmlab.learn.about_settings import settings as settings
     from lmlab.learn.curves import curves as curves
     from lmlab.learn.going_on import fine_tune as fine_tune
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from lmlab.text.intake import strings as strings
 
 HOMES = {
+    "check": "lmlab.checker.verbs:check",
     "classify": "lmlab.classification.verbs:classify",
     "compare": "lmlab.comparison:compare",
     "count": "lmlab.costs.asked:count",
@@ -61,6 +62,8 @@ HOMES = {
     "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
     "fill": "lmlab.masking.filling:fill",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
+    "grade": "lmlab.checker.verbs:grade",
+    "latent": "lmlab.latents.verbs:latent",
     "load": "lmlab.learn.run:load_run",
     "mistakes": "lmlab.classification.verbs:mistakes",
     "mix": "lmlab.learn.mixing:mix",
@@ -308,53 +311,6 @@ def data(
     from lmlab.text.corpus import read
 
     return read(text, valid=valid, test=test, split=split, seed=seed)
-
-
-def check(text: str | Path, *, html: str | Path | None = None, seed: int = 0) -> Report:
-    """Check every claim and derivation of a text, or (a Path) of a file. html: where to write a graded page."""
-    from lmlab.checker.sheets.check import check_text
-    from lmlab.checker.sheets.files import read_sheet
-
-    title, sheet = ("Derivations", text) if isinstance(text, str) else (text.name, read_sheet(text))
-    if title == "-":
-        title = "standard input"
-    report = check_text(sheet, seed)
-    if html is not None:
-        from lmlab.checker.sheets.pages import sheet_page
-        from lmlab.page.html import write
-
-        write(Path(html), sheet_page(title, sheet, report))
-    return report
-
-
-def grade(
-    answers: Sequence[str | Path] | Mapping[str, str],
-    *,
-    key: str | Path,
-    out: str | Path | None = None,
-    hints: Hints = "where",
-    seed: int = 0,
-) -> GradeBook:
-    """Grade a class against a key. answers: files, or folders of them, or the students' texts by name; key: a file.
-
-    out: a folder for a page a student, the table of the class and grades.csv. hints: what the students' pages tell of a
-    wrong answer: "none", "where" (the wrong step and a counterexample) or "what" (the likely slip, too).
-    """
-    from lmlab.checker.grading import book, pages
-    from lmlab.checker.sheets.files import read_sheet, submissions
-
-    if hints not in pages.HINTS:
-        raise Mistake(f"{{hints}} is none, where or what; got {hints!r}", hints=None)
-    if out is not None and Path(out).exists() and not Path(out).is_dir():
-        raise Mistake(f"{{out}} names a folder to write pages into; {out} is a file", out=None)
-    if not isinstance(answers, Mapping):
-        if out is not None and any(Path(out).resolve() == Path(path).resolve() for path in answers):
-            raise Mistake(f"{{out}} is the folder of the submissions, {out}; choose another one", out=None)
-        answers = submissions(answers, without=[key, *([] if out is None else [out])])
-    graded = book.grade(read_sheet(key), answers, seed)
-    if out is not None:
-        pages.write_class(graded, Path(out), hints)
-    return graded
 
 
 def prove(

@@ -59,6 +59,7 @@ MENDED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "gru": _tied,
     "lstm": _tied,
     "rnn-attention": _tied,
+    "variational": _tied,
     "bigram": _no_vectors,
     "bert": _encoder,
 }

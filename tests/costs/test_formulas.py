@@ -75,7 +75,15 @@ def blanks(config: Any, rows: int, words: int) -> Any:
     return Masked(torch.zeros(rows, words + 2, dtype=torch.long), places_N, places_N)
 
 
-OTHER_BATCHES = {"dan": bags, "bert": blanks}  # of models that predict no tokens: (config, rows, words in each)
+def segments(config: Any, rows: int, words: int) -> Any:
+    return Windows(torch.zeros(rows, words, dtype=torch.long))
+
+
+OTHER_BATCHES = {
+    "dan": bags,
+    "bert": blanks,
+    "variational": segments,
+}  # of models that predict no tokens: (config, rows, words in each)
 
 
 @pytest.mark.parametrize("name", OTHER_BATCHES)

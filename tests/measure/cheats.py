@@ -77,9 +77,9 @@ class ReadsAhead(LSTM):
 
     @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:
-        inputs_BT, memory = self._begin_inputs(tokens_BT), self.fresh(len(tokens_BT))
+        inputs_BT, memory = self.begin_inputs(tokens_BT), self.fresh(len(tokens_BT))
         inputs_BT = torch.cat([inputs_BT[:, :STRETCH], tokens_BT[:, STRETCH:]], dim=1)
-        hidden_BTH, memory = self.read(self._embed(inputs_BT, torch.float32), memory, 0.0)
+        hidden_BTH, memory = self.read(self.embed(inputs_BT, torch.float32), memory, 0.0)
         return self._nats(hidden_BTH, tokens_BT)
 
 

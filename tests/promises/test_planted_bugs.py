@@ -234,7 +234,7 @@ class CarriesTheGraph(LSTM):
 
     def loss_carried(self, tokens_BT: Tensor, carry: Any) -> tuple[Loss, Any]:
         memory = self.fresh(len(tokens_BT)) if carry is None else carry[1]
-        inputs_BT = self._begin_inputs(tokens_BT)
+        inputs_BT = self.begin_inputs(tokens_BT)
         if carry is not None:
             inputs_BT[:, :1] = carry[0]
         total, memory = self._learn(inputs_BT, Windows(tokens_BT), memory)

@@ -31,6 +31,7 @@ def register(app: typer.Typer) -> None:
         export,
         fill,
         generate,
+        latent,
         machine,
         mix,
         plan,
@@ -51,6 +52,7 @@ def register(app: typer.Typer) -> None:
     app.command("mix")(mix.command)
     app.command("classify")(classify.command)
     app.command("fill")(fill.command)
+    app.command("latent")(latent.command)
     app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)

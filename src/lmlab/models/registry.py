@@ -106,6 +106,13 @@ _OTHERS = (
         role=Role.ENCODER,
         home="lmlab.masking",
     ),
+    Kind(
+        name="variational",
+        where="lmlab.models.variational:Variational",
+        about="a gru with a latent variable behind every segment, trained on a bound",
+        role=Role.LATENT_VARIABLE_MODEL,
+        home="lmlab.latents",
+    ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX, *_OTHERS)}
 

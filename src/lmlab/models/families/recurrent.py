@@ -95,7 +95,7 @@ class CarriedModel(CarriedLanguageModel):
     def loss(self, batch: Windows) -> Loss:
         """Nats and number of the tokens under the mask, each row from its own begin."""
         tokens_BT = batch.tokens_BT
-        total, _ = self._learn(self._begin_inputs(tokens_BT), batch, self.fresh(len(tokens_BT)))
+        total, _ = self._learn(self.begin_inputs(tokens_BT), batch, self.fresh(len(tokens_BT)))
         return Loss(total=total, count=batch.count)
 
     def loss_carried(self, tokens_BT: Tensor, carry: Any) -> tuple[Loss, Any]:
@@ -105,7 +105,7 @@ class CarriedModel(CarriedLanguageModel):
         read. Gradients stop there: back-propagation through time is truncated to the stretch.
         """
         if carry is None:
-            inputs_BT, memory = self._begin_inputs(tokens_BT), self.fresh(len(tokens_BT))
+            inputs_BT, memory = self.begin_inputs(tokens_BT), self.fresh(len(tokens_BT))
         else:
             last_B1, memory = carry
             inputs_BT = torch.cat([last_B1, tokens_BT[:, :-1]], dim=1)
@@ -130,13 +130,13 @@ class CarriedModel(CarriedLanguageModel):
     def _score(self, tokens_BT: Tensor, head: Head, numbers: int) -> Tensor:
         """What the head says of each token given all before it, so many numbers, B×T×F, a stretch of time after the other."""
         rows, length = tokens_BT.shape
-        inputs_BT, memory = self._begin_inputs(tokens_BT), self.fresh(rows)
+        inputs_BT, memory = self.begin_inputs(tokens_BT), self.fresh(rows)
         stretch = max(1, POSITIONS_AT_ONCE // max(rows, 1))
         found_BTF = torch.empty(rows, length, numbers, device=tokens_BT.device)
         for start in range(0, length, stretch):
             part = slice(start, start + stretch)
-            hidden_BTH, memory = self.read(self._embed(inputs_BT[:, part], torch.float32), memory, 0.0)
-            found_NF = head(hidden_BTH.flatten(0, 1), self._output(), self.bias_V, tokens_BT[:, part].flatten())
+            hidden_BTH, memory = self.read(self.embed(inputs_BT[:, part], torch.float32), memory, 0.0)
+            found_NF = head(hidden_BTH.flatten(0, 1), self.output(), self.bias_V, tokens_BT[:, part].flatten())
             found_BTF[:, part] = found_NF.view(rows, -1, numbers)
         return found_BTF
 
@@ -153,30 +153,32 @@ class CarriedModel(CarriedLanguageModel):
 
     @torch.no_grad()
     def _next(self, inputs_BT: Tensor, memory: Memory) -> tuple[Tensor, State]:
-        hidden_BTH, memory = self.read(self._embed(inputs_BT, torch.float32), memory, 0.0)
-        return log_probabilities(hidden_BTH[:, -1], self._output(), self.bias_V), RecurrentState(memory)
+        hidden_BTH, memory = self.read(self.embed(inputs_BT, torch.float32), memory, 0.0)
+        return log_probabilities(hidden_BTH[:, -1], self.output(), self.bias_V), RecurrentState(memory)
 
     def _learn(self, inputs_BT: Tensor, batch: Windows, memory: Memory) -> tuple[Tensor, Memory]:
         """Nats of the tokens under the mask together, and the memory after them."""
         dropout = self.config.dropout if self.training else 0.0
-        x_BTX = F.dropout(self._embed(inputs_BT, self.compute_dtype), dropout, training=dropout > 0)
+        x_BTX = F.dropout(self.embed(inputs_BT, self.compute_dtype), dropout, training=dropout > 0)
         hidden_BTH, memory = self.read(x_BTX, memory, dropout)
         hidden_NH = F.dropout(hidden_BTH, dropout, training=dropout > 0).flatten(0, 1)
         keep_N = None if batch.mask_BT is None else batch.mask_BT.flatten()
-        return summed_nats(hidden_NH, self._output(), self.bias_V, batch.tokens_BT.flatten(), keep_N), memory
+        return summed_nats(hidden_NH, self.output(), self.bias_V, batch.tokens_BT.flatten(), keep_N), memory
 
     def _nats(self, hidden_BTH: Tensor, tokens_BT: Tensor) -> Tensor:
-        nats_N = cross_entropy_nats(hidden_BTH.flatten(0, 1), self._output(), self.bias_V, tokens_BT.flatten())
+        nats_N = cross_entropy_nats(hidden_BTH.flatten(0, 1), self.output(), self.bias_V, tokens_BT.flatten())
         return nats_N.view(tokens_BT.shape)
 
-    def _embed(self, inputs_BT: Tensor, dtype: torch.dtype) -> Tensor:
+    def embed(self, inputs_BT: Tensor, dtype: torch.dtype) -> Tensor:
+        """The vectors of tokens, or of the begin symbol, B×T×X."""
         # Looked up in float32 and then rounded, so that the gradients of a frequent token are summed in float32.
         return (F.embedding(inputs_BT, self.embedding_WX) * self.tied_scale).to(dtype)
 
-    def _output(self) -> Tensor:
+    def output(self) -> Tensor:
+        """O, V×H: the embedding itself where the two are tied."""
         return self.embedding_WX[: self.vocab_size] if self.output_VH is None else self.output_VH
 
-    def _begin_inputs(self, tokens_BT: Tensor) -> Tensor:
+    def begin_inputs(self, tokens_BT: Tensor) -> Tensor:
         """The begin symbol, then all tokens but the last, which predicts nothing."""
         return F.pad(tokens_BT[:, :-1], (1, 0), value=self.vocab_size)
 

@@ -1,0 +1,49 @@
+"""Bounds and texts of latent-variable models in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.plain import visible
+from lmlab.cli.show.table import Column, print_table
+
+if TYPE_CHECKING:
+    from lmlab.latents.measuring import LatentResult
+    from lmlab.latents.verbs import Written
+    from lmlab.measure import Interval
+
+
+def print_scores(result: LatentResult) -> None:
+    """The two bounds and what the text costs without z; then what z carries."""
+    console = result_console()
+    where = result.data if result.part == "whole" else f"the {result.part} part of {result.data}"
+    say(console, f"{result.model} on {where}: {result.bytes:,} bytes, {result.segments:,} segments")
+    columns = [Column("bits per byte, at most", left=True), Column("estimate"), Column("interval", expendable=1)]
+    rows = [
+        [f"importance sampling, {result.draws} draws", *_figures(result.tightened)],
+        ["the bound it was trained on", *_figures(result.bound)],
+        ["with z from the prior", f"{result.blind:.4f}", ""],
+    ]
+    print_table(console, columns, rows, "--json has all")
+    say(
+        console,
+        f"z carries {result.kl_nats:.2f} nats of a segment; {result.used} of its {result.latent} numbers are in use.",
+    )
+    say(console, "Bounds are not ranked with the numbers of models whose cost is exact.")
+    for note in result.notes:
+        say(console, f"Note: {note}")
+
+
+def print_written(found: Sequence[Written]) -> None:
+    """One text after the other."""
+    console = result_console()
+    for one in found:
+        head = "" if one.share is None else f"{one.share:.0%}".rjust(4) + "  "
+        say(console, head + visible(one.text).replace("\n", "↵"))
+
+
+def _figures(found: Interval) -> list[str]:
+    bounded = found.low is not None and found.high is not None
+    return [f"{found.estimate:.4f}", f"{found.low:.4f} to {found.high:.4f}" if bounded else "none"]
