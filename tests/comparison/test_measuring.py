@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ def lines(count: int, seed: int) -> str:
     return "".join(" ".join(words[i] for i in random.integers(len(words), size=9)) + ".\n" for _ in range(count))
 
 
-def near_copy(text: str) -> str:
-    random = np.random.default_rng(0)
+def near_copy(text: str, seed: int = 0) -> str:
+    random = np.random.default_rng(seed)
     return "".join("x" if c.isalpha() and random.random() < 1 / 45 else c for c in text)
 
 
@@ -47,6 +48,26 @@ def test_a_run_knows_what_it_was_trained_on(run: Run, tmp_path: Path, lmlab) -> 
     code, shown, _ = lmlab("eval", run.folder, "--json")
     assert json.loads(shown)["held_out"]["verdict"] == "held out"
     assert code == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changed", [lambda text, seed: text, near_copy], ids=["exact", "near"])
+def test_a_model_that_was_trained_on_the_test_text_is_caught_19_times_in_20(changed: Any, tmp_path: Path) -> None:
+    caught = honest = 0
+    for seed in range(20):
+        text, seen, others = (tmp_path / f"{name}{seed}.txt" for name in ("text", "seen", "others"))
+        text.write_text(lines(150, seed=1000 + seed))
+        seen.write_text(lines(400, seed=seed) + changed(text.read_text(), seed) + lines(400, seed=2000 + seed))
+        others.write_text(lines(800, seed=seed))
+        for learned_from in (seen, others):
+            run = lab.train(
+                "ngram", learned_from, out=tmp_path / f"{learned_from.stem}", settings={"order": 3}, split=(98, 1, 1)
+            )
+            certified = lab.evaluate(run, text).certified
+            caught += learned_from is seen and not certified
+            honest += learned_from is others and certified
+    assert caught >= 19
+    assert honest == 20
 
 
 def test_the_training_part_may_be_asked_for_and_is_marked(run: Run, lmlab) -> None:  # type: ignore[no-untyped-def]

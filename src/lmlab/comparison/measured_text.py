@@ -11,16 +11,18 @@ from lmlab.text.parts import Part
 USUAL_CONTEXT = 256  # tokens: the longest window that a model chooses by itself
 
 
-def measured_text(part: Part, limit: int, tokenizers: Sequence[str], contexts: Sequence[int] = ()) -> Spread:
+def measured_text(
+    part: Part, limit: int, tokenizers: Sequence[str], contexts: Sequence[int] = (), *, seed: int = 0
+) -> Spread:
     """About `limit` bytes spread over a part, read with history enough for all models.
 
-    contexts: the windows, in tokens, that were asked for.
+    contexts: the windows, in tokens, that were asked for. seed: another one draws other places.
     """
     if limit >= part.bytes:
         return spread(part, limit)
     window = ContextPolicy.last(max([USUAL_CONTEXT, *contexts]))
     history = enough_history((window, _token_bytes(part, spec)) for spec in tokenizers)
-    return spread(part, limit, history_bytes=history)
+    return spread(part, limit, history_bytes=history, seed=seed)
 
 
 def _token_bytes(part: Part, tokenizer: str) -> float:
