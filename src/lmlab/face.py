@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
     from lmlab.inside.theory.verbs import explain_gradients as explain_gradients
+    from lmlab.inside.theory.verbs import explain_sandbox as explain_sandbox
     from lmlab.inside.verbs import explain as explain
     from lmlab.latents.verbs import latent as latent
     from lmlab.learn.about_settings import settings as settings
@@ -60,6 +61,7 @@ HOMES = {
     "curves": "lmlab.learn.curves:curves",
     "explain": "lmlab.inside.verbs:explain",
     "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
+    "explain_sandbox": "lmlab.inside.theory.verbs:explain_sandbox",
     "fill": "lmlab.masking.filling:fill",
     "fine_tune": "lmlab.learn.going_on:fine_tune",
     "grade": "lmlab.checker.verbs:grade",

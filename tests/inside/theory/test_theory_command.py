@@ -12,6 +12,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 FAST = {
     "gradients": ["--width", "4", "--length", "6", "--no-train"],
+    "sandbox": ["--samples", "20"],
 }
 
 
@@ -19,16 +20,14 @@ FAST = {
 def test_a_topic_prints_a_table_or_json_and_writes_the_same_picture_twice(
     lmlab: Command, topic: str, tmp_path: Path
 ) -> None:
-    pictures = []
-    for name in ("a.svg", "b.svg"):
-        code, out, _ = lmlab("explain", topic, *FAST[topic], "--svg", tmp_path / name)
-        assert code == 0
-        assert f"Written: {tmp_path / name}" in out
-        pictures.append((tmp_path / name).read_bytes())
-    assert pictures[0] == pictures[1]
-    code, out, _ = lmlab("explain", topic, *FAST[topic], "--json")
+    first, second = tmp_path / "a.svg", tmp_path / "b.svg"
+    code, out, _ = lmlab("explain", topic, *FAST[topic], "--svg", first)
+    assert code == 0
+    assert f"Written: {first}" in out
+    code, out, _ = lmlab("explain", topic, *FAST[topic], "--json", "--svg", second)
     assert code == 0
     assert json.loads(out)["seed"] == 0
+    assert first.read_bytes() == second.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -37,6 +36,8 @@ def test_a_topic_prints_a_table_or_json_and_writes_the_same_picture_twice(
         (["gradients", "--scales", "big"], "--scales is numbers with commas between them, such as 0.5,2; got 'big'"),
         (["gradients", "--cells", "lsm"], "'lsm' is no recurrent cell; did you mean 'lstm'?"),
         (["gradients", "--scales", "0"], "--scales multiply the recurrent weights: numbers above 0, such as 0.5,1,2"),
+        (["sandbox", "--query-a", "21"], "--query-a is a number from 0 to 20; got 21"),
+        (["sandbox", "--temperature", "hot"], "Invalid value for '--temperature'"),
         (["gradients", "--clip", "-1"], "--clip 1.0"),
     ],
 )

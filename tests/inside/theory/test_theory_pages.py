@@ -9,16 +9,23 @@ import pytest
 
 import lmlab
 
+SET = """([name, value]) => {
+  const input = document.getElementById(name);
+  input.value = value;
+  input.dispatchEvent(new Event('input', { bubbles: true }));
+}"""
+
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The page of every topic."""
     folder = tmp_path_factory.mktemp("topics")
     lmlab.explain_gradients(width=4, length=10, steps=5, tries=1, html=folder / "gradients.html")
+    lmlab.explain_sandbox(html=folder / "sandbox.html")
     return {path.stem: path for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("topic", ["gradients"])
+@pytest.mark.parametrize("topic", ["gradients", "sandbox"])
 def test_it_opens_narrow_and_dark_wide_and_light_without_an_error_or_a_request(
     tab: Any, pages: dict[str, Path], topic: str
 ) -> None:
@@ -33,3 +40,74 @@ def test_it_opens_narrow_and_dark_wide_and_light_without_an_error_or_a_request(
         assert found.violations_count == 0, found.generate_report()
     assert tab.problems == []
     assert set(tab.requests) == {page.as_uri()}
+
+
+def numbers_of(found: Any) -> dict[str, float]:
+    """What the page shows, by the names it gives them."""
+    fields = ("mean", "deviation", "near", "alone", "lost", "distance")
+    ways = [(heads, way) for heads in ("one", "two") for way in ("sampled", "closed")]
+    return {f"{h}.{w}.{f}": getattr(getattr(getattr(found, h), w), f) for h, w in ways for f in fields}
+
+
+def read(tab: Any) -> tuple[dict[str, float], dict[str, float]]:
+    """The settings of the sandbox's page, and the numbers it shows."""
+    settings = (
+        "Object.fromEntries([...document.querySelectorAll('#settings input')].map(e => [e.name, Number(e.value)]))"
+    )
+    numbers = (
+        "Object.fromEntries([...document.querySelectorAll('[data-of]')].map(e => [e.dataset.of, +e.dataset.value]))"
+    )
+    return tab.evaluate(settings), tab.evaluate(numbers)
+
+
+def test_the_sandbox_computes_in_the_page_what_python_computes(tab: Any, pages: dict[str, Path]) -> None:
+    tab.goto(pages["sandbox"].as_uri())
+    seen = []
+    changes: list[dict[str, float]] = [
+        {},
+        {"keys": 2, "query_a": 3.3, "query_b": 17, "noise": 0.2, "seed": 7},
+        {"keys": 10, "temperature": 0.2, "overlap": 0.9, "stretch": 1, "value_b": 300, "samples": 333},
+        {"stretch": 0, "noise": 0, "query_b": 0, "temperature": 5},
+    ]
+    for change in changes:
+        for name, value in change.items():
+            tab.evaluate(SET, [name, value])
+        settings, numbers = read(tab)
+        assert all(settings[name] == pytest.approx(value) for name, value in change.items())
+        whole = {name: int(settings[name]) for name in ("keys", "samples", "seed")}
+        found = lmlab.explain_sandbox(**(settings | whole))  # type: ignore[arg-type]
+        assert numbers == pytest.approx(numbers_of(found), abs=1e-6)
+        assert float(tab.locator("#score-deviation").get_attribute("data-value")) == pytest.approx(
+            found.score_deviation
+        )
+        seen.append(tuple(numbers.values()))
+    assert len(set(seen)) == len(changes)
+    assert tab.problems == []
+
+
+def test_the_sandbox_is_used_with_the_keyboard_alone(tab: Any, pages: dict[str, Path]) -> None:
+    tab.goto(pages["sandbox"].as_uri())
+    before, _ = read(tab)
+    tab.locator("#query_a").focus()
+    tab.keyboard.press("ArrowRight")
+    after, numbers = read(tab)
+    assert after["query_a"] > before["query_a"]
+    found = lmlab.explain_sandbox(query_a=after["query_a"])
+    assert numbers == pytest.approx(numbers_of(found), abs=1e-6)
+    tab.locator("button[data-preset='Average two']").focus()
+    tab.keyboard.press("Enter")
+    assert "half-way" in tab.locator("#told").inner_text()
+    settings, numbers = read(tab)
+    assert settings["stretch"] == 0
+    assert numbers["one.closed.near"] == numbers["two.closed.near"] == 1
+    assert tab.locator("#cloud-one circle").count() > 600
+
+
+def test_the_pictures_of_the_sandbox_show_what_its_numbers_say(tab: Any, pages: dict[str, Path]) -> None:
+    tab.goto(pages["sandbox"].as_uri())
+    script = "which => [...document.querySelectorAll(`#histogram-${which} rect`)].map(e => +e.getAttribute('height'))"
+    for which, heads in vars(lmlab.explain_sandbox()).items():
+        if which in ("one", "two"):
+            heights = tab.evaluate(script, which)
+            most = max(*heads.sampled.histogram, *heads.closed.histogram)
+            assert heights == pytest.approx([138 * share / most for share in heads.sampled.histogram], abs=1e-6)

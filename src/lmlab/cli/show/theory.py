@@ -9,6 +9,7 @@ from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
+    from lmlab.inside.theory.sandbox import Sandbox
     from lmlab.inside.theory.through_time import Gradients
 
 
@@ -53,6 +54,29 @@ def print_gradients(found: Gradients, *written: Path | None) -> None:
         ]
         heads = [Column("start", left=True), Column("gradients", left=True), Column("learned"), Column("bits, median")]
         print_table(console, heads, ended)
+    print_written(*written)
+
+
+def print_sandbox(found: Sandbox, *written: Path | None) -> None:
+    """What was sampled beside the closed forms, for one head and for two."""
+    console = result_console()
+    named = {
+        "share of value a, mean": "mean",
+        "its standard deviation": "deviation",
+        "near the average of a and b": "near",
+        "value a alone": "alone",
+        "value a lost": "lost",
+        "distance from the average": "distance",
+    }
+    ways = [found.one.sampled, found.one.closed, found.two.sampled, found.two.closed]
+    rows = [[name, *(f"{getattr(way, field):.4f}" for way in ways)] for name, field in named.items()]
+    heads = ["one head, sampled", "closed form", "two heads, sampled", "closed form"]
+    print_table(
+        console, [Column(f"{found.settings.samples:,} draws of the keys", left=True), *map(Column, heads)], rows
+    )
+    say(console, f"In one head the scores of a and b differ by {found.score_deviation:.3g} (standard deviation).")
+    if found.settings.noise:
+        say(console, "The closed forms take the noise in every key as vanishing.", style="dim")
     print_written(*written)
 
 

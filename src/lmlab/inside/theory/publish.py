@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -33,3 +34,8 @@ def side_by_side(figures: Sequence[tuple[str, str]]) -> str:
 def to_try(questions: Sequence[tuple[str, str]]) -> str:
     """Questions with their answers (HTML) folded away: think first, then look."""
     return "".join(folded(f"<strong>{escape(question)}</strong>", f"<p>{answer}</p>") for question, answer in questions)
+
+
+def subscripted(text: str) -> str:
+    """A text as HTML, in which v_a has its a below the line."""
+    return re.sub(r"_(\w)", r"<sub>\1</sub>", escape(text))

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmlab.inside.theory.publish import publish
+from lmlab.inside.theory.sandbox import Sandbox, SandboxSettings
+from lmlab.inside.theory.sandbox import sandbox as sandbox_of
 from lmlab.inside.theory.through_time import Gradients
 from lmlab.inside.theory.through_time import gradients as gradients_of
 
@@ -52,6 +54,51 @@ def explain_gradients(
     )
     if html is not None or svg is not None:
         from lmlab.inside.theory.gradients_page import page, picture
+
+        publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
+    return found
+
+
+def explain_sandbox(
+    *,
+    keys: int = 5,
+    query_a: float = 10.0,
+    query_b: float = 10.0,
+    temperature: float = 1.0,
+    noise: float = 0.0,
+    stretch: float = 0.5**0.5,
+    overlap: float = 0.0,
+    value_a: float = 180.0,
+    value_b: float = 0.0,
+    samples: int = 1000,
+    seed: int = 0,
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
+    command: str = "lmlab.explain_sandbox()",
+) -> Sandbox:
+    """One attention head asked for two values, and two heads asked for one each, while the keys vary (assignment2 section 5).
+
+    query_a, query_b: how far the query points along the mean of key a and of key b. temperature: scores are divided by it.
+    noise: standard deviation of every entry of every key. stretch: standard deviation of the length of key a. overlap: the
+    dot product of the two means. value_a, value_b: where these values lie on the unit circle, in degrees. html, svg: files to
+    write a page with sliders and a picture to; command: what the page says made it.
+    """
+    settings = SandboxSettings(
+        keys=keys,
+        query_a=query_a,
+        query_b=query_b,
+        temperature=temperature,
+        noise=noise,
+        stretch=stretch,
+        overlap=overlap,
+        value_a=value_a,
+        value_b=value_b,
+        samples=samples,
+        seed=seed,
+    )
+    found = sandbox_of(settings)
+    if html is not None or svg is not None:
+        from lmlab.inside.theory.sandbox_page import page, picture
 
         publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
     return found
