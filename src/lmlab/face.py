@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lmlab.inside.theory.verbs import explain_gradients as explain_gradients
     from lmlab.inside.theory.verbs import explain_sandbox as explain_sandbox
     from lmlab.inside.verbs import explain as explain
+    from lmlab.inside.verbs import explain_attention as explain_attention
     from lmlab.latents.verbs import latent as latent
     from lmlab.learn.about_settings import settings as settings
     from lmlab.learn.curves import curves as curves
@@ -60,6 +61,7 @@ HOMES = {
     "count": "lmlab.costs.asked:count",
     "curves": "lmlab.learn.curves:curves",
     "explain": "lmlab.inside.verbs:explain",
+    "explain_attention": "lmlab.inside.verbs:explain_attention",
     "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
     "explain_sandbox": "lmlab.inside.theory.verbs:explain_sandbox",
     "fill": "lmlab.masking.filling:fill",

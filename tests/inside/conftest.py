@@ -14,6 +14,7 @@ SMALL = {
     "gpt": {"layers": 2, "width": 16, "heads": 2, "context": 8},
     "lstm": {"width": 12, "layers": 2},
     "attention": {"context": 4, "width": 16},
+    "rnn-attention": {"memory": 5, "width": 12},
 }
 
 

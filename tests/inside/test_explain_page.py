@@ -58,3 +58,25 @@ def test_the_arrow_keys_walk_and_the_colours_change(tab: Any, page: Path) -> Non
         tab.locator("input[name=colour]").nth(choice).check()
         looks.append(str(tab.evaluate(classes)))
     assert len(set(looks)) == len(looks) == 7
+
+
+def test_the_heads_are_drawn_and_say_where_they_look(tab: Any, page: Path, runs: dict[str, Path]) -> None:
+    found = lmlab.explain_attention(runs["gpt"], SENTENCE * 3)
+    tab.goto(page.as_uri())
+    tab.locator("section.attention button").nth(3).click()
+    strip = tab.locator(".strip")
+    strip.focus()
+    for _ in range(5):
+        tab.keyboard.press("ArrowRight")
+    said = tab.locator(".said")
+    said.filter(has_text="head 2.2, after a").wait_for()  # of "the ca"
+    tokens = {None: "⊢", **dict(enumerate(found.tokens))}
+    shares = {place: found.weight(2, 2, 6, place) for place in (None, *range(6))}
+    best = max(shares, key=lambda place: shares[place])
+    assert f"{100 * shares[best]:.0f}%" in said.inner_text()
+    assert str(tokens[best]).replace(" ", "␣") in said.inner_text()
+    drawn = "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
+    for canvas in tab.locator("section.attention canvas").all():
+        canvas.scroll_into_view_if_needed()
+        tab.wait_for_function(f"c => ({drawn})(c) > 3", arg=canvas.element_handle())
+    assert tab.problems == []

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
+
+from lmlab.layers.looking import Looks
 
 
 @runtime_checkable
@@ -13,4 +17,22 @@ class BacksOff(Protocol):
 
     def orders(self, tokens_T: Tensor) -> Tensor:
         """For each token: how long the longest n-gram is that ends with it and was counted, at least 1."""
+        ...
+
+
+@runtime_checkable
+class Attentive(Protocol):
+    """A model that weighs what it has read."""
+
+    def looks(self, tokens_T: Tensor) -> Iterator[Looks]:
+        """What each of its layers looked at while it read these tokens, one layer after the other."""
+        ...
+
+
+@runtime_checkable
+class Headed(Attentive, Protocol):
+    """An attentive model whose heads can be switched off one at a time."""
+
+    def without_head(self, layer: int, head: int) -> AbstractContextManager[None]:
+        """While it lasts, one head of one layer (both from 0) adds nothing."""
         ...

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmlab.config import Mistake
-from lmlab.inside import surprisal_section
+from lmlab.inside import attention_section, surprisal_section
+from lmlab.inside.attention import Attention, attention_of
 from lmlab.inside.explanation import Explanation
+from lmlab.inside.openings import Attentive
 from lmlab.inside.passage import passage
 from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
 from lmlab.learn.run import Run, load_run
-from lmlab.page.html import write
+from lmlab.page.html import escape, facts, write
 
 AnyRun = Run | str | Path
 
@@ -35,9 +37,34 @@ def explain(
     readings = tuple(read_passage(run, found, device=device) for run in opened)
     explanation = Explanation(name=found.name, text=found.text, readings=readings)
     if html is not None:
+        names = [surprisal_section.name_of(reading, readings) for reading in readings]
         sections = [surprisal_section.section(explanation)]
+        for index, (run, name) in enumerate(zip(opened, names, strict=True)):
+            if isinstance(run.model, Attentive):
+                looks = attention_of(run, found, device=device)
+                sections.append(attention_section.section(looks, index, name))
         write(Path(html), page("A text, as models read it", surprisal_section.opening(explanation), sections))
     return explanation
+
+
+def explain_attention(
+    run: AnyRun, text: str | Path | None = None, *, device: str = "auto", html: str | Path | None = None
+) -> Attention:
+    """What every attention head of a model looked at while it read a text, and what each seems to do. html: a page of it."""
+    opened = _opened(run)
+    found = attention_of(opened, passage(text, opened), device=device)
+    if html is not None:
+        name = opened.folder.name
+        opening = f"<h1>Where {escape(name)} looks</h1>\n" + facts(
+            {
+                "model": found.model,
+                "heads": str(len(found.heads)),
+                "text": f"{len(found.tokens):,} tokens",
+                "context": found.policy,
+            }
+        )
+        write(Path(html), page(f"Where {name} looks", opening, [attention_section.section(found, 0, name)]))
+    return found
 
 
 def _opened(run: AnyRun) -> Run:

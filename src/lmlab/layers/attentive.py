@@ -22,6 +22,8 @@ from lmlab.formulas import Part, Shape, Size, Work, product, shared_out, smaller
 from lmlab.layers import fast
 from lmlab.layers.fast.attentive import Additive, Rule, scan
 
+STEPS_AT_ONCE = 512  # whose states are laid side by side when weights are asked for
+
 
 def attentive_scan(
     drive_BTH: Tensor, h_BH: Tensor, past_BPH: Tensor, state_HH: Tensor, additive: Additive | None, rule: Rule
@@ -56,6 +58,35 @@ def step_by_step(
         states.append(h_BH if rule.combined else s_BH)
         outputs.append(h_BH)
     return torch.stack(outputs, dim=1), torch.stack(states[-rule.reach :], dim=1).detach()
+
+
+def attended(
+    drive_TH: Tensor, h_TH: Tensor, state_HH: Tensor, additive: Additive | None, rule: Rule
+) -> tuple[Tensor, float]:
+    """(α_{t,l} of a text read from its beginning, T×reach, how far Σ α m is from what the scan added at most).
+
+    h_TH: what `attentive_scan` made of it. Column c of row t is of step t - reach + c; steps before the first have weight 0.
+    """
+    before_TH = F.pad(h_TH[:-1], (0, 0, 1, 0))
+    s_TH = torch.tanh(drive_TH + F.linear(before_TH, state_HH))
+    padded_SH = F.pad(h_TH if rule.combined else s_TH, (0, 0, rule.reach, 0))
+    alpha_TR, difference = s_TH.new_zeros(len(s_TH), rule.reach), 0.0
+    for first in range(0, len(s_TH), STEPS_AT_ONCE):
+        part = slice(first, min(first + STEPS_AT_ONCE, len(s_TH)))
+        m_TRH = padded_SH[first : part.stop + rule.reach - 1].unfold(0, rule.reach, 1).transpose(1, 2)
+        if additive is None:
+            e_TR = rule.scale * (m_TRH @ s_TH[part, :, None])[..., 0]
+        else:
+            query_TA = F.linear(s_TH[part], additive.query_AH)
+            e_TR = torch.tanh(query_TA[:, None] + F.linear(m_TRH, additive.key_AH)) @ additive.v_A
+        steps_TR = torch.arange(first, part.stop, device=e_TR.device)[:, None]
+        steps_TR = steps_TR - rule.reach + torch.arange(rule.reach, device=e_TR.device)
+        alpha_TR[part] = (
+            e_TR.masked_fill(steps_TR < 0, -torch.inf).softmax(-1).nan_to_num(0.0)
+        )  # the first sees nothing
+        made_TH = s_TH[part] + (alpha_TR[part, None] @ m_TRH)[:, 0]
+        difference = max(difference, float((made_TH - h_TH[part]).abs().max()))
+    return alpha_TR, difference
 
 
 def attentive_part(width: Size, memory: Size, score_width: Size | None, shape: Shape) -> Part:

@@ -6,6 +6,8 @@ float32; `dtype` says in which precision the matrix products run. The residual s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -16,6 +18,7 @@ from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
 from lmlab.layers.attention import causal_self_attention, split_heads
 from lmlab.layers.fast.networks import squared_relu
+from lmlab.layers.looking import causal_weights, kernel_weights
 from lmlab.layers.positions import Rotation
 
 Activation = Literal["relu2", "gelu"]
@@ -59,6 +62,25 @@ class Block(nn.Module):
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
         attended_BTD = attended.transpose(1, 2).reshape(rows, length, width)
         return self._mlp(_add(x_BTD, F.linear(attended_BTD, self.out), 0.0), x_BTD.dtype, 0.0)
+
+    @torch.no_grad()
+    def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:
+        """The attention weights of every head, B×H×T×T, and how far the fused kernel is from them at most."""
+        q_BHTD, k_BHTD, _ = split_heads(self._project(x_BTD, x_BTD.dtype), rotation)
+        weights_BHTT = causal_weights(q_BHTD, k_BHTD)
+        return weights_BHTT, float((weights_BHTT - kernel_weights(q_BHTD, k_BHTD)).abs().max())
+
+    @contextmanager
+    def without_head(self, head: int) -> Iterator[None]:
+        """While it lasts, what this head found is not added to the stream."""
+        width = self.out.shape[1] // self.heads
+        mine = slice(head * width, (head + 1) * width)
+        kept = self.out.data[:, mine].clone()
+        self.out.data[:, mine] = 0.0
+        try:
+            yield
+        finally:
+            self.out.data[:, mine] = kept
 
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         """Queries, keys and values of the normed stream, B×T×3×H×D."""

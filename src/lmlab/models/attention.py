@@ -21,6 +21,7 @@ corner: the softmax saturates within a few dozen steps, and one word of the wind
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -32,6 +33,7 @@ from lmlab.config import a_share, at_least_one, one_of, within_text
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size, divided_up, joined, linear, product, smaller
 from lmlab.layers.activations import ACTIVATIONS, Activation
 from lmlab.layers.heads import head_part
+from lmlab.layers.looking import Looks
 from lmlab.layers.positions import sinusoidal_table
 from lmlab.models.families.windowed import WindowedModel
 from lmlab.models.sizing import Appetite, with_settings
@@ -122,6 +124,14 @@ class Attention(WindowedModel):
         a_NSX, alpha_NSC = self._attend_block(inputs_NI, dtype)
         a_BTX, alpha_BTC = (x.view(rows, -1, x.shape[2])[:, :length] for x in (a_NSX, alpha_NSC))
         return a_BTX, alpha_BTC
+
+    @torch.no_grad()
+    def looks(self, tokens_T: Tensor) -> Iterator[Looks]:
+        """What the one head looked at; these are the weights that were used, there is no other kernel."""
+        alpha_1TC = self.attend(self.inputs(tokens_T[None]))[1]
+        first_T = torch.arange(len(tokens_T), device=tokens_T.device) - self.context
+        begins_T = torch.full_like(first_T, -1)
+        yield Looks(name="the head", weights_HTC=alpha_1TC, first_T=first_T, begins_T=begins_T, difference=0.0)
 
     def _attend_block(self, inputs_NI: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         e_NID = F.embedding(inputs_NI, self.embedding_VD).to(dtype)

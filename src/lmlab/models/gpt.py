@@ -11,6 +11,7 @@ history and costs more.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -34,6 +35,7 @@ from lmlab.layers.heads import (
     signs_of,
     summed_nats,
 )
+from lmlab.layers.looking import Looks
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -209,9 +211,8 @@ class GPT(NeuralLanguageModel):
         """What the head says of each token under the window rule, so many numbers, B×T×F."""
         rows, length = tokens_BT.shape
         found_BTF = torch.empty(rows, length, numbers, device=tokens_BT.device)
-        kept = self.context - self.stride
+        kept, starts = self.context - self.stride, self._window_starts(length)
         reach_C = torch.arange(min(self.context, length), device=tokens_BT.device)
-        starts = range(0, max(length - kept, 1), self.stride)
         per_call = max(1, SCORE_CHUNK // max(1, rows * len(reach_C)))
         for group in (starts[i : i + per_call] for i in range(0, len(starts), per_call)):
             index_WC = torch.tensor(group, device=tokens_BT.device)[:, None] + reach_C
@@ -223,6 +224,42 @@ class GPT(NeuralLanguageModel):
                 end = min(start + self.context, length)
                 found_BTF[:, start + first : end] = found_BWCF[:, w, first : end - start]
         return found_BTF
+
+    @torch.no_grad()
+    def looks(self, tokens_T: Tensor) -> Iterator[Looks]:
+        """What the heads of each block looked at, one block after the other, in the windows of `score`."""
+        length, device = len(tokens_T), tokens_T.device
+        kept, starts = self.context - self.stride, self._window_starts(length)
+        reach_C = torch.arange(min(self.context, length), device=device)
+        index_WC = torch.tensor(starts, device=device)[:, None] + reach_C
+        windows_WC = tokens_T[index_WC.clamp(max=length - 1)]
+        x_WCD, rotation = self._embed(F.pad(windows_WC[:, :-1], (1, 0), value=self.begin_id), 0)
+        first_T = torch.tensor([self.policy.resume(t) - 1 for t in range(length)], device=device)
+        assert self.config.heads is not None
+        for number, block in enumerate(self._stack(), start=1):
+            weights_HTC = x_WCD.new_zeros(self.config.heads, length, len(reach_C))
+            difference = 0.0
+            for window, start in enumerate(starts):
+                looks_1HCC, apart = block.looks(x_WCD[window : window + 1], rotation)
+                first, end = kept if start else 0, min(start + self.context, length)
+                weights_HTC[:, start + first : end] = looks_1HCC[0, :, first : end - start]
+                difference = max(difference, apart)
+            yield Looks(
+                name=f"block {number}",
+                weights_HTC=weights_HTC,
+                first_T=first_T,
+                begins_T=first_T,
+                difference=difference,
+            )
+            x_WCD = block(x_WCD, rotation, torch.float32, 0.0)
+
+    def without_head(self, layer: int, head: int) -> AbstractContextManager[None]:
+        """While it lasts, one head of one block (both from 0) is switched off."""
+        return list(self._stack())[layer].without_head(head)
+
+    def _window_starts(self, length: int) -> range:
+        """The first token of every window of a text."""
+        return range(0, max(length - self.context + self.stride, 1), self.stride)
 
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
         """Distribution of the first token of a text."""

@@ -26,6 +26,7 @@ The scan itself is in `layers/attentive.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -35,9 +36,10 @@ from torch.nn import functional as F
 
 from lmlab.config import a_share, at_least_one, one_of
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
-from lmlab.layers.attentive import attentive_part, attentive_scan
+from lmlab.layers.attentive import attended, attentive_part, attentive_scan
 from lmlab.layers.fast.attentive import Additive, Rule
 from lmlab.layers.heads import head_part
+from lmlab.layers.looking import Looks
 from lmlab.layers.recurrent import recurrent_part
 from lmlab.models.families.recurrent import CarriedModel, Memory, tie_by_default
 from lmlab.models.sizing import Appetite, with_settings
@@ -105,15 +107,33 @@ class RNNAttention(CarriedModel):
     def read(self, x_BTX: Tensor, memory: Memory, dropout: float) -> tuple[Tensor, Memory]:
         """h_t for every input; the memory is h and the states that the next input may attend over."""
         h_BH, past_BPH = memory
+        drive_BTH, additive, rule = self._asked(x_BTX, h_BH.dtype)
+        h_BTH, past_BPH = attentive_scan(drive_BTH, h_BH, past_BPH, self.state_HH, additive, rule)
+        return h_BTH.to(x_BTX.dtype), (h_BTH[:, -1], past_BPH)
+
+    @torch.no_grad()
+    def looks(self, tokens_T: Tensor) -> Iterator[Looks]:
+        """Which of its past states each step attended to; a state is named by the token that was read into it."""
+        x_1TX = self.embed(self.begin_inputs(tokens_T[None]), torch.float32)
+        h_1TH, _ = self.read(x_1TX, self.fresh(1), 0.0)
+        drive_1TH, additive, rule = self._asked(x_1TX, torch.float32)
+        alpha_TR, difference = attended(drive_1TH[0], h_1TH[0], self.state_HH, additive, rule)
+        first_T = torch.arange(len(tokens_T), device=tokens_T.device) - rule.reach - 1
+        begins_T = torch.full_like(first_T, -1)
+        yield Looks(
+            name="the memory", weights_HTC=alpha_TR[None], first_T=first_T, begins_T=begins_T, difference=difference
+        )
+
+    def _asked(self, x_BTX: Tensor, dtype: torch.dtype) -> tuple[Tensor, Additive | None, Rule]:
+        """What the inputs contribute, B×T×H, and how states are compared."""
         bias_H = None if self.bias_H is None else self.bias_H.to(x_BTX.dtype)
-        drive_BTH = F.linear(x_BTX, self.input_HX.to(x_BTX.dtype), bias_H).to(h_BH.dtype)
+        drive_BTH = F.linear(x_BTX, self.input_HX.to(x_BTX.dtype), bias_H).to(dtype)
         scale = self.state_HH.shape[0] ** -0.5 if self.config.score_function == "scaled" else 1.0
         rule = Rule(self.config.memory, scale, self.config.attend_to == "combined")
         additive = None
         if self.config.score_function == "additive":
             additive = Additive(self.query_AH, self.key_AH, self.v_A)
-        h_BTH, past_BPH = attentive_scan(drive_BTH, h_BH, past_BPH, self.state_HH, additive, rule)
-        return h_BTH.to(x_BTX.dtype), (h_BTH[:, -1], past_BPH)
+        return drive_BTH, additive, rule
 
     @classmethod
     def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:

@@ -9,6 +9,7 @@ import typer
 import typer.core
 
 TOPICS: dict[str, str] = {
+    "attention": "lmlab.cli.explaining.attention",
     "gradients": "lmlab.cli.explaining.gradients",
     "sandbox": "lmlab.cli.explaining.sandbox",
 }  # what follows `lmlab explain`, and the module whose `command` it is

@@ -10,6 +10,7 @@ from lmlab.cli.show.table import Column, print_table
 from lmlab.page.numbers import bits, counted
 
 if TYPE_CHECKING:
+    from lmlab.inside.attention import Attention
     from lmlab.inside.explanation import Explanation
     from lmlab.inside.surprisal import Reading, TokenRead
 
@@ -41,6 +42,26 @@ def print_explanation(found: Explanation) -> None:
             say(console, "  NOT HELD OUT: the model was trained on this text", style="bold red")
         if reading.note:
             say(console, f"  {reading.note}", style="dim")
+
+
+def print_attention(found: Attention) -> None:
+    """A row a head: what it seems to look at, with the shares that say so."""
+    console = result_console()
+    columns = [Column("head"), Column("seems to look at", left=True), Column("tokens back"), Column("entropy")]
+    columns += [Column(name, expendable=1) for name in ("just read", "before it", "beginning", "same", "induction")]
+    rows = [
+        [
+            f"{head.layer}.{head.head}",
+            head.seems,
+            f"{head.distance:.1f}",
+            f"{head.entropy:.2f}",
+            *(f"{share:.2f}" for share in (head.current, head.previous, head.beginning, head.same, head.induction)),
+        ]
+        for head in found.heads
+    ]
+    print_table(console, columns, rows)
+    say(console, f"shares of the attention over {counted(len(found.tokens), 'token')}; {found.policy}")
+    say(console, f"written out, the weights differ from the fast kernel's by at most {found.difference:.1e}")
 
 
 def _row(token: TokenRead, ordered: bool) -> list[str]:

@@ -1,0 +1,35 @@
+"""`lmlab explain attention`: what every head of a model looks at while it reads a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmlab.cli import options
+
+
+def command(
+    run: options.Run,
+    text: Annotated[
+        str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default="a piece of its own test part")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Where the attention heads of a model look, what each seems to do, and a page with every weight.
+
+    Example: lmlab explain attention runs/gpt "What say you, my lord?" --html heads.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.inside import print_attention
+
+    found = face.explain_attention(options.opened(run), text, device=device, html=html)
+    if json:
+        options.print_json(found.to_json())
+        return
+    print_attention(found)
+    if html is not None:
+        print(f"Look around in {html}")
