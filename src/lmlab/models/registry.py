@@ -98,6 +98,7 @@ _OTHERS = (
         about="a classifier: the average of a text's word vectors, a layer or more above it",
         role=Role.CLASSIFIER,
         home="lmlab.classification",
+        data="authors",
     ),
     Kind(
         name="bert",

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from lmlab.config import Mistake, nearest
+from lmlab.text import tables
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "body", "comment", "message", "document")
 LABEL_COLUMNS = ("label", "class", "category", "sentiment", "target", "topic", "stars")
@@ -97,10 +98,11 @@ def read_labelled(
 ) -> Labelled:
     """Read a table of texts with labels and divide it.
 
-    data: a file, or a folder with a file train.tsv (or .csv, .jsonl) and perhaps valid and test beside it. A part that is not
-    given is taken from the training examples by its share in `split`, drawn by `seed`.
+    data: a named table (`text/tables.py`), a file, or a folder with a file train.tsv (or .csv, .jsonl) and perhaps valid and
+    test beside it. A part that is not given is taken from the training examples by its share in `split`, drawn by `seed`.
     """
-    origin = {"text": str(Path(data).expanduser().resolve()), "split": list(split), "seed": seed}
+    is_named = str(data) in tables.NAMES and not Path(data).exists()
+    origin: dict[str, Any] = {"text": str(data) if is_named else _resolved(data), "split": list(split), "seed": seed}
     origin |= {"valid": _resolved(valid), "test": _resolved(test)}
     if columns is not None and len(columns) != 2:
         raise Mistake(
@@ -108,7 +110,8 @@ def read_labelled(
             columns=None,
         )
     origin["columns"] = None if columns is None else list(columns)
-    train_file, valid_file, test_file = _files(Path(data).expanduser(), valid, test)
+    place = tables.named_table(str(data)) if is_named else Path(data).expanduser()
+    train_file, valid_file, test_file = _files(place, valid, test)
     label_first = _label_first(train_file)
     rows = {name: list(_rows(file, columns, label_first)) for name, file in _named(train_file, valid_file, test_file)}
     classes = tuple(sorted({label for _, _, label in rows["train"]}, key=_naturally))
@@ -126,7 +129,7 @@ def read_labelled(
                 )
         labels_B = np.array([number[label] for _, _, label in found], dtype=np.int64)
         parts[name] = Examples(tuple(text for _, text, _ in found), labels_B)
-    name = train_file.parent.name if Path(data).expanduser().is_dir() else _stem(train_file)
+    name = str(data) if is_named else train_file.parent.name if place.is_dir() else _stem(train_file)
     return Labelled(name=name, classes=classes, parts=_divided(parts, split, seed), origin=origin)
 
 
