@@ -48,6 +48,7 @@ __all__ = [
     "strings",
     "sweep",
     "train",
+    "translate",
 ]
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
         strings,
         sweep,
         train,
+        translate,
     )
 
 

@@ -10,13 +10,13 @@ verb needs is imported when it is called. What stands in `HOMES` has a room of i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmlab.config import Mistake
-from lmlab.models.registry import kind_of
+from lmlab.models.registry import Role, kind_of
 
 if TYPE_CHECKING:
     from lmlab.checker.verbs import check as check
@@ -48,16 +48,18 @@ if TYPE_CHECKING:
     from lmlab.masking.filling import fill as fill
     from lmlab.measure import OtherResult, Result
     from lmlab.measure.strings import ScoredText, ScoredTexts
-    from lmlab.promises import Finding
+    from lmlab.promises.suite import contract as contract
     from lmlab.sweeps import sweep as sweep
     from lmlab.text.corpus import Corpus
     from lmlab.text.corpus import read as read
     from lmlab.text.intake import strings as strings
+    from lmlab.translation.verbs import translate as translate
 
 HOMES = {
     "check": "lmlab.checker.verbs:check",
     "classify": "lmlab.classification.verbs:classify",
     "compare": "lmlab.comparison:compare",
+    "contract": "lmlab.promises.suite:contract",
     "count": "lmlab.costs.asked:count",
     "curves": "lmlab.learn.curves:curves",
     "explain": "lmlab.inside.verbs:explain",
@@ -80,6 +82,7 @@ HOMES = {
     "strings": "lmlab.text.intake:strings",
     "sweep": "lmlab.sweeps:sweep",
     "train": "lmlab.learn.train:train",
+    "translate": "lmlab.translation.verbs:translate",
 }
 
 
@@ -126,12 +129,14 @@ def evaluate(
     seed: int = 0,
     level: float = 0.95,
     device: str = "auto",
+    against: Run | str | Path | None = None,
 ) -> Result | OtherResult:
     """Bits per byte of a text under a run's model, with interval (of that level) and certificate.
 
     text: another text, scored whole; without it, `part` ("train", "valid" or, if nothing is said, "test") of the run's own
     corpus.
     Of a model of another task: what that task is measured by, such as accuracy, with something simpler beside it.
+    against: of a translator another one, compared with it sentence by sentence.
     """
     if part not in (None, "train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
@@ -143,9 +148,13 @@ def evaluate(
     from lmlab.text.parts import Part
 
     run = _opened(run)
-    if (home := kind_of(run.record.model.name).home) is not None:
-        of_another_task: OtherResult = importlib.import_module(home).evaluate(
-            run, text, part=part or "test", seed=seed, device=device
+    kind = kind_of(run.record.model.name)
+    if against is not None and kind.role is not Role.TRANSLATOR:
+        raise Mistake("{against} is for translators; others are told apart by: lmlab compare", against=None)
+    if kind.home is not None:
+        beside = {} if against is None else {"against": against}
+        of_another_task: OtherResult = importlib.import_module(kind.home).evaluate(
+            run, text, part=part or "test", seed=seed, device=device, **beside
         )
         return of_another_task
     if text is None:
@@ -341,20 +350,3 @@ def machine(*, again: bool = False) -> MachineReport:
     from lmlab.hardware.report import about_machine
 
     return about_machine(again=again)
-
-
-def contract(
-    model: str, *, settings: Mapping[str, Any] | None = None, watch: Callable[[Finding], None] | None = None
-) -> list[Finding]:
-    """Hold a kind of model, ours or "package.module:Class", to what every language model promises.
-
-    settings: of the small models that are made. watch: told of each finding as it comes.
-    """
-    from lmlab.promises import run
-
-    findings = []
-    for finding in run(model, settings):
-        findings.append(finding)
-        if watch is not None:
-            watch(finding)
-    return findings

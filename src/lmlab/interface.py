@@ -172,6 +172,8 @@ class LanguageModel(Saved):
 
     vocab_size: int
     policy: ContextPolicy
+    end_id: int | None = None
+    """The id that ends a text, where one is predicted; None: a text's length is given, as a file's is."""
     same_everywhere: ClassVar[bool] = False  # whether begin and advance give the same bits on every machine
     signs: ClassVar[int] = 0
     """How many numbers the model gives of how sure it is before it sees a token; 0 where it keeps that to itself."""

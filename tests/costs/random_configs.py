@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lmlab.models.registry import model_class
 
 MOST = 7  # of a size that nothing else bounds
-BOUNDED = {"layers": 3, "kernel": 3}
+BOUNDED = {"layers": 3, "kernel": 3, "languages": 3}
 
 
 def of(name: str) -> st.SearchStrategy[Any]:
@@ -40,6 +40,11 @@ def _gpt(values: dict[str, Any]) -> dict[str, Any]:
     return values | {"width": 2 * values["heads"] * values["layers"], "stride": 1, "context": 2 + values["context"]}
 
 
+def _translator(values: dict[str, Any]) -> dict[str, Any]:
+    """Heads divide the width, and a sentence of a few tokens is within the context."""
+    return values | {"width": values["heads"] * values["layers"], "context": 5 + values["context"]}
+
+
 def _tied(values: dict[str, Any]) -> dict[str, Any]:
     return values | {"embedding_width": values["width"]} if values["tie"] else values
 
@@ -55,6 +60,7 @@ def _encoder(values: dict[str, Any]) -> dict[str, Any]:
 
 MENDED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "gpt": _gpt,
+    "translator": _translator,
     "rnn": _tied,
     "gru": _tied,
     "lstm": _tied,

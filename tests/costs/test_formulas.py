@@ -79,11 +79,20 @@ def segments(config: Any, rows: int, words: int) -> Any:
     return Windows(torch.zeros(rows, words, dtype=torch.long))
 
 
+def translations(config: Any, rows: int, words: int) -> Any:
+    from lmlab.models.translator import Translations
+
+    source_BS, targets_BKT = torch.zeros(rows, words), torch.zeros(rows, config.languages, words)
+    return Translations(source_BS.long(), source_BS == 0, targets_BKT.long(), targets_BKT == 0)
+
+
+# of models that predict no tokens: (config, rows, words in each)
 OTHER_BATCHES = {
     "dan": bags,
     "bert": blanks,
     "variational": segments,
-}  # of models that predict no tokens: (config, rows, words in each)
+    "translator": translations,
+}
 
 
 @pytest.mark.parametrize("name", OTHER_BATCHES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,9 @@ def command(
     part: Annotated[
         str | None, typer.Option(help="Part of the run's own corpus: train, valid or test.", show_default="test")
     ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="Of a translator: another run, compared with it sentence by sentence.")
+    ] = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     verbose: Annotated[bool, typer.Option("--verbose", help="Show every check of the certificate.")] = False,
@@ -27,7 +31,7 @@ def command(
     from lmlab import face
     from lmlab.measure import Result
 
-    result = face.evaluate(run, text, part=part, seed=seed, device=device)
+    result = face.evaluate(run, text, part=part, seed=seed, device=device, against=against)
     if not isinstance(result, Result):
         if json:
             options.print_json(result.to_json())

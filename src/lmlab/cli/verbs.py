@@ -40,6 +40,7 @@ def register(app: typer.Typer) -> None:
         settings,
         sweep,
         train,
+        translate,
     )
     from lmlab.cli.explaining import WithTopics
 
@@ -53,6 +54,7 @@ def register(app: typer.Typer) -> None:
     app.command("classify")(classify.command)
     app.command("fill")(fill.command)
     app.command("latent")(latent.command)
+    app.command("translate")(translate.command)
     app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)

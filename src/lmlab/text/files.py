@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import secrets
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from lmlab.config import Mistake
 
 
 def cache_folder() -> Path:
@@ -49,3 +53,20 @@ def file_sha256(path: Path) -> str:
     """What `sha256sum` prints for this file."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_text(path: Path, what: str) -> str:
+    """A whole file of UTF-8, plain or gzip; Mistake, with what is wanted, where it is none."""
+    try:
+        content = path.read_bytes()
+        if content[:2] == b"\x1f\x8b":
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise Mistake(f"there is no file {path}; {what}") from None
+    except IsADirectoryError:
+        raise Mistake(f"{path} is a folder; {what}") from None
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise Mistake(f"{path} cannot be read: {error}") from None

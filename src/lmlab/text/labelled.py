@@ -7,11 +7,9 @@ with a table is said with the number of the line.
 from __future__ import annotations
 
 import csv
-import gzip
 import hashlib
 import json
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,8 @@ import numpy as np
 
 from lmlab.config import Mistake, nearest
 from lmlab.text import tables
+from lmlab.text.files import read_text
+from lmlab.text.splitting import split_rows
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "body", "comment", "message", "document")
 LABEL_COLUMNS = ("label", "class", "category", "sentiment", "target", "topic", "stars")
@@ -165,17 +165,8 @@ def _stem(path: Path) -> str:
 def _divided(parts: dict[str, Examples], split: Sequence[float], seed: int) -> dict[str, Examples]:
     """Parts that are missing are drawn from the training examples."""
     train = parts["train"]
-    shares = dict(zip(PARTS, split, strict=True))
-    missing = [name for name in PARTS if name not in parts]
-    whole = sum(shares[name] for name in ("train", *missing))
-    order = np.random.default_rng(seed).permutation(len(train))
-    for name in missing:
-        size = round(len(train) * shares[name] / whole)
-        taken, order = order[:size], order[size:]
-        parts[name] = _chosen(train, np.sort(taken))
-    if not len(order):
-        raise Mistake("no example is left for training; give it a share above 0 in {split}", split=None)
-    parts["train"] = _chosen(train, np.sort(order)) if missing else train
+    rows = split_rows(len(train), [name for name in PARTS if name not in parts], split, seed)
+    parts |= {name: _chosen(train, which) for name, which in rows.items()}
     if (alone := np.unique(parts["train"].labels_B)).size < 2:
         raise Mistake(f"the training part has one label only (number {alone[0]}); it needs more examples")
     return {name: parts[name] for name in PARTS}
@@ -215,21 +206,8 @@ def _all_rows(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def _lines(path: Path) -> list[str]:
-    try:
-        content = path.read_bytes()
-        if content[:2] == b"\x1f\x8b":
-            content = gzip.decompress(content)
-        return content.decode("utf-8-sig").splitlines(keepends=True)
-    except FileNotFoundError:
-        raise Mistake(
-            f"there is no file {path}; a table of texts with labels is .tsv, .csv or .jsonl, perhaps with .gz"
-        ) from None
-    except IsADirectoryError:
-        raise Mistake(f"{path} is a folder; name a .tsv, .csv or .jsonl file") from None
-    except UnicodeDecodeError as error:
-        raise Mistake(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise Mistake(f"{path} cannot be read: {error}") from None
+    what = "a table of texts with labels is .tsv, .csv or .jsonl, perhaps with .gz"
+    return read_text(path, what).splitlines(keepends=True)
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:

