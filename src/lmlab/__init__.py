@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
+    "analogy",
     "check",
     "classify",
     "compare",
@@ -37,6 +38,7 @@ __all__ = [
     "machine",
     "mistakes",
     "mix",
+    "neighbours",
     "plan",
     "plan_steps",
     "prove",
@@ -49,10 +51,13 @@ __all__ = [
     "sweep",
     "train",
     "translate",
+    "vectors",
+    "word_map",
 ]
 
 if TYPE_CHECKING:
     from lmlab.face import (
+        analogy,
         check,
         classify,
         compare,
@@ -77,6 +82,7 @@ if TYPE_CHECKING:
         machine,
         mistakes,
         mix,
+        neighbours,
         plan,
         plan_steps,
         prove,
@@ -89,6 +95,8 @@ if TYPE_CHECKING:
         sweep,
         train,
         translate,
+        vectors,
+        word_map,
     )
 
 

@@ -54,8 +54,13 @@ if TYPE_CHECKING:
     from lmlab.text.corpus import read as read
     from lmlab.text.intake import strings as strings
     from lmlab.translation.verbs import translate as translate
+    from lmlab.wordvectors.verbs import analogy as analogy
+    from lmlab.wordvectors.verbs import neighbours as neighbours
+    from lmlab.wordvectors.verbs import vectors as vectors
+    from lmlab.wordvectors.verbs import word_map as word_map
 
 HOMES = {
+    "analogy": "lmlab.wordvectors.verbs:analogy",
     "check": "lmlab.checker.verbs:check",
     "classify": "lmlab.classification.verbs:classify",
     "compare": "lmlab.comparison:compare",
@@ -73,6 +78,7 @@ HOMES = {
     "load": "lmlab.learn.run:load_run",
     "mistakes": "lmlab.classification.verbs:mistakes",
     "mix": "lmlab.learn.mixing:mix",
+    "neighbours": "lmlab.wordvectors.verbs:neighbours",
     "plan": "lmlab.costs.asked_plan:plan",
     "plan_steps": "lmlab.costs.calibrate:plan_steps",
     "read": "lmlab.text.corpus:read",
@@ -83,6 +89,8 @@ HOMES = {
     "sweep": "lmlab.sweeps:sweep",
     "train": "lmlab.learn.train:train",
     "translate": "lmlab.translation.verbs:translate",
+    "vectors": "lmlab.wordvectors.verbs:vectors",
+    "word_map": "lmlab.wordvectors.verbs:word_map",
 }
 
 

@@ -238,6 +238,7 @@ class Learner(nn.Module, Saved):
     generator.
     """
 
+    default_optimizer: ClassVar[str] = "muon"  # one of `learn.settings.Method`
     default_learning_rate: ClassVar[float] = 0.002  # of AdamW at the top of the schedule
     default_weight_decay: ClassVar[float] = 0.1
 

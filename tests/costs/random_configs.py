@@ -68,4 +68,5 @@ MENDED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "variational": _tied,
     "bigram": _no_vectors,
     "bert": _encoder,
+    "glove": lambda values: values | {"most": 1.0},
 }

@@ -79,6 +79,13 @@ def segments(config: Any, rows: int, words: int) -> Any:
     return Windows(torch.zeros(rows, words, dtype=torch.long))
 
 
+def pairs(config: Any, rows: int, words: int) -> Any:
+    from lmlab.models.glove import PairBatch
+
+    zeros_B = torch.zeros(rows, dtype=torch.long)
+    return PairBatch(zeros_B, zeros_B, zeros_B.float(), zeros_B.float())
+
+
 def translations(config: Any, rows: int, words: int) -> Any:
     from lmlab.models.translator import Translations
 
@@ -89,6 +96,7 @@ def translations(config: Any, rows: int, words: int) -> Any:
 # of models that predict no tokens: (config, rows, words in each)
 OTHER_BATCHES = {
     "dan": bags,
+    "glove": pairs,
     "bert": blanks,
     "variational": segments,
     "translator": translations,

@@ -29,6 +29,22 @@ def test_adamw_steps_as_torch_does() -> None:
         torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-5)
 
 
+def test_adagrad_steps_as_torch_does_and_keeps_one_slot() -> None:
+    mine, theirs = _twins((7, 5))
+    config = OptimizerConfig(adaptive="adagrad", learning_rate=0.1, weight_decay=0.0, clip=1e9)
+    optimizer = Optimizer({"p": mine}, config)
+    reference = torch.optim.Adagrad([theirs], lr=0.1, eps=config.adagrad_epsilon)
+    for step in range(20):
+        target = torch.randn(7, 5, generator=torch.Generator().manual_seed(step))
+        for p in (mine, theirs):
+            p.grad = None
+            ((p - target) ** 3).abs().sum().backward()
+        optimizer.step(1.0)
+        reference.step()
+        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-5)
+    assert list(optimizer.slots) == ["second.p"]
+
+
 def test_clipping_shrinks_a_long_gradient_to_the_limit_and_leaves_a_short_one() -> None:
     for size, expected in ((100.0, 1.0), (0.5, 0.5)):
         p = torch.zeros(4, requires_grad=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,20 +14,10 @@ from lmlab.learn.task import PartName, Task
 from lmlab.models.dan import Bags
 from lmlab.text.labelled import Examples
 from lmlab.text.tokenizers import Tokenizer
+from lmlab.text.words import words_of as words_of
 
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 AT_ONCE = 512  # texts, where nothing is learned
-
-
-WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-
-
-def words_of(text: str) -> str:
-    """The words of a text in lower case, marks as words of their own, between single spaces.
-
-    To a label a word at the beginning or the end of a sentence is the same word.
-    """
-    return " ".join(WORD.findall(text.lower()))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import torch
 from lmlab.classification.task import Labelling, encoded, words_of
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
-from lmlab.hardware.rates import settle
 from lmlab.interface import Learner
+from lmlab.learn.enough import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
-from lmlab.learn.loop import Trainer
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.run import Run, create_run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
@@ -27,7 +25,6 @@ from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 ROWS = 64  # texts in a step
 EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
-TIMED_STEPS = 10
 
 
 def train(
@@ -71,12 +68,12 @@ def train(
     words = train_tokenizer(tokenizer, (words_of(text) for text in table.parts["train"].texts))
     config = _resolved(cls, config, table, words, budget)
     task = _task(table, words, train_config)
-    enough = Budget(steps=EPOCHS * task.steps_per_epoch)
-    if _is_more_than(enough, train_config, _fresh(cls, config, words, seed), task, hardware):
+    enough = EPOCHS * task.steps_per_epoch
+    if lasts_longer(enough, train_config, _fresh(cls, config, words, seed), task, hardware):
         watch.say(
             f"{model}: {budget} is more than {EPOCHS} epochs take, and more would teach it names by heart; it learns these"
         )
-        train_config = dataclasses.replace(train_config, budget=enough)
+        train_config = dataclasses.replace(train_config, budget=Budget(steps=enough))
     asked = Training(
         budget=str(train_config.budget),
         seed=seed,
@@ -113,21 +110,6 @@ def _resolved(cls: type[Learner], config: Any, table: Labelled, tokenizer: Token
     size = table.parts["train"].bytes
     facts = TextFacts(train_tokens=size // 5, train_bytes=size, vocab_size=tokenizer.vocab_size)  # words, roughly
     return dataclasses.replace(cls.resolve(config, facts, budget), labels=len(table.classes))
-
-
-def _is_more_than(enough: Budget, config: TrainConfig, model: Learner, task: Labelling, hardware: Hardware) -> bool:
-    """Whether a budget of seconds lasts longer than so many steps, some of which are timed with a model that is thrown away."""
-    if config.budget.seconds is None or enough.steps is None:
-        return False
-    step = Trainer(model, task, config, hardware, Path(), Silent()).to_be_timed()
-    for _ in range(TIMED_STEPS // 2):
-        step()
-    settle(hardware.device)
-    started = time.perf_counter()
-    for _ in range(TIMED_STEPS):
-        step()
-    settle(hardware.device)
-    return enough.steps * (time.perf_counter() - started) / TIMED_STEPS < config.budget.seconds
 
 
 def _fresh(cls: type[Learner], config: Any, tokenizer: Tokenizer, seed: int) -> Learner:

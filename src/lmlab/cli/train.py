@@ -267,7 +267,7 @@ def _summary(run: Run) -> str:
 
 def _next(run: Run) -> str:
     """A command that works: a part that is empty cannot be measured."""
-    sizes = {name: part["bytes"] for name, part in run.record.inputs.corpus["parts"].items()}
+    sizes = {name: part.get("pairs", part["bytes"]) for name, part in run.record.inputs.corpus["parts"].items()}
     folder = quote(str(run.folder))
     if sizes["test"]:
         return f"lmlab eval {folder}"

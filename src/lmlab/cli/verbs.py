@@ -41,6 +41,7 @@ def register(app: typer.Typer) -> None:
         sweep,
         train,
         translate,
+        vectors,
     )
     from lmlab.cli.explaining import WithTopics
 
@@ -55,6 +56,7 @@ def register(app: typer.Typer) -> None:
     app.command("fill")(fill.command)
     app.command("latent")(latent.command)
     app.command("translate")(translate.command)
+    app.command("vectors")(vectors.command)
     app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)

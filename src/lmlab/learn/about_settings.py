@@ -99,7 +99,8 @@ def settings(
         made = cls(config, tokens.vocab_size)
         task, parameters = task_of(made, tokens, None, stream, train_config, hardware), made.parameters_count
         loop = dataclasses.asdict(train_config)
-        loop["optimizer"] = train_config.optimizer or ("muon" if made.hidden_matrices() else "adamw")
+        usual = made.default_optimizer if made.hidden_matrices() else "adamw"
+        loop["optimizer"] = train_config.optimizer or usual
         loop["learning_rate"] = train_config.learning_rate or cls.default_learning_rate
         if train_config.weight_decay is None:
             loop["weight_decay"] = cls.default_weight_decay

@@ -68,15 +68,17 @@ class Trainer:
         self.model, self.task, self.config, self.watch = model.to(hardware.device), task, config, watch
         self.model.compute_dtype = hardware.dtype
         self.device = hardware.device
+        method = config.optimizer or model.default_optimizer
         self.optimizer = Optimizer(
             dict(model.named_parameters()),
             OptimizerConfig(
+                adaptive="adagrad" if method == "adagrad" else "adamw",
                 learning_rate=config.learning_rate or model.default_learning_rate,
                 matrix_learning_rate=config.matrix_learning_rate,
                 weight_decay=model.default_weight_decay if config.weight_decay is None else config.weight_decay,
                 iteration_dtype=hardware.iteration_dtype,
             ),
-            {} if config.optimizer == "adamw" else model.hidden_matrices(),
+            model.hidden_matrices() if method == "muon" else {},
         )
         self.stepping = hardware.stepping
         self.steps = steps_for(

@@ -1,4 +1,4 @@
-"""The optimizer: AdamW for vectors, tables and output layers; Muon for the matrices between hidden vectors.
+"""The optimizer: AdamW (or AdaGrad) for vectors, tables and output layers; Muon for the matrices between hidden vectors.
 
 Muon follows the gradient's direction but not its sizes: the momentum matrix M = U Σ Vᵀ is replaced by (nearly) U Vᵀ, so
 every direction in which a matrix can change is used equally. For `gpt` it reaches the same loss in markedly fewer steps
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -23,14 +24,16 @@ from lmlab.layers.fast.adamw import fused_adamw
 class OptimizerConfig:
     """Step sizes at the top of the schedule, and the usual constants."""
 
-    learning_rate: float = 0.003  # AdamW
+    adaptive: Literal["adamw", "adagrad"] = "adamw"  # what steps everything that Muon does not
+    learning_rate: float = 0.003  # AdamW, AdaGrad
     matrix_learning_rate: float = 0.02  # Muon
     weight_decay: float = 0.1
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-8
     momentum: float = 0.95  # Muon
     iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration: whatever is faster here
-    clip: float = 1.0  # of the global gradient norm, for the AdamW part (lab11 problem 1); Muon has no need of it
+    clip: float = 1.0  # of the global gradient norm, for all but Muon, which has no need of it (lab11 problem 1)
+    adagrad_epsilon: float = 1e-12  # far below the gradients of rare words, which are means over many examples
 
 
 @dataclass
@@ -47,7 +50,8 @@ class Optimizer:
         assert not unknown, f"not parameters: {unknown}"
         self.slots: dict[str, Tensor] = {}
         for name, p in self.parameters.items():
-            self.slots[f"first.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
+            if self.config.adaptive == "adamw" or name in self.matrices:
+                self.slots[f"first.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
             if name not in self.matrices:
                 self.slots[f"second.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
 
@@ -64,7 +68,10 @@ class Optimizer:
         norms = {n: torch.linalg.vector_norm(g) for n, g in grads.items()}
         if vectors:
             excess = (_length(norms[n] for n in vectors) / self.config.clip).clamp(min=1.0)
-            self._adamw(vectors, grads, factor, steps, excess)
+            if self.config.adaptive == "adagrad":
+                self._adagrad(vectors, grads, factor, excess)
+            else:
+                self._adamw(vectors, grads, factor, steps, excess)
         self._muon([n for n in grads if n in self.matrices], grads, factor)
         return _length(norms.values())
 
@@ -95,6 +102,16 @@ class Optimizer:
                 weight_decay=c.weight_decay if matrices else 0.0,
                 divisor=divisor,
             )
+
+    def _adagrad(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor, divisor: Tensor) -> None:
+        """Duchi, Hazan and Singer's: each weight's steps shrink with the root of all its squared gradients so far."""
+        c, rate = self.config, self.config.learning_rate * factor
+        for name in names:
+            p, second, grad = self.parameters[name], self.slots[f"second.{name}"], grads[name].div_(divisor)
+            second.addcmul_(grad, grad)
+            if p.ndim >= 2 and c.weight_decay:
+                p.mul_(1 - rate * c.weight_decay)
+            _move(p, grad.div_(second.sqrt().add_(c.adagrad_epsilon)), -rate)
 
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor) -> None:
         """Nesterov momentum, then the nearest orthogonal matrix; equal shapes go through the iteration together."""

@@ -18,7 +18,7 @@ CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
 MOST_VALIDATING = 0.1  # of a budget of seconds: what looking at the validation part may take
 
-Method = Literal["adamw", "muon"]
+Method = Literal["adamw", "muon", "adagrad"]
 Stepping = Literal["eager", "captured", "compiled"]
 
 
@@ -29,7 +29,7 @@ class TrainConfig:
     budget: Budget
     seed: int = 0
     optimizer: Method | None = None  # muon: for matrices between hidden vectors, with AdamW for the rest
-    learning_rate: float | None = None  # of AdamW, at its highest
+    learning_rate: float | None = None  # of AdamW or AdaGrad, at its highest
     matrix_learning_rate: float = 0.02  # of Muon, for models with hidden matrices
     weight_decay: float | None = None  # how strongly matrices and tables are drawn to zero
     stepping: Stepping | None = None  # kernel by kernel, or (on a GPU) recorded and replayed, or of a compiled loss

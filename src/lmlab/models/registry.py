@@ -122,6 +122,13 @@ _OTHERS = (
         home="lmlab.translation",
         data="numbers",
     ),
+    Kind(
+        name="glove",
+        where="lmlab.models.glove:GloVe",
+        about="word vectors from which words stand near which, by weighted least squares",
+        role=Role.WORD_VECTORS,
+        home="lmlab.wordvectors",
+    ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX, *_OTHERS)}
 

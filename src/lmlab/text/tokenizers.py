@@ -168,10 +168,11 @@ class Tokenizer:
             raise Mistake(f"{path} (or spelling.json beside it) is damaged: {error}") from None
 
 
-def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
+def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]], least: int | None = None) -> Tokenizer:
     """Make a tokenizer for these training texts.
 
     texts: whole documents, or the (document, piece) pairs of `Part.pieces()`. They are read once.
+    least: of `words` without a number: how often a word must occur to be known.
     """
     kind, size = parse_spec(spec)
     spec = plain_spec(spec)
@@ -180,7 +181,7 @@ def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]])
     if kind == "char":
         return _train_char(texts)
     if kind == "words":
-        return _train_words(spec, texts, size)
+        return _train_words(spec, texts, size, least)
     assert size is not None, "parse_spec asks for the size of bpe"
     return _train_bpe(size, texts)
 
@@ -263,10 +264,12 @@ def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]]) -> T
     return Tokenizer(f"bpe:{size}", backend, BpeCoding(backend))
 
 
-def _train_words(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]], size: int | None) -> Tokenizer:
+def _train_words(
+    spec: str, texts: Iterable[str] | Iterable[tuple[int, str]], size: int | None, least: int | None
+) -> Tokenizer:
     """The `size` most frequent words, or the words that `known_words` chooses; the rest teach the spelling model."""
     counts, spaced = wordcoding.count(chunks(document) for document in by_document(texts))
-    words = known_words(counts) if size is None else most_frequent(counts, size)
+    words = known_words(counts, least) if size is None else most_frequent(counts, size)
     return _words(words, spaced, Spelling(spelling_examples(counts, words), words), spec)
 
 

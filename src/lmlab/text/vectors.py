@@ -11,17 +11,44 @@ from pathlib import Path
 import numpy as np
 
 from lmlab.config import Mistake
+from lmlab.text.files import atomic_file
+
+RUN_FILE = "vectors.txt"  # in the folder of a run of word vectors
 
 
 def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """(vectors, found): a float32 row for each of `words`, zero where the file has none, and which were found.
 
-    The file is plain or gzip. Words are compared as they are written: most GloVe files are in lower case throughout. A
-    first line of two whole numbers (the word2vec text format has it) is passed over.
+    The file is plain or gzip, or the folder of a run of word vectors. Words are compared as they are written: most GloVe
+    files are in lower case throughout. A first line of two whole numbers (the word2vec text format has it) is passed over.
     """
-    wanted, rows = set(words), {}
+    rows, size = _rows(Path(path), set(words))
+    found = np.array([word in rows for word in words], dtype=bool)
+    vectors = np.zeros((len(words), size), dtype=np.float32)
+    for i in np.flatnonzero(found):
+        vectors[i] = rows[words[int(i)]]
+    return vectors, found
+
+
+def read_all_vectors(path: Path | str) -> tuple[list[str], np.ndarray]:
+    """Every word of the file, in its order, and their vectors (float32). Of a word that comes twice, the last."""
+    rows, _ = _rows(Path(path), None)
+    return list(rows), np.stack(list(rows.values()))
+
+
+def write_vectors(path: Path, words: Sequence[str], vectors_VX: np.ndarray) -> Path:
+    """Write a GloVe text file, whole or not at all; every number with the digits that bring a float32 back exactly."""
+    with atomic_file(path) as file:
+        for word, row in zip(words, vectors_VX.astype(np.float32), strict=True):
+            file.write(f"{word} {' '.join(map(str, row))}\n".encode())
+    return path
+
+
+def _rows(path: Path, wanted: set[str] | None) -> tuple[dict[str, np.ndarray], int]:
+    """The vectors of these words (None: of all), and their width."""
+    rows: dict[str, np.ndarray] = {}
     size = 0
-    with closing(_lines(Path(path))) as lines:
+    with closing(_lines(path / RUN_FILE if path.is_dir() and (path / RUN_FILE).exists() else path)) as lines:
         for number, line in lines:
             line = line.rstrip("\n").rstrip(" ")
             fields = line.count(" ")
@@ -33,20 +60,16 @@ def read_vectors(path: Path | str, words: Sequence[str]) -> tuple[np.ndarray, np
                     f"{path}, line {number}: {fields} numbers after the word, where the first line has {size}"
                 )
             word, *numbers = line.rsplit(" ", size)  # from the right: some published files have words with spaces
-            if word in wanted or fields > size:
+            if wanted is None or word in wanted or fields > size:
                 try:
                     row = np.array(numbers, dtype=np.float32)
                 except ValueError:
                     raise Mistake(f"{path}, line {number}: not {size} numbers after the word {word!r}") from None
-                if word in wanted:
+                if wanted is None or word in wanted:
                     rows[word] = row
     if size == 0:
         raise Mistake(f"{path} holds no vectors; each line should be a word and its numbers, as in GloVe text files")
-    found = np.array([word in rows for word in words], dtype=bool)
-    vectors = np.zeros((len(words), size), dtype=np.float32)
-    for i in np.flatnonzero(found):
-        vectors[i] = rows[words[int(i)]]
-    return vectors, found
+    return rows, size
 
 
 def _lines(path: Path) -> Generator[tuple[int, str], None, None]:

@@ -34,13 +34,15 @@ def most_frequent(counts: Counter[str], size: int) -> list[str]:
     return _by_frequency(counts)[:size]
 
 
-def known_words(counts: Counter[str]) -> list[str]:
-    """The vocabulary of a plain `words` tokenizer, most frequent first.
+def known_words(counts: Counter[str], least: int | None = None) -> list[str]:
+    """The vocabulary of a plain `words` tokenizer, most frequent first: words that occur `least` times, if that is said.
 
     Words seen once are left out, so that they stand for the words still unseen: they give the unknown symbol its
     probability, and the spelling model its examples. But where they are so few that no new word is to be expected, the
     text was written with a closed vocabulary, and all its words are kept.
     """
+    if least is not None:
+        return [word for word in _by_frequency(counts) if counts[word] >= least]
     once = sum(n == 1 for n in counts.values())
     closed = once < CLOSED_BELOW * sum(counts.values())
     return [word for word in _by_frequency(counts) if closed or counts[word] > 1]

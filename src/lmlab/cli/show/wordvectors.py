@@ -1,0 +1,58 @@
+"""Word vectors in the terminal: their scores, and what lies near what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.table import Column, print_table
+
+if TYPE_CHECKING:
+    from lmlab.wordvectors.space import Neighbour
+    from lmlab.wordvectors.using import VectorsResult
+
+
+def print_scores(result: VectorsResult) -> None:
+    """The vectors and what frequencies alone say, in one table."""
+    console = result_console()
+    where = f"all pairs of {result.data}" if result.part == "whole" else f"the {result.part} pairs of {result.data}"
+    say(console, f"{result.model} on {where}: {result.pairs:,} pairs of {result.words:,} words")
+    columns = [Column("", left=True), Column("objective"), Column("variance explained")]
+    rows = [(result.model, result.scores), ("frequencies alone", result.frequencies)]
+    cells = [
+        [name, f"{s.objective.value:.5f} [{s.objective.low:.5f}, {s.objective.high:.5f}]", str(s.explained)]
+        for name, s in rows
+    ]
+    print_table(console, columns, cells, "--json has all")
+    gain = result.gain
+    sure = "more than" if gain.low > 0 else "less than" if gain.high < 0 else "not told apart from"
+    say(
+        console,
+        f"It explains {sure} the frequencies of the words do: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
+        " (95% intervals over words).",
+    )
+    for note in result.notes:
+        say(console, f"Note: {note}")
+
+
+def print_neighbours(near: Mapping[str, Sequence[Neighbour]]) -> None:
+    """One line a word."""
+    for word, ones in near.items():
+        say(result_console(), f"{word}: {_listed(ones)}")
+
+
+def print_analogy(words: Sequence[str], best: Sequence[Neighbour]) -> None:
+    """What is to the third as the second to the first."""
+    a, b, c = words
+    say(result_console(), f"{a} is to {b} as {c} is to: {_listed(best)}")
+
+
+def print_written(words: int, path: Path) -> None:
+    """Where it was written."""
+    say(result_console(), f"{words:,} words: {path}")
+
+
+def _listed(ones: Sequence[Neighbour]) -> str:
+    return ", ".join(f"{one.word} {one.cosine:.2f}" for one in ones)

@@ -1,0 +1,31 @@
+"""Where more training only harms: whether a budget of seconds lasts longer than so many steps."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from lmlab.hardware.choice import Hardware
+from lmlab.hardware.rates import settle
+from lmlab.interface import Learner
+from lmlab.learn.loop import Trainer
+from lmlab.learn.settings import TrainConfig
+from lmlab.learn.task import Task
+from lmlab.learn.watch import Silent
+
+TIMED_STEPS = 10
+
+
+def lasts_longer(steps: int, config: TrainConfig, model: Learner, task: Task, hardware: Hardware) -> bool:
+    """Whether there is time for more steps than these; a few are timed, and the model is good for nothing afterwards."""
+    if config.budget.seconds is None:
+        return False
+    step = Trainer(model, task, config, hardware, Path(), Silent()).to_be_timed()
+    for _ in range(TIMED_STEPS // 2):
+        step()
+    settle(hardware.device)
+    started = time.perf_counter()
+    for _ in range(TIMED_STEPS):
+        step()
+    settle(hardware.device)
+    return steps * (time.perf_counter() - started) / TIMED_STEPS < config.budget.seconds

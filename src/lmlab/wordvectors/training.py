@@ -1,0 +1,139 @@
+"""From a text to word vectors: read, count, learn, save; and going on with it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lmlab.config import Budget, Mistake, TextFacts, make
+from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
+from lmlab.interface import Learner
+from lmlab.learn.enough import lasts_longer
+from lmlab.learn.fit import hardware_for, learn
+from lmlab.learn.record import Inputs, Model, Record, Training
+from lmlab.learn.run import Run, create_run, refuse_if_taken
+from lmlab.learn.settings import TrainConfig, training_config
+from lmlab.learn.watch import Silent, Watch
+from lmlab.models.registry import model_class
+from lmlab.text.corpus import Corpus, read
+from lmlab.text.fingerprint import fingerprint_of
+from lmlab.text.tokenizers import parse_spec, train_tokenizer
+from lmlab.text.vectors import RUN_FILE, write_vectors
+from lmlab.wordvectors.counting import Pairs
+from lmlab.wordvectors.space import of_run
+from lmlab.wordvectors.task import CoOccurrence, divided, pairs_of, plain_documents, refuse_if_short
+
+EPOCHS = 8  # at most, where the budget is seconds: held-out pairs are no better for more
+USUAL_SPLIT, WHOLE = (80, 10, 10), (100, 0, 0)  # what is passed where nobody said anything, and what is meant here
+
+
+def train(
+    model: str,
+    text: Any,
+    *,
+    out: str | Path,
+    budget: str | Budget = "3m",
+    split: Sequence[float] = USUAL_SPLIT,
+    valid: str | Path | None = None,
+    test: str | Path | None = None,
+    tokenizer: str = "words",
+    seed: int = 0,
+    settings: dict[str, Any] | None = None,
+    learning: dict[str, Any] | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    watch: Watch | None = None,
+) -> Run:
+    """Count which words of a text stand near which, learn vectors from it, and save them in the new folder `out`.
+
+    All of the text is read; what is held out are pairs of words (the setting `held_out`).
+    """
+    if tuple(split) not in (USUAL_SPLIT, WHOLE) or valid is not None or test is not None:
+        raise Mistake(
+            f"{model} reads all of its text and holds out pairs of words; leave {{split}}, {{valid}} and {{test}} away,"
+            " and say how many pairs by the setting held_out, such as held_out=0.01",
+            split=None,
+            valid=None,
+            test=None,
+        )
+    if not isinstance(tokenizer, str) or parse_spec(tokenizer)[0] != "words":
+        raise Mistake(f"{model} learns vectors of words; its {{tokenizer}} is words or words:N", tokenizer=None)
+    watch, out = watch or Silent(), Path(out)
+    cls = model_class(model)
+    config: Any = make(cls.Config, settings or {}, model)
+    budget = Budget.parse(budget)
+    train_config = training_config(budget, seed, learning or {})
+    hardware = as_asked(hardware_for(train_config, device, precision), "eager")  # sorting decides by looking
+    refuse_if_taken(out)
+    corpus = text if isinstance(text, Corpus) else read(text, split=WHOLE)
+    words = train_tokenizer(tokenizer, plain_documents(corpus.train), least=config.least)
+    watch.say(f"{model}: counting the pairs of {words.vocab_size - 1:,} words")
+    pairs = pairs_of(corpus.train, words, config.window)
+    refuse_if_short(pairs, words.vocab_size - 1, config, corpus.name)
+    parts = divided(pairs, config.held_out, seed)
+    size = corpus.train.bytes
+    facts = TextFacts(train_tokens=size // 5, train_bytes=size, vocab_size=words.vocab_size)  # words, roughly
+    config = cls.resolve(config, facts, budget)
+    task = CoOccurrence.of(parts, config, train_config.rows, seed)
+    train_config = dataclasses.replace(train_config, budget=budget.over(len(task.train)))
+    enough = EPOCHS * task.steps_per_epoch
+    if lasts_longer(enough, train_config, _fresh(cls, config, words.vocab_size, seed), task, hardware):
+        watch.say(f"{model}: {budget} is more than {EPOCHS} epochs take; it learns these")
+        train_config = dataclasses.replace(train_config, budget=Budget(steps=enough))
+    record = Record(
+        task=CoOccurrence.name,
+        inputs=Inputs(corpus=_spec(corpus, parts), tokenizer=words.spec),
+        model=Model(name=model, config=dataclasses.asdict(config)),
+        training=Training(
+            budget=str(train_config.budget),
+            seed=seed,
+            device=device,
+            precision=precision,
+            learning=dict(learning or {}),
+            chosen=hardware.chosen,
+        ),
+    )
+    run = create_run(out, record, words, [fingerprint_of(corpus.train)])
+    return _learn(run, _fresh(cls, config, words.vocab_size, seed), task, train_config, hardware, watch)
+
+
+def resume(run: Run, *, watch: Watch | None = None) -> Run:
+    """Go on with a run that was stopped; with a budget of steps or tokens to the same bits as if it never had been."""
+    asked = run.record.training
+    train_config = training_config(Budget.parse(asked.budget), asked.seed, asked.learning)
+    hardware = as_chosen(choose(asked.device, asked.precision), asked.chosen)
+    cls = model_class(run.record.model.name)
+    config: Any = make(cls.Config, run.record.model.config, cls.name)
+    task = CoOccurrence.of(parts_of(run), config, train_config.rows, asked.seed)
+    fresh = _fresh(cls, config, run.tokenizer.vocab_size, asked.seed)
+    return _learn(run, fresh, task, train_config, hardware, watch or Silent())
+
+
+def parts_of(run: Run) -> dict[str, Pairs]:
+    """The pairs of a run's text, counted and divided again."""
+    config: Any = make(model_class(run.record.model.name).Config, run.record.model.config, "glove")
+    pairs = pairs_of(run.corpus.train, run.tokenizer, config.window)
+    return divided(pairs, config.held_out, run.record.training.seed)
+
+
+def _learn(run: Run, model: Learner, task: CoOccurrence, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
+    run = learn(run, model, task, config, hardware, watch)
+    if run.status != "unfinished":
+        found = of_run(run)
+        write_vectors(run.folder / RUN_FILE, found.words, found.vectors_VX)
+    return run
+
+
+def _spec(corpus: Corpus, parts: dict[str, Pairs]) -> dict[str, Any]:
+    """What the text is, and how many pairs each part has."""
+    spec = corpus.spec()
+    return {**spec, "parts": {name: {**part, "pairs": len(parts[name])} for name, part in spec["parts"].items()}}
+
+
+def _fresh(cls: type[Learner], config: Any, vocab_size: int, seed: int) -> Learner:
+    torch.manual_seed(seed)
+    return cls(config, vocab_size)

@@ -1,0 +1,158 @@
+"""How well word vectors say how often pairs of words occur that they have not learned from, beside what frequencies alone say.
+
+Intervals are over words: all pairs of a word are drawn together, since they share what is wrong with its vector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from lmlab.classification.scores import Figure, interval
+from lmlab.config import Mistake
+from lmlab.hardware.choice import choose_device
+from lmlab.learn.run import Run
+from lmlab.models.glove import GloVe
+from lmlab.records import fields_to_json
+from lmlab.text.corpus import read
+from lmlab.wordvectors.counting import Pairs
+from lmlab.wordvectors.task import Entries, pairs_of
+from lmlab.wordvectors.training import parts_of
+
+ROUNDS = 10  # of fitting the biases; more change nothing that is shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairScores:
+    """Of one model on pairs of words."""
+
+    objective: Figure  # half the weighted squared error of log X, for each pair
+    explained: Figure  # share of the weighted variance of log X
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorsResult:
+    """What `lmlab eval` says of word vectors."""
+
+    task: ClassVar[str] = "wordvectors"
+    model: str
+    data: str
+    part: str
+    words: int  # that have vectors
+    pairs: int  # that were measured
+    scores: PairScores
+    frequencies: PairScores  # of b_i + b_j alone, fitted to the pairs that were learned from
+    gain: Figure  # share explained above that of the frequencies, paired
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As one document."""
+        return fields_to_json(self)
+
+
+def evaluate(
+    run: Run, data: str | Path | None = None, *, part: str = "test", seed: int = 0, device: str = "auto"
+) -> VectorsResult:
+    """The objective and the share of log X that is explained, on pairs that were held out, with frequencies alone beside it.
+
+    data: another text; all its pairs of known words are measured, up to one constant, since it is longer or shorter.
+    """
+    model = run.saved
+    assert isinstance(model, GloVe)
+    parts = parts_of(run)
+    if data is None:
+        name, pairs = run.corpus.name, parts[part]
+    else:
+        other = read(data, split=(100, 0, 0))
+        name, pairs = other.name, pairs_of(other.train, run.tokenizer, model.config.window)
+    if not len(pairs):
+        empty = f"no pair of {name} is in the {part} part" if data is None else f"{name} has no pair of known words"
+        raise Mistake(f"{empty}; choose another {{part}}, or name a text", part=None)
+    learned, measured = Entries.of(parts["train"], model.config), Entries.of(pairs, model.config)
+    biases_V = frequency_biases(learned, model.vocab_size)
+    errors_P = _predicted(model, measured, device) - measured.logs_P
+    plain_P = biases_V[measured.words_P] + biases_V[measured.contexts_P] - measured.logs_P
+    if data is not None:
+        errors_P, plain_P = (e_P - np.average(e_P, weights=measured.weights_P) for e_P in (errors_P, plain_P))
+    return _result(run, name, part if data is None else "whole", pairs, measured, errors_P, plain_P, seed)
+
+
+def _result(
+    run: Run,
+    name: str,
+    part: str,
+    pairs: Pairs,
+    measured: Entries,
+    errors_P: np.ndarray,
+    plain_P: np.ndarray,
+    seed: int,
+) -> VectorsResult:
+    sums = _SumsOfWords.of(measured)
+    own, plain = sums.squares(errors_P), sums.squares(plain_P)
+
+    def scores(squares_W: np.ndarray) -> PairScores:
+        return PairScores(
+            objective=interval(lambda at: float(squares_W[at].sum() / sums.pairs_W[at].sum() / 2), len(own), seed),
+            explained=interval(lambda at: sums.explained(squares_W, at), len(own), seed),
+        )
+
+    return VectorsResult(
+        model=run.record.model.name,
+        data=name,
+        part=part,
+        words=run.tokenizer.vocab_size - 1,
+        pairs=len(pairs),
+        scores=scores(own),
+        frequencies=scores(plain),
+        gain=interval(lambda at: sums.explained(own, at) - sums.explained(plain, at), len(own), seed),
+        notes=(run.caution,) if run.caution else (),
+    )
+
+
+@dataclass(frozen=True)
+class _SumsOfWords:
+    """What is summed over the pairs of each word that has any. W words."""
+
+    word_P: np.ndarray  # numbered from 0
+    weights_P: np.ndarray
+    pairs_W: np.ndarray
+    spread_W: np.ndarray  # weighted squared distance of log X from its mean over all pairs
+
+    @classmethod
+    def of(cls, entries: Entries) -> _SumsOfWords:
+        _, word_P = np.unique(entries.words_P, return_inverse=True)
+        weights_P = entries.weights_P.astype(np.float64)
+        mean = np.average(entries.logs_P, weights=weights_P)
+        spread_W = np.bincount(word_P, weights_P * (entries.logs_P - mean) ** 2)
+        return cls(word_P, weights_P, np.bincount(word_P), spread_W)
+
+    def squares(self, errors_P: np.ndarray) -> np.ndarray:
+        """Weighted squared errors of each word's pairs."""
+        return np.bincount(self.word_P, self.weights_P * errors_P.astype(np.float64) ** 2)
+
+    def explained(self, squares_W: np.ndarray, at: np.ndarray) -> float:
+        """1 - errors / variance over the pairs of these words."""
+        return float(1 - squares_W[at].sum() / max(self.spread_W[at].sum(), 1e-30))
+
+
+def frequency_biases(entries: Entries, vocab_size: int) -> np.ndarray:
+    """The b of log X_ij ≈ b_i + b_j with the least weighted squared error: what the frequencies of words alone tell."""
+    weights_V = np.bincount(entries.words_P, entries.weights_P, minlength=vocab_size)
+    biases_V = np.zeros(vocab_size)
+    for _ in range(ROUNDS):  # half the step of each word alone: with a full one, words and contexts would swing
+        rest_P = entries.weights_P * (entries.logs_P - biases_V[entries.words_P] - biases_V[entries.contexts_P])
+        sums_V = np.bincount(entries.words_P, rest_P, minlength=vocab_size)
+        biases_V += 0.5 * np.divide(sums_V, weights_V, out=np.zeros(vocab_size), where=weights_V > 0)
+    return biases_V
+
+
+@torch.no_grad()
+def _predicted(model: GloVe, entries: Entries, device: str) -> np.ndarray:
+    place = choose_device(device)
+    model = model.to(place).eval()
+    found = [model.predicted(b.words_B.to(place), b.contexts_B.to(place)).cpu().numpy() for b in entries.batches()]
+    return np.concatenate(found)

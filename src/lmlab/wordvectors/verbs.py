@@ -1,0 +1,64 @@
+"""`lmlab.vectors` and what is asked of word vectors, of a run or a GloVe text file: neighbours, analogies, a map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lmlab.config import Mistake
+from lmlab.learn.run import Run, load_run
+from lmlab.page.figures import standalone
+from lmlab.page.html import document, figure, write
+from lmlab.wordvectors.picture import AROUND, Place, map_of, picture
+from lmlab.wordvectors.space import Neighbour, WordVectors, of_file, of_run
+
+
+def vectors(source: Run | WordVectors | str | Path, *, device: str = "auto") -> WordVectors:
+    """The vectors of a run, or of a file in the GloVe text format: plain or gzip."""
+    if isinstance(source, WordVectors):
+        return source
+    if isinstance(source, Run):
+        return of_run(source, device)
+    path = Path(source)
+    return of_file(path, device) if path.is_file() else of_run(load_run(path), device)
+
+
+def neighbours(
+    source: Run | WordVectors | str | Path, word: str, *, number: int = 10, device: str = "auto"
+) -> list[Neighbour]:
+    """The words nearest to a word, with the cosine of their angle to it."""
+    return vectors(source, device=device).neighbours(word, number)
+
+
+def analogy(
+    source: Run | WordVectors | str | Path, a: str, b: str, c: str, *, number: int = 10, device: str = "auto"
+) -> list[Neighbour]:
+    """What is to c as b is to a: the words nearest to b - a + c."""
+    return vectors(source, device=device).analogy(a, b, c, number)
+
+
+def word_map(
+    source: Run | WordVectors | str | Path,
+    words: Sequence[str] = (),
+    *,
+    around: int = AROUND,
+    out: str | Path | None = None,
+    device: str = "auto",
+) -> list[Place]:
+    """Where words lie in the plane that shows most of how they differ; each word with its `around` nearest ones.
+
+    words: none: the most frequent ones. out: a picture (.svg) or a page (.html) to write.
+    """
+    if out is not None and Path(out).suffix not in (".svg", ".html"):
+        raise Mistake(f"{{out}} is a picture or a page, and ends in .svg or .html; got {str(out)!r}", out=None)
+    found = vectors(source, device=device)
+    places, shown = map_of(found, words, around)
+    if out is not None:
+        title = f"Words of {Path(found.source).name}"
+        drawn = picture(places, title)
+        caption = (
+            f"Two directions of {found.vectors_VX.shape[1]}, which hold {shown:.0%} of what sets these words apart."
+        )
+        page = document(title, f"<h1>{title}</h1>\n{figure(drawn, caption)}")
+        write(Path(out), standalone(drawn) if Path(out).suffix == ".svg" else page)
+    return places

@@ -1,0 +1,69 @@
+"""Co-occurrence counts against two loops written out, and against a bug planted in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lmlab.wordvectors import counting
+from lmlab.wordvectors.counting import Pairs, count_pairs
+
+
+def by_hand(documents: list[list[int]], vocab_size: int, window: int) -> np.ndarray:
+    """The matrix X, entry by entry."""
+    x_VV = np.zeros((vocab_size, vocab_size))
+    for words in documents:
+        for i, word in enumerate(words):
+            for j in range(max(0, i - window), min(len(words), i + window + 1)):
+                if i != j:
+                    x_VV[word, words[j]] += 1 / abs(i - j)
+    return x_VV
+
+
+def counted(documents: list[list[int]], vocab_size: int, window: int) -> Pairs:
+    starts = np.cumsum([0, *map(len, documents)])[:-1]
+    ids = np.array([word for words in documents for word in words], dtype=np.int32)
+    return count_pairs(ids, starts, vocab_size, window)
+
+
+def whole(pairs: Pairs, vocab_size: int) -> np.ndarray:
+    rows, columns, values = pairs.both_ways()
+    x_VV = np.zeros((vocab_size, vocab_size))
+    np.add.at(x_VV, (rows, columns), values)
+    return x_VV
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    documents=st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=4),
+    window=st.integers(1, 6),
+    block=st.sampled_from([1, 7, 1 << 20]),
+)
+def test_counts_are_those_of_two_loops_however_they_are_cut_into_blocks(
+    documents: list[list[int]], window: int, block: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "BLOCK", block)
+        found = counted(documents, 5, window)
+    np.testing.assert_allclose(whole(found, 5), by_hand(documents, 5, window), rtol=1e-12)
+    assert (found.first_P <= found.second_P).all()
+    assert (np.diff(found.first_P.astype(np.int64) * 5 + found.second_P) > 0).all()
+
+
+def test_a_pair_at_the_edge_of_the_window_counts_and_one_beyond_does_not() -> None:
+    x_VV = whole(counted([[0, 2, 2, 1]], 3, 3), 3)
+    assert x_VV[0, 1] == pytest.approx(1 / 3)
+    assert whole(counted([[0, 2, 2, 1]], 3, 2), 3)[0, 1] == 0
+
+
+@pytest.mark.parametrize("wrong", [2, 4])
+def test_a_window_that_is_off_by_one_is_caught(wrong: int) -> None:
+    documents = [[0, 1, 2, 3, 4, 0, 1, 3], [2, 2, 4]]
+    assert np.abs(whole(counted(documents, 5, wrong), 5) - by_hand(documents, 5, 3)).max() > 0.1
+
+
+def test_no_pair_reaches_over_the_end_of_a_document() -> None:
+    assert whole(counted([[0], [1]], 2, 5), 2).sum() == 0
+    assert len(counted([], 2, 5)) == 0
