@@ -93,7 +93,7 @@ def main() -> None:
             pieces.append((number, piece))
             left -= len(piece)
     tokenizer = train_tokenizer("words", iter(pieces), least=config.least)
-    documents = [" ".join(document) for document in by_document(iter(pieces))]
+    documents = ["".join(document) for document in by_document(iter(pieces))]
     words = [tokenizer.piece(i) for i in range(tokenizer.vocab_size - 1)]
     ids = [tokenizer.encode(document).ids for document in documents]
     ids = [found[found != tokenizer.unknown_id].astype(np.int32) for found in ids]

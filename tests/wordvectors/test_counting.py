@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmlab.text import chunks as chunking
+from lmlab.text.chunks import by_document
+from lmlab.text.corpus import read
+from lmlab.text.tokenizers import train_tokenizer
+from lmlab.text.words import words_of
 from lmlab.wordvectors import counting
 from lmlab.wordvectors.counting import Pairs, count_pairs
+from lmlab.wordvectors.task import pairs_of, plain_documents
 
 
 def by_hand(documents: list[list[int]], vocab_size: int, window: int) -> np.ndarray:
@@ -62,6 +70,22 @@ def test_a_pair_at_the_edge_of_the_window_counts_and_one_beyond_does_not() -> No
 def test_a_window_that_is_off_by_one_is_caught(wrong: int) -> None:
     documents = [[0, 1, 2, 3, 4, 0, 1, 3], [2, 2, 4]]
     assert np.abs(whole(counted(documents, 5, wrong), 5) - by_hand(documents, 5, 3)).max() > 0.1
+
+
+def test_words_are_the_same_wherever_a_long_text_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("One fish, two fish. Red fish; blue fish! " * 12)
+    (tmp_path / "b.txt").write_text("\n\n One more")
+    part = read(tmp_path, split=(100, 0, 0)).train
+    plain = ["".join(pieces) for pieces in by_document(plain_documents(part))]
+    assert plain == [words_of(text) for text in ("One fish, two fish. Red fish; blue fish! " * 12, "One more")]
+    words = train_tokenizer("words", plain_documents(part), least=1)
+    found = pairs_of(part, words, 2)
+    monkeypatch.setattr(chunking.chunks, "__defaults__", (25,))
+    assert ["".join(pieces) for pieces in by_document(plain_documents(part))] == plain
+    again = train_tokenizer("words", plain_documents(part), least=1)
+    assert again.hash == words.hash
+    assert "" not in again.vocabulary.pieces
+    np.testing.assert_array_equal(pairs_of(part, again, 2).counts_P, found.counts_P)
 
 
 def test_no_pair_reaches_over_the_end_of_a_document() -> None:

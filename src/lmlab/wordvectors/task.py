@@ -28,10 +28,13 @@ PARTS = ("train", "valid", "test")
 
 
 def plain_documents(part: Part) -> Iterator[tuple[int, str]]:
-    """(document, its words) in pieces that end between words."""
+    """(document, some of its words); the pieces of a document put together are its words between single spaces."""
     for number, document in enumerate(by_document(part.pieces())):
-        for chunk in chunks(document):
-            yield number, words_of(chunk)
+        between = ""
+        for piece in map(words_of, chunks(document)):
+            if piece:
+                yield number, between + piece
+                between = " "
 
 
 def pairs_of(part: Part, tokenizer: Tokenizer, window: int) -> Pairs:
@@ -39,9 +42,8 @@ def pairs_of(part: Part, tokenizer: Tokenizer, window: int) -> Pairs:
     ids, starts, length = [], [], 0
     for document in by_document(plain_documents(part)):
         starts.append(length)
-        for piece in document:
-            found = tokenizer.encode(piece).ids
-            ids.append(found[found != tokenizer.unknown_id].astype(np.int32))
+        for encoded in tokenizer.encode_pieces(document):
+            ids.append(encoded.ids[encoded.ids != tokenizer.unknown_id].astype(np.int32))
             length += len(ids[-1])
     ids_N = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
     return count_pairs(ids_N, np.array(starts), tokenizer.vocab_size, window)
