@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lmlab.inside.theory.verbs import explain_sandbox as explain_sandbox
     from lmlab.inside.verbs import explain as explain
     from lmlab.inside.verbs import explain_attention as explain_attention
+    from lmlab.inside.verbs import explain_gates as explain_gates
     from lmlab.latents.verbs import latent as latent
     from lmlab.learn.about_settings import settings as settings
     from lmlab.learn.curves import curves as curves
@@ -69,6 +70,7 @@ HOMES = {
     "curves": "lmlab.learn.curves:curves",
     "explain": "lmlab.inside.verbs:explain",
     "explain_attention": "lmlab.inside.verbs:explain_attention",
+    "explain_gates": "lmlab.inside.verbs:explain_gates",
     "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
     "explain_sandbox": "lmlab.inside.theory.verbs:explain_sandbox",
     "fill": "lmlab.masking.filling:fill",

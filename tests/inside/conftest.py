@@ -13,6 +13,7 @@ SMALL = {
     "ngram": {"order": 3},
     "gpt": {"layers": 2, "width": 16, "heads": 2, "context": 8},
     "lstm": {"width": 12, "layers": 2},
+    "gru": {"width": 10},
     "attention": {"context": 4, "width": 16},
     "rnn-attention": {"memory": 5, "width": 12},
 }

@@ -1,12 +1,7 @@
 // Attention of one head at a time, unpacked and drawn when it is looked at: as a map, as lines, and over the text itself.
 "use strict";
 (() => {
-  const seen = text => text.replace(/\n/g, "⏎").replace(/ /g, "␣").replace(/\t/g, "⇥") || "∅";
-  const unpack = async packed => {
-    const bytes = Uint8Array.from(atob(packed), c => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  };
+  const { seen, unpack } = inside;
 
   for (const root of document.querySelectorAll("section.attention")) open(root);
 
@@ -55,16 +50,6 @@
     const columnName = column => column === 0 ? begin : column === 1 ? "…" : nameOf(firstPlace() + column - 2);
 
     const css = name => getComputedStyle(root).getPropertyValue(name).trim();
-    function prepared(canvas, width, height) {
-      const scale = devicePixelRatio || 1;
-      canvas.width = width * scale, canvas.height = height * scale;
-      canvas.style.width = `${width}px`, canvas.style.height = `${height}px`;
-      const pen = canvas.getContext("2d");
-      pen.scale(scale, scale);
-      pen.clearRect(0, 0, width, height);
-      return pen;
-    }
-
     let cell = 12;
     const margin = 26;
     async function draw() {
@@ -81,7 +66,7 @@
     function drawMap(rows, count) {
       const room = map.parentElement.clientWidth * (root.clientWidth < 640 ? 1 : .55) - margin - 8;
       cell = Math.max(6, Math.min(16, room / (count + 2)));
-      const size = margin + cell * (count + 2), pen = prepared(map, size, margin + cell * count);
+      const size = margin + cell * (count + 2), pen = inside.pen(map, size, margin + cell * count);
       const ink = css("--ink"), hot = css("--cool");
       pen.font = `${Math.min(11, cell)}px ui-monospace, Menlo, Consolas, monospace`;
       pen.textAlign = "center", pen.textBaseline = "middle";
@@ -106,7 +91,7 @@
 
     const gap = 17;
     function drawLines(rows, count) {
-      const width = Math.min(340, root.clientWidth - 20), pen = prepared(lines, width, gap * (count + 2) + 8);
+      const width = Math.min(340, root.clientWidth - 20), pen = inside.pen(lines, width, gap * (count + 2) + 8);
       const ink = css("--ink"), hot = css("--cool"), at = i => gap * (i + .5) + 4;
       pen.font = "12px ui-monospace, Menlo, Consolas, monospace", pen.textBaseline = "middle";
       rows.forEach((row, i) => {

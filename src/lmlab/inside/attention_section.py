@@ -32,12 +32,17 @@ def section(found: Attention, index: int, name: str) -> Section:
         for layer in found.layers
     ]
     data = {"tokens": list(found.tokens), "begin": BEGIN, "layers": layers}
-    return Section(html=_html(found, key, name), data={key: data}, scripts=("attention.js",))
+    return Section(html=_html(found, key, name), data={key: data}, scripts=("shared.js", "attention.js"))
 
 
 def packed(weights: np.ndarray) -> str:
-    """Numbers from 0 to 1 as base64 of zlib of bytes."""
-    return base64.b64encode(zlib.compress(np.rint(255 * np.sqrt(weights)).astype(np.uint8).tobytes(), 6)).decode()
+    """Numbers from 0 to 1 as bytes, by their roots."""
+    return packed_bytes(np.rint(255 * np.sqrt(weights)).astype(np.uint8))
+
+
+def packed_bytes(values: np.ndarray) -> str:
+    """Bytes as base64 of zlib, which a page unpacks when it needs them."""
+    return base64.b64encode(zlib.compress(values.tobytes(), 6)).decode()
 
 
 def _html(found: Attention, key: str, name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
+from lmlab.layers.gating import Gating
 from lmlab.layers.looking import Looks
 
 
@@ -35,4 +36,18 @@ class Headed(Attentive, Protocol):
 
     def without_head(self, layer: int, head: int) -> AbstractContextManager[None]:
         """While it lasts, one head of one layer (both from 0) adds nothing."""
+        ...
+
+
+@runtime_checkable
+class Gated(Protocol):
+    """A recurrent model whose cells have gates."""
+
+    @property
+    def gate_names(self) -> tuple[str, ...]:
+        """Of the gates; nothing where the cells have none."""
+        ...
+
+    def gates(self, tokens_T: Tensor) -> Iterator[Gating]:
+        """What the gates of each layer did after each of these tokens was read, one layer after the other."""
         ...

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmlab.config import Mistake
-from lmlab.inside import attention_section, surprisal_section
+from lmlab.inside import attention_section, gates_section, surprisal_section
 from lmlab.inside.attention import Attention, attention_of
 from lmlab.inside.explanation import Explanation
-from lmlab.inside.openings import Attentive
+from lmlab.inside.gates import Gates, gates_of
+from lmlab.inside.openings import Attentive, Gated
 from lmlab.inside.passage import passage
 from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
@@ -43,6 +44,8 @@ def explain(
             if isinstance(run.model, Attentive):
                 looks = attention_of(run, found, device=device)
                 sections.append(attention_section.section(looks, index, name))
+            if isinstance(run.model, Gated) and run.model.gate_names:
+                sections.append(gates_section.section(gates_of(run, found, device=device), index, name))
         write(Path(html), page("A text, as models read it", surprisal_section.opening(explanation), sections))
     return explanation
 
@@ -64,6 +67,19 @@ def explain_attention(
             }
         )
         write(Path(html), page(f"Where {name} looks", opening, [attention_section.section(found, 0, name)]))
+    return found
+
+
+def explain_gates(
+    run: AnyRun, text: str | Path | None = None, *, device: str = "auto", html: str | Path | None = None
+) -> Gates:
+    """What the gates of a gru or an lstm did while it read a text, how long each unit keeps, and what it follows."""
+    opened = _opened(run)
+    found = gates_of(opened, passage(text, opened), device=device)
+    if html is not None:
+        name = opened.folder.name
+        opening = f"<h1>The gates of {escape(name)}</h1>\n"
+        write(Path(html), page(f"The gates of {name}", opening, [gates_section.section(found, 0, name)]))
     return found
 
 

@@ -34,10 +34,24 @@ class Cell(ABC):
 
     gates: ClassVar[int]
     memories: ClassVar[int]  # tensors in its state
+    gate_names: ClassVar[tuple[str, ...]]  # of what `opened` gives
+    state_names: ClassVar[tuple[str, ...]]
 
-    @abstractmethod
     def step(self, x_BX: Tensor, state: CellState, weights: CellWeights) -> CellState:
         """The state after one input, by the printed equations."""
+        return self.closed(self.opened(x_BX, state[0], weights), state)
+
+    @abstractmethod
+    def opened(self, x_BX: Tensor, h_BH: Tensor, weights: CellWeights) -> tuple[Tensor, ...]:
+        """The gates, and what is offered to the state, for an input and the output before it."""
+
+    @abstractmethod
+    def closed(self, opened: tuple[Tensor, ...], state: CellState) -> CellState:
+        """The state that these gates make of the one before."""
+
+    def kept(self, opened: tuple[Tensor, ...]) -> Tensor:
+        """The share of its memory that each unit keeps."""
+        return torch.zeros_like(opened[0])
 
     @abstractmethod
     def run(self, x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
@@ -53,11 +67,16 @@ class TanhCell(Cell):
 
     gates = 1
     memories = 1
+    gate_names = ()
+    state_names = ("state h",)
 
-    def step(self, x_BX: Tensor, state: CellState, weights: CellWeights) -> CellState:
-        """One step of the equation above."""
-        (h_BH,) = state
+    def opened(self, x_BX: Tensor, h_BH: Tensor, weights: CellWeights) -> tuple[Tensor, ...]:
+        """The new state: there is no gate before it."""
         return (torch.tanh(F.linear(x_BX, weights.input_GX, weights.bias_G) + F.linear(h_BH, weights.state_GH)),)
+
+    def closed(self, opened: tuple[Tensor, ...], state: CellState) -> CellState:
+        """Nothing is kept."""
+        return opened
 
     def run(self, x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
         """torch's kernel has the same equation."""
@@ -76,15 +95,24 @@ class GRUCell(Cell):
 
     gates = 3
     memories = 1
+    gate_names = ("update gate z", "reset gate r", "candidate ĥ")
+    state_names = ("state h",)
 
-    def step(self, x_BX: Tensor, state: CellState, weights: CellWeights) -> CellState:
-        """One step of the equations above."""
-        (h_BH,) = state
+    def opened(self, x_BX: Tensor, h_BH: Tensor, weights: CellWeights) -> tuple[Tensor, ...]:
+        """z, r and ĥ of the equations above."""
         wz_BH, wr_BH, wh_BH = F.linear(x_BX, weights.input_GX, weights.bias_G).chunk(3, dim=-1)
         uz_BH, ur_BH, uh_BH = F.linear(h_BH, weights.state_GH).chunk(3, dim=-1)
         z_BH, r_BH = torch.sigmoid(wz_BH + uz_BH), torch.sigmoid(wr_BH + ur_BH)
-        candidate_BH = torch.tanh(wh_BH + r_BH * uh_BH)
+        return z_BH, r_BH, torch.tanh(wh_BH + r_BH * uh_BH)
+
+    def closed(self, opened: tuple[Tensor, ...], state: CellState) -> CellState:
+        """h of the equations above."""
+        (h_BH,), (z_BH, _, candidate_BH) = state, opened
         return ((1 - z_BH) * h_BH + z_BH * candidate_BH,)
+
+    def kept(self, opened: tuple[Tensor, ...]) -> Tensor:
+        """1 - z."""
+        return 1 - opened[0]
 
     def run(self, x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
         """torch's kernel has gates r, z', ĥ with h_t = (1 - z') ∘ ĥ_t + z' ∘ h_{t-1}.
@@ -106,14 +134,24 @@ class LSTMCell(Cell):
 
     gates = 4
     memories = 2
+    gate_names = ("input gate i", "forget gate f", "candidate c̃", "output gate o")
+    state_names = ("state h", "cell c")
 
-    def step(self, x_BX: Tensor, state: CellState, weights: CellWeights) -> CellState:
-        """One step of the equations above."""
-        h_BH, c_BH = state
+    def opened(self, x_BX: Tensor, h_BH: Tensor, weights: CellWeights) -> tuple[Tensor, ...]:
+        """i, f, c̃ and o of the equations above."""
         sums_BG = F.linear(x_BX, weights.input_GX, weights.bias_G) + F.linear(h_BH, weights.state_GH)
         i_BH, f_BH, candidate_BH, o_BH = sums_BG.chunk(4, dim=-1)
-        c_BH = torch.sigmoid(f_BH) * c_BH + torch.sigmoid(i_BH) * torch.tanh(candidate_BH)
-        return torch.sigmoid(o_BH) * torch.tanh(c_BH), c_BH
+        return torch.sigmoid(i_BH), torch.sigmoid(f_BH), torch.tanh(candidate_BH), torch.sigmoid(o_BH)
+
+    def closed(self, opened: tuple[Tensor, ...], state: CellState) -> CellState:
+        """c and h of the equations above."""
+        i_BH, f_BH, candidate_BH, o_BH = opened
+        c_BH = f_BH * state[1] + i_BH * candidate_BH
+        return o_BH * torch.tanh(c_BH), c_BH
+
+    def kept(self, opened: tuple[Tensor, ...]) -> Tensor:
+        """f."""
+        return opened[1]
 
     def run(self, x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
         """torch's kernel has the same equations and order of gates."""

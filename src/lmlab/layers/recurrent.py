@@ -27,10 +27,14 @@ class RecurrentLayer(nn.Module):
         self.state_GH = nn.Parameter(torch.cat(blocks))
         self.bias_G = nn.Parameter(cell.first_bias(width)) if bias else None
 
+    def weights(self, dtype: torch.dtype) -> CellWeights:
+        """W, U and b in this precision."""
+        bias_G = None if self.bias_G is None else self.bias_G.to(dtype)
+        return CellWeights(self.input_GX.to(dtype), self.state_GH.to(dtype), bias_G)
+
     def forward(self, x_BTX: Tensor, state: CellState) -> tuple[Tensor, CellState]:
         """h after every input, and the state after the last."""
-        bias_G = None if self.bias_G is None else self.bias_G.to(x_BTX.dtype)
-        weights = CellWeights(self.input_GX.to(x_BTX.dtype), self.state_GH.to(x_BTX.dtype), bias_G)
+        weights = self.weights(x_BTX.dtype)
         if x_BTX.shape[1] == 1:  # a kernel that first arranges its weights does not pay for one step
             state = self.cell.step(x_BTX[:, 0], state, weights)
             return state[0][:, None], state

@@ -10,6 +10,7 @@ import typer.core
 
 TOPICS: dict[str, str] = {
     "attention": "lmlab.cli.explaining.attention",
+    "gates": "lmlab.cli.explaining.gates",
     "gradients": "lmlab.cli.explaining.gradients",
     "sandbox": "lmlab.cli.explaining.sandbox",
 }  # what follows `lmlab explain`, and the module whose `command` it is

@@ -12,6 +12,7 @@ from lmlab.page.numbers import bits, counted
 if TYPE_CHECKING:
     from lmlab.inside.attention import Attention
     from lmlab.inside.explanation import Explanation
+    from lmlab.inside.gates import Gates
     from lmlab.inside.surprisal import Reading, TokenRead
 
 MOST_ROWS = 60  # of a table; the rest is for the page
@@ -62,6 +63,30 @@ def print_attention(found: Attention) -> None:
     print_table(console, columns, rows)
     say(console, f"shares of the attention over {counted(len(found.tokens), 'token')}; {found.policy}")
     say(console, f"written out, the weights differ from the fast kernel's by at most {found.difference:.1e}")
+
+
+def print_gates(found: Gates) -> None:
+    """What the gates do on the whole, and the units that follow something."""
+    from lmlab.inside.gates_section import telling_units
+
+    console = result_console()
+    rows = [
+        [layer.name, gate.name, f"{gate.mean:.2f}", f"{gate.open:.0%}", f"{gate.closed:.0%}"]
+        for layer in found.layers
+        for gate in layer.gates
+    ]
+    names = [Column("layer", left=True), Column("gate", left=True)]
+    print_table(console, [*names, *map(Column, ("mean", "nearly open", "nearly closed"))], rows)
+    units = [
+        [f"{unit.layer}.{unit.unit}", unit.follows, f"{unit.correlation:+.2f}", f"{unit.keeps:,.1f}"]
+        for unit in telling_units(found)
+    ]
+    if units:
+        console.print()
+        columns = [Column("unit"), Column("follows", left=True), Column("correlation"), Column("keeps, tokens")]
+        print_table(console, columns, units)
+    apart = f"states made from these gates differ from the fast kernel's by at most {found.difference:.1e}"
+    say(console, f"over {counted(len(found.tokens), 'token')}; {apart}")
 
 
 def _row(token: TokenRead, ordered: bool) -> list[str]:

@@ -19,6 +19,7 @@ from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import CarriedLanguageModel, ContextPolicy, Loss, State, Windows
 from lmlab.layers.cells import Cell
+from lmlab.layers.gating import Gating, gating
 from lmlab.layers.heads import (
     SIGNS,
     Head,
@@ -234,6 +235,21 @@ class RecurrentModel(CarriedModel):
             x_BTX, state = layer(x_BTX, tuple(m[:, i].to(x_BTX.dtype) for m in memory))
             after.append(state)
         return x_BTX, tuple(torch.stack(kind, dim=1) for kind in zip(*after, strict=True))
+
+    @property
+    def gate_names(self) -> tuple[str, ...]:
+        """Of the gates of its cells; nothing where they have none."""
+        return self.cell.gate_names
+
+    @torch.no_grad()
+    def gates(self, tokens_T: Tensor) -> Iterator[Gating]:
+        """What the gates of each layer did after each token was read, one layer after the other."""
+        x_1TX = self.embed(F.pad(tokens_T[None], (1, 0), value=self.vocab_size), torch.float32)
+        for i, layer in enumerate(self._stack()):
+            h_1TH, _ = layer(x_1TX, tuple(m[:, i] for m in self.fresh(1)))
+            found = gating(self.cell, x_1TX[0], h_1TH[0], layer.weights(torch.float32))
+            yield found.after(1)  # what the begin symbol did is no token's
+            x_1TX = h_1TH
 
     @classmethod
     def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:

@@ -1,0 +1,86 @@
+// One gate or memory at a time: the text coloured by one unit, and a map of all units over a stretch of the text.
+"use strict";
+(() => {
+  for (const root of document.querySelectorAll("section.gates")) open(root);
+
+  function open(root) {
+    const { tokens, layers } = JSON.parse(document.getElementById(root.dataset.of).textContent);
+    const strip = root.querySelector(".strip"), map = root.querySelector("canvas"), said = root.querySelector(".said");
+    const layerChoice = root.querySelector("select.layer"), unitChoice = root.querySelector("select.unit");
+    const slider = root.querySelector("input[type=range]"), gates = [...root.querySelectorAll("input[type=radio]")];
+    const css = name => getComputedStyle(root).getPropertyValue(name).trim();
+    const wide = () => Math.min(root.clientWidth < 640 ? 64 : 160, tokens.length);
+    const state = { from: 0, unit: 0 };
+    for (const token of tokens) strip.append(Object.assign(document.createElement("b"), { textContent: token }));
+
+    const opened = new Map();
+    async function values() {
+      const layer = layers[Number(layerChoice.value)], gate = gates.find(g => g.checked).value;
+      const key = `${layerChoice.value} ${gate}`, { shares, data } = layer.values[gate];
+      if (!opened.has(key)) opened.set(key, inside.unpack(data));
+      const bytes = await opened.get(key), units = layer.units.length;
+      return { gate, units, at: (token, unit) => shares ? bytes[token * units + unit] / 255 : bytes[token * units + unit] / 63.75 - 2 };
+    }
+
+    const colour = (value, hot, cold) =>
+      value < 0 ? `rgba(${hot}, ${Math.min(.85, -value)})` : `rgba(${cold}, ${Math.min(.85, value)})`;
+
+    async function draw() {
+      const { gate, units, at } = await values(), hot = css("--heat"), cold = css("--cool");
+      [...strip.children].forEach((token, i) => { token.style.background = colour(.7 * at(i, state.unit), hot, cold); });
+      const count = Math.min(wide(), tokens.length - state.from), side = Math.max(3, Math.min(12, (root.clientWidth - 4) / count));
+      const height = Math.max(4, Math.min(9, 400 / units)), pen = inside.pen(map, side * count, height * units);
+      for (let i = 0; i < count; i++)
+        for (let unit = 0; unit < units; unit++) {
+          pen.fillStyle = colour(at(state.from + i, unit), hot, cold);
+          pen.fillRect(side * i, height * unit, side, height);
+        }
+      pen.strokeStyle = css("--accent"), pen.lineWidth = 1.5;
+      pen.strokeRect(0, height * state.unit, side * count, height);
+      root.querySelector("output").textContent = `${state.from + 1}–${state.from + count} of ${tokens.length}`;
+      said.textContent = `${gate}, ${layers[Number(layerChoice.value)].units[state.unit]}`;
+    }
+
+    function choose(unit) {
+      const count = layers[Number(layerChoice.value)].units.length;
+      state.unit = Math.min(count - 1, Math.max(0, unit));
+      unitChoice.value = state.unit;
+      draw();
+    }
+
+    function fill() {
+      unitChoice.textContent = "";
+      layers[Number(layerChoice.value)].units.forEach((name, i) =>
+        unitChoice.append(Object.assign(document.createElement("option"), { value: i, textContent: name })));
+      choose(layers[Number(layerChoice.value)].telling);
+    }
+
+    layerChoice.addEventListener("change", fill);
+    unitChoice.addEventListener("change", () => choose(Number(unitChoice.value)));
+    for (const gate of gates) gate.addEventListener("change", draw);
+    slider.addEventListener("input", () => {
+      state.from = Math.min(Number(slider.value), Math.max(0, tokens.length - wide()));
+      draw();
+    });
+    map.addEventListener("click", e => choose(Math.floor(e.offsetY / map.clientHeight * layers[Number(layerChoice.value)].units.length)));
+    map.addEventListener("keydown", e => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
+      if (!step) return;
+      e.preventDefault();
+      choose(state.unit + step);
+    });
+    strip.addEventListener("mouseover", async e => {
+      if (e.target.localName !== "b") return;
+      const { gate, at } = await values(), i = Array.prototype.indexOf.call(strip.children, e.target);
+      said.textContent = `${gate}, ${layers[Number(layerChoice.value)].units[state.unit]}: ${at(i, state.unit).toFixed(2)} after ${inside.seen(tokens[i])}`;
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+    let width = 0;
+    new ResizeObserver(() => {
+      if (root.clientWidth === width) return;
+      width = root.clientWidth;
+      draw();
+    }).observe(root);
+    fill();
+  }
+})();
