@@ -19,7 +19,7 @@ from lmlab.measure import Spread, paired_difference
 from lmlab.text.stream import tokenize
 
 READINGS = 1.5  # what mixing takes of the time that measuring its parts took: the validation part, then the test part
-FITTING_S = 4e-5  # a token: to fit weights on as many as were measured
+FITTING_S = 2e-5  # a token: to fit weights on as many as were measured
 
 
 def worth_mixing(entries: Sequence[Contender], time_s: float | None) -> list[Contender]:
