@@ -27,7 +27,7 @@ from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.spread import word_end
 from lmlab.text.parts import Document, Part
 
-SCORING = 0.3  # of the time for measuring; certificates, mixing and close looks take the rest
+SCORING = 0.35  # of the time for measuring; certificates, mixing and close looks take the rest
 TRIED, WARMED = 1 / 16, 1 / 64  # of every stretch: scored to see how long it takes, after a little that does not count
 LOOKING = 0.35  # of the time for close looks: reading and writing a paragraph; the rest is for proofs
 LEAST_LOOK = 0.1  # of the usual paragraphs

@@ -17,7 +17,7 @@ from lmlab.models.registry import Way, kind_of, names
 DEFAULT_BUDGET = "5m"
 FIGURES, FINISHING = 6, 0.1  # of the page, for which time is kept, but no more than this of the budget
 AROUND_S, AROUND_SHARE = 0.7, 0.04  # a run, and of its training: to time steps, to build, save and draw
-MEASURING = 0.18  # of the time that is left after counting
+MEASURING = 0.15  # of the time that is left after counting
 SLOWEST, MOST_MEASURING = 0.8, 0.4  # more where one took long: so many times that for each, up to this share
 MODEL_S, BYTE_S = 1.0, 4e-4  # and at most so long a model, and so long a byte of the test part: more could not be used
 MIXING = 0.8  # of what is left when every model is measured; then come close looks
