@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from lmlab.costs.calibrate import plan_steps as plan_steps
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
+    from lmlab.inside.theory.verbs import explain_dot_products as explain_dot_products
     from lmlab.inside.theory.verbs import explain_gradients as explain_gradients
+    from lmlab.inside.theory.verbs import explain_positions as explain_positions
     from lmlab.inside.theory.verbs import explain_sandbox as explain_sandbox
     from lmlab.inside.verbs import explain as explain
     from lmlab.inside.verbs import explain_attention as explain_attention
@@ -71,7 +73,9 @@ HOMES = {
     "explain": "lmlab.inside.verbs:explain",
     "explain_attention": "lmlab.inside.verbs:explain_attention",
     "explain_gates": "lmlab.inside.verbs:explain_gates",
+    "explain_dot_products": "lmlab.inside.theory.verbs:explain_dot_products",
     "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
+    "explain_positions": "lmlab.inside.theory.verbs:explain_positions",
     "explain_sandbox": "lmlab.inside.theory.verbs:explain_sandbox",
     "fill": "lmlab.masking.filling:fill",
     "fine_tune": "lmlab.learn.going_on:fine_tune",

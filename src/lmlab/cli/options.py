@@ -149,6 +149,16 @@ def numbers(text: str, setting: str) -> list[float]:
         ) from None
 
 
+def whole_numbers(text: str, setting: str) -> list[int]:
+    """Read "4,64,1024"."""
+    found = numbers(text, setting)
+    if not all(number.is_integer() for number in found):
+        raise Mistake(
+            f"{{{setting}}} are whole numbers with commas between them, such as 4,64; got {text!r}", **{setting: None}
+        )
+    return [int(number) for number in found]
+
+
 def words(text: str) -> list[str]:
     """Read "rnn,lstm": words with commas between them."""
     return [word.strip() for word in text.split(",") if word.strip()]

@@ -13,6 +13,8 @@ Command = Callable[..., tuple[int, str, str]]
 FAST = {
     "gradients": ["--width", "4", "--length", "6", "--no-train"],
     "sandbox": ["--samples", "20"],
+    "positions": ["--width", "8", "--length", "12"],
+    "dot-products": ["--widths", "4,16", "--draws", "20"],
 }
 
 
@@ -36,6 +38,12 @@ def test_a_topic_prints_a_table_or_json_and_writes_the_same_picture_twice(
         (["gradients", "--scales", "big"], "--scales is numbers with commas between them, such as 0.5,2; got 'big'"),
         (["gradients", "--cells", "lsm"], "'lsm' is no recurrent cell; did you mean 'lstm'?"),
         (["gradients", "--scales", "0"], "--scales multiply the recurrent weights: numbers above 0, such as 0.5,1,2"),
+        (["positions", "--width", "7"], "--width is an even number from 2 to 512"),
+        (
+            ["dot-products", "--widths", "2.5"],
+            "--widths are whole numbers with commas between them, such as 4,64; got '2.5'",
+        ),
+        (["dot-products", "--draws", "1"], "--keys and --draws are whole numbers from 2 up"),
         (["sandbox", "--query-a", "21"], "--query-a is a number from 0 to 20; got 21"),
         (["sandbox", "--temperature", "hot"], "Invalid value for '--temperature'"),
         (["gradients", "--clip", "-1"], "--clip 1.0"),

@@ -22,10 +22,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("topics")
     lmlab.explain_gradients(width=4, length=10, steps=5, tries=1, html=folder / "gradients.html")
     lmlab.explain_sandbox(html=folder / "sandbox.html")
+    lmlab.explain_positions(width=16, length=20, html=folder / "positions.html")
+    lmlab.explain_dot_products(widths=[4, 16], draws=20, html=folder / "dot-products.html")
     return {path.stem: path for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("topic", ["gradients", "sandbox"])
+@pytest.mark.parametrize("topic", ["gradients", "sandbox", "positions", "dot-products"])
 def test_it_opens_narrow_and_dark_wide_and_light_without_an_error_or_a_request(
     tab: Any, pages: dict[str, Path], topic: str
 ) -> None:

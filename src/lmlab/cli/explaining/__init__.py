@@ -12,6 +12,8 @@ TOPICS: dict[str, str] = {
     "attention": "lmlab.cli.explaining.attention",
     "gates": "lmlab.cli.explaining.gates",
     "gradients": "lmlab.cli.explaining.gradients",
+    "positions": "lmlab.cli.explaining.positions",
+    "dot-products": "lmlab.cli.explaining.dot_products",
     "sandbox": "lmlab.cli.explaining.sandbox",
 }  # what follows `lmlab explain`, and the module whose `command` it is
 

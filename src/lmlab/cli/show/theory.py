@@ -9,6 +9,8 @@ from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
+    from lmlab.inside.theory.dot_products import DotProducts
+    from lmlab.inside.theory.positions import Positions
     from lmlab.inside.theory.sandbox import Sandbox
     from lmlab.inside.theory.through_time import Gradients
 
@@ -77,6 +79,57 @@ def print_sandbox(found: Sandbox, *written: Path | None) -> None:
     say(console, f"In one head the scores of a and b differ by {found.score_deviation:.3g} (standard deviation).")
     if found.settings.noise:
         say(console, "The closed forms take the noise in every key as vanishing.", style="dim")
+    print_written(*written)
+
+
+def print_positions(found: Positions, *written: Path | None) -> None:
+    """How each pair turns, and how exactly."""
+    console, k = result_console(), found.offset
+    columns = [Column("pair"), Column("positions a turn"), Column(f"degrees by k = {k}")]
+    shown = sorted({0, 1, 2, len(found.pairs) // 4, len(found.pairs) // 2, len(found.pairs) - 1} - {len(found.pairs)})
+    rows = [
+        [str(i), f"{found.pairs[i].wavelength:,.1f}", f"{found.pairs[i].turn_degrees:,.2f}"]
+        for i in shown
+        if i < len(found.pairs)
+    ]
+    print_table(console, columns, rows)
+    say(console, f"R_k PE(n) is PE(n + {k}) for every n to {found.rotation_error:.0e}, and R_k knows k alone.")
+    say(console, f"The best matrix for sines alone misses by {found.missed[-1].sines_alone:.2f}.")
+    say(
+        console,
+        f"Rotary scores at one distance differ by at most {found.rotary_deviation:.0e}, wherever the pair stands.",
+    )
+    print_written(*written)
+
+
+def print_dot_products(found: DotProducts, *written: Path | None) -> None:
+    """Spread, softmax, gradient and angle at each width."""
+    columns = [
+        Column("width d"),
+        Column("variance of q·k"),
+        Column("in theory", expendable=1),
+        Column("largest weight"),
+        Column("scaled by 1/√d"),
+        Column("gradient"),
+        Column("scaled"),
+        Column("|cos|, deviation", expendable=2),
+        Column("1/√d", expendable=3),
+    ]
+    rows = [
+        [
+            f"{at.width:,}",
+            f"{at.variance:,.1f} ± {at.variance_error:,.1f}",
+            f"{at.predicted_variance:,.1f}",
+            f"{at.unscaled.largest_weight:.3f}",
+            f"{at.scaled.largest_weight:.3f}",
+            f"{at.unscaled.jacobian_norm:.3f}",
+            f"{at.scaled.jacobian_norm:.3f}",
+            f"{at.cosine_deviation:.3f}",
+            f"{at.predicted_cosine_deviation:.3f}",
+        ]
+        for at in found.widths
+    ]
+    print_table(result_console(), columns, rows)
     print_written(*written)
 
 

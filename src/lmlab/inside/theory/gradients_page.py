@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from statistics import median
 from typing import Any
@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 
 from lmlab.inside.theory.clipping import LEARNED
 from lmlab.inside.theory.gradients import GONE, WILD, Through
-from lmlab.inside.theory.publish import opening, side_by_side, to_try
+from lmlab.inside.theory.publish import Panel, opening, side_by_side, to_try, together
 from lmlab.inside.theory.through_time import Gradients
 from lmlab.page import html
-from lmlab.page.figures import INK, RULE, SOFT, drawing, note, panels, series_colour, svg
+from lmlab.page.figures import INK, RULE, SOFT, drawing, note, series_colour, svg
 from lmlab.page.html import Row, escape
 
 LOWEST, HIGHEST = 1e-14, 1e14  # norms that the pictures show
@@ -27,20 +27,13 @@ TITLE = "How much of the past is left in a gradient"
 
 def picture(found: Gradients) -> str:
     """All panels in one, for a document."""
-    drawn: dict[str, Callable[[Axes], None]] = {
-        name: partial(_draw_flows, flows=flows) for name, flows in _groups(found).items()
-    }
+    drawn = [Panel(name, partial(_draw_flows, flows=flows), "") for name, flows in _groups(found).items()]
     if found.trainings:
-        drawn["training without clipping"] = partial(_draw_training, found=found, clipped=False)
-        drawn["training with clipping"] = partial(_draw_training, found=found, clipped=True)
-    rows = -(-len(drawn) // 2)
-    with panels(7.6, 2.9 * rows, rows, 2) as (figure, axes):
-        for place in axes[len(drawn) :]:
-            place.set_axis_off()
-        for place, (name, draw) in zip(axes, drawn.items(), strict=False):
-            draw(place)
-            place.set_title(name, fontsize=10)
-        return svg(figure, TITLE)
+        drawn += [
+            Panel("training without clipping", partial(_draw_training, found=found, clipped=False), ""),
+            Panel("training with clipping", partial(_draw_training, found=found, clipped=True), ""),
+        ]
+    return together(TITLE, drawn)
 
 
 def page(found: Gradients, command: str) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from lmlab.page.figures import standalone
+from matplotlib.axes import Axes
+
+from lmlab.page.figures import drawing, panels, standalone, svg
 from lmlab.page.html import escape, figure, folded, write
 
 
@@ -29,6 +32,37 @@ def side_by_side(figures: Sequence[tuple[str, str]]) -> str:
     """Pictures with their captions, as many in a row as there is room for."""
     wide = "grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr))"  # two in a row of a page's width
     return f'<div class="panels" style="{wide}">{"".join(figure(svg, caption) for svg, caption in figures)}</div>\n'
+
+
+class Panel(NamedTuple):
+    """One picture among several: its title, what draws it, and what a page says below it."""
+
+    title: str
+    draw: Callable[[Axes], None]
+    caption: str
+
+
+def figures(drawn: Sequence[Panel]) -> str:
+    """Each panel as a picture of its own, for a page of any width."""
+    made = []
+    for panel in drawn:
+        with drawing(3.9, 3.3) as (whole, axes):
+            panel.draw(axes)
+            axes.set_title(panel.title, fontsize=10)
+            made.append((svg(whole, panel.title), panel.caption))
+    return side_by_side(made)
+
+
+def together(title: str, drawn: Sequence[Panel]) -> str:
+    """All panels in one picture, two in a row, for a document."""
+    rows = -(-len(drawn) // 2)
+    with panels(7.6, 2.9 * rows, rows, 2) as (whole, axes):
+        for place in axes[len(drawn) :]:
+            place.set_axis_off()
+        for place, panel in zip(axes, drawn, strict=False):
+            panel.draw(place)
+            place.set_title(panel.title, fontsize=10)
+        return svg(whole, title)
 
 
 def to_try(questions: Sequence[tuple[str, str]]) -> str:

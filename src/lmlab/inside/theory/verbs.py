@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmlab.inside.theory.publish import publish
+from lmlab.inside.theory.dot_products import DotProducts
+from lmlab.inside.theory.dot_products import dot_products as dot_products_of
+from lmlab.inside.theory.positions import Positions
+from lmlab.inside.theory.positions import positions as positions_of
 from lmlab.inside.theory.sandbox import Sandbox, SandboxSettings
 from lmlab.inside.theory.sandbox import sandbox as sandbox_of
 from lmlab.inside.theory.through_time import Gradients
@@ -54,6 +57,7 @@ def explain_gradients(
     )
     if html is not None or svg is not None:
         from lmlab.inside.theory.gradients_page import page, picture
+        from lmlab.inside.theory.publish import publish
 
         publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
     return found
@@ -98,7 +102,58 @@ def explain_sandbox(
     )
     found = sandbox_of(settings)
     if html is not None or svg is not None:
+        from lmlab.inside.theory.publish import publish
         from lmlab.inside.theory.sandbox_page import page, picture
+
+        publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
+    return found
+
+
+def explain_positions(
+    *,
+    width: int = 64,
+    length: int = 128,
+    offset: int = 8,
+    seed: int = 0,
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
+    command: str = "lmlab.explain_positions()",
+) -> Positions:
+    """The rotation that takes the encoding of any position n to that of n + offset, and what dot products see of distance.
+
+    width: of the encoding, or of a head with rotary positions. length: positions that are looked at. html, svg: files to write
+    a page and a picture to; command: what the page says made it.
+    """
+    found = positions_of(width=width, length=length, offset=offset, seed=seed)
+    if html is not None or svg is not None:
+        from lmlab.inside.theory.positions_page import page, picture
+        from lmlab.inside.theory.publish import publish
+
+        publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
+    return found
+
+
+def explain_dot_products(
+    *,
+    widths: Sequence[int] = (1, 4, 16, 64, 256, 1024),
+    keys: int = 16,
+    mean: float = 0.0,
+    sigma: float = 1.0,
+    draws: int = 400,
+    seed: int = 0,
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
+    command: str = "lmlab.explain_dot_products()",
+) -> DotProducts:
+    """How dot products of random vectors spread with their width, and what scaling does to a softmax of them.
+
+    keys: that each query is compared with. mean, sigma: of the entries of queries and keys. html, svg: files to write a page
+    and a picture to; command: what the page says made it.
+    """
+    found = dot_products_of(widths=widths, keys=keys, mean=mean, sigma=sigma, draws=draws, seed=seed)
+    if html is not None or svg is not None:
+        from lmlab.inside.theory.dot_products_page import page, picture
+        from lmlab.inside.theory.publish import publish
 
         publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
     return found
