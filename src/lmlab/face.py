@@ -216,12 +216,13 @@ def generate(
     stop: str | Sequence[str] = (),
     samples: int = 1,
     seed: int = 0,
+    precision: str = "float32",
     device: str = "auto",
     watch: Callable[[str], None] | None = None,
 ) -> list[Generated]:
     """Continuations of `prompt`: `samples` of them, or the `best` of a beam; see `lmlab.decode.Options`.
 
-    watch: told the one text piece by piece, as soon as each is certain.
+    precision: of the weights while writing, float32 or bf16. watch: told the one text piece by piece, as each is certain.
     """
     from lmlab import decode
 
@@ -230,12 +231,32 @@ def generate(
     options |= {"stop": stop, "samples": samples, "seed": seed}
     run = _opened(run)
     model = run.load(device)
-    if watch is None:
-        return decode.generate(model, run.tokenizer, prompt, **options)
-    pieces = decode.stream(model, run.tokenizer, prompt, **options)
-    for piece in pieces:
-        watch(piece)
-    return [pieces.result]
+    with decode.writing_in(model, precision):
+        if watch is None:
+            return decode.generate(model, run.tokenizer, prompt, **options)
+        pieces = decode.stream(model, run.tokenizer, prompt, **options)
+        for piece in pieces:
+            watch(piece)
+        return [pieces.result]
+
+
+def generate_many(
+    run: Run | str | Path,
+    prompts: Sequence[str],
+    *,
+    precision: str = "float32",
+    device: str = "auto",
+    **settings: Any,
+) -> list[list[Generated]]:
+    """What `generate` finds for each of these prompts, with the same settings; they are continued side by side."""
+    from lmlab import decode
+
+    names = {"tokens": "max_tokens", "beam": "beam_width", "best": "n_best"}
+    run = _opened(run)
+    model = run.load(device)
+    with decode.writing_in(model, precision):
+        options = {names.get(name, name): value for name, value in settings.items()}
+        return decode.generate_many(model, run.tokenizer, prompts, **options)
 
 
 def compress(

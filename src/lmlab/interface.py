@@ -10,7 +10,7 @@ N history length, L layers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -61,28 +61,22 @@ class Windows:
         return self.tokens_BT.numel() if self.mask_BT is None else int(self.mask_BT.sum())
 
     def to(self, device: torch.device) -> Windows:
-        """The same on another device; a GPU is not waited for."""
+        """The same on another device; a GPU is not waited for: what is used there next waits."""
         if device.type != "cuda":
-            return Windows(self.tokens_BT.to(device), None if self.mask_BT is None else self.mask_BT.to(device))
-        there = [None if t is None else _sent(t, device) for t in (self.tokens_BT, self.mask_BT)]
-        assert there[0] is not None
-        return Windows(there[0], there[1], self.count)
+            return self._each(lambda t: t.to(device))
+        return self._each(lambda t: t if t.is_cuda else t.pin_memory().to(device, non_blocking=True), self.count)
 
     def share(self, rank: int, world: int) -> Windows:
         """The rows that fall to one of `world` processes: all together they are the batch."""
-        mine = slice(rank, None, world)
-        return Windows(self.tokens_BT[mine], None if self.mask_BT is None else self.mask_BT[mine])
+        return self._each(lambda t: t[rank::world])
 
     def split(self, rows: int) -> Iterator[Windows]:
         """The same in batches of at most so many rows."""
         for first in range(0, len(self.tokens_BT), rows):
-            part = slice(first, first + rows)
-            yield Windows(self.tokens_BT[part], None if self.mask_BT is None else self.mask_BT[part])
+            yield self._each(lambda t, part=slice(first, first + rows): t[part])
 
-
-def _sent(tensor: Tensor, device: torch.device) -> Tensor:
-    """On its way to a GPU: what is used there next waits for it, the caller does not."""
-    return tensor.to(device) if tensor.is_cuda else tensor.pin_memory().to(device, non_blocking=True)
+    def _each(self, change: Callable[..., Tensor], known: int | None = None) -> Windows:
+        return Windows(change(self.tokens_BT), None if self.mask_BT is None else change(self.mask_BT), known)
 
 
 class State(ABC):
@@ -175,6 +169,8 @@ class LanguageModel(Saved):
     end_id: int | None = None
     """The id that ends a text, where one is predicted; None: a text's length is given, as a file's is."""
     same_everywhere: ClassVar[bool] = False  # whether begin and advance give the same bits on every machine
+    writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)  # that `writing_dtype` may be
+    writing_dtype: torch.dtype = torch.float32  # to which `advance` rounds weights; `score` never does
     signs: ClassVar[int] = 0
     """How many numbers the model gives of how sure it is before it sees a token; 0 where it keeps that to itself."""
 
@@ -203,6 +199,10 @@ class LanguageModel(Saved):
 
         Advancing T tokens at once or one by one gives the same result.
         """
+
+    def replace(self, state: State, rows_N: Tensor, newcomers: State) -> State | None:
+        """`state` with row rows_N[i] replaced by row i of `newcomers`; both are spent. None: rows must be equally long."""
+        return None
 
     def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
         """`score`, and beside every token the signs that were there before it was seen, B×T×`signs`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -116,12 +117,38 @@ def test_a_prompt_from_a_file(lmlab: Lmlab, run_folder: Path) -> None:
     by_file = lmlab("generate", run_folder, "--prompt-file", "prompt.txt", "--tokens", 9)
     assert by_file == lmlab("generate", run_folder, "--prompt", "the cat", "--tokens", 9)
     Path("latin.txt").write_bytes(b"caf\xe9")
+    Path("empty.jsonl").write_text("\n\n")
+    Path("number.jsonl").write_text('"the"\n{"prompt": 3}\n')
     for arguments in (
         ["--prompt-file", "nowhere.txt"],
         ["--prompt-file", "latin.txt"],
         ["--prompt-file", "prompt.txt", "--prompt", "a"],
+        ["--prompts", "prompt.txt"],
+        ["--prompts", "empty.jsonl"],
+        ["--prompts", "number.jsonl"],
+        ["--prompts", "nowhere.jsonl"],
+        ["--prompts", "prompt.txt", "--prompt", "a"],
+        ["--prompt", "a", "--precision", "fp8"],
+        ["--prompt", "a", "--precision", "bf16"],  # a model that counts has no weights to round
+        ["--interactive", "--precision", "bf16"],
         ["--interactive", "--json"],
         ["--interactive", "--samples", 2],
     ):
         code, out, err = lmlab("generate", run_folder, *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), arguments
+
+
+def test_many_prompts_from_a_file_are_continued_as_each_would_be_alone(lmlab: Lmlab, run_folder: Path) -> None:
+    Path("prompts.jsonl").write_text('"the cat"\n\n{"prompt": "a dog", "id": 7}\n')
+    code, out, err = lmlab(
+        "generate", run_folder, "--prompts", "prompts.jsonl", "--tokens", 9, "--samples", 2, "--json"
+    )
+    assert code == 0, err
+    found = json.loads(out)
+    assert [each["prompt"] for each in found] == ["the cat", "a dog"]
+    for each in found:
+        alone = lab.generate(run_folder, each["prompt"], tokens=9, samples=2)
+        assert [r["text"] for r in each["results"]] == [a.text for a in alone]
+    shown = lmlab("generate", run_folder, "--prompts", "prompts.jsonl", "--tokens", 9)[1]
+    assert "the cat" + found[0]["results"][0]["text"] in shown
+    assert shown.count("---") == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import subprocess
@@ -137,3 +138,14 @@ def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_
     config = TrainConfig(budget=Budget.parse(budget))
     task = fit.task_of(run.model, run.tokenizer, run.corpus, stream, config, hardware)
     assert task.rows == factor * run.model.batch_shape[0]
+
+
+def test_a_model_that_begins_far_above_guessing_has_not_diverged(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One table for embedding and output expects the token that was just read; looked at after every step, it goes on."""
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", -1.0)
+    settings = {"layers": 1, "width": 256, "heads": 4, "context": 16, "tie": True}
+    run = lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=settings)
+    assert run.status == "finished"
+    assert run.metrics[0]["train_nats_per_token"] > math.log(run.tokenizer.vocab_size) + 2

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from json import JSONDecodeError, loads
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,12 +14,21 @@ from lmlab.cli import options
 from lmlab.cli.show.plain import visible
 from lmlab.config import Mistake
 
+if TYPE_CHECKING:
+    from lmlab.decode import Generated
+
 
 def command(
     run: options.Run,
     prompt: Annotated[str | None, typer.Option(help="What the text begins with.")] = None,
     prompt_file: Annotated[
         str | None, typer.Option(help="A file with what the text begins with; - is standard input.")
+    ] = None,
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            help='A file with a prompt on every line, as JSON: "text" or {"prompt": "text"}; - is standard input.'
+        ),
     ] = None,
     interactive: Annotated[
         bool, typer.Option("--interactive", "-i", help="A prompt that stays: texts, /retry, /more, /temperature 0.7.")
@@ -34,17 +45,21 @@ def command(
     stop: Annotated[list[str], typer.Option(help="Stop where this string would begin. May be repeated.")] = [],  # noqa: B006
     samples: Annotated[int, typer.Option(help="How many texts to draw.")] = 1,
     seed: options.Seed = 0,
+    precision: Annotated[
+        str, typer.Option(help="Of the weights while writing: float32, or bf16, which is faster on a GPU.")
+    ] = "float32",
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Generate text from a trained model, once or in a conversation."""
-    if prompt is not None and prompt_file is not None:
+    """Generate text from a trained model, once, for many prompts side by side, or in a conversation."""
+    given = {"prompt": prompt, "prompt_file": prompt_file, "prompts": prompts}
+    if len(both := [name for name, value in given.items() if value is not None]) > 1:
         raise Mistake(
-            "{prompt} and {prompt_file} both say how the text begins; leave one out", prompt=None, prompt_file=None
+            f"{{{both[0]}}} and {{{both[1]}}} both say how the text begins; leave one out", **dict.fromkeys(both)
         )
     prompt = prompt or ("" if prompt_file is None else _read(prompt_file))
     if interactive:
-        if json or prompt or samples > 1 or best > 1:
+        if json or prompt or prompts is not None or samples > 1 or best > 1 or precision != "float32":
             raise Mistake(
                 "{interactive} asks for prompts itself and shows one text each; leave the rest out", interactive=True
             )
@@ -64,26 +79,22 @@ def command(
         return
     from lmlab import face
 
+    settings: dict[str, Any] = {
+        "method": method,
+        "tokens": tokens,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+    }
+    settings |= {"min_p": min_p, "beam": beam, "best": best, "length_penalty": length_penalty, "stop": stop}
+    settings |= {"samples": samples, "seed": seed, "precision": precision, "device": device}
+    if prompts is not None:
+        many = read_prompts(prompts)
+        _show_many(many, face.generate_many(options.opened(run), many, **settings), json)
+        return
     writer = _Writer(prompt)
     streamed = samples == best == 1 and method != "beam" and not json
-    results = face.generate(
-        options.opened(run),
-        prompt,
-        method=method,
-        tokens=tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        min_p=min_p,
-        beam=beam,
-        best=best,
-        length_penalty=length_penalty,
-        stop=stop,
-        samples=samples,
-        seed=seed,
-        device=device,
-        watch=writer if streamed else None,
-    )
+    results = face.generate(options.opened(run), prompt, **settings, watch=writer if streamed else None)
     if json:
         options.print_json([result.to_json() for result in results])
     elif streamed:
@@ -102,6 +113,37 @@ def _read(file: str) -> str:
         return content.decode().removesuffix("\n")
     except UnicodeDecodeError as error:
         raise Mistake(f"{file} is not UTF-8 at byte {error.start}; give text in UTF-8") from None
+
+
+def read_prompts(file: str) -> list[str]:
+    """The prompts in a file of JSON lines; empty lines are passed over."""
+    prompts = []
+    for number, line in enumerate(_read(file).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = loads(line)
+        except JSONDecodeError:
+            value = None
+        text = value.get("prompt") if isinstance(value, dict) else value
+        if not isinstance(text, str):
+            raise Mistake(f'line {number} of {file} is no prompt; write "text" or {{"prompt": "text"}} on every line')
+        prompts.append(text)
+    if not prompts:
+        raise Mistake(f"{file} holds no prompt; write one on every line, as JSON")
+    return prompts
+
+
+def _show_many(prompts: Sequence[str], results: Sequence[Sequence[Generated]], json: bool) -> None:
+    """Every prompt with what follows it, or as JSON with its results."""
+    if json:
+        together = zip(prompts, results, strict=True)
+        options.print_json([{"prompt": p, "results": [r.to_json() for r in found]} for p, found in together])
+        return
+    for number, (prompt, found) in enumerate(zip(prompts, results, strict=True), start=1):
+        for result in found:
+            print(f"--- {number} · {result.nats:.2f} nats ---")
+            print(_shown(prompt + result.text))
 
 
 def _shown(text: str) -> str:

@@ -1,7 +1,8 @@
 """Text from a model: sampling, greedy decoding, beam search and exhaustive search, on `begin` and `advance` alone."""
 
-from lmlab.decode.generate import Stream, generate, search_each, stream
+from lmlab.decode.generate import Stream, generate, generate_many, search_each, stream
 from lmlab.decode.options import Options
+from lmlab.decode.precision import writing_in
 from lmlab.decode.result import Generated
 
-__all__ = ["Generated", "Options", "Stream", "generate", "search_each", "stream"]
+__all__ = ["Generated", "Options", "Stream", "generate", "generate_many", "search_each", "stream", "writing_in"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, final
 
@@ -69,6 +69,24 @@ class Continuation:
             self.finish = "stop"
         self._text.append(piece)
         return piece
+
+    def extend(self, ids: Sequence[int], nats: Sequence[float], spelled: Callable[[int], Spelled | None] | None) -> str:
+        """`add` one after the other, until it is finished; returns the text that is now certain.
+
+        spelled: how an unknown word is spelled; None: there are none, and what cannot stop either is added at once.
+        """
+        if spelled is None and self._end_id is None and not self._stopper.stops:
+            self.ids += ids
+            for cost in nats:
+                self.nats += cost
+            self._text.append(self._writer.write_all(ids))
+            return self._text[-1]
+        pieces = []
+        for id, cost in zip(ids, nats, strict=True):
+            if self.finish is not None:
+                break
+            pieces.append(self.add(id, cost, None if spelled is None else spelled(id)))
+        return "".join(pieces)
 
     def end(self) -> str:
         """Nothing follows: returns the text that was held back."""

@@ -1,110 +1,182 @@
-"""Greedy decoding and sampling: every row follows its own path, one token after the other.
+"""Greedy decoding and sampling: every text follows its own path, one token after the other, many of them side by side.
 
-Shapes: B rows still at work, V vocabulary.
+Shapes: B rows, V vocabulary.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, final
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 import torch
 
-from lmlab.decode.continuation import Continuation, Spelled
+from lmlab.decode.continuation import Spelled
+from lmlab.decode.on_device import draw_rows
 from lmlab.decode.sampling import draw, kept
+from lmlab.decode.table import Table
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from lmlab.decode.continuation import Continuation
     from lmlab.decode.options import Options
     from lmlab.decode.reader import Reader
+    from lmlab.interface import LanguageModel
 
 
-class Chosen(NamedTuple):
-    """The next tokens, what each costs under the model, and how unknown words among them are spelled."""
+@final
+@dataclass(eq=False)
+class Text:
+    """A text to be written: after which prompt, what there is of it, and its own random stream."""
 
-    ids_B: Tensor
-    nats: Sequence[float]
-    spelled: Sequence[Spelled | None]
+    number: int
+    reader: Reader
+    continuation: Continuation
+    luck: np.random.Generator
+    chosen: int = 0  # tokens, of which the last may not be looked at yet
 
 
-class Chooser(Protocol):
+class Chooser(ABC):
     """A way to choose the next tokens."""
 
-    def __call__(self, logp_BV: Tensor, rows: Sequence[int]) -> Chosen:
-        """Choose a token for each row of logp; rows[i] says which continuation row i belongs to."""
-        ...
+    @abstractmethod
+    def choose(self, logp_BV: Tensor, texts: Sequence[Text | None]) -> Tensor:
+        """A token for each row, on the device of logp and without waiting for it; None: whatever, it is not used."""
+
+    @abstractmethod
+    def spelled(self, id: int, text: Text) -> Spelled | None:
+        """How this token is spelled if it is the unknown symbol."""
 
 
 @final
-class Greedy:
+class Greedy(Chooser):
     """The likeliest token (the lowest id of several). An unknown word counts with its likeliest spelling, and its price."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def __call__(self, logp_BV: Tensor, rows: Sequence[int]) -> Chosen:
+    def choose(self, logp_BV: Tensor, texts: Sequence[Text | None]) -> Tensor:
         """Choose the likeliest."""
-        charged_BV = logp_BV if self._reader.likeliest is None else self._reader.charged(logp_BV)
-        ids_B = charged_BV.cpu().numpy().argmax(axis=-1)
-        nats_B = -logp_BV.cpu().numpy()[np.arange(len(ids_B)), ids_B]
-        spelled = [self._reader.spelled(id) for id in ids_B.tolist()]
-        return Chosen(torch.from_numpy(ids_B).to(logp_BV.device), nats_B.tolist(), spelled)
+        reader = next(text.reader for text in texts if text is not None)
+        charged_BV = reader.charged(logp_BV)
+        if charged_BV.device.type == "cpu":  # asking NumPy takes less time
+            return torch.from_numpy(charged_BV.numpy().argmax(axis=-1))
+        return charged_BV.argmax(-1)
+
+    def spelled(self, id: int, text: Text) -> Spelled | None:
+        """With the likeliest spelling."""
+        return text.reader.spelled(id)
 
 
 @final
-class Draw:
+class Draw(Chooser):
     """A token drawn as the options say, and for an unknown word a spelling drawn from the spelling model as it is.
 
-    Each row has a random stream of its own, from the seed and its number: other rows cannot change what it draws. (A
+    Each text has a random stream of its own, from the seed and its number: others cannot change what it draws. (A
     model's probabilities may differ in their last bits between batches of different size; only a number drawn within
     that distance of a boundary could notice.)
     """
 
-    def __init__(self, reader: Reader, options: Options) -> None:
-        self._options, self._tokenizer = options, reader.tokenizer
-        self._generators = [np.random.default_rng([options.seed, row]) for row in range(options.samples)]
+    def __init__(self, options: Options) -> None:
+        self._options = options
 
-    def __call__(self, logp_BV: Tensor, rows: Sequence[int]) -> Chosen:
-        """Draw for one row after the other."""
-        ids, nats, spelled = [], [], []
-        for logp_V, row in zip(logp_BV.cpu().numpy(), rows, strict=True):
-            id = draw(kept(logp_V, self._options), self._generators[row])
-            ids.append(id)
-            nats.append(-float(logp_V[id]))
-            spelled.append(self._spell(self._generators[row]) if id == self._tokenizer.unknown_id else None)
-        return Chosen(torch.tensor(ids, device=logp_BV.device), nats, spelled)
+    def choose(self, logp_BV: Tensor, texts: Sequence[Text | None]) -> Tensor:
+        """On a GPU for all rows at once, else for one after the other."""
+        if logp_BV.is_cuda:
+            luck = torch.tensor([0.0 if text is None else text.luck.random() for text in texts], dtype=torch.float64)
+            return draw_rows(logp_BV, self._options, luck.pin_memory().to(logp_BV.device, non_blocking=True))
+        rows = zip(logp_BV.cpu().numpy(), texts, strict=True)
+        ids = [0 if text is None else draw(kept(logp_V, self._options), text.luck) for logp_V, text in rows]
+        return torch.tensor(ids, device=logp_BV.device)
 
-    def _spell(self, generator: np.random.Generator) -> Spelled:
-        spelling = self._tokenizer.spelling
-        assert spelling is not None, "a tokenizer with unknown words spells them"
-        word = spelling.sample(generator)
-        return Spelled(word, float(spelling.nats([word])[0]))
+    def spelled(self, id: int, text: Text) -> Spelled | None:
+        """With a spelling drawn for it."""
+        tokenizer = text.reader.tokenizer
+        if id != tokenizer.unknown_id:
+            return None
+        assert tokenizer.spelling is not None, "a tokenizer with unknown words spells them"
+        word = tokenizer.spelling.sample(text.luck)
+        return Spelled(word, float(tokenizer.spelling.nats([word])[0]))
 
 
 def follow(
-    reader: Reader, continuations: Sequence[Continuation], choose: Chooser, max_tokens: int
+    model: LanguageModel, texts: Sequence[Text], chooser: Chooser, max_tokens: int, places: int, lag: int
 ) -> Iterator[tuple[int, str]]:
-    """Extend the continuations until all are finished; yields (which one, text that is now certain).
+    """Extend the texts until all are finished, so many of them side by side; yields (number, text that is now certain).
 
-    There are as many as the reader has rows, or, where it has one, any number.
+    On a GPU the next `lag` steps are asked for before the tokens of the last ones are looked at, so that it never waits for
+    text to be put together; not with unknown words, whose spellings are drawn from the same random streams as the tokens.
+    What a text that is stopped would have had after its end is thrown away.
     """
-    logp_BV, state = reader.start()
-    rows = list(range(len(continuations)))
-    if reader.rows == 1:
-        logp_BV, state = reader.select(logp_BV, state, [0] * len(rows))
-    for left in reversed(range(max_tokens)):
-        chosen = choose(logp_BV, rows)
-        for row, id, nats, spelled in zip(rows, chosen.ids_B.tolist(), chosen.nats, chosen.spelled, strict=True):
-            yield row, continuations[row].add(id, nats, spelled)
-        going = [i for i, row in enumerate(rows) if continuations[row].finish is None]
-        if not (going and left):
-            break
-        ids_B = chosen.ids_B
-        if len(going) < len(rows):
-            logp_BV, state = reader.select(logp_BV, state, going)
-            ids_B, rows = ids_B[going], [rows[i] for i in going]
-        logp_BV, state = reader.advance(ids_B, state)
-    for row, continuation in enumerate(continuations):
-        yield row, continuation.end()
+    # Prompts of like length come together, and are read together.
+    waiting = deque(sorted(texts, key=lambda text: len(text.reader.prompt_ids)))
+    table: Table[Text] = Table(model, places, lambda text: text.reader.prompt_ids)
+    steps, sent = list[_Step](), list[_Sent]()
+    while table.seat(waiting):
+        logp_BV, choosing = table.logp_BV, table.choosing()
+        ids_B = table.with_prompts(chooser.choose(logp_BV, choosing) if any(choosing) else None)
+        steps.append(_Step(choosing, ids_B, logp_BV.gather(1, ids_B[:, None])[:, 0]))
+        for place, text in enumerate(choosing):
+            if text is not None:
+                text.chosen += 1
+                if text.chosen == max_tokens:
+                    table.leave(place)
+        ahead = logp_BV.is_cuda and not texts[0].reader.has_unknown
+        if ahead and table.busy:
+            table.advance(ids_B)
+        if ahead and table.busy and len(steps) < lag:
+            continue
+        sent.append(_Sent(steps))
+        steps = []
+        while len(sent) > (ahead and table.busy):
+            for text, piece in sent.pop(0).added(chooser, max_tokens):
+                yield text.number, piece
+                if text.continuation.finish not in (None, "length"):
+                    table.dismiss(text)
+        kept_B = table.thin(seldom=ahead, waiting=bool(waiting))
+        if not ahead and table.busy:
+            table.advance(ids_B if kept_B is None else ids_B[kept_B])
+
+
+class _Step(NamedTuple):
+    """Whose tokens were chosen, which, and their log-probabilities."""
+
+    texts: list[Text | None]
+    ids_B: Tensor
+    logp_B: Tensor
+
+
+@final
+class _Sent:
+    """Some steps, on their way here."""
+
+    def __init__(self, steps: list[_Step]) -> None:
+        self._texts = [step.texts for step in steps]
+        found = torch.stack([s.ids_B for s in steps]), torch.stack([s.logp_B for s in steps])
+        self._here = [t.to("cpu", non_blocking=t.is_cuda) for t in found]
+        self._arrived: torch.cuda.Event | None = None
+        if found[0].is_cuda:
+            self._arrived = torch.cuda.Event()
+            self._arrived.record()
+
+    def added(self, chooser: Chooser, max_tokens: int) -> Iterator[tuple[Text, str]]:
+        """Add the tokens to their texts; each text with what is now certain of it."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        tokens: dict[Text, tuple[list[int], list[float]]] = {}
+        for texts, ids, logps in zip(self._texts, *(t.tolist() for t in self._here), strict=True):
+            for text, id, logp in zip(texts, ids, logps, strict=True):
+                if text is not None:
+                    mine = tokens.get(text)
+                    if mine is None:
+                        mine = tokens[text] = ([], [])
+                    mine[0].append(id)
+                    mine[1].append(-logp)
+        for text, (ids, nats) in tokens.items():
+            continuation = text.continuation
+            spelled = partial(chooser.spelled, text=text) if text.reader.has_unknown else None
+            yield text, continuation.extend(ids, nats, spelled)
+            if len(continuation.ids) == max_tokens:
+                yield text, continuation.end()

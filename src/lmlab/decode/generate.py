@@ -1,4 +1,4 @@
-"""`generate` and `stream`: a prompt in, its continuations out, by any method, for any model."""
+"""`generate`, `generate_many` and `stream`: prompts in, their continuations out, by any method, for any model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from lmlab.config import Mistake, make
-from lmlab.decode.following import Draw, Greedy, follow
+from lmlab.decode.following import Draw, Greedy, Text, follow
 from lmlab.decode.options import Options
 from lmlab.decode.reader import Reader
 from lmlab.decode.searching import beam, beam_in_each_row, exhaustive
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
     from lmlab.text.tokenizers import Tokenizer
 
+PLACES = 64  # texts that are written side by side where there are many: few enough for memory, enough to fill a GPU
+LAG, STOPPING_LAG = 16, 2  # steps that a GPU may be ahead of the text
 SEARCHES = {"beam": beam, "exhaustive": exhaustive}
 
 
@@ -32,10 +36,24 @@ def generate(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **set
     if options.method in SEARCHES:
         ranked = deque(SEARCHES[options.method](reader, options), maxlen=1).pop()
         return [continuation.result(continuation.score(options.length_penalty)) for continuation in ranked]
-    continuations = [reader.empty(options.stop) for _ in range(options.samples)]
-    for _ in _following(reader, continuations, options):
+    texts = _texts(reader, options)
+    for _ in _following(model, texts, options):
         pass
-    return [continuation.result() for continuation in continuations]
+    return [text.continuation.result() for text in texts]
+
+
+def generate_many(
+    model: LanguageModel, tokenizer: Tokenizer, prompts: Sequence[str], *, places: int = PLACES, **settings: Any
+) -> list[list[Generated]]:
+    """What `generate` finds for each of these prompts, at most `places` texts side by side."""
+    options = make(Options, settings, "generate")
+    if options.method in SEARCHES:
+        return [generate(model, tokenizer, prompt, **settings) for prompt in prompts]
+    texts = [text for prompt in prompts for text in _texts(Reader(model, tokenizer, prompt), options)]
+    for _ in _following(model, texts, options, places):
+        pass
+    found = iter([text.continuation.result() for text in texts])
+    return [[next(found) for _ in range(options.samples)] for _ in prompts]
 
 
 def search_each(
@@ -93,10 +111,10 @@ def _stream(reader: Reader, options: Options) -> Generator[str, None, Generated]
     """Yields pieces of text, some of them empty; returns the continuation."""
     if options.method in SEARCHES:
         return (yield from _stream_search(reader, options))
-    continuation = reader.empty(options.stop)
-    for _, piece in _following(reader, [continuation], options):
+    (text,) = _texts(reader, options)
+    for _, piece in _following(reader.model, [text], options, lag=1):
         yield piece
-    return continuation.result()
+    return text.continuation.result()
 
 
 def _stream_search(reader: Reader, options: Options) -> Generator[str, None, Generated]:
@@ -113,6 +131,18 @@ def _stream_search(reader: Reader, options: Options) -> Generator[str, None, Gen
     return result
 
 
-def _following(reader: Reader, continuations: list[Continuation], options: Options) -> Iterator[tuple[int, str]]:
-    choose = Draw(reader, options) if options.draws else Greedy(reader)
-    return follow(reader, continuations, choose, options.max_tokens)
+def _texts(reader: Reader, options: Options) -> list[Text]:
+    """The texts to be written after one prompt."""
+    return [
+        Text(number, reader, reader.empty(options.stop), np.random.default_rng([options.seed, number]))
+        for number in range(options.samples)
+    ]
+
+
+def _following(
+    model: LanguageModel, texts: list[Text], options: Options, places: int | None = None, lag: int = LAG
+) -> Iterator[tuple[int, str]]:
+    """lag: steps that a GPU may be ahead of the text; where a text can stop, few of its tokens should be for nothing."""
+    chooser = Draw(options) if options.draws else Greedy()
+    lag = lag if model.end_id is None and not options.stop else min(lag, STOPPING_LAG)
+    return follow(model, texts, chooser, options.max_tokens, places or len(texts), lag)

@@ -74,6 +74,11 @@ class Reader:
         logp_BV[:, self.tokenizer.unknown_id] -= self.likeliest.nats
         return logp_BV
 
+    @property
+    def has_unknown(self) -> bool:
+        """Whether there is a symbol for unknown words, which are spelled."""
+        return self.tokenizer.unknown_id is not None
+
     def spelled(self, id: int) -> Spelled | None:
         """The likeliest spelling if this is the unknown symbol."""
         return self.likeliest if id == self.tokenizer.unknown_id else None

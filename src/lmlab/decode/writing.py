@@ -22,6 +22,10 @@ class Writer(ABC):
     def write(self, id: int, spelling: str | None) -> str:
         """The text that this token makes certain; `spelling` is that of an unknown word."""
 
+    def write_all(self, ids: Sequence[int]) -> str:
+        """`write` for several known tokens."""
+        return "".join(self.write(id, None) for id in ids)
+
     @abstractmethod
     def end(self) -> str:
         """The text that is certain only because nothing follows."""
@@ -63,7 +67,10 @@ class _ByteWriter(Writer):
         self._strings, self._pending = strings, pending
 
     def write(self, id: int, spelling: str | None) -> str:
-        data = self._pending + self._strings[id]
+        return self.write_all([id])
+
+    def write_all(self, ids: Sequence[int]) -> str:
+        data = self._pending + b"".join([self._strings[id] for id in ids])
         text, used = codecs.utf_8_decode(data, "replace", False)
         self._pending = data[used:]
         return text
@@ -106,18 +113,18 @@ class Stopper:
     """
 
     def __init__(self, stops: Sequence[str], held: str = "", stopped: bool = False) -> None:
-        self._stops, self._held, self.stopped = tuple(stops), held, stopped
+        self.stops, self._held, self.stopped = tuple(stops), held, stopped
 
     def feed(self, piece: str) -> str:
         """The text that can be shown after this piece; sets `stopped` when a stop string is complete."""
-        if not self._stops:
+        if not self.stops:
             return piece
         text, self._held = self._held + piece, ""
-        found = [(at + len(stop), at) for stop in self._stops if (at := text.find(stop)) >= 0]
+        found = [(at + len(stop), at) for stop in self.stops if (at := text.find(stop)) >= 0]
         if found:
             self.stopped = True
             return text[: min(found)[1]]
-        held = max(map(_overlap, [text] * len(self._stops), self._stops))
+        held = max(map(_overlap, [text] * len(self.stops), self.stops))
         self._held = text[len(text) - held :]
         return text[: len(text) - held]
 
@@ -128,7 +135,7 @@ class Stopper:
 
     def copy(self) -> Stopper:
         """A stopper that goes on from here by itself."""
-        return Stopper(self._stops, self._held, self.stopped)
+        return Stopper(self.stops, self._held, self.stopped)
 
 
 def _overlap(text: str, stop: str) -> int:

@@ -92,6 +92,7 @@ class Trainer:
         self.samples_path = folder / "samples.jsonl"
         self.sampling_s = self.last_sample_s = 0.0
         self.sums = Sums(self.device)
+        self.first_nats: Tensor | None = None  # far above guessing where one table, tied, expects what it has just read
         self.validation = list(task.validation())
         self.validation_s = 0.0
         self.most_threads = hardware.threads
@@ -240,6 +241,7 @@ class Trainer:
             self.watch.say(f"{self.model.name}: steps cannot be recorded and replayed ({why}), so they take longer")
             return self._step(piece, carry)
         self.sums.add(loss)
+        self.first_nats = loss.mean.detach() if self.first_nats is None else self.first_nats
         self.clock.tick(loss.count)
         if self.threads is not None:
             self.threads.took(self.clock.seconds - started)
@@ -247,8 +249,8 @@ class Trainer:
 
     def _trouble(self) -> str:
         """What is wrong with the loss, or nothing."""
-        nats = self.sums.mean
-        if self.sums.count and (not math.isfinite(nats) or nats > self.task.worst_nats):
+        nats, begun = self.sums.mean, 0.0 if self.first_nats is None else float(self.first_nats)
+        if self.sums.count and (not math.isfinite(nats) or nats > max(self.task.worst_nats, begun + 1)):
             return (
                 f"the loss went to {nats:.3g} nats per {self.task.thing} at step {self.clock.steps}; the best weights before"
                 f" that are kept (try a learning rate below {self.optimizer.config.learning_rate:g})"

@@ -65,7 +65,7 @@ class Optimizer:
         """As `step`, which is the `steps`-th; tensors where the update is recorded once to be replayed many times."""
         grads = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
         vectors = [n for n in grads if n not in self.matrices]
-        norms = {n: torch.linalg.vector_norm(g) for n, g in grads.items()}
+        norms = dict(zip(grads, torch._foreach_norm(list(grads.values())), strict=True))
         if vectors:
             excess = (_length(norms[n] for n in vectors) / self.config.clip).clamp(min=1.0)
             if self.config.adaptive == "adagrad":
@@ -121,16 +121,14 @@ class Optimizer:
             rows, columns = self.parameters[name].shape
             groups.setdefault((rows // self.matrices[name], columns), []).append(name)
         for (rows, columns), members in groups.items():
-            directions = []
-            for name in members:
-                momentum = self.slots[f"first.{name}"]
-                momentum.lerp_(grads[name], 1 - c.momentum)
-                directions.append(grads[name].lerp(momentum, c.momentum).view(-1, rows, columns))
-            update = orthogonalize(torch.cat(directions), c.iteration_dtype)
+            parameters, found = [self.parameters[n] for n in members], [grads[n] for n in members]
+            momenta = [self.slots[f"first.{n}"] for n in members]
+            torch._foreach_lerp_(momenta, found, 1 - c.momentum)
+            directions = torch.cat([d.view(-1, rows, columns) for d in torch._foreach_lerp(found, momenta, c.momentum)])
             size = max(1.0, rows / columns) ** 0.5
-            for name, piece in zip(members, update.split([len(d) for d in directions]), strict=True):
-                p = self.parameters[name]
-                p.mul_(1 - rate * c.weight_decay)
+            update = orthogonalize(directions, c.iteration_dtype)
+            torch._foreach_mul_(parameters, 1 - rate * c.weight_decay)
+            for p, piece in zip(parameters, update.split([self.matrices[n] for n in members]), strict=True):
                 _move(p, piece.reshape(p.shape), -rate * size)
 
     def tensors(self) -> dict[str, Tensor]:

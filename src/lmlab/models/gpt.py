@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -24,6 +25,7 @@ from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Windows
 from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
+from lmlab.layers.fast.many_rows import ManyRows
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
 from lmlab.layers.heads import (
     SIGNS,
@@ -37,6 +39,7 @@ from lmlab.layers.heads import (
 )
 from lmlab.layers.looking import Looks
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
+from lmlab.models._gpt_rows import GPTRows
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
@@ -103,6 +106,7 @@ class GPT(NeuralLanguageModel):
     default_learning_rate: ClassVar[float] = 0.0015
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "heads": "H", "context": "C", "stride": "s"}
     signs: ClassVar[int] = SIGNS
+    writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
 
     def __init__(self, config: GPTConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -263,20 +267,65 @@ class GPT(NeuralLanguageModel):
 
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
         """Distribution of the first token of a text."""
-        heads, device = self.config.heads, self.embedding.device
-        assert heads is not None
-        # Never filled with zeros: the memory of positions that are not reached is not touched.
-        kv_L2BHCD = torch.empty(len(self.blocks), 2, rows, heads, self.context, self.width // heads, device=device)
-        return self._read(GPTState(kv_L2BHCD, torch.empty(rows, 0, dtype=torch.long, device=device), 0))
+        window_BT = torch.empty(rows, 0, dtype=torch.long, device=self.embedding.device)
+        return self._read(GPTState(self._empty_caches(rows), window_BT, 0))
 
-    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, GPTState]:
+    def _empty_caches(self, rows: int) -> Tensor:
+        """Never filled with zeros: the memory of positions that are not reached is not touched."""
+        heads = self.config.heads
+        assert heads is not None
+        shape = (len(self.blocks), 2, rows, heads, self.context, self.width // heads)
+        return torch.empty(shape, device=self.embedding.device)
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
         """Distribution after these tokens. Windows that are over before the last token are never computed."""
-        assert isinstance(state, GPTState)
         state.spend()
+        several = tokens_BT.shape[1] > 1
+        if isinstance(state, GPTRows) and several and state.even:
+            state = GPTState(*state.plain())
+        elif isinstance(state, GPTRows) or (not several and self._by_rows()):
+            rows = self._rows(state)
+            for token_B in tokens_BT.unbind(1):
+                logp_BV, rows = self._advance_rows(token_B, rows)
+            return logp_BV, rows
+        assert isinstance(state, GPTState)
         window_BT, filled = torch.cat([state.window_BT, tokens_BT], dim=1), state.filled
         while window_BT.shape[1] >= self.context:
             window_BT, filled = window_BT[:, self.stride :], 0
         return self._read(GPTState(state.kv_L2BHCD, window_BT, filled, state.one_row))
+
+    def replace(self, state: State, rows_N: Tensor, newcomers: State) -> GPTRows:
+        """Rows may have read differently many tokens."""
+        state.spend()
+        newcomers.spend()
+        rows = self._rows(state)
+        rows = GPTRows(rows.desk, rows.lengths_B.copy())
+        rows.put(rows_N, self._rows(newcomers))
+        return rows
+
+    def _by_rows(self) -> bool:
+        """Whether single tokens are read by the step of fixed shape, which a GPU replays."""
+        return fast.enabled and (self.embedding.is_cuda or self.writing_dtype != torch.float32)
+
+    def _rows(self, state: State) -> GPTRows:
+        if isinstance(state, GPTRows):
+            return state
+        assert isinstance(state, GPTState)
+        desk = ManyRows(self._weights(), len(state.window_BT), self.writing_dtype)
+        return GPTRows.entered(desk, state.kv_L2BHCD, state.window_BT)
+
+    def _advance_rows(self, token_B: Tensor, rows: GPTRows) -> tuple[Tensor, GPTRows]:
+        """One more token in each row; rows whose window is over begin the next one."""
+        over = np.flatnonzero(rows.lengths_B + 1 >= self.context)
+        if not len(over):
+            return rows.step(token_B)
+        over_N = torch.from_numpy(over).to(token_B.device)
+        tokens_NT = torch.cat([rows.desk.tokens_BC[over_N, : self.context - 1], token_B[over_N, None]], dim=1)
+        empty_L2NHCD = self._empty_caches(len(over))
+        logp_NV, begun = self._read(GPTState(empty_L2NHCD, tokens_NT[:, self.stride :], 0))
+        logp_BV, rows = rows.step(token_B)  # what it makes of the rows that are over is replaced
+        rows.put(over_N, self._rows(begun))
+        return logp_BV.index_copy(0, over_N, logp_NV), rows
 
     @torch.no_grad()
     def _read(self, state: GPTState) -> tuple[Tensor, GPTState]:

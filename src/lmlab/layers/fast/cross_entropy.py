@@ -14,6 +14,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from lmlab.layers.fast.softmax_kernel import HAS_TRITON, made_residuals
+
 CHUNK_ELEMENTS = 1 << 21
 """Most logits alive at once: 8 MiB of float32, since more falls out of the caches. What fits takes the plain path."""
 
@@ -127,6 +129,18 @@ def summed_cross_entropy(
     return apply(hidden_ND, weight_VD, bias_V, targets_N, weights_N)
 
 
+def residuals(logits_nV: Tensor, target_n: Tensor, weight_n: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Nats of each target, and their derivatives by the logits, in the logits' precision; both times the weights."""
+    wide_nV = logits_nV.float()
+    logp_nV = wide_nV - wide_nV.logsumexp(-1, keepdim=True)
+    nats_n = -logp_nV.gather(1, target_n[:, None])[:, 0]
+    words_V = torch.arange(logits_nV.shape[1], device=logits_nV.device)
+    delta_nV = logp_nV.exp() - (words_V == target_n[:, None]).float()
+    if weight_n is not None:
+        nats_n, delta_nV = nats_n * weight_n, delta_nV * weight_n[:, None]
+    return nats_n, delta_nV.to(logits_nV.dtype)
+
+
 class _SummedCrossEntropy(torch.autograd.Function):
     """As `_ChunkedCrossEntropy`, but of the sum, which has one number for an incoming gradient: nothing depends on values.
 
@@ -144,25 +158,23 @@ class _SummedCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         """The sum; keeps its gradients."""
         positions, vocab = hidden_ND.shape[0], weight_VD.shape[0]
-        rows = max(CHUNK_ROWS, GPU_ELEMENTS // vocab // CHUNK_ROWS * CHUNK_ROWS)
+        chunks = -(-positions * vocab // GPU_ELEMENTS)
+        rows = -(-positions // chunks // CHUNK_ROWS) * CHUNK_ROWS  # nearly the same in all, so that none is small
         total = torch.zeros((), dtype=torch.float32, device=hidden_ND.device)
         grad_hidden: list[Tensor] = []
         grad_weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
         grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
-        words_V = torch.arange(vocab, device=hidden_ND.device)
         for start in range(0, positions, rows):
             chunk = slice(start, start + rows)
-            target_n1 = targets_N[chunk, None]
-            logits_nV = F.linear(hidden_ND[chunk], weight_VD, bias_V).float()
-            logp_nV = logits_nV - logits_nV.logsumexp(-1, keepdim=True)
-            nats_n = -logp_nV.gather(1, target_n1)[:, 0]
-            delta_nV = logp_nV.exp() - (words_V == target_n1).float()
-            if weights_N is not None:
-                nats_n, delta_nV = nats_n * weights_N[chunk], delta_nV * weights_N[chunk, None]
+            logits_nV = F.linear(hidden_ND[chunk], weight_VD, bias_V)
+            weights_n = None if weights_N is None else weights_N[chunk]
+            if HAS_TRITON and logits_nV.is_cuda:
+                nats_n, delta_nV = made_residuals(logits_nV, targets_N[chunk], weights_n)
+            else:
+                nats_n, delta_nV = residuals(logits_nV, targets_N[chunk], weights_n)
             total = total + nats_n.sum()
             if grad_bias_V is not None:
-                grad_bias_V = grad_bias_V + delta_nV.sum(0)
-            delta_nV = delta_nV.to(hidden_ND.dtype)
+                grad_bias_V = grad_bias_V + delta_nV.float().sum(0)
             grad_hidden.append(delta_nV @ weight_VD)
             grad_weight_VD = grad_weight_VD + delta_nV.T @ hidden_ND[chunk]
         ctx.save_for_backward(torch.cat(grad_hidden), grad_weight_VD, grad_bias_V)

@@ -1,0 +1,31 @@
+"""In which precision a text is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from lmlab.config import Mistake
+
+if TYPE_CHECKING:
+    from lmlab.interface import LanguageModel
+
+PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
+
+
+@contextmanager
+def writing_in(model: LanguageModel, precision: str) -> Iterator[None]:
+    """While it lasts the model's weights are rounded to this precision where it writes, and never where it scores."""
+    if precision not in PRECISIONS:
+        raise Mistake(f"{{precision}} of writing is float32 or bf16; got {precision!r}", precision=None)
+    dtype, before = PRECISIONS[precision], model.writing_dtype
+    if dtype not in model.writing_dtypes:
+        raise Mistake(f"{model.name} writes in float32 alone; leave {{precision}} out", precision=precision)
+    model.writing_dtype = dtype
+    try:
+        yield
+    finally:
+        model.writing_dtype = before
