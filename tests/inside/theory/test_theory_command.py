@@ -11,7 +11,7 @@ import pytest
 Command = Callable[..., tuple[int, str, str]]
 
 FAST = {
-    "gradients": ["--width", "4", "--length", "6", "--no-train"],
+    "gradients": ["--cells", "rnn", "--width", "4", "--length", "6", "--no-train"],
     "sandbox": ["--samples", "20"],
     "positions": ["--width", "8", "--length", "12"],
     "dot-products": ["--widths", "4,16", "--draws", "20"],
@@ -35,6 +35,7 @@ def test_a_topic_prints_a_table_or_json_and_writes_the_same_picture_twice(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["gradient"], "gradient is no run and no topic; did you mean lmlab explain gradients?"),
         (["gradients", "--scales", "big"], "--scales is numbers with commas between them, such as 0.5,2; got 'big'"),
         (["gradients", "--cells", "lsm"], "'lsm' is no recurrent cell; did you mean 'lstm'?"),
         (["gradients", "--scales", "0"], "--scales multiply the recurrent weights: numbers above 0, such as 0.5,1,2"),

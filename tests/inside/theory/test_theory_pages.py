@@ -20,7 +20,8 @@ SET = """([name, value]) => {
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The page of every topic."""
     folder = tmp_path_factory.mktemp("topics")
-    lmlab.explain_gradients(width=4, length=10, steps=5, tries=1, html=folder / "gradients.html")
+    few = {"cells": ["lstm"], "scales": [1.0], "forget_biases": [3.0]}
+    lmlab.explain_gradients(**few, width=4, length=10, steps=5, tries=1, html=folder / "gradients.html")  # type: ignore[arg-type]
     lmlab.explain_sandbox(html=folder / "sandbox.html")
     lmlab.explain_positions(width=16, length=20, html=folder / "positions.html")
     lmlab.explain_dot_products(widths=[4, 16], draws=20, html=folder / "dot-products.html")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import typer
 import typer.core
+
+from lmlab.config import Mistake
 
 TOPICS: dict[str, str] = {
     "attention": "lmlab.cli.explaining.attention",
@@ -32,6 +36,9 @@ class WithTopics(typer.core.TyperCommand):
         """Called with the words after the verb."""
         if args and args[0] in TOPICS:
             return topic(args[0]).make_context(f"{info_name} {args[0]}", args[1:], parent=parent, **extra)
+        near = difflib.get_close_matches(args[0], TOPICS, n=1, cutoff=0.75) if args else []
+        if near and not Path(args[0]).exists():
+            raise Mistake(f"{args[0]} is no run and no topic; did you mean lmlab explain {near[0]}?")
         return super().make_context(info_name, args, parent=parent, **extra)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

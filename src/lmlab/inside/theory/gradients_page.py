@@ -247,7 +247,12 @@ def _table(found: Gradients) -> str:
         "‖U‖",
         "ρ(U)",
     ]
-    return "<h2>All numbers</h2>\n" + html.table(columns, rows, label="Norms and bounds", words=(0, 1))
+    about = (
+        "<p>The norm at the far end; the factor that, taken at every step, gives it; the bounds it must lie between; what"
+        " reaches back past all weights (kept: the product of 1 - z, or of f, of the best unit); the norm and the spectral"
+        " radius of U.</p>\n"
+    )
+    return "<h2>All numbers</h2>\n" + about + html.table(columns, rows, label="Norms and bounds", words=(0, 1))
 
 
 def _questions(found: Gradients) -> list[tuple[str, str]]:
@@ -267,6 +272,21 @@ def _questions(found: Gradients) -> list[tuple[str, str]]:
             "Along the cell only f stands between one step and the next (lab11 problem 4b), and f = σ(bias) at first: 0.5 for"
             " bias 0, 0.95 for 3. 0.5 to the power of 50 is 10⁻¹⁵, 0.95 to the power of 50 is 0.09: the dashed lines. So the"
             " bias keeps a gradient from vanishing; nothing in it forbids an explosion at very large weights.",
+        ),
+        (
+            "Why do gated cells vanish too, before training?",
+            "Because gates begin half open: z = 1/2 and f = 1/2 where nothing pulls them, so half is kept at every step, and"
+            " 2⁻⁵⁰ is 10⁻¹⁵. A gate <em>can</em> keep everything; it must learn to, or be told so by its bias.",
+        ),
+        (
+            "Which bias keeps a tenth of the gradient over 100 steps?",
+            "f¹⁰⁰ = 0.1 asks for f = 0.977, and σ(bias) = 0.977 for a bias of 3.8. Try <code>--forget-biases 3.8 --length"
+            " 100</code>.",
+        ),
+        (
+            "Does a steep activation make gradients explode?",
+            "Neither is steep: tanh has slope at most 1, the logistic function at most 1/4. They only ever shorten a gradient;"
+            " what enlarges it is U (the dashed ‖U‖ᵏ).",
         ),
         (
             "What does clipping repair, and what not?",

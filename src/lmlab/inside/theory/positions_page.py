@@ -46,7 +46,7 @@ def page(found: Positions, command: str) -> str:
         for i, pair in ((i, found.pairs[i]) for i in shown)
     ]
     facts = {
-        f"R_k PE(n) - PE(n + {k}), largest entry, every n": f"{found.rotation_error:.1e}",
+        f"the turned PE(n) less PE(n + {k}), largest entry, every n": f"{found.rotation_error:.1e}",
         "PE(n)·PE(n + d): largest deviation over n": f"{found.similarity_deviation:.1e}",
         "rotary scores: largest deviation over n": f"{found.rotary_deviation:.1e}",
     }
@@ -68,6 +68,11 @@ QUESTIONS = [
         "Why does it take sines and cosines?",
         "With sines alone position 0 is the zero vector, and every matrix leaves it there: it never becomes position k. That is"
         " the flat line of the third panel. With both, a hand has a direction at every position.",
+    ),
+    (
+        "Which matrix takes position 5 to position 8?",
+        "The one that takes 0 to 3, or 97 to 100: a block for each pair as above with k = 3. <code>--offset 3</code> lists its"
+        " angles.",
     ),
     (
         "What do rotary positions do differently?",

@@ -148,8 +148,8 @@ def _stage(settings: SandboxSettings) -> str:
         f'<h2>Choose, and watch</h2>\n<div class="choices">{buttons}</div>\n<p id="told" class="hint" role="status"></p>\n'
         f'<div class="stage" id="outputs">{"".join(heads)}</div>\n'
         '<p class="soft">Above: the values, larger where they get more weight; a dot is the output for one draw of the keys;'
-        " the ring is the average that is wanted. Below: how often the output holds how much of v<sub>a</sub>; the line is the"
-        " closed form.</p>\n"
+        " the ring is the average that is wanted. Below: how often the output holds how much of v<sub>a</sub> (the attention"
+        " weight of key a, averaged over heads); the line is the closed form.</p>\n"
         f'<form id="settings"><div class="sliders">{first}</div>{more}</form>\n'
     )
 
@@ -221,6 +221,11 @@ QUESTIONS = [
         "How can one head copy a value exactly?",
         "It cannot, but nearly: with x = 10 and y = 0 the weight of a is e¹⁰/(e¹⁰ + n - 1). The query must be large against"
         " log n. Set x to 2 and more keys, and the others leak in.",
+    ),
+    (
+        "Is the weight of a exactly one half when two are averaged?",
+        "No: at γ = 0 it is e<sup>λ</sup>/(2e<sup>λ</sup> + n - 2). The n - 2 other keys have score 0, not weight 0; each adds"
+        " e⁰ = 1 below. Set x and y to 2 and n to 10, and watch the output leave the ring.",
     ),
     (
         "Would a larger λ help one head against the varying length?",
