@@ -64,14 +64,13 @@ class Rescorer:
                 difference = max(difference, self._disagreement(nats_BT, again_BT, tokens_BT[:, :cut]))
                 scores += again_BT.size
             deepest = max(deepest, cut)
-        for start, cut in self._deep():
-            true_T, ordinary = self._row(start, cut + FUTURE), ordinary_T[start : start + cut]
-            tokens_1T = np.append(true_T[:cut], self._other(true_T[cut:]))[None]
-            again = score_rows(self.model, tokens_1T)[:, :cut][:, ordinary]
+        for start, cut, tokens_T, nats_T in self._other_futures(self._deep()):
+            ordinary = ordinary_T[start : start + cut]
+            again = nats_T[None, :cut][:, ordinary]
             here = disagreement(scored.nats_per_token[start : start + cut][ordinary], again[0])
             if here > NATS_TOLERANCE:  # whose fault is it? the future's alone counts here
-                nats = score_rows(self.model, true_T[None])[:, :cut][:, ordinary]
-                here = self._disagreement(nats, again, tokens_1T[:, :cut], ordinary)
+                nats = score_rows(self.model, self._row(start, cut + FUTURE)[None])[:, :cut][:, ordinary]
+                here = self._disagreement(nats, again, tokens_T[None, :cut], ordinary)
             difference, scores, deepest = max(difference, here), scores + again.size, max(deepest, cut)
         return Found(difference, scores, deepest)
 
@@ -166,6 +165,19 @@ class Rescorer:
             cut = min(length - 1, most)
             found += [(start, cut)] if cut > SHORT else []
         return found
+
+    def _other_futures(self, rows: list[tuple[int, int]]) -> list[tuple[int, int, np.ndarray, np.ndarray]]:
+        """(start, place, tokens, their nats) of rows with other tokens from a place on, all of one length.
+
+        They are scored side by side: what a recurrent net takes for a long row, it hardly takes again for another beside it.
+        """
+        if not rows:
+            return []
+        true_BT = np.stack([self._row(start, max(cut for _, cut in rows) + FUTURE) for start, _ in rows])
+        cut_B = np.array([cut for _, cut in rows])
+        tokens_BT = np.where(np.arange(true_BT.shape[1]) < cut_B[:, None], true_BT, self._other(true_BT))
+        nats_BT = score_rows(self.model, tokens_BT)
+        return [(start, cut, tokens_BT[i], nats_BT[i]) for i, (start, cut) in enumerate(rows)]
 
     def _beginnings(self, count: int, length: int) -> list[int]:
         """Where documents of at least so many tokens begin, drawn by chance, the longer the likelier."""
