@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from lmlab.inside.verbs import explain as explain
     from lmlab.inside.verbs import explain_attention as explain_attention
     from lmlab.inside.verbs import explain_gates as explain_gates
+    from lmlab.inside.verbs import explain_heads as explain_heads
+    from lmlab.inside.verbs import explain_matrix as explain_matrix
+    from lmlab.inside.verbs import explain_search as explain_search
     from lmlab.latents.verbs import latent as latent
     from lmlab.learn.about_settings import settings as settings
     from lmlab.learn.curves import curves as curves
@@ -74,6 +77,9 @@ HOMES = {
     "explain_attention": "lmlab.inside.verbs:explain_attention",
     "explain_gates": "lmlab.inside.verbs:explain_gates",
     "explain_dot_products": "lmlab.inside.theory.verbs:explain_dot_products",
+    "explain_heads": "lmlab.inside.verbs:explain_heads",
+    "explain_matrix": "lmlab.inside.verbs:explain_matrix",
+    "explain_search": "lmlab.inside.verbs:explain_search",
     "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
     "explain_positions": "lmlab.inside.theory.verbs:explain_positions",
     "explain_sandbox": "lmlab.inside.theory.verbs:explain_sandbox",

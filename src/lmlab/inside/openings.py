@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
 from lmlab.layers.gating import Gating
-from lmlab.layers.looking import Looks
+from lmlab.layers.looking import Looks, Unfolded
 
 
 @runtime_checkable
@@ -50,4 +50,15 @@ class Gated(Protocol):
 
     def gates(self, tokens_T: Tensor) -> Iterator[Gating]:
         """What the gates of each layer did after each of these tokens was read, one layer after the other."""
+        ...
+
+
+@runtime_checkable
+class Unfolding(Protocol):
+    """A model with self-attention whose heads can be written as matrices."""
+
+    config: Any  # with layers, heads, width and context
+
+    def unfolded(self, tokens_T: Tensor, layer: int, head: int) -> Unfolded:
+        """What one head of one layer (both from 0) did with these tokens."""
         ...

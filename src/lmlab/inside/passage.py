@@ -36,13 +36,13 @@ class Passage:
         return Part("whole", read(strings(self.text), split=(100, 0, 0)).train.documents)
 
 
-def passage(text: str | Path | None, run: Run) -> Passage:
+def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Passage:
     """The text in a file of that name, or from standard input (-), or else the words themselves.
 
-    None: a piece of the test part of the run's own corpus, from the beginning of a line.
+    None: a piece of the test part of the run's own corpus, from the beginning of a line, of about `own_bytes`.
     """
     if text is None:
-        return _of_run(run)
+        return _of_run(run, own_bytes)
     found = Passage("the text", str(text))
     if isinstance(text, Path) or text == "-" or _is_file(text):
         name, documents, _ = gather(text)
@@ -66,10 +66,10 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _of_run(run: Run) -> Passage:
+def _of_run(run: Run, size: int) -> Passage:
     part = run.corpus.test
     if not part.bytes:
         raise Mistake(f"the test part of {run.corpus.name} is empty; give a text in quotes, or a file")
     beginning = next(iter(part.documents[0].pieces()))
-    text = beginning[beginning.find("\n") + 1 :][:OWN_BYTES] or beginning[:OWN_BYTES]
+    text = beginning[beginning.find("\n") + 1 :][:size] or beginning[:size]
     return Passage(f"the test part of {run.corpus.name}", text[: text.rfind("\n") + 1] or text)

@@ -6,18 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmlab.config import Mistake
-from lmlab.inside import attention_section, gates_section, surprisal_section
+from lmlab.inside import attention_section, figures, gates_section, pages, surprisal_section
 from lmlab.inside.attention import Attention, attention_of
 from lmlab.inside.explanation import Explanation
 from lmlab.inside.gates import Gates, gates_of
+from lmlab.inside.heads import HeadCosts, heads_of
+from lmlab.inside.matrix import AttentionMatrix, matrix_of
 from lmlab.inside.openings import Attentive, Gated
 from lmlab.inside.passage import passage
+from lmlab.inside.search import SearchTree, search_tree
 from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
 from lmlab.learn.run import Run, load_run
+from lmlab.page.figures import standalone
 from lmlab.page.html import escape, facts, write
 
 AnyRun = Run | str | Path
+HEADS_BYTES = 20_000  # of the run's own test part, where heads are switched off: a few hundred tell nothing
 
 
 def explain(
@@ -51,7 +56,12 @@ def explain(
 
 
 def explain_attention(
-    run: AnyRun, text: str | Path | None = None, *, device: str = "auto", html: str | Path | None = None
+    run: AnyRun,
+    text: str | Path | None = None,
+    *,
+    device: str = "auto",
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
 ) -> Attention:
     """What every attention head of a model looked at while it read a text, and what each seems to do. html: a page of it."""
     opened = _opened(run)
@@ -67,11 +77,18 @@ def explain_attention(
             }
         )
         write(Path(html), page(f"Where {name} looks", opening, [attention_section.section(found, 0, name)]))
+    if svg is not None:
+        write(Path(svg), standalone(figures.heads_map(found)))
     return found
 
 
 def explain_gates(
-    run: AnyRun, text: str | Path | None = None, *, device: str = "auto", html: str | Path | None = None
+    run: AnyRun,
+    text: str | Path | None = None,
+    *,
+    device: str = "auto",
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
 ) -> Gates:
     """What the gates of a gru or an lstm did while it read a text, how long each unit keeps, and what it follows."""
     opened = _opened(run)
@@ -80,6 +97,66 @@ def explain_gates(
         name = opened.folder.name
         opening = f"<h1>The gates of {escape(name)}</h1>\n"
         write(Path(html), page(f"The gates of {name}", opening, [gates_section.section(found, 0, name)]))
+    if svg is not None:
+        write(Path(svg), standalone(figures.unit_map(found)))
+    return found
+
+
+def explain_heads(
+    run: AnyRun,
+    text: str | Path | None = None,
+    *,
+    device: str = "auto",
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
+) -> HeadCosts:
+    """What a text costs more without each attention head, one at a time, beside what the head does."""
+    opened = _opened(run)
+    found = heads_of(opened, passage(text, opened, HEADS_BYTES), device=device)
+    if html is not None:
+        write(Path(html), pages.heads_page(found, opened.folder.name))
+    if svg is not None:
+        write(Path(svg), standalone(figures.costs_of_heads(found)))
+    return found
+
+
+def explain_search(
+    run: AnyRun,
+    prompt: str = "",
+    *,
+    tokens: int = 5,
+    beam: int = 3,
+    device: str = "auto",
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
+) -> SearchTree:
+    """How greedy, beam and exhaustive search continue a prompt: the tree they walk, and where greedy loses."""
+    opened = _opened(run)
+    found = search_tree(opened, prompt, tokens=tokens, beam=beam, device=device)
+    if html is not None:
+        write(Path(html), pages.search_page(found, opened.folder.name))
+    if svg is not None:
+        write(Path(svg), standalone(figures.tree(found)))
+    return found
+
+
+def explain_matrix(
+    run: AnyRun,
+    text: str | Path,
+    *,
+    layer: int = 1,
+    head: int = 1,
+    device: str = "auto",
+    html: str | Path | None = None,
+    svg: str | Path | None = None,
+) -> AttentionMatrix:
+    """The ND×ND matrix that one head (numbers from 1) amounts to for a text, its blocks a_nm W, and the parameters."""
+    opened = _opened(run)
+    found = matrix_of(opened, passage(text, opened), layer=layer, head=head, device=device)
+    if html is not None:
+        write(Path(html), pages.matrix_page(found, opened.folder.name))
+    if svg is not None:
+        write(Path(svg), standalone(figures.matrices(found)))
     return found
 
 

@@ -19,7 +19,7 @@ from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
 from lmlab.layers.attention import causal_self_attention, cross_attention, self_attention, split_heads
 from lmlab.layers.fast.networks import squared_relu
-from lmlab.layers.looking import causal_weights, kernel_weights
+from lmlab.layers.looking import Unfolded, causal_weights, kernel_weights
 from lmlab.layers.positions import Rotation
 
 Activation = Literal["relu2", "gelu"]
@@ -83,6 +83,21 @@ class Block(nn.Module):
         q_BHTD, k_BHTD, _ = split_heads(self._project(x_BTD, x_BTD.dtype), rotation)
         weights_BHTT = causal_weights(q_BHTD, k_BHTD)
         return weights_BHTT, float((weights_BHTT - kernel_weights(q_BHTD, k_BHTD)).abs().max())
+
+    @torch.no_grad()
+    def unfolded(self, x_1TD: Tensor, rotation: Rotation | None, head: int) -> Unfolded:
+        """One head as weights, and one matrix W_o W_v for what it does to each vector it looks at."""
+        width = x_1TD.shape[-1]
+        q_BHTD, k_BHTD, v_BHTD = split_heads(self._project(x_1TD, x_1TD.dtype), rotation)
+        value_ED = self.qkv.view(3, self.heads, width // self.heads, width)[2, head]
+        out_DE = self.out.view(width, self.heads, width // self.heads)[:, head]
+        found_TE = F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True)[0, head]
+        return Unfolded(
+            x_ND=F.layer_norm(x_1TD, (width,), self.norm_attention)[0],
+            weights_NN=causal_weights(q_BHTD, k_BHTD)[0, head],
+            value_DD=out_DE @ value_ED,
+            y_ND=found_TE @ out_DE.T,
+        )
 
     @contextmanager
     def without_head(self, head: int) -> Iterator[None]:

@@ -28,6 +28,16 @@ class Looks:
     difference: float  # the largest, between these weights and what the fast kernel made of its own
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Unfolded:
+    """What one head did with N inputs: weights_NN of value_DD times x_ND, which the kernel gave as y_ND."""
+
+    x_ND: Tensor
+    weights_NN: Tensor
+    value_DD: Tensor
+    y_ND: Tensor
+
+
 def causal_weights(q_BHTD: Tensor, k_BHTD: Tensor) -> Tensor:
     """softmax(Q Kᵀ / √D + mask), B×H×T×T: every query with itself and what is before it."""
     length = q_BHTD.shape[2]

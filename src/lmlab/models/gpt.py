@@ -37,7 +37,7 @@ from lmlab.layers.heads import (
     signs_of,
     summed_nats,
 )
-from lmlab.layers.looking import Looks
+from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models._gpt_rows import GPTRows
 from lmlab.models.sizing import Appetite, with_settings
@@ -248,14 +248,19 @@ class GPT(NeuralLanguageModel):
                 first, end = kept if start else 0, min(start + self.context, length)
                 weights_HTC[:, start + first : end] = looks_1HCC[0, :, first : end - start]
                 difference = max(difference, apart)
-            yield Looks(
-                name=f"block {number}",
-                weights_HTC=weights_HTC,
-                first_T=first_T,
-                begins_T=first_T,
-                difference=difference,
-            )
+            where = {"first_T": first_T, "begins_T": first_T}
+            yield Looks(name=f"block {number}", weights_HTC=weights_HTC, difference=difference, **where)
             x_WCD = block(x_WCD, rotation, torch.float32, 0.0)
+
+    @torch.no_grad()
+    def unfolded(self, tokens_T: Tensor, layer: int, head: int) -> Unfolded:
+        """What one head of one block (both from 0) did with the begin symbol and all of these tokens, in one window."""
+        x_1TD, rotation = self._embed(F.pad(tokens_T[None], (1, 0), value=self.begin_id), 0)
+        for number, block in enumerate(self._stack()):
+            if number == layer:
+                return block.unfolded(x_1TD, rotation, head)
+            x_1TD = block(x_1TD, rotation, torch.float32, 0.0)
+        raise AssertionError(f"there is no block {layer}")
 
     def without_head(self, layer: int, head: int) -> AbstractContextManager[None]:
         """While it lasts, one head of one block (both from 0) is switched off."""

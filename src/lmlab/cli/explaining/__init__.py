@@ -15,6 +15,9 @@ from lmlab.config import Mistake
 TOPICS: dict[str, str] = {
     "attention": "lmlab.cli.explaining.attention",
     "gates": "lmlab.cli.explaining.gates",
+    "heads": "lmlab.cli.explaining.heads",
+    "matrix": "lmlab.cli.explaining.matrix",
+    "search": "lmlab.cli.explaining.search",
     "gradients": "lmlab.cli.explaining.gradients",
     "positions": "lmlab.cli.explaining.positions",
     "dot-products": "lmlab.cli.explaining.dot_products",

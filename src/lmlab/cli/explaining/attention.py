@@ -16,6 +16,7 @@ def command(
         str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default="a piece of its own test part")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -26,7 +27,7 @@ def command(
     from lmlab import face
     from lmlab.cli.show.inside import print_attention
 
-    found = face.explain_attention(options.opened(run), text, device=device, html=html)
+    found = face.explain_attention(options.opened(run), text, device=device, html=html, svg=svg)
     if json:
         options.print_json(found.to_json())
         return

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.plain import visible
 from lmlab.cli.show.table import Column, print_table
-from lmlab.page.numbers import bits, counted
+from lmlab.page.numbers import bits, counted, plus_minus
 
 if TYPE_CHECKING:
     from lmlab.inside.attention import Attention
     from lmlab.inside.explanation import Explanation
     from lmlab.inside.gates import Gates
+    from lmlab.inside.heads import HeadCosts
+    from lmlab.inside.matrix import AttentionMatrix
+    from lmlab.inside.search import SearchTree
     from lmlab.inside.surprisal import Reading, TokenRead
 
 MOST_ROWS = 60  # of a table; the rest is for the page
@@ -87,6 +90,63 @@ def print_gates(found: Gates) -> None:
         print_table(console, columns, units)
     apart = f"states made from these gates differ from the fast kernel's by at most {found.difference:.1e}"
     say(console, f"over {counted(len(found.tokens), 'token')}; {apart}")
+
+
+def print_heads(found: HeadCosts) -> None:
+    """Heads, dearest first."""
+    console = result_console()
+    columns = [
+        Column("head"),
+        Column("bits per byte more without it"),
+        Column("95%"),
+        Column("seems to look at", left=True),
+    ]
+    columns += [Column("tokens back", expendable=1), Column("entropy", expendable=1)]
+    rows = [
+        [
+            f"{one.head.layer}.{one.head.head}",
+            f"{one.cost:+.4f}",
+            plus_minus(one.error, 4).strip(),
+            one.head.seems,
+            f"{one.head.distance:.1f}",
+            f"{one.head.entropy:.2f}",
+        ]
+        for one in sorted(found.heads, key=lambda one: -one.cost)
+    ]
+    print_table(console, columns, rows)
+    say(console, f"{bits(found.bits_per_byte)} bits per byte with all of them, over {counted(found.bytes, 'byte')}")
+
+
+def print_search(found: SearchTree) -> None:
+    """What each search found, and where greedy lost."""
+    console = result_console()
+    columns = [
+        Column("search", left=True),
+        Column("found", left=True),
+        Column("probability"),
+        Column("predictions asked for"),
+    ]
+    names = {"beam": f"beam of {found.beam}", "best": "likeliest of all"}
+    rows = [
+        [names.get(way.method, way.method), seen(way.text), f"{100 * way.probability:.3g}%", f"{way.asked:,}"]
+        for way in found.ways
+    ]
+    print_table(console, columns, rows)
+    say(console, found.lost or "Greedy search found the likeliest continuation.")
+    if not found.best:
+        say(console, "There are too many beginnings to follow to know the likeliest of all; ask for fewer tokens.")
+
+
+def print_matrix(found: AttentionMatrix) -> None:
+    """Sizes and counts."""
+    console = result_console()
+    count, width = len(found.inputs), found.width
+    say(console, f"{count} inputs of width {width}: as one matrix, {count * width:,} × {count * width:,}")
+    say(console, f"  a dense layer of that size has {found.dense_parameters:,} parameters")
+    for what, number in found.parameters.items():
+        say(console, f"  {what} of head {found.layer}.{found.head}: {number:,}, for any number of inputs")
+    say(console, f"  {found.zero:.0%} of the entries are zero because nothing looks ahead")
+    say(console, f"  the matrix times the inputs differs from the model's own kernel by at most {found.difference:.1e}")
 
 
 def _row(token: TokenRead, ordered: bool) -> list[str]:

@@ -1,0 +1,192 @@
+"""Pictures that stand on a page and by themselves: a head map, the cost of heads, a tree of searches, a big matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+
+from lmlab.inside.attention import Attention
+from lmlab.inside.gates import Gates
+from lmlab.inside.heads import HeadCosts
+from lmlab.inside.matrix import AttentionMatrix
+from lmlab.inside.search import Node, SearchTree
+from lmlab.page.figures import INK, SOFT, drawing, panels, series_colour, svg
+from lmlab.page.html import escape
+
+SHOWN = 48  # tokens of a map
+BLUES = LinearSegmentedColormap.from_list("blues", ["#ffffff", "#1f5fa0"])
+SIGNED = LinearSegmentedColormap.from_list("signed", ["#c2521b", "#ffffff", "#1f5fa0"])
+COLUMN, LINE = 150, 22  # pixels of the tree, from token to token and from branch to branch
+WAYS = {
+    "best": "--good",
+    "greedy": "--series-1",
+    "beam": "--series-0",
+}  # colours of the ways; the first that fits counts
+
+
+def seen(text: str) -> str:
+    """White space seen."""
+    return text.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥") or "∅"
+
+
+def square(found: Attention, layer: int, head: int, count: int) -> np.ndarray:
+    """Weights of the first rows as a square: column 0 is the beginning, column j token j - 1."""
+    here = found.layers[layer]
+    image = np.zeros((count, count))
+    for t in range(count):
+        for c, weight in enumerate(here.weights_HTC[head, t]):
+            place = int(here.first_T[t]) + c
+            column = 0 if place <= here.begins_T[t] else place + 1
+            if 0 <= column < count:
+                image[t, column] += float(weight)
+    return image
+
+
+def heads_map(found: Attention) -> str:
+    """All heads over the beginning of the text, a small map each."""
+    count = min(SHOWN, len(found.tokens))
+    columns = max(len(layer.heads) for layer in found.layers)
+    with panels(1.5 * columns + 0.3, 1.75 * len(found.layers), len(found.layers), columns) as (figure, axes):
+        for number, layer in enumerate(found.layers):
+            for head in layer.heads:
+                place = axes[number * columns + head.head - 1]
+                place.imshow(np.sqrt(square(found, number, head.head - 1, count)), cmap=BLUES, vmin=0, vmax=1)
+                place.set_title(f"{head.layer}.{head.head} {head.seems}"[:26], fontsize=6.5, color=INK)
+                place.set_xticks([])
+                place.set_yticks([])
+        return svg(figure, f"What the heads of {found.model} look at")
+
+
+def unit_map(found: Gates) -> str:
+    """The unit that follows something most closely, over the text it read: one line of text a row."""
+    pairs = [(layer, unit) for layer in found.layers for unit in layer.units]
+    layer, unit = max(pairs, key=lambda pair: abs(pair[1].correlation))
+    name, values_TH = list(layer.values.items())[-1]
+    lines: list[list[float]] = [[]]
+    texts = [""]
+    for token, value in zip(found.tokens, values_TH[:, unit.unit - 1].tolist(), strict=True):
+        lines[-1].append(value)
+        texts[-1] += token.replace("\n", "")
+        if "\n" in token:
+            lines.append([])
+            texts.append("")
+    kept = [(line, text) for line, text in zip(lines, texts, strict=True) if len(line) > 1][:16]
+    image = np.full((len(kept), max(len(line) for line, _ in kept)), np.nan)
+    for row, (line, _) in enumerate(kept):
+        image[row, : len(line)] = line
+    with drawing(7.2, 0.28 * len(kept) + 0.9) as (figure, axes):
+        axes.imshow(image, cmap=SIGNED, vmin=-1, vmax=1, aspect="auto")
+        axes.set_yticks(range(len(kept)), [text[:22] for _, text in kept], fontsize=7)
+        axes.set_xlabel("token of the line")
+        follows = f"{unit.follows or 'nothing plain'} ({unit.correlation:+.2f})"
+        axes.set_title(f"{name} of unit {unit.layer}.{unit.unit} follows {follows}", fontsize=9)
+        return svg(figure, "One unit over the text")
+
+
+def costs_of_heads(found: HeadCosts) -> str:
+    """What losing each head costs, dearest first."""
+    heads = sorted(found.heads, key=lambda one: -one.cost)
+    with drawing(6.4, 0.24 * len(heads) + 0.8) as (figure, axes):
+        for place, one in enumerate(heads):
+            axes.barh(place, one.cost, color=series_colour(0), height=0.6)
+            if np.isfinite(one.error):
+                axes.plot([one.cost - one.error, one.cost + one.error], [place, place], color=INK, linewidth=1)
+        names = [f"{one.head.layer}.{one.head.head} {one.head.seems}" for one in heads]
+        axes.set_yticks(range(len(heads)), names, fontsize=8)
+        axes.set_ylim(len(heads) - 0.4, -0.6)
+        axes.axvline(0, color=SOFT, linewidth=0.8)
+        axes.set_xlabel("bits per byte more without the head")
+        axes.grid(axis="x")
+        return svg(figure, "What each head is worth")
+
+
+def matrices(found: AttentionMatrix) -> str:
+    """A, W, the matrix of blocks a_nm W, and a dense one of that size."""
+    whole = shrunk(found.matrix)
+    noise = np.random.default_rng(0).normal(size=whole.shape) * np.abs(whole).max() / 3
+    weights, value = found.weights_NN, found.value_DD
+    count, width = len(found.inputs), found.width
+    pictures = [
+        (f"weights A, {count}×{count}", weights, BLUES, 0.0, 1.0),
+        (f"W = W°Wᵛ, {width}×{width}", value, SIGNED, -np.abs(value).max(), np.abs(value).max()),
+        (f"A ⊗ W, {count * width:,}×{count * width:,}", whole, SIGNED, -np.abs(whole).max(), np.abs(whole).max()),
+        (f"dense: {found.dense_parameters:,} numbers", noise, SIGNED, -np.abs(whole).max(), np.abs(whole).max()),
+    ]
+    with panels(7.6, 7.2, 2, 2) as (figure, axes):
+        for place, (title, image, colours, low, high) in zip(axes, pictures, strict=True):
+            place.imshow(image, cmap=colours, vmin=low, vmax=high, interpolation="nearest")
+            place.set_title(title, fontsize=9)
+            place.set_xticks([])
+            place.set_yticks([])
+        labels = [seen(text)[:6] for text in found.inputs]
+        axes[0].set_xticks(range(count), labels, fontsize=6, rotation=90)
+        axes[0].set_yticks(range(count), labels, fontsize=6)
+        return svg(figure, "Self-attention as one matrix")
+
+
+def shrunk(matrix: np.ndarray, most: int = 400) -> np.ndarray:
+    """No more than so many rows: of each little square the entry that is largest in size."""
+    step = -(-len(matrix) // most)
+    size = len(matrix) // step
+    squares = (
+        matrix[: size * step, : size * step].reshape(size, step, size, step).swapaxes(1, 2).reshape(size, size, -1)
+    )
+    largest: np.ndarray = np.take_along_axis(squares, np.abs(squares).argmax(-1)[..., None], -1)[..., 0]
+    return largest
+
+
+def tree(found: SearchTree) -> str:
+    """The tree from left to right; a branch is as thick as it is likely, in the colour of the search that went there."""
+    drawn: list[str] = []
+    row = 0
+
+    def place(node: Node, depth: int) -> float:
+        """Draw a node and what follows it; its height."""
+        nonlocal row
+        if node.children:
+            heights = [place(child, depth + 1) for child in node.children]
+            y = sum(heights) / len(heights)
+        else:
+            y = (row + 0.5) * LINE
+            row += 1
+            heights = []
+        x = depth * COLUMN
+        for child, height in zip(node.children, heights, strict=True):
+            drawn.append(_branch(x + 74, y, x + COLUMN, height, child))
+        drawn.append(_label(node, x, y, whole=depth == found.tokens))
+        return y
+
+    root = Node(token=(found.prompt[-8:] or "⊢"), probability=1.0, total=1.0, by=tuple(WAYS), children=found.children)
+    place(root, 0)
+    width, height = (found.tokens + 1) * COLUMN + 60, max(row, 1) * LINE + 8
+    spaces = 'xmlns="http://www.w3.org/2000/svg"'
+    name = f"Tree of continuations of {found.prompt!r}"
+    return (
+        f'<svg class="figure" viewBox="0 0 {width} {height}" style="min-width:{0.75 * width:.0f}px;max-width:none"'
+        f' role="img" aria-label="{escape(name)}" {spaces}>{"".join(drawn)}</svg>'
+    )
+
+
+def _colour(node: Node) -> str:
+    return next((f"var({colour})" for name, colour in WAYS.items() if name in node.by), "var(--soft)")
+
+
+def _branch(x0: float, y0: float, x1: float, y1: float, node: Node) -> str:
+    middle = (x0 + x1) / 2
+    dash = "" if node.by else ' stroke-dasharray="3 3"'
+    return (
+        f'<path d="M{x0:.0f} {y0:.1f} C{middle:.0f} {y0:.1f} {middle:.0f} {y1:.1f} {x1:.0f} {y1:.1f}" fill="none"'
+        f' stroke="{_colour(node)}" stroke-width="{0.8 + 5 * node.probability:.1f}"{dash}/>'
+    )
+
+
+def _label(node: Node, x: float, y: float, *, whole: bool) -> str:
+    bold = ' font-weight="700"' if "best" in node.by or "greedy" in node.by else ""
+    total = f' <tspan fill="var(--soft)">{node.probability:.0%}</tspan>' if node.total < 1 else ""
+    of_all = f"= {100 * node.total:.2g}%" if whole else "dropped"
+    end = f' <tspan fill="{_colour(node)}">{of_all}</tspan>' if not node.children and node.by else ""
+    colour = "var(--ink)" if node.by else "var(--soft)"
+    return (
+        f'<text x="{x + 4:.0f}" y="{y + 4:.1f}" font-size="12" fill="{colour}"{bold}>{escape(seen(node.token)[:9])}'
+        f"{total}{end}</text>"
+    )

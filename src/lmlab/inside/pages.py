@@ -1,0 +1,99 @@
+"""The pages of heads that are switched off, of searches, and of attention as one matrix."""
+
+from __future__ import annotations
+
+from lmlab.inside import figures
+from lmlab.inside.attention_section import heads_table
+from lmlab.inside.heads import HeadCosts
+from lmlab.inside.matrix import AttentionMatrix
+from lmlab.inside.search import SearchTree
+from lmlab.inside.sections import page
+from lmlab.page import html, numbers
+from lmlab.page.html import Row, escape
+
+UNDER_MATRICES = (
+    "Above: the weights of this text, and what is learned. Below: what they make together, and a layer of that size in which"
+    " every entry is learned by itself."
+)
+NAMES = {"greedy": "greedy: the likeliest token, each time", "beam": "beam", "best": "the likeliest of all"}
+
+
+def heads_page(found: HeadCosts, name: str) -> str:
+    """What each head is worth, beside what it does."""
+    dearest = max(found.heads, key=lambda one: one.cost)
+    free = sum(one.cost < one.error for one in found.heads)
+    lead = (
+        f"Without head {dearest.head.layer}.{dearest.head.head} ({escape(dearest.head.seems)}) the text costs"
+        f" {dearest.cost:.3f} bits per byte more than {found.bits_per_byte:.3f}. {free} of {len(found.heads)} heads can be"
+        " switched off, one at a time, for no more than chance would explain."
+    )
+    costs = {(one.head.layer, one.head.head): one.cost for one in found.heads}
+    body = (
+        f'<h1>What the heads of {escape(name)} are worth</h1>\n<p class="lead">{lead}</p>\n'
+        f"<p>Each head was switched off alone: what it found was not added to the stream. The text,"
+        f" {numbers.counted(found.bytes, 'byte')}, was then scored again. Lines are 95% intervals.</p>\n"
+        f"{html.figure(figures.costs_of_heads(found), 'Bits per byte more without each head, dearest first.')}"
+        f"<h2>Beside what each does</h2>\n{heads_table(found.attention, costs)}"
+    )
+    return page(f"What the heads of {name} are worth", body, [])
+
+
+def search_page(found: SearchTree, name: str) -> str:
+    """The tree, and what each search found."""
+    verdict = found.lost or "Greedy search found the likeliest continuation here."
+    unknown = "" if found.best else " There are too many beginnings to follow to know the likeliest of all."
+    all_of_them = f"{found.vocabulary:,}<sup>{found.tokens}</sup>"
+    rows = [
+        Row(
+            [
+                escape(_way(way.method, found)),
+                f"<code>{escape(figures.seen(way.text))}</code>",
+                f"{100 * way.probability:.3g}%",
+                f"{way.asked:,}",
+            ]
+        )
+        for way in found.ways
+    ]
+    body = (
+        f"<h1>How searches continue {escape(repr(found.prompt))}</h1>\n"
+        f'<p class="lead">{escape(verdict)}{unknown}</p>\n'
+        + html.table(["search", "found", "probability", "predictions asked for"], rows, label="Searches", words=(0, 1))
+        + f"<p>{escape(name)}, {found.tokens} tokens. Trying all {all_of_them} continuations is not needed to know the best:"
+        " more tokens only lower a probability, so what is already less likely than the best known is dropped, and at most"
+        " 1/p beginnings can be as likely as p.</p>\n<h2>The tree</h2>\n"
+        "<p>A branch is as thick as its token is likely; at an end stands the probability of the whole, or that the beam"
+        " dropped it. Green: the likeliest of all. Orange: greedy. Blue: the beam. Dashed: nobody went there.</p>\n"
+        + html.figure(
+            figures.tree(found),
+            f"Each token with its probability given what is before it ({found.beam} kept by the beam).",
+        )
+    )
+    return page(f"How searches continue {found.prompt!r}", body, [])
+
+
+def _way(method: str, found: SearchTree) -> str:
+    return f"beam of {found.beam}" if method == "beam" else NAMES[method]
+
+
+def matrix_page(found: AttentionMatrix, name: str) -> str:
+    """The matrix beside a dense one, with what each is made of."""
+    count, width = len(found.inputs), found.width
+    rows = [
+        Row([f"a dense layer, ({count}·{width})²", f"{found.dense_parameters:,}", "grows with the square of the text"]),
+        *(Row([escape(what), f"{number:,}", "the same for every text"]) for what, number in found.parameters.items()),
+    ]
+    body = (
+        f"<h1>Self-attention as one big matrix</h1>\n"
+        f'<p class="lead">Head {found.layer}.{found.head} of {escape(name)} takes {count} vectors of {width} numbers to'
+        f" {count} others. Written as one matrix it has {found.dense_parameters:,} entries, and"
+        f" {sum(found.parameters.values()):,} numbers make all of them.</p>\n"
+        "<p>With the weights a<sub>nm</sub> of this text, y<sub>n</sub> = Σ<sub>m</sub> a<sub>nm</sub> W x<sub>m</sub>: the"
+        " block in row n and column m is the same matrix W every time, times one number. No block looks ahead, so"
+        f" {found.zero:.0%} of the entries are zero; without a mask there would be none. And the weights depend on the"
+        " text: for another one it is another matrix, which is why attention is not a linear layer.</p>\n"
+        + html.figure(figures.matrices(found), UNDER_MATRICES)
+        + html.table(["made of", "numbers", "for other texts"], rows, label="Parameters", words=(0, 2))
+        + f'<p class="soft">The matrix times the inputs differs from what the model\'s own kernel gave by at most'
+        f" {found.difference:.1e}.</p>\n"
+    )
+    return page("Self-attention as one big matrix", body, [])
