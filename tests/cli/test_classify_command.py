@@ -37,6 +37,32 @@ def test_from_a_table_to_labels_scores_and_mistakes(lmlab: Lmlab, trained: Path)
     assert isinstance(json.loads(out), list)
 
 
+def test_a_classifier_begins_with_a_bert_and_its_recipe_says_so(lmlab: Lmlab, tmp_path: Path) -> None:
+    rows = [f"{'good' if i % 2 else 'bad'}\t{'fine' if i % 2 else 'dull'} film number {i}" for i in range(60)]
+    (tmp_path / "films.tsv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "text.txt").write_text("a fine film, a dull film number one. " * 100)
+    small = ["--set", "layers=1", "--set", "width=8", "--set", "heads=1", "--set", "context=12", "--tokenizer", "words"]
+    code, _, err = lmlab(
+        "train", "bert", tmp_path / "text.txt", "--budget", "2steps", *small, "--out", tmp_path / "bert"
+    )
+    assert code == 0, err
+    begin = ["--from", tmp_path / "bert", "--budget", "2steps"]
+    code, _, err = lmlab("train", "classifier", tmp_path / "films.tsv", *begin, "--out", tmp_path / "run")
+    assert code == 0, err
+    code, out, err = lmlab("classify", tmp_path / "run", "a fine film", "--json")
+    assert code == 0, err
+    assert set(json.loads(out)[0]["p"]) == {"good", "bad"}
+    code, _, err = lmlab("train", "--config", tmp_path / "run" / "recipe.toml", "--out", tmp_path / "again")
+    assert code == 0, err
+    for model, words in (("gpt", "not of gpt"), ("dan", "not of dan")):
+        code, _, err = lmlab("train", model, tmp_path / "films.tsv", *begin, "--out", tmp_path / "no")
+        assert code == 2
+        assert words in err
+    code, _, err = lmlab("train", "classifier", *begin)
+    assert code == 2
+    assert "name the table" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -69,4 +69,5 @@ MENDED: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "bigram": _no_vectors,
     "bert": _encoder,
     "glove": lambda values: values | {"most": 1.0},
+    "classifier": lambda values: _encoder(values) | {"symbols": True},
 }

@@ -98,6 +98,7 @@ OTHER_BATCHES = {
     "dan": bags,
     "glove": pairs,
     "bert": blanks,
+    "classifier": bags,
     "variational": segments,
     "translator": translations,
 }

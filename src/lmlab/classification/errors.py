@@ -1,8 +1,8 @@
 """Why a text was misclassified: what each word contributes, found by leaving it out, and which words tipped the decision.
 
 Everything that is said is what the model does: a contribution is the difference that removing every occurrence of the word
-really makes, and the words that tipped it are removed one after the other until the model says something else. An average has
-no order, so nothing is said of order; where a text holds negations it is said that the model reads them as words like others.
+really makes, and the words that tipped it are removed one after the other until the model says something else. Nothing is said
+of order; where a text holds negations it is said of a model that averages that it reads them as words like others.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from lmlab.classification.scores import log_odds
 from lmlab.classification.task import Encoded
-from lmlab.models.dan import DAN
+from lmlab.models.families.labelling import TextClassifier
 from lmlab.records import fields_to_json
 from lmlab.text.tokenizers import Tokenizer
 
@@ -46,7 +45,7 @@ class Explanation:
     contributions: tuple[Contribution, ...]  # largest first, for the predicted label against the right one
     tipped_by: tuple[str, ...]  # words without which the model says something else; empty: no few words do it
     then: str | None  # what it says without them
-    negations: tuple[str, ...]  # which an average takes for words like any other
+    negations: tuple[str, ...]  # which an average takes for words like any other; of a model that sees order, none
     near_neutral: bool
     words: int
     unknown_words: int
@@ -79,10 +78,10 @@ class Explanation:
 
 
 def explain(
-    model: DAN, tokenizer: Tokenizer, classes: tuple[str, ...], text: str, right: int, example: int = 0
+    model: TextClassifier, tokenizer: Tokenizer, classes: tuple[str, ...], text: str, right: int, example: int = 0
 ) -> Explanation:
     """Why the model says what it says of this text, against the right label."""
-    one = Encoded.of(tokenizer, [text])
+    one = Encoded.of(tokenizer, [text], by_words=model.by_words)
     ids = one.words(0)
     p_K = probabilities(model, [ids])[0]
     order = np.argsort(-p_K, kind="stable")
@@ -96,7 +95,8 @@ def explain(
     tipped, then = _tipping(model, ids, kinds[strongest], predicted)
     words = [tokenizer.piece(int(kind)).strip() for kind in kinds]
     contributions = [Contribution(word=words[i], times=int(times[i]), nats=nats[i]) for i in strongest]
-    negations = tuple(sorted({word for word in words if word in NEGATIONS or word.endswith("n't")}))
+    unseen = set() if model.ordered else {word for word in words if word in NEGATIONS or word.endswith("n't")}
+    negations = tuple(sorted(unseen))
     return Explanation(
         example=example,
         text=text,
@@ -114,7 +114,7 @@ def explain(
     )
 
 
-def _tipping(model: DAN, ids: np.ndarray, strongest: np.ndarray, predicted: int) -> tuple[int, int | None]:
+def _tipping(model: TextClassifier, ids: np.ndarray, strongest: np.ndarray, predicted: int) -> tuple[int, int | None]:
     """How many of the strongest words must go, all occurrences, until the model says something else; 0: more than a few."""
     few = strongest[:SHOWN]
     without = [ids[~np.isin(ids, few[: n + 1])] for n in range(len(few))]
@@ -125,10 +125,14 @@ def _tipping(model: DAN, ids: np.ndarray, strongest: np.ndarray, predicted: int)
     return 0, None
 
 
-def probabilities(model: DAN, texts: list[np.ndarray]) -> np.ndarray:
+def probabilities(model: TextClassifier, texts: list[np.ndarray]) -> np.ndarray:
     """Of texts given as ids: B×K."""
     starts_B = np.concatenate([[0], np.cumsum([len(ids) for ids in texts], dtype=np.int64)])
-    device = model.output.weight.device
-    ids_N = torch.from_numpy(np.concatenate(texts).astype(np.int64)).to(device)
-    found: np.ndarray = model.probabilities(ids_N, torch.from_numpy(starts_B[:-1]).to(device)).cpu().numpy()
-    return found
+    return probabilities_of(model, Encoded(np.concatenate(texts), starts_B, np.zeros(len(texts), np.int64)))
+
+
+def probabilities_of(model: TextClassifier, texts: Encoded) -> np.ndarray:
+    """Of many texts, some at a time: B×K."""
+    device = next(model.parameters()).device
+    batches = (batch.to(device) for batch in texts.batches(model.at_once))
+    return np.concatenate([model.probabilities(b.ids_N, b.starts_B).cpu().numpy() for b in batches])

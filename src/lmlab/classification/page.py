@@ -8,11 +8,12 @@ from lmlab.classification.errors import SHOWN, Contribution, Explanation
 from lmlab.page.html import Row, card, document, escape, folded, listed, table
 
 
-def mistakes_page(data: str, found: Sequence[Explanation]) -> str:
-    """The whole page."""
+def mistakes_page(data: str, found: Sequence[Explanation], ordered: bool = False) -> str:
+    """The whole page. ordered: of a model to which the order of words can matter."""
+    average = " An average has no order: only which words there are, and how often, can matter."
     how = (
-        "<p>A contribution is what removing every occurrence of the word changes in the model's log-odds for the label it"
-        " chose, against the right one. An average has no order: only which words there are, and how often, can matter.</p>"
+        f"<p>A contribution is what removing every occurrence of the {'token' if ordered else 'word'} changes in the model's"
+        f" log-odds for the label it chose, against the right one.{'' if ordered else average}</p>"
     )
     body = "".join(_one(explanation) for explanation in found) or "<p>There are no mistakes to show.</p>"
     return document(f"Mistakes on {data}", f"<h1>Mistakes on {escape(data)}</h1>\n{how}\n{body}")

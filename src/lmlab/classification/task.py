@@ -11,13 +11,12 @@ import numpy as np
 import torch
 
 from lmlab.learn.task import PartName, Task
-from lmlab.models.dan import Bags
+from lmlab.models.families.labelling import Bags
 from lmlab.text.labelled import Examples
 from lmlab.text.tokenizers import Tokenizer
 from lmlab.text.words import words_of as words_of
 
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
-AT_ONCE = 512  # texts, where nothing is learned
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,11 @@ class Encoded:
     labels_B: np.ndarray
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, texts: Sequence[str], labels_B: np.ndarray | None = None) -> Encoded:
-        """Every text as its words (see `words_of`)."""
-        ids = [tokenizer.encode(words_of(text)).ids for text in texts]
+    def of(
+        cls, tokenizer: Tokenizer, texts: Sequence[str], labels_B: np.ndarray | None = None, *, by_words: bool = True
+    ) -> Encoded:
+        """Every text as its words (see `words_of`), or as it is."""
+        ids = [tokenizer.encode(words_of(text) if by_words else text).ids for text in texts]
         starts_B = np.concatenate([[0], np.cumsum([len(i) for i in ids], dtype=np.int64)])
         joined = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64)
         return cls(joined.astype(np.int32), starts_B, np.zeros(len(texts), np.int64) if labels_B is None else labels_B)
@@ -50,15 +51,15 @@ class Encoded:
         ids_N = np.concatenate(chosen).astype(np.int64)
         return Bags(torch.from_numpy(ids_N), torch.from_numpy(starts_B), torch.from_numpy(self.labels_B[which]))
 
-    def batches(self, size: int = AT_ONCE) -> Iterator[Bags]:
-        """All texts, in order."""
+    def batches(self, size: int) -> Iterator[Bags]:
+        """All texts, in order, so many at a time."""
         for first in range(0, len(self), size):
             yield self.bags(np.arange(first, min(first + size, len(self))))
 
 
-def encoded(tokenizer: Tokenizer, examples: Examples) -> Encoded:
+def encoded(tokenizer: Tokenizer, examples: Examples, by_words: bool = True) -> Encoded:
     """A part of a table."""
-    return Encoded.of(tokenizer, examples.texts, examples.labels_B)
+    return Encoded.of(tokenizer, examples.texts, examples.labels_B, by_words=by_words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,7 @@ class Labelling(Task):
     valid: Encoded | None
     labels: int
     rows: int
+    at_once: int = 512  # texts, where nothing is learned
 
     def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Bags:
         """The next examples of this epoch's order, which is drawn from (seed, epoch)."""
@@ -88,7 +90,7 @@ class Labelling(Task):
 
     def validation(self) -> Iterable[Bags]:
         """All of the validation part."""
-        return [] if self.valid is None or not len(self.valid) else list(self.valid.batches())
+        return [] if self.valid is None or not len(self.valid) else list(self.valid.batches(self.at_once))
 
     def measured(self, nats: float, part: PartName) -> Mapping[str, float]:
         """Bits that the right label costs."""

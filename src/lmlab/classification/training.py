@@ -10,20 +10,21 @@ from typing import Any
 import torch
 
 from lmlab.classification.task import Labelling, encoded, words_of
-from lmlab.config import Budget, Mistake, TextFacts, make
+from lmlab.config import Budget, Mistake, TextFacts, make, settings_of
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.interface import Learner
 from lmlab.learn.enough import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
+from lmlab.learn.going_on import ancestor_of, source_of
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.run import Run, create_run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.watch import Silent, Watch
+from lmlab.models.families.labelling import TextClassifier
 from lmlab.models.registry import model_class
 from lmlab.text.labelled import Labelled, read_labelled
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
-ROWS = 64  # texts in a step
 EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
 
 
@@ -37,24 +38,26 @@ def train(
     valid: str | Path | None = None,
     test: str | Path | None = None,
     columns: Sequence[str] | None = None,
-    tokenizer: str = "words",
+    tokenizer: str | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     learning: Mapping[str, Any] | None = None,
     device: str = "auto",
     precision: str = "auto",
+    begin: Run | None = None,
     watch: Watch | None = None,
 ) -> Run:
     """Train a classifier on a table of texts with labels (TSV, CSV or JSONL) and save it in the new folder `out`.
 
     columns: the names of those with the text and the label, where the header leaves it open.
+    begin: a run whose weights, settings and tokenizer it begins with.
     The weights that are kept are the best by validation, whose examples are drawn from the training ones where none are given.
     """
     if not isinstance(data, str | Path):
         raise Mistake(f"{model} learns from one table; name a file or a folder")
     watch, out = watch or Silent(), Path(out)
     cls = model_class(model)
-    config: Any = make(cls.Config, settings or {}, model)
+    config: Any = make(cls.Config, {**_settings_of(cls, begin), **(settings or {})}, model)
     budget = Budget.parse(budget) if isinstance(budget, str) else budget
     train_config = training_config(budget, seed, learning or {})
     hardware = as_asked(hardware_for(train_config, device, precision), "eager")  # no two batches have one shape
@@ -65,9 +68,9 @@ def train(
             f"{table.name}: {table.leaks} of {len(table.parts['test'])} test examples stand in the training part too;"
             " eval says what they change"
         )
-    words = train_tokenizer(tokenizer, (words_of(text) for text in table.parts["train"].texts))
+    words = begin.tokenizer if begin is not None else _tokenizer(cls, tokenizer, table)
     config = _resolved(cls, config, table, words, budget)
-    task = _task(table, words, train_config)
+    task = _task(cls, table, words, train_config)
     enough = EPOCHS * task.steps_per_epoch
     if lasts_longer(enough, train_config, _fresh(cls, config, words, seed), task, hardware):
         watch.say(
@@ -81,6 +84,9 @@ def train(
         precision=precision,
         learning=dict(learning or {}),
         chosen=hardware.chosen,
+        lineage=()
+        if begin is None
+        else (*begin.record.training.lineage, ancestor_of(begin, str(begin.folder.resolve()))),
     )
     record = Record(
         task=Labelling.name,
@@ -88,10 +94,9 @@ def train(
         model=Model(name=model, config=dataclasses.asdict(config)),
         training=asked,
     )
-    fresh = _fresh(cls, config, words, seed)
-    return learn(
-        create_run(out, record, words), fresh, _task(table, words, train_config), train_config, hardware, watch
-    )
+    fresh = _fresh(cls, config, words, seed, begin)
+    task = _task(cls, table, words, train_config)
+    return learn(create_run(out, record, words), fresh, task, train_config, hardware, watch)
 
 
 def resume(run: Run, *, watch: Watch | None = None) -> Run:
@@ -101,8 +106,9 @@ def resume(run: Run, *, watch: Watch | None = None) -> Run:
     hardware: Hardware = as_chosen(choose(asked.device, asked.precision), asked.chosen)
     cls = model_class(run.record.model.name)
     settings: Any = make(cls.Config, run.record.model.config, cls.name)
-    fresh = _fresh(cls, settings, run.tokenizer, asked.seed)
-    task = _task(Labelled.from_spec(run.record.inputs.corpus), run.tokenizer, config)
+    begin = source_of(run, asked.lineage[-1]) if asked.lineage and not run.checkpoint.exists() else None
+    fresh = _fresh(cls, settings, run.tokenizer, asked.seed, begin)
+    task = _task(cls, Labelled.from_spec(run.record.inputs.corpus), run.tokenizer, config)
     return learn(run, fresh, task, config, hardware, watch or Silent())
 
 
@@ -112,13 +118,41 @@ def _resolved(cls: type[Learner], config: Any, table: Labelled, tokenizer: Token
     return dataclasses.replace(cls.resolve(config, facts, budget), labels=len(table.classes))
 
 
-def _fresh(cls: type[Learner], config: Any, tokenizer: Tokenizer, seed: int) -> Learner:
+def _settings_of(cls: type[TextClassifier], begin: Run | None) -> dict[str, Any]:
+    """Of a run that is begun with: what stands for the sizes of its weights."""
+    if begin is None:
+        return {}
+    if begin.status == "unfinished":
+        raise Mistake(f"{begin.folder} is unfinished; finish it first: {begin.how_to_go_on}")
+    known = set(settings_of(cls.Config)) - {"dropout"}  # how much is right depends on what is learned
+    return {key: value for key, value in begin.record.model.config.items() if key in known}
+
+
+def _tokenizer(cls: type[TextClassifier], asked: str | None, table: Labelled) -> Tokenizer:
+    """Made for the texts of the training part, as the model reads them."""
+    part = table.parts["train"]
+    texts = (words_of(text) if cls.by_words else text for text in part.texts)
+    return train_tokenizer(asked or cls.usual_tokenizer(part.bytes), texts)
+
+
+def _fresh(
+    cls: type[TextClassifier], config: Any, tokenizer: Tokenizer, seed: int, begin: Run | None = None
+) -> TextClassifier:
     torch.manual_seed(seed)
     model = cls(config, tokenizer.vocab_size)
     model.take_vocabulary(tokenizer.vocabulary)
+    if begin is not None:
+        try:
+            model.begin_with(begin.saved.tensors())
+        except RuntimeError:
+            raise Mistake(
+                f"these {{settings}} do not fit the weights of {begin.folder}; change only what leaves every weight its place",
+                settings=None,
+            ) from None
     return model
 
 
-def _task(table: Labelled, tokenizer: Tokenizer, config: TrainConfig) -> Labelling:
-    parts = {name: encoded(tokenizer, table.parts[name]) for name in ("train", "valid")}
-    return Labelling(train=parts["train"], valid=parts["valid"], labels=len(table.classes), rows=config.rows or ROWS)
+def _task(cls: type[TextClassifier], table: Labelled, tokenizer: Tokenizer, config: TrainConfig) -> Labelling:
+    train, valid = (encoded(tokenizer, table.parts[name], cls.by_words) for name in ("train", "valid"))
+    rows = config.rows or cls.rows
+    return Labelling(train=train, valid=valid, labels=len(table.classes), rows=rows, at_once=cls.at_once)

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from lmlab.classification.errors import Explanation, explain
+from lmlab.classification.errors import Explanation, explain, probabilities_of
 from lmlab.classification.scores import BagOfWords, ClassifierResult, accuracy, interval, majority, scores
-from lmlab.classification.task import Encoded, encoded
+from lmlab.classification.task import Encoded, encoded, words_of
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
-from lmlab.models.dan import DAN
+from lmlab.models.families.labelling import TextClassifier
 from lmlab.records import fields_to_json
 from lmlab.text.labelled import Examples, Labelled, read_labelled
+from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,8 @@ def classify(run: Run, texts: Sequence[str], *, device: str = "auto") -> list[La
     if any(not text.strip() for text in texts):
         raise Mistake("a text to classify is empty; give it some words")
     classes = tuple(run.record.inputs.corpus["classes"])
-    p_BK = _probabilities(_model(run, device), Encoded.of(run.tokenizer, texts))
+    model = model_of(run, device)
+    p_BK = probabilities_of(model, Encoded.of(run.tokenizer, texts, by_words=model.by_words))
     return [
         Label(text=text, label=classes[int(p_K.argmax())], p=dict(zip(classes, map(float, p_K), strict=True)))
         for text, p_K in zip(texts, p_BK, strict=True)
@@ -55,9 +57,11 @@ def evaluate(
     name, examples = (table.name, table.parts[part]) if data is None else _other(data, table)
     if not len(examples):
         raise Mistake(f"the {part} part of {table.name} is empty; choose another {{part}}, or name a table", part=None)
-    model, words, labels = _model(run, device), run.tokenizer, len(table.classes)
-    train, held_out = encoded(words, table.parts["train"]), encoded(words, examples)
-    p_BK, labels_B = _probabilities(model, held_out), examples.labels_B
+    model, labels, labels_B = model_of(run, device), len(table.classes), examples.labels_B
+    texts = encoded(run.tokenizer, examples, model.by_words)
+    p_BK = probabilities_of(model, texts)
+    words = run.tokenizer if model.by_words else _words(table)
+    train, held_out = encoded(words, table.parts["train"]), texts if model.by_words else encoded(words, examples)
     counted = BagOfWords.fit(train.ids_N, train.starts_B, train.labels_B, words.vocab_size, labels)
     bag_BK = counted.probabilities(held_out.ids_N, held_out.starts_B)
     right_B, bag_right_B = p_BK.argmax(1) == labels_B, bag_BK.argmax(1) == labels_B
@@ -79,7 +83,7 @@ def evaluate(
         accuracy_without_leaks=accuracy(p_BK[~leaked_B], labels_B[~leaked_B])
         if leaked_B.any() and not leaked_B.all()
         else None,
-        notes=(run.caution,) if run.caution else (),
+        notes=tuple(note for note in (run.caution, _cut(model, texts)) if note),
     )
 
 
@@ -89,8 +93,8 @@ def mistakes(run: Run, *, number: int = 5, part: str = "test", device: str = "au
     examples = table.parts[part]
     if not len(examples):
         raise Mistake(f"the {part} part of {table.name} is empty; choose another {{part}}", part=None)
-    model = _model(run, device)
-    p_BK = _probabilities(model, encoded(run.tokenizer, examples))
+    model = model_of(run, device)
+    p_BK = probabilities_of(model, encoded(run.tokenizer, examples, model.by_words))
     wrong = np.flatnonzero(p_BK.argmax(1) != examples.labels_B)
     surest = wrong[np.argsort(-p_BK[wrong].max(1), kind="stable")][:number]
     return [
@@ -99,18 +103,25 @@ def mistakes(run: Run, *, number: int = 5, part: str = "test", device: str = "au
     ]
 
 
-def _model(run: Run, device: str) -> DAN:
+def model_of(run: Run, device: str = "auto") -> TextClassifier:
+    """The classifier of a run, where it is wanted."""
     from lmlab.hardware.choice import choose_device
 
     model = run.saved
-    assert isinstance(model, DAN)
+    assert isinstance(model, TextClassifier)
     return model.to(choose_device(device)).eval()
 
 
-def _probabilities(model: DAN, texts: Encoded) -> np.ndarray:
-    device = model.output.weight.device
-    found = [model.probabilities(b.ids_N.to(device), b.starts_B.to(device)).cpu().numpy() for b in texts.batches()]
-    return np.concatenate(found)
+def _words(table: Labelled) -> Tokenizer:
+    """The words of the training part, for counting them."""
+    return train_tokenizer("words", (words_of(text) for text in table.parts["train"].texts))
+
+
+def _cut(model: TextClassifier, texts: Encoded) -> str:
+    """What a reader should know of texts that are longer than the model reads."""
+    if model.longest is None or not (long := int((np.diff(texts.starts_B) > model.longest).sum())):
+        return ""
+    return f"{long:,} of {len(texts):,} texts are longer than the {model.longest} tokens that it reads: their beginning and end"
 
 
 def _other(data: str | Path, table: Labelled) -> tuple[str, Examples]:

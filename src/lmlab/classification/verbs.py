@@ -33,7 +33,7 @@ def mistakes(
     opened = _classifier(run)
     found = using.mistakes(opened, number=number, part=part, device=device)
     if html is not None:
-        write(Path(html), mistakes_page(opened.record.inputs.corpus["name"], found))
+        write(Path(html), mistakes_page(opened.record.inputs.corpus["name"], found, using.model_of(opened).ordered))
     return found
 
 

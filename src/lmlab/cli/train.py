@@ -166,18 +166,23 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
         raise Mistake("{resume} goes on with a run, {from_} begins another; leave one out", resume=True, from_=None)
     run = face.load(source)
     name, tokenizer = run.record.model.name, run.tokenizer.spec
-    if model not in (None, name):
+    if model is None and text in registry.KINDS and registry.KINDS[text].begins_with == name:
+        raise Mistake(f"name the table that it learns from: lmlab train {text} DATA --from {source}")
+    if model not in (None, name) and registry.kind_of(model).begins_with != name:
         raise Mistake(f"{source} is a run of {name}, not of {model}; leave the model out")
     from lmlab.text.tokenizers import plain_spec
 
     if plain_spec(given.get("tokenizer", tokenizer)) != tokenizer:
         raise Mistake(f"{source} knows its {tokenizer} tokens; leave {{tokenizer}} out", tokenizer=None)
-    with ProgressLine(name) as watch:
+    columns = asked["columns"]
+    with ProgressLine(model or name) as watch:
         return face.fine_tune(
             run,
             text,
-            out=asked["out"] or free_folder(source.resolve().name, text),
-            **_settings(name, asked),
+            out=asked["out"] or free_folder(registry.file_name(model or source.resolve().name), text),
+            model=model,
+            columns=columns.split(",") if isinstance(columns, str) else columns,
+            **_settings(model or name, asked),
             watch=watch,
             **{key: asked[key] for key in ("budget", "split", "valid", "test", "seed", "device", "precision")},
         )

@@ -102,6 +102,7 @@ def settings(
         usual = made.default_optimizer if made.hidden_matrices() else "adamw"
         loop["optimizer"] = train_config.optimizer or usual
         loop["learning_rate"] = train_config.learning_rate or cls.default_learning_rate
+        loop["matrix_learning_rate"] = train_config.matrix_learning_rate or cls.default_matrix_learning_rate
         if train_config.weight_decay is None:
             loop["weight_decay"] = cls.default_weight_decay
         loop |= {"rows": task.rows, "length": task.length, "stepping": hardware.stepping}

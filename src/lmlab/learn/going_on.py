@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def resume(
     if run.checkpoint.exists() or not asked.lineage:
         model = fresh_model(cls, settings, run.tokenizer, config.seed)
     else:
-        model = _with_weights(cls, settings, run.tokenizer, _source(run, asked.lineage[-1]))
+        model = _with_weights(cls, settings, run.tokenizer, source_of(run, asked.lineage[-1]))
     task = task_of(model, run.tokenizer, run.corpus, stream, config, hardware)
     return learn(run, model, task, config, hardware, watching(watch, progress, cls.name))
 
@@ -80,17 +80,33 @@ def fine_tune(
     learning: Mapping[str, Any] | None = None,
     device: str = "auto",
     precision: str = "auto",
+    model: str | None = None,
+    columns: Sequence[str] | None = None,
     watch: Watch | None = None,
     progress: bool = False,
 ) -> Run:
     """Train the model of a finished run on another text, from the weights it has; the new run is saved in the folder `out`.
 
+    model: another kind, which can begin with these weights: "classifier", with those of a `bert`. It learns from a table of
+    texts with labels; `columns` are the names of the two, where the table leaves it open.
     The tokenizer and the settings are those of the run; `settings` may change what leaves every weight its place, such as
     dropout. The other arguments are those of `train`. Weights that validate worse than those it began with are not kept.
     """
     run = load_run(run) if isinstance(run, str | Path) else run
     out = Path(out)
     name, tokenizer = run.record.model.name, run.tokenizer
+    if model not in (None, name):
+        kind = kind_of(str(model))
+        if kind.begins_with != name or kind.home is None:
+            raise Mistake(f"{run.folder} is a run of {name}, and a {model} cannot begin with its weights")
+        begins: Callable[..., Run] = importlib.import_module(kind.home).train
+        return begins(
+            model, text, out=out, budget=budget, split=split, valid=valid, test=test, seed=seed, settings=settings,
+            learning=learning, device=device, precision=precision, columns=columns, begin=run,
+            watch=watching(watch, progress, str(model)),
+        )  # fmt: skip
+    if columns is not None:
+        raise Mistake(f"{{columns}} are of a table of labelled texts, which a {name} does not read", columns=None)
     cls: Any = trainable_kind(name).load()
     if not issubclass(cls, CountModel | TextLearner):
         raise Mistake(f"{run.folder} holds a {name}, which does not learn from plain text")
@@ -106,8 +122,8 @@ def fine_tune(
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     stream = tokenize(corpus.train, tokenizer, stream_folder())
     config = replace(config, budget=budget.over(stream.tokens))
-    model = _with_weights(cls, wanted, tokenizer, run)
-    task = task_of(model, tokenizer, corpus, stream, config, hardware)
+    learner = _with_weights(cls, wanted, tokenizer, run)
+    task = task_of(learner, tokenizer, corpus, stream, config, hardware)
     asked = Training(
         budget=str(budget),
         seed=seed,
@@ -115,7 +131,7 @@ def fine_tune(
         precision=precision,
         learning=dict(learning or {}),
         chosen=hardware.chosen,
-        lineage=(*run.record.training.lineage, _ancestor(run, str(run.folder.resolve()))),
+        lineage=(*run.record.training.lineage, ancestor_of(run, str(run.folder.resolve()))),
     )
     record = Record(
         task=task.name,
@@ -125,7 +141,7 @@ def fine_tune(
     )
     texts = [fingerprint_of(corpus.train), *run.learned_from]
     return learn(
-        create_run(out, record, tokenizer, texts), model, task, config, hardware, watching(watch, progress, name)
+        create_run(out, record, tokenizer, texts), learner, task, config, hardware, watching(watch, progress, name)
     )
 
 
@@ -147,7 +163,7 @@ def _extend(run: Run, more: Budget) -> None:
     else:
         _ = run.saved  # its weights are there and whole, or nothing is changed
         run.checkpoint.unlink(missing_ok=True)  # a kill in the last moment of finishing leaves one
-        asked = replace(asked, budget=str(more), planned=None, lineage=(*asked.lineage, _ancestor(run, None)))
+        asked = replace(asked, budget=str(more), planned=None, lineage=(*asked.lineage, ancestor_of(run, None)))
     run.record = replace(record, training=asked, result=Result())
     run.write_record()
 
@@ -160,7 +176,8 @@ def _sum(first: Budget, more: Budget) -> Budget:
     return Budget(**{name: have + add})
 
 
-def _ancestor(run: Run, folder: str | None) -> Ancestor:
+def ancestor_of(run: Run, folder: str | None) -> Ancestor:
+    """A run as one whose weights another begins with. folder: None: it is the same run."""
     record = run.record
     assert record.model.sha256 is not None
     return Ancestor(
@@ -175,7 +192,7 @@ def _ancestor(run: Run, folder: str | None) -> Ancestor:
     )
 
 
-def _source(run: Run, ancestor: Ancestor) -> Run:
+def source_of(run: Run, ancestor: Ancestor) -> Run:
     """The run that holds the weights to begin with; a Mistake if they are no longer those that were meant."""
     source = run if ancestor.run is None else load_run(ancestor.run)
     if source.record.model.sha256 != ancestor.sha256:

@@ -74,7 +74,7 @@ class Trainer:
             OptimizerConfig(
                 adaptive="adagrad" if method == "adagrad" else "adamw",
                 learning_rate=config.learning_rate or model.default_learning_rate,
-                matrix_learning_rate=config.matrix_learning_rate,
+                matrix_learning_rate=config.matrix_learning_rate or model.default_matrix_learning_rate,
                 weight_decay=model.default_weight_decay if config.weight_decay is None else config.weight_decay,
                 iteration_dtype=hardware.iteration_dtype,
             ),

@@ -7,7 +7,8 @@
     [settings]
     layers = 4
 
-The names are those of `train`; `from` names a run whose weights it begins with, and then there is no model and no tokenizer.
+The names are those of `train`; `from` names a run whose weights it begins with, and then there is no tokenizer, and no model
+unless it is one that begins with another (`classifier`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from lmlab.config import Mistake, nearest
 from lmlab.learn.record import Record
+from lmlab.models.registry import kind_of
 
 FILE = "recipe.toml"
 
@@ -63,7 +65,8 @@ def recipe(file: str | Path) -> dict[str, Any]:
             kinds = {str: "a text in quotes", list: "a list", int: "a whole number", dict: f"a table [{key}]"}
             right = " or ".join(kinds[kind] for kind in PLAIN[key])
             raise Mistake(f"{path}: {key} is {right}; got {value!r}")
-    if ("model" in found) == ("from" in found):
+    begins = "model" in found and kind_of(found["model"]).begins_with is not None
+    if not {"model", "from"} & set(found) or ({"model", "from"} <= set(found) and not begins):
         raise Mistake(f'{path} names either a model, such as model = "gpt", or a run to begin with (from)')
     if "from" in found:
         found["run"] = found.pop("from")
@@ -80,7 +83,9 @@ def written(record: Record, folder: Path) -> str:
         return f"# Repeats {folder.name}: lmlab mix {runs}{adapt} --out NEW\n"
     own = [ancestor for ancestor in asked.lineage if ancestor.run is None]
     others = [ancestor for ancestor in asked.lineage if ancestor.run is not None]
-    begun = {"from": others[-1].run} if others else {"model": record.model.name}
+    begun = {"from": others[-1].run} if others else {}
+    if not others or kind_of(record.model.name).begins_with is not None:
+        begun["model"] = record.model.name
     budgets = [*(ancestor.budget for ancestor in own), asked.budget]
     plain: dict[str, Any] = {
         **begun,

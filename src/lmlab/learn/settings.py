@@ -30,7 +30,7 @@ class TrainConfig:
     seed: int = 0
     optimizer: Method | None = None  # muon: for matrices between hidden vectors, with AdamW for the rest
     learning_rate: float | None = None  # of AdamW or AdaGrad, at its highest
-    matrix_learning_rate: float = 0.02  # of Muon, for models with hidden matrices
+    matrix_learning_rate: float | None = None  # of Muon, for models with hidden matrices
     weight_decay: float | None = None  # how strongly matrices and tables are drawn to zero
     stepping: Stepping | None = None  # kernel by kernel, or (on a GPU) recorded and replayed, or of a compiled loss
     rows: int | None = None  # sequences per step

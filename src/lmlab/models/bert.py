@@ -90,6 +90,9 @@ class BERT(TextLearner):
     task = "lmlab.masking.task:Masking"
     Config = BERTConfig
     default_learning_rate: ClassVar[float] = 0.002
+    default_matrix_learning_rate: ClassVar[float] = (
+        0.01  # twice that costs a bit per token: its norms come after the sums
+    )
     letters: ClassVar[dict[str, str]] = LETTERS
 
     def __init__(self, config: BERTConfig, vocab_size: int) -> None:

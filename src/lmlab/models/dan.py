@@ -20,7 +20,8 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.formulas import EMBEDDING, HEAD, ONE_TOKEN, Part, Shape, Size, joined, linear
-from lmlab.interface import Learner, Loss
+from lmlab.models.families.labelling import Bags as Bags
+from lmlab.models.families.labelling import TextClassifier
 from lmlab.text.vectors import read_vectors
 
 if TYPE_CHECKING:
@@ -47,29 +48,12 @@ class DANConfig:
         a_share("dan", word_dropout=self.word_dropout, dropout=self.dropout)
 
 
-@dataclass(frozen=True)
-class Bags:
-    """A batch of texts as word ids, one after the other, with where each begins and its label."""
-
-    ids_N: Tensor
-    starts_B: Tensor
-    labels_B: Tensor
-
-    @property
-    def count(self) -> int:
-        """Texts."""
-        return len(self.labels_B)
-
-    def to(self, device: torch.device) -> Bags:
-        """The same on another device."""
-        return Bags(self.ids_N.to(device), self.starts_B.to(device), self.labels_B.to(device))
-
-
-class DAN(Learner):
+class DAN(TextClassifier):
     """Averages word vectors and looks at the average."""
 
     name = "dan"
     Config = DANConfig
+    by_words, ordered = True, False
     default_learning_rate: ClassVar[float] = 0.001
     default_weight_decay: ClassVar[float] = 1.0  # nearly all weights are vectors of words that are seldom met
 
@@ -137,14 +121,3 @@ class DAN(Learner):
             v_BX = F.dropout(torch.relu(layer(v_BX)), self.config.dropout, self.training)
         logits_BK: Tensor = self.output(v_BX)
         return logits_BK
-
-    def loss(self, batch: Bags) -> Loss:
-        """Nats of the labels, and how many there are."""
-        logits_BK = self.logits(batch.ids_N, batch.starts_B)
-        return Loss(total=F.cross_entropy(logits_BK, batch.labels_B, reduction="sum"), count=batch.count)
-
-    @torch.no_grad()
-    def probabilities(self, ids_N: Tensor, starts_B: Tensor) -> Tensor:
-        """B×K, float32."""
-        assert not self.training, "probabilities are those of the whole text"
-        return torch.softmax(self.logits(ids_N, starts_B).float(), dim=-1)

@@ -54,6 +54,7 @@ class Kind:
     ladder: bool = True  # whether it is compared when nobody says which models; the ladder has the order of the list
     home: str | None = None  # the package that trains and measures it; None: as every language model is
     data: str = "sotu"  # what it learns when nobody says what
+    begins_with: str | None = None  # the kind of model whose trained weights it can begin with, other than its own
 
     def load(self) -> type[Saved]:
         """The class; importing it may take a moment."""
@@ -99,6 +100,14 @@ _OTHERS = (
         role=Role.CLASSIFIER,
         home="lmlab.classification",
         data="authors",
+    ),
+    Kind(
+        name="classifier",
+        where="lmlab.models.classifier:Classifier",
+        about="an encoder that gives texts labels, begun with a trained `bert` (`--from`) or afresh",
+        role=Role.CLASSIFIER,
+        home="lmlab.classification",
+        begins_with="bert",
     ),
     Kind(
         name="bert",
