@@ -31,5 +31,5 @@ def encoder(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     settings = {"layers": 2, "width": 32, "heads": 2, "context": 18, "dropout": 0.0}
     return lmlab.train(
         "bert", text, out=out, tokenizer="words", budget="160steps", device="cpu", settings=settings,
-        learning={"rows": 32},
+        learning={"rows": 32, "matrix_learning_rate": 0.02},
     )  # fmt: skip
