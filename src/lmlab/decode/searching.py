@@ -69,9 +69,10 @@ def _together(
     going = searches
     while going:
         rows, ids, first = list[int](), list[int](), 0
+        seen_BV = logp_BV.cpu() if len(searches) > 1 else logp_BV  # many small questions: a GPU would answer each late
         for search in going:
             last = first + len(search.live)
-            parents, tokens = search.extend(logp_BV[first:last])
+            parents, tokens = search.extend(seen_BV[first:last])
             rows += [first + parent for parent in parents]
             ids += tokens
             first = last
