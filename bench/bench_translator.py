@@ -1,11 +1,11 @@
-"""Training steps of `translator` against torch.nn.Transformer: same size, same batch, AdamW, in one run; CPU, and CUDA if there.
+"""Training steps of `translator` against torch.nn.Transformer: same size, same batch, AdamW, in one run; CPU, and CUDA if any.
 
     python bench/bench_translator.py [cpu|cuda]
 
-Both read sources and targets of several lengths with their padding masked, share one table of vectors between source, target and
-output, and take turns, so that a busy moment hits both; the median of the ratios counts. On a GPU ours is recorded and
-replayed, as it trains there; theirs is asked for kernel by kernel with a fused optimizer, as it is used. At last, ours with two
-languages for each source against twice one language: what the shared encoder saves.
+Both read sources and targets of several lengths with their padding masked, share one table of vectors between source, target
+and output, and take turns, so that a busy moment hits both; the median of the ratios counts. On a GPU ours is recorded and
+replayed, as it trains there; theirs is asked for kernel by kernel with a fused optimizer, as it is used. At last, ours with
+two languages for each source against twice one language: what the shared encoder saves.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def seconds(step: Step, device: str, times: int) -> float:
 
 def compare(names: tuple[str, str], sides: tuple[Step, Step], device: str) -> None:
     """One line: how long each takes, and how many times as fast the second is."""
-    rounds, times = (25, 1) if device == "cpu" else (12, 20)
+    rounds, times = (11, 1) if device == "cpu" else (12, 20)
     for side in sides:
         seconds(side, device, 5)
     taken = [[seconds(side, device, times) for side in sides] for _ in range(rounds)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from itertools import combinations
 from pathlib import Path
 
@@ -60,6 +61,11 @@ def test_batches_have_few_shapes_and_little_padding(table: Path) -> None:
     batches = [learning.batch(0, step) for step in range(learning.steps_per_epoch)]
     assert len({(b.source_BS.shape, b.targets_BKT.shape) for b in batches}) <= sentences.GROUPS
     assert sum(b.count for b in batches) > 0.7 * sum(b.mask_BKT.numel() for b in batches)
+
+
+def test_what_is_timed_has_the_commonest_shape(table: Path) -> None:
+    timed = dataclasses.replace(task(table), timed=True)
+    assert len({timed.batch(0, step).targets_BKT.shape for step in range(2 * timed.steps_per_epoch)}) == 1
 
 
 def test_processes_that_share_a_step_share_its_rows(table: Path) -> None:

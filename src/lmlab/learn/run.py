@@ -215,13 +215,17 @@ class Run:
         write_atomically(self.folder / "config.json", (json.dumps(self.record.to_json(), indent=2) + "\n").encode())
 
     def _readme(self) -> str:
+        from lmlab.models.registry import Role, kind_of
+
         record, folder = self.record, quote(self.folder.name)
         settings = "\n".join(f"- {key}: {value}" for key, value in record.model.config.items())
+        is_language_model = kind_of(record.model.name).role is Role.LANGUAGE_MODEL
+        writes = f'    lmlab generate {folder} --prompt "…"\n' if is_language_model else ""
         return (
             f"# {record.model.name} on {record.inputs.corpus['name']}\n\n"
             f"Trained by lmlab {record.lmlab} with the `{record.inputs.tokenizer}` tokenizer;"
             f" {record.model.parameters:,} parameters; {self.status}.\n\n"
-            f'    lmlab eval {folder}\n    lmlab generate {folder} --prompt "…"\n\n'
+            f"    lmlab eval {folder}\n{writes}\n"
             f"Settings\n\n{settings}\n"
         )
 

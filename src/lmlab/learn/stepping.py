@@ -122,6 +122,11 @@ class Captured(Steps):
         self._keep_pace()
         return dataclasses.replace(recording.loss, count=piece.count), recording.carry
 
+    @property
+    def shapes(self) -> int:
+        """Of batches that were recorded."""
+        return len(self._recordings)
+
     def plainer(self) -> Steps:
         """Recorded but not compiled, or not recorded."""
         return Captured(self.model, self.loss_of, self.optimizer, self.device) if self.compiled else super().plainer()
@@ -206,7 +211,9 @@ class Faster(Steps):
         until.synchronize()
         self._ms.append(self._since.elapsed_time(until) / TIMED_STEPS)
         self._taken = 0
-        if len(self._ms) == 1:
+        if len(self._ms) == 1 and self._ways[0].shapes > 1:
+            self._ms.append(float("inf"))  # each shape would be compiled by itself, which takes longer than it saves
+        elif len(self._ms) == 1:
             self._ways.append(Captured(self.model, self.loss_of, self.optimizer, self.device, compiled=True))
         elif self._ms[1] < self._ms[0]:
             del self._ways[0]

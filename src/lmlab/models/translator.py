@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 BATCH_TOKENS = 2048  # of targets in a step, padding included
 HEAD_WIDTH = 64
-SIZES = [(1, 64), (2, 96), (2, 128), (3, 192), (3, 256), (4, 320), (4, 384), (5, 512)]  # (layers, width)
+SIZES = [(1, 64), (2, 96), (2, 128), (3, 192), (4, 256), (4, 384), (5, 512), (6, 640)]  # (layers, width)
 # Sentences are few where texts are long: what a corpus can fill is bounded more tightly than for a text that is read as one.
 APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=0.9, weights_per_token=8.0, head=False)
 

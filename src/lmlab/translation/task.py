@@ -32,12 +32,14 @@ class Translating(Task):
     tokenizer: Tokenizer
     languages: tuple[str, ...]  # that are translated into
     rows: int  # sources in a step, on average
+    timed: bool = False  # whether all batches have the commonest shape: then a few steps tell how long one takes
     example: str | None = None  # a sentence whose translation is written down now and then
 
     @cached_property
     def groups(self) -> list[Group]:
         """Of the training part."""
-        return grouped(self.train.lengths_BL, self.rows)
+        found = grouped(self.train.lengths_BL, self.rows)
+        return [max(found, key=lambda group: group.batches)] if self.timed else found
 
     @property
     def steps_per_epoch(self) -> int:
