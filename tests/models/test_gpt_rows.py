@@ -132,10 +132,14 @@ def test_a_replayed_step_has_the_bits_of_one_that_is_asked_for_kernel_by_kernel(
 @pytest.mark.skipif(not (torch.cuda.is_available() and many_rows.HAS_TRITON), reason="needs a GPU and triton")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("heads", "width", "rotary"), [(2, 64, True), (3, 24, True), (1, 80, False)])
-def test_kernels_between_the_products_are_their_twins(dtype: torch.dtype, heads: int, width: int, rotary: bool) -> None:
+@pytest.mark.parametrize("filled", [0, 264])
+def test_kernels_between_the_products_are_their_twins(
+    filled: int, dtype: torch.dtype, heads: int, width: int, rotary: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from lmlab.layers.fast import row_kernels
     from lmlab.layers.positions import rotary_tables
 
+    monkeypatch.setattr(row_kernels, "FILLED", filled)
     torch.manual_seed(1)
     rows, context = 5, 200
     cache = torch.randn(2, rows, heads, context, width, dtype=dtype, device="cuda")

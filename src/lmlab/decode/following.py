@@ -60,7 +60,7 @@ class Greedy(Chooser):
     def choose(self, logp_BV: Tensor, texts: Sequence[Text | None]) -> Tensor:
         """Choose the likeliest."""
         reader = next(text.reader for text in texts if text is not None)
-        charged_BV = reader.charged(logp_BV)
+        charged_BV = logp_BV if reader.likeliest is None else reader.charged(logp_BV)
         if charged_BV.device.type == "cpu":  # asking NumPy takes less time
             return torch.from_numpy(charged_BV.numpy().argmax(axis=-1))
         return charged_BV.argmax(-1)
@@ -117,7 +117,7 @@ def follow(
     while table.seat(waiting):
         logp_BV, choosing = table.logp_BV, table.choosing()
         ids_B = table.with_prompts(chooser.choose(logp_BV, choosing) if any(choosing) else None)
-        steps.append(_Step(choosing, ids_B, logp_BV.gather(1, ids_B[:, None])[:, 0]))
+        steps.append(_Step(choosing, ids_B, logp_BV))
         for place, text in enumerate(choosing):
             if text is not None:
                 text.chosen += 1
@@ -141,22 +141,32 @@ def follow(
 
 
 class _Step(NamedTuple):
-    """Whose tokens were chosen, which, and their log-probabilities."""
+    """Whose tokens were chosen, and which, of what distributions."""
 
     texts: list[Text | None]
     ids_B: Tensor
-    logp_B: Tensor
+    logp_BV: Tensor
+
+    @property
+    def logp_B(self) -> Tensor:
+        """log p of the chosen tokens."""
+        return self.logp_BV.gather(1, self.ids_B[:, None])[:, 0]
 
 
 @final
 class _Sent:
-    """Some steps, on their way here."""
+    """Tokens of some steps, T×B, on their way here, and whose they are."""
 
     def __init__(self, steps: list[_Step]) -> None:
         self._texts = [step.texts for step in steps]
+        self._arrived: torch.cuda.Event | None = None
+        self._here: list[Tensor] | list[np.ndarray]
+        if steps[0].ids_B.device.type == "cpu":  # there is one step; asking NumPy takes less time
+            ids_B = steps[0].ids_B.numpy()
+            self._here = [ids_B[None], steps[0].logp_BV.numpy()[np.arange(len(ids_B)), ids_B][None]]
+            return
         found = torch.stack([s.ids_B for s in steps]), torch.stack([s.logp_B for s in steps])
         self._here = [t.to("cpu", non_blocking=t.is_cuda) for t in found]
-        self._arrived: torch.cuda.Event | None = None
         if found[0].is_cuda:
             self._arrived = torch.cuda.Event()
             self._arrived.record()
@@ -165,6 +175,13 @@ class _Sent:
         """Add the tokens to their texts; each text with what is now certain of it."""
         if self._arrived is not None:
             self._arrived.synchronize()
+        if len(self._texts) == 1:
+            for text, id, logp in zip(self._texts[0], *(t[0].tolist() for t in self._here), strict=True):
+                if text is not None and text.continuation.finish is None:
+                    yield text, text.continuation.add(id, -logp, chooser.spelled(id, text))
+                    if len(text.continuation.ids) == max_tokens:
+                        yield text, text.continuation.end()
+            return
         tokens: dict[Text, tuple[list[int], list[float]]] = {}
         for texts, ids, logps in zip(self._texts, *(t.tolist() for t in self._here), strict=True):
             for text, id, logp in zip(texts, ids, logps, strict=True):

@@ -31,6 +31,7 @@ class Table(Generic[Guest]):
         self._model, self._places, self._prompt = model, places, prompt
         self._guests: list[Guest | None] = []
         self._unread: list[deque[int]] = []
+        self._free = 0  # rows that nobody sits at
         self._replaces = True  # until the model says otherwise
         self.logp_BV: Tensor
         self._state: State
@@ -38,27 +39,30 @@ class Table(Generic[Guest]):
     @property
     def busy(self) -> bool:
         """Whether anybody sits here."""
-        return any(guest is not None for guest in self._guests)
+        return self._free < len(self._guests)
 
     def choosing(self) -> list[Guest | None]:
         """Who needs a token in each row; None: nobody, or one who is still reading."""
+        if not any(self._unread):
+            return self._guests.copy()
         return [None if unread else guest for guest, unread in zip(self._guests, self._unread, strict=True)]
 
-    @torch.inference_mode()
     def seat(self, waiting: deque[Guest]) -> bool:
         """Give free places to those who wait, in order; whether anybody sits here then."""
-        free = [place for place, guest in enumerate(self._guests) if guest is None]
-        if not self.busy and waiting:
-            self._guests, self._unread = [], []
-            newcomers = [waiting.popleft() for _ in range(min(self._places, len(waiting)))]
-            self.logp_BV, self._state = self._read(newcomers)
-            for guest in newcomers:
-                self._guests.append(guest)
-                self._unread.append(self._rest(guest, newcomers))
-        elif waiting and self._replaces and len(free) * WORTH >= len(self._guests):
-            self._replace(free, waiting)
+        if waiting and not self.busy:
+            self._seat(waiting)
+        elif waiting and self._free and self._replaces and self._free * WORTH >= len(self._guests):
+            self._replace([place for place, guest in enumerate(self._guests) if guest is None], waiting)
         return self.busy
 
+    @torch.inference_mode()
+    def _seat(self, waiting: deque[Guest]) -> None:
+        newcomers = [waiting.popleft() for _ in range(min(self._places, len(waiting)))]
+        self.logp_BV, self._state = self._read(newcomers)
+        self._guests, self._unread = list(newcomers), [self._rest(guest, newcomers) for guest in newcomers]
+        self._free = 0
+
+    @torch.inference_mode()
     def _replace(self, free: list[int], waiting: deque[Guest]) -> None:
         newcomers = [waiting.popleft() for _ in range(min(len(free), len(waiting)))]
         logp_NV, state = self._read(newcomers)
@@ -71,6 +75,7 @@ class Table(Generic[Guest]):
         self.logp_BV, self._state = self.logp_BV.index_copy(0, rows_N, logp_NV), replaced
         for place, guest in zip(free, newcomers, strict=False):
             self._guests[place], self._unread[place] = guest, self._rest(guest, newcomers)
+        self._free -= len(newcomers)
 
     def _read(self, guests: list[Guest]) -> tuple[Tensor, State]:
         """What all prompts have in length, at once; one that several guests have, once."""
@@ -94,9 +99,9 @@ class Table(Generic[Guest]):
 
     def with_prompts(self, ids_B: Tensor | None) -> Tensor:
         """The next tokens: those of prompts where a guest is still reading, else those that were chosen."""
-        read = [unread.popleft() if unread else -1 for unread in self._unread]
-        if ids_B is not None and max(read) < 0:
+        if ids_B is not None and not any(self._unread):
             return ids_B
+        read = [unread.popleft() if unread else -1 for unread in self._unread]
         read_B = torch.tensor(read, device=self.logp_BV.device)
         return read_B.clamp(min=0) if ids_B is None else torch.where(read_B < 0, ids_B, read_B)
 
@@ -109,23 +114,27 @@ class Table(Generic[Guest]):
         """Who sat here is finished."""
         self._guests[place] = None
         self._unread[place].clear()
+        self._free += 1
 
     def dismiss(self, guest: Guest) -> None:
         """As `leave`, if this guest is still here."""
         if guest in self._guests:
             self.leave(self._guests.index(guest))
 
-    @torch.inference_mode()
     def thin(self, seldom: bool, waiting: bool) -> Tensor | None:
         """Give up rows that nobody will sit at any more; which ones are kept, if that changed.
 
         seldom: not before most of them are free, where a row costs less than changing their number.
         """
-        taken = [place for place, guest in enumerate(self._guests) if guest is not None]
         most = len(self._guests) // WORTH if seldom else len(self._guests) - 1
-        if not taken or len(taken) > most or (waiting and self._replaces):
+        if not (0 < len(self._guests) - self._free <= most) or (waiting and self._replaces):
             return None
-        rows_B = torch.tensor(taken, device=self.logp_BV.device)
+        return self._select([place for place, guest in enumerate(self._guests) if guest is not None])
+
+    @torch.inference_mode()
+    def _select(self, places: list[int]) -> Tensor:
+        rows_B = torch.tensor(places, device=self.logp_BV.device)
         self.logp_BV, self._state = self.logp_BV[rows_B], self._state.select(rows_B)
-        self._guests, self._unread = [self._guests[i] for i in taken], [self._unread[i] for i in taken]
+        self._guests, self._unread = [self._guests[i] for i in places], [self._unread[i] for i in places]
+        self._free = 0
         return rows_B

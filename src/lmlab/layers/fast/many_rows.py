@@ -108,7 +108,7 @@ class ManyRows:
             self.rotation_CD = None if tables is None else (tables[0].to(device), tables[1].to(device))
         # Before a step is recorded some are taken kernel by kernel: the first of its kind, and those of rows that were just
         # selected, for beams select again after every step.
-        kind = (places, dtype, device, self.cache_L2BHCD.shape)
+        kind = (dtype, device, shape, weights.output_VD.shape, weights.gelu, weights.position_CD is None)
         self.warm_steps = 0 if kind in _WARMED and not selected else WARM_STEPS
         _WARMED.add(kind)
         self._graph: torch.cuda.CUDAGraph | None = None
