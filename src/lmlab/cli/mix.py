@@ -23,7 +23,7 @@ def command(
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Mix trained models into one that predicts better than each of them.
+    """Mix trained models into one that mostly predicts better than each of them.
 
     The weights are fitted on the validation part. The new run holds copies of its parts.
 

@@ -88,7 +88,7 @@ _LADDER = (
 _MIX = Kind(
     name="mix",
     where="lmlab.models.mix:Mix",
-    about="a weighted sum of trained models, better than each of them (`lmlab mix`)",
+    about="a weighted sum of trained models, mostly better than each of them (`lmlab mix`)",
     way=Way.MIXES,
     ladder=False,
 )
