@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import xml.etree.ElementTree
 from collections.abc import Callable
 from pathlib import Path
 
@@ -113,3 +114,18 @@ def test_the_command_shows_and_writes_json(runs: dict[str, Path], lmlab: Callabl
     assert (code, out) == (2, "")
     assert err.startswith("lmlab: the text is empty")
     assert lmlab("explain", "nowhere", "the cat")[2].startswith("lmlab: there is no run nowhere")
+
+
+def test_the_picture_holds_every_word_of_the_text(runs: dict[str, Path], tmp_path: Path) -> None:
+    lmlab.explain([runs["ngram"], runs["words"]], "the cat & <b>\n", svg=tmp_path / "text.svg")
+    picture = xml.etree.ElementTree.parse(tmp_path / "text.svg").getroot()
+    texts = [element.text or "" for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    second = texts.index(next(text for text in texts if text.startswith("words:")))
+    assert texts[0].startswith("ngram: ")
+    assert "".join(texts[1:second]) == "".join(texts[second + 1 :]) == "the cat & <b>"
+
+
+@pytest.mark.parametrize(("verb", "name"), [("explain_attention", "gpt"), ("explain_gates", "gru")])
+def test_attention_and_gates_have_a_picture(runs: dict[str, Path], verb: str, name: str, tmp_path: Path) -> None:
+    getattr(lmlab, verb)(runs[name], SENTENCE * 2, svg=tmp_path / "picture.svg")
+    assert xml.etree.ElementTree.parse(tmp_path / "picture.svg").getroot().tag.endswith("svg")

@@ -21,6 +21,7 @@ def command(
         ),
     ],
     html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a picture: the text, coloured by surprise.")] = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -32,7 +33,7 @@ def command(
     from lmlab.cli.show.inside import print_explanation
 
     folders, text = _divided(runs)
-    found = face.explain([options.opened(Path(run)) for run in folders], text, device=device, html=html)
+    found = face.explain([options.opened(Path(run)) for run in folders], text, device=device, html=html, svg=svg)
     if json:
         options.print_json(found.to_json())
     else:

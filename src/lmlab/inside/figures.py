@@ -1,4 +1,4 @@
-"""Pictures that stand on a page and by themselves: a head map, the cost of heads, a tree of searches, a big matrix."""
+"""Pictures that stand on a page or by themselves: coloured text, head maps, what heads cost, a tree of searches, a matrix."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
 from lmlab.inside.attention import Attention
+from lmlab.inside.explanation import Explanation
 from lmlab.inside.gates import Gates
 from lmlab.inside.heads import HeadCosts
 from lmlab.inside.matrix import AttentionMatrix
 from lmlab.inside.search import Node, SearchTree
 from lmlab.page.figures import INK, SOFT, drawing, panels, series_colour, svg
+from lmlab.page.heat import heat
 from lmlab.page.html import escape
 
 SHOWN = 48  # tokens of a map
 BLUES = LinearSegmentedColormap.from_list("blues", ["#ffffff", "#1f5fa0"])
 SIGNED = LinearSegmentedColormap.from_list("signed", ["#c2521b", "#ffffff", "#1f5fa0"])
+LETTER, ROW, WIDE = 7.3, 17.0, 88  # pixels of a letter and a line of text, and letters of a line
 COLUMN, LINE = 150, 22  # pixels of the tree, from token to token and from branch to branch
 WAYS = {
     "best": "--good",
@@ -124,7 +127,7 @@ def matrices(found: AttentionMatrix) -> str:
         return svg(figure, "Self-attention as one matrix")
 
 
-def shrunk(matrix: np.ndarray, most: int = 400) -> np.ndarray:
+def shrunk(matrix: np.ndarray, most: int = 224) -> np.ndarray:
     """No more than so many rows: of each little square the entry that is largest in size."""
     step = -(-len(matrix) // most)
     size = len(matrix) // step
@@ -189,4 +192,44 @@ def _label(node: Node, x: float, y: float, *, whole: bool) -> str:
     return (
         f'<text x="{x + 4:.0f}" y="{y + 4:.1f}" font-size="12" fill="{colour}"{bold}>{escape(seen(node.token)[:9])}'
         f"{total}{end}</text>"
+    )
+
+
+def surprise(found: Explanation) -> str:
+    """The text under each model, coloured by the bits of its tokens."""
+    drawn, y = [], 0.0
+    for reading in found.readings:
+        name = reading.run.rstrip("/").rpartition("/")[2]
+        head = f"{name}: {reading.bits_per_byte:.3f} bits per byte"
+        drawn.append(
+            f'<text x="0" y="{y + 12:.0f}" font-size="12" font-weight="700" fill="var(--ink)">{escape(head)}</text>'
+        )
+        y, column = y + 1.3 * ROW, 0
+        for token in reading.tokens:
+            for piece in token.text.splitlines(keepends=True):
+                text = piece.rstrip("\n")
+                if column + len(text) > WIDE:
+                    y, column = y + ROW, 0
+                drawn.append(_token(text, column * LETTER, y, heat(token.bits)))
+                column += len(text)
+                if piece.endswith("\n"):
+                    y, column = y + ROW, 0
+        y += 2 * ROW
+    label = f"{found.name} under {len(found.readings)} models, coloured by surprise"
+    size = f"0 0 {WIDE * LETTER:.0f} {y:.0f}"
+    return (
+        f'<svg class="figure" viewBox="{size}" role="img" aria-label="{escape(label)}"'
+        f' xmlns="http://www.w3.org/2000/svg">{"".join(drawn)}</svg>'
+    )
+
+
+def _token(text: str, x: float, y: float, level: int) -> str:
+    if not text:
+        return ""
+    wide = LETTER * len(text)
+    opacity = (0.0, 0.06, 0.12, 0.18, 0.25, 0.32, 0.4, 0.48)[level]
+    box = f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide - 0.6:.1f}" height="15" rx="2" fill="#d64520" opacity="{opacity}"/>'
+    return (box if level else "") + (
+        f'<text x="{x:.1f}" y="{y + 11.5:.1f}" font-size="12" xml:space="preserve" textLength="{wide:.1f}"'
+        f' style="font-family:monospace !important" fill="var(--ink)">{escape(text)}</text>'
     )

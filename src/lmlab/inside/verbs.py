@@ -31,10 +31,12 @@ def explain(
     *,
     device: str = "auto",
     html: str | Path | None = None,
+    svg: str | Path | None = None,
 ) -> Explanation:
     """How surprised one or several models are by every token of a text, what they expected and how sure they were.
 
-    text: words, or the name of a file; None: a piece of what the first run was tested on. html: a page of it.
+    text: words, or the name of a file; None: a piece of what the first run was tested on.
+    html: a page of it, with attention and gates where there are any. svg: a picture.
     """
     opened = [_opened(run) for run in ([runs] if isinstance(runs, Run | str | Path) else runs)]
     if not opened:
@@ -52,6 +54,8 @@ def explain(
             if isinstance(run.model, Gated) and run.model.gate_names:
                 sections.append(gates_section.section(gates_of(run, found, device=device), index, name))
         write(Path(html), page("A text, as models read it", surprisal_section.opening(explanation), sections))
+    if svg is not None:
+        write(Path(svg), standalone(figures.surprise(explanation)))
     return explanation
 
 
