@@ -108,5 +108,7 @@ def test_numbers_need_nothing_and_have_as_many_pairs_as_are_asked_for(
     assert sum(len(part) for part in pairs.parts.values()) == 50
     assert (pairs.name, pairs.languages) == ("numbers:50", ("en", "de", "fr"))
     assert Pairs.from_spec(pairs.spec()).spec() == pairs.spec()
+    with pytest.raises(Mistake, match="plain text, no pairs; named pairs are numbers, jupyterlab-fr"):
+        read_pairs("sotu")
     with pytest.raises(Mistake, match="such as numbers:5000"):
         read_pairs("numbers:many")

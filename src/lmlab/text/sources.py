@@ -140,6 +140,11 @@ def is_named(text: str) -> bool:
     return text in SELECTIONS or text in PAIRS or text in MADE_HERE or text.startswith(("markov:", "numbers:"))
 
 
+def has_pairs(name: str) -> bool:
+    """Whether a named corpus is a table of pairs rather than a plain text."""
+    return name in PAIRS or name.partition(":")[0] == "numbers"
+
+
 def get(name: str, say: Say | None = None) -> list[Path]:
     """The documents of a named corpus, one UTF-8 file each, fetched or made on first use.
 
