@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lmlab.checker.verbs import grade as grade
     from lmlab.classification.verbs import classify as classify
     from lmlab.classification.verbs import mistakes as mistakes
+    from lmlab.combining.verbs import combine as combine
     from lmlab.comparison import compare as compare
     from lmlab.compression.codec import Progress
     from lmlab.compression.files import Coded, Compressed
@@ -69,6 +70,7 @@ HOMES = {
     "analogy": "lmlab.wordvectors.verbs:analogy",
     "check": "lmlab.checker.verbs:check",
     "classify": "lmlab.classification.verbs:classify",
+    "combine": "lmlab.combining.verbs:combine",
     "compare": "lmlab.comparison:compare",
     "contract": "lmlab.promises.suite:contract",
     "count": "lmlab.costs.asked:count",

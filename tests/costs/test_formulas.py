@@ -79,6 +79,12 @@ def segments(config: Any, rows: int, words: int) -> Any:
     return Windows(torch.zeros(rows, words, dtype=torch.long))
 
 
+def labelled_pairs(config: Any, rows: int, words: int) -> Any:
+    from lmlab.models.autoencoder import LabelledPairs
+
+    return LabelledPairs(torch.zeros(rows, 2, dtype=torch.long), torch.zeros(rows, dtype=torch.long))
+
+
 def pairs(config: Any, rows: int, words: int) -> Any:
     from lmlab.models.glove import PairBatch
 
@@ -97,6 +103,7 @@ def translations(config: Any, rows: int, words: int) -> Any:
 OTHER_BATCHES = {
     "dan": bags,
     "glove": pairs,
+    "autoencoder": labelled_pairs,
     "bert": blanks,
     "classifier": bags,
     "variational": segments,

@@ -20,6 +20,7 @@ def register(app: typer.Typer) -> None:
     from lmlab.cli import (
         check,
         classify,
+        combine,
         compare,
         compress,
         contract,
@@ -57,6 +58,7 @@ def register(app: typer.Typer) -> None:
     app.command("latent")(latent.command)
     app.command("translate")(translate.command)
     app.command("vectors")(vectors.command)
+    app.command("combine")(combine.command)
     app.command("sweep")(sweep.command)
     app.command("compress")(compress.compress)
     app.command("decompress")(compress.decompress)

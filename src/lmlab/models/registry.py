@@ -138,6 +138,14 @@ _OTHERS = (
         role=Role.WORD_VECTORS,
         home="lmlab.wordvectors",
     ),
+    Kind(
+        name="autoencoder",
+        where="lmlab.models.autoencoder:Autoencoder",
+        about="combines the vectors of two words into one, from which both can be brought back",
+        role=Role.AUTOENCODER,
+        home="lmlab.combining",
+        data="austen",
+    ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX, *_OTHERS)}
 

@@ -178,13 +178,13 @@ def _chosen(examples: Examples, which: np.ndarray) -> Examples:
 
 def _label_first(path: Path) -> bool:
     """Of a table of two columns that says nothing: whether the label, which has fewer different values, is the first."""
-    different = [len({cells[i] for _, cells in _all_rows(path) if len(cells) > i}) for i in range(2)]
+    different = [len({cells[i] for _, cells in table_rows(path) if len(cells) > i}) for i in range(2)]
     return different[0] <= different[1]
 
 
 def _rows(path: Path, columns: Sequence[str] | None, label_first: bool) -> Iterator[tuple[int, str, str]]:
     """(line, text, label) of every row."""
-    rows = _all_rows(path)
+    rows = table_rows(path)
     text_at, label_at, has_header = _columns(path, rows, columns, label_first)
     for line, cells in rows[1:] if has_header else rows:
         if len(cells) <= max(text_at, label_at):
@@ -197,7 +197,8 @@ def _rows(path: Path, columns: Sequence[str] | None, label_first: bool) -> Itera
         yield line, text, label
 
 
-def _all_rows(path: Path) -> list[tuple[int, list[str]]]:
+def table_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """The rows of a table that are not empty: (line, cells)."""
     records = _json_records(path) if path.name.removesuffix(".gz").endswith(".jsonl") else _records(path)
     rows = list(records)
     if not rows:

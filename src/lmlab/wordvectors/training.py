@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 
 from lmlab.config import Budget, Mistake, TextFacts, make
@@ -14,20 +16,24 @@ from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.interface import Learner
 from lmlab.learn.enough import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
+from lmlab.learn.loop import Trainer
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.run import Run, create_run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.watch import Silent, Watch
+from lmlab.models.glove import GloVe, GloVeConfig
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.fingerprint import fingerprint_of
-from lmlab.text.tokenizers import parse_spec, train_tokenizer
+from lmlab.text.parts import Part
+from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
 from lmlab.text.vectors import RUN_FILE, write_vectors
 from lmlab.wordvectors.counting import Pairs
 from lmlab.wordvectors.space import of_run
 from lmlab.wordvectors.task import CoOccurrence, divided, pairs_of, plain_documents, refuse_if_short
 
 EPOCHS = 8  # at most, where the budget is seconds: held-out pairs are no better for more
+BRIEFLY = 4  # epochs, of vectors that another model begins with
 USUAL_SPLIT, WHOLE = (80, 10, 10), (100, 0, 0)  # what is passed where nobody said anything, and what is meant here
 
 
@@ -111,6 +117,23 @@ def resume(run: Run, *, watch: Watch | None = None) -> Run:
     task = CoOccurrence.of(parts_of(run), config, train_config.rows, asked.seed)
     fresh = _fresh(cls, config, run.tokenizer.vocab_size, asked.seed)
     return _learn(run, fresh, task, train_config, hardware, watch or Silent())
+
+
+def learned_vectors(part: Part, words: Tokenizer, width: int, name: str, hardware: Hardware, seed: int) -> np.ndarray:
+    """Vectors of all words of a tokenizer from a text, for models that begin with them: a few epochs, nothing held out."""
+    config = GloVeConfig(width=width, held_out=0.0)
+    pairs = pairs_of(part, words, config.window)
+    refuse_if_short(pairs, words.vocab_size - 1, config, name)
+    task = CoOccurrence.of(divided(pairs, 0.0, seed), config, None, seed)
+    model = _fresh(GloVe, config, words.vocab_size, seed)
+    budget = Budget(steps=BRIEFLY * task.steps_per_epoch)
+    with TemporaryDirectory() as folder:
+        outcome = Trainer(model, task, TrainConfig(budget=budget, seed=seed), hardware, Path(folder), Silent()).run()
+    if outcome.status == "interrupted":
+        raise KeyboardInterrupt
+    assert isinstance(model, GloVe)
+    found: np.ndarray = model.vectors_VX.cpu().numpy()
+    return found
 
 
 def parts_of(run: Run) -> dict[str, Pairs]:

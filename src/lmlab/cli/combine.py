@@ -1,0 +1,32 @@
+"""`lmlab combine`: two words as one vector, and what lies near it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmlab.cli import options
+
+
+def command(
+    run: options.Run,
+    words: Annotated[list[str], typer.Argument(help="Two words, or more two by two.")],
+    number: Annotated[int, typer.Option(min=1, help="How many neighbours to show.")] = 10,
+    out: Annotated[Path | None, typer.Option(help="A picture (.svg) or page (.html) of where the pairs lie.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Combine two words into one vector: its label, and the pairs of the training text that lie nearest.
+
+    Example: lmlab combine runs/pairs new york
+    """
+    from lmlab import face
+    from lmlab.cli.show.combining import print_combinations
+
+    found = face.combine(options.opened(run), words, number=number, out=out, device=device)
+    if json:
+        options.print_json([one.to_json() for one in found])
+    else:
+        print_combinations(found, out)

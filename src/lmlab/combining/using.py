@@ -1,0 +1,165 @@
+"""How well a combiner does what it was trained for on pairs that were held out, beside addition and a linear map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from lmlab.classification.scores import Figure, bits, interval, of_share
+from lmlab.combining.beside import Simple
+from lmlab.combining.material import of_text
+from lmlab.combining.pairs import WordPairs, is_table, read_table
+from lmlab.combining.task import batches
+from lmlab.combining.training import has_vector, material_of
+from lmlab.config import Mistake
+from lmlab.hardware.choice import choose_device
+from lmlab.learn.run import Run
+from lmlab.models.autoencoder import Autoencoder
+from lmlab.records import fields_to_json
+from lmlab.text.corpus import read
+
+FITTED_ON = 50_000  # pairs of the training part that the simpler ways are fitted to
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombinerScores:
+    """Of one way to combine two words."""
+
+    explained: Figure  # share of the variance of the word vectors that is brought back
+    accuracy: Figure  # of the labels
+    bits: Figure  # that the right label costs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """How far ahead of a simpler way, paired."""
+
+    explained: Figure
+    accuracy: Figure
+
+
+@dataclass(frozen=True, kw_only=True)
+class CombiningResult:
+    """What `lmlab eval` says of a combiner."""
+
+    task: ClassVar[str] = "combining"
+    model: str
+    data: str
+    part: str
+    pairs: int
+    classes: tuple[str, ...]
+    parent: int  # numbers of a parent
+    scores: CombinerScores
+    addition: CombinerScores
+    linear: CombinerScores  # the best linear map to a parent of the same width
+    over_addition: Gain
+    over_linear: Gain
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As one document."""
+        return fields_to_json(self)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Of each pair: the squared error of what is brought back, the probabilities of the labels."""
+
+    squares_N: np.ndarray
+    p_NK: np.ndarray
+
+
+def evaluate(
+    run: Run, data: str | Path | None = None, *, part: str = "test", seed: int = 0, device: str = "auto"
+) -> CombiningResult:
+    """Reconstruction and labels of held-out pairs, with addition and a linear map of the same width beside it.
+
+    data: another text (real pairs and exchanged ones), or another table with the same labels.
+    """
+    model = run.saved
+    assert isinstance(model, Autoencoder)
+    material = material_of(run)
+    name, pairs = str(run.record.inputs.corpus["name"]), material.part(part, seed)
+    if data is not None:
+        has_V = has_vector(model.embedding_VX.detach().cpu().numpy())
+        if is_table(data) != ("classes" in run.record.inputs.corpus):
+            raise Mistake("a combiner of a text is measured on a text, one of a table of pairs on a table of pairs")
+        name = Path(data).name
+        if is_table(data):
+            pairs = read_table(data).pairs(run.tokenizer, has_V, material.classes)
+        else:
+            pairs = of_text(read(data, split=(100, 0, 0)).train, run.tokenizer, has_V, seed)
+    if not len(pairs):
+        raise Mistake(f"the {part} part of {name} has no pairs; choose another {{part}}, or name other data", part=None)
+    learned = material.train.draw(np.random.default_rng([seed, 4]), FITTED_ON)
+    place = choose_device(device)
+    own = _of_model(model.to(place).eval(), pairs, place)
+    x_NX2, learned_NX2 = _vectors(model, pairs), _vectors(model, learned)
+    labels, parent = len(material.classes), model.config.parent
+    ways = {
+        way: _of_simple(Simple.fit(way, learned_NX2, learned.labels_B, parent, labels), x_NX2)
+        for way in ("addition", "linear")
+    }
+    spread_N = ((x_NX2 - x_NX2.mean(0)) ** 2).sum(1)
+    return CombiningResult(
+        model=run.record.model.name,
+        data=name,
+        part=part if data is None else "whole",
+        pairs=len(pairs),
+        classes=material.classes,
+        parent=parent,
+        scores=_scores(own, spread_N, pairs.labels_B, seed),
+        addition=_scores(ways["addition"], spread_N, pairs.labels_B, seed),
+        linear=_scores(ways["linear"], spread_N, pairs.labels_B, seed),
+        over_addition=_gain(own, ways["addition"], spread_N, pairs.labels_B, seed),
+        over_linear=_gain(own, ways["linear"], spread_N, pairs.labels_B, seed),
+        notes=(run.caution,) if run.caution else (),
+    )
+
+
+@torch.no_grad()
+def _of_model(model: Autoencoder, pairs: WordPairs, place: torch.device) -> _Outcome:
+    squares, p = [], []
+    for batch in batches(pairs):
+        words_B2 = batch.words_B2.to(place)
+        p_BP = model.parents(words_B2)
+        squares.append((model.decoder(p_BP) - model.inputs(words_B2)).square().sum(1).cpu().numpy())
+        p.append(torch.softmax(model.output(p_BP).float(), dim=1).cpu().numpy())
+    return _Outcome(np.concatenate(squares).astype(np.float64), np.concatenate(p))
+
+
+def _of_simple(way: Simple, x_NX2: np.ndarray) -> _Outcome:
+    return _Outcome(((way.brought_back(x_NX2) - x_NX2) ** 2).sum(1), way.probabilities(x_NX2))
+
+
+@torch.no_grad()
+def _vectors(model: Autoencoder, pairs: WordPairs) -> np.ndarray:
+    words_B2 = torch.from_numpy(pairs.words_B2.astype(np.int64)).to(model.embedding_VX.device)
+    found: np.ndarray = model.inputs(words_B2).double().cpu().numpy()
+    return found
+
+
+def _explained(squares_N: np.ndarray, spread_N: np.ndarray, at: np.ndarray) -> float:
+    return float(1 - squares_N[at].sum() / max(spread_N[at].sum(), 1e-30))
+
+
+def _scores(found: _Outcome, spread_N: np.ndarray, labels_N: np.ndarray, seed: int) -> CombinerScores:
+    return CombinerScores(
+        explained=interval(lambda at: _explained(found.squares_N, spread_N, at), len(labels_N), seed),
+        accuracy=of_share(int((found.p_NK.argmax(1) == labels_N).sum()), len(labels_N)),
+        bits=interval(lambda at: bits(found.p_NK[at], labels_N[at]), len(labels_N), seed),
+    )
+
+
+def _gain(one: _Outcome, other: _Outcome, spread_N: np.ndarray, labels_N: np.ndarray, seed: int) -> Gain:
+    right_N = (one.p_NK.argmax(1) == labels_N).astype(float) - (other.p_NK.argmax(1) == labels_N)
+    return Gain(
+        explained=interval(
+            lambda at: _explained(one.squares_N - other.squares_N, spread_N, at) - 1, len(labels_N), seed
+        ),
+        accuracy=interval(lambda at: float(right_N[at].mean()), len(labels_N), seed),
+    )

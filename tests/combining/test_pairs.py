@@ -1,0 +1,94 @@
+"""Pairs of a text and of a table: what is real, what is exchanged, what is held out, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lmlab
+from lmlab.combining.beside import Simple
+from lmlab.combining.pairs import CLASSES, Neighbouring, keys_of, occurs, read_table
+from lmlab.combining.training import material_of
+from lmlab.config import Mistake
+from lmlab.learn.run import Run
+
+
+def test_a_pair_is_called_real_exactly_if_it_occurs() -> None:
+    random = np.random.default_rng(0)
+    words_B2 = random.integers(0, 12, (60, 2)).astype(np.int32)
+    source = Neighbouring(words_B2, np.unique(keys_of(words_B2, 12)), 12)
+    drawn = source.draw(random, 4000)
+    real = {tuple(pair) for pair in words_B2.tolist()}
+    assert [tuple(pair) in real for pair in drawn.words_B2.tolist()] == (
+        drawn.labels_B == CLASSES.index("real")
+    ).tolist()
+    assert 0.5 <= drawn.labels_B.mean() < 0.6
+
+
+def test_an_exchanged_word_is_drawn_as_often_as_it_occurs_on_that_side() -> None:
+    words_B2 = np.array([[0, 5]] * 90 + [[1, 6]] * 10, dtype=np.int32)
+    drawn = Neighbouring(words_B2, np.array([-1]), 7).draw(np.random.default_rng(1), 20_000)
+    exchanged = drawn.words_B2[drawn.labels_B == 0]
+    assert set(exchanged[:, 0]) <= {0, 1}
+    assert (exchanged[:, 1] == 5).mean() == pytest.approx(0.9, abs=0.02)
+
+
+def test_real_pairs_that_are_held_out_do_not_occur_in_the_training_part(of_text: Run) -> None:
+    material = material_of(of_text)
+    assert isinstance(material.train, Neighbouring)
+    size = of_text.tokenizer.vocab_size
+    for part in (material.valid, material.test):
+        real_B2 = part.words_B2[part.labels_B == CLASSES.index("real")]
+        assert len(real_B2)
+        assert not occurs(real_B2, material.train.known, size).any()
+
+
+def test_addition_and_the_linear_map_are_the_best_of_their_kind() -> None:
+    random = np.random.default_rng(0)
+    x_NX2 = random.normal(size=(500, 8)) * np.arange(1, 9)
+    labels_N = (x_NX2[:, 7] > 0).astype(np.int64)
+    linear = Simple.fit("linear", x_NX2, labels_N, 3, 2)
+    centred = x_NX2 - x_NX2.mean(0)
+    least = (np.linalg.svd(centred, compute_uv=False)[3:] ** 2).sum()  # Eckart and Young
+    assert ((linear.brought_back(x_NX2) - x_NX2) ** 2).sum() == pytest.approx(least, rel=1e-6)
+    assert (linear.probabilities(x_NX2).argmax(1) == labels_N).mean() > 0.95
+    added = Simple.fit("addition", x_NX2, labels_N, 3, 2)
+    assert added.map_X2F.shape == (8, 4)
+    np.testing.assert_allclose(x_NX2 @ added.map_X2F, x_NX2[:, :4] + x_NX2[:, 4:])
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("a\tb\tx\nc\td\n", "line 2: 2 columns, where two words and a label are wanted"),
+        ("a\tb\tx\n\nc d\te\ty\n", "line 3: 'c d' is not one word"),
+        ("a\tb\tx\na\tb\t \n", "line 2: the label is empty"),
+        ("a\tb\tx\nc\td\tx\n", "one label only, x"),
+        ("", "is empty"),
+    ],
+)
+def test_a_bad_line_of_a_table_is_named(lines: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(lines)
+    with pytest.raises(Mistake, match=says):
+        read_table(tmp_path / "pairs.tsv")
+
+
+def test_what_cannot_be_learned_from_is_refused(table: tuple[Path, Path], text: Path, tmp_path: Path) -> None:
+    def says(words: str, data: Path, **changed: object) -> None:
+        with pytest.raises(Mistake, match=words):
+            lmlab.train("autoencoder", data, out=tmp_path / "run", budget="1steps", **changed)  # type: ignore[arg-type]
+        assert not (tmp_path / "run").exists()
+
+    says("no text to learn word vectors from", table[0])
+    says("width 6, not 5: leave width out", table[0], settings={"vectors": str(table[1]), "width": 5})
+    says("none of the", text, settings={"vectors": str(table[1])})
+    says("words or words:N", text, tokenizer="bpe:300")
+    says("divided by", table[0], test="other.tsv", settings={"vectors": str(table[1])})
+    (tmp_path / "short.txt").write_text("one two three\n")
+    says("too short", tmp_path / "short.txt")
+    (tmp_path / "other.tsv").write_text("w1\tw2\tnew\nw3\tw4\talpha\n")
+    run = lmlab.train("autoencoder", table[0], out=tmp_path / "r", budget="1steps", settings={"vectors": str(table[1])})
+    with pytest.raises(Mistake, match="line 1: the label 'new' was never seen in training"):
+        lmlab.evaluate(run, tmp_path / "other.tsv")
