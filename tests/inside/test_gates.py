@@ -89,6 +89,7 @@ def test_the_page_colours_the_text_by_the_unit_that_is_chosen(tab: Any, runs: di
     found = lmlab.explain_gates(runs["lstm"], SENTENCE * 3, html=tmp_path / "gates.html")
     tab.set_viewport_size({"width": 390, "height": 800})
     tab.goto((tmp_path / "gates.html").as_uri())
+    tab.locator("select.unit option").first.wait_for(state="attached")
     unit = found.layers[1].units[4]
     tab.locator("select.layer").select_option("1")
     names = tab.locator("select.unit option").all_inner_texts()

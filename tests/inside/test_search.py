@@ -46,7 +46,10 @@ def test_greedy_loses_on_the_fourth_table_of_the_exercise(table: Path) -> None:
     assert lmlab.explain_search(table, tokens=2, beam=2).ways[1].text == "AA"
 
 
-@pytest.mark.parametrize("name", ["gpt", "ngram", "lstm", "words"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("ngram", "lstm", "words")]
+
+
+@pytest.mark.parametrize("name", ["gpt", *SLOW])
 def test_each_way_is_what_decoding_finds(runs: dict[str, Path], name: str) -> None:
     run = lmlab.load(runs[name])
     tree = lmlab.explain_search(run, "the cat", tokens=2, beam=3)

@@ -1,7 +1,13 @@
 // One gate or memory at a time: the text coloured by one unit, and a map of all units over a stretch of the text.
 "use strict";
 (() => {
-  for (const root of document.querySelectorAll("section.gates")) open(root);
+  // A section is filled when it is about to be seen: thousands of tokens take a moment.
+  const nearing = new IntersectionObserver(entries => entries.forEach(({ target, isIntersecting }) => {
+    if (!isIntersecting) return;
+    nearing.unobserve(target);
+    open(target);
+  }), { rootMargin: "900px" });
+  for (const root of document.querySelectorAll("section.gates")) nearing.observe(root);
 
   function open(root) {
     const { tokens, layers } = JSON.parse(document.getElementById(root.dataset.of).textContent);
