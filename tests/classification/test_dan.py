@@ -137,6 +137,11 @@ def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, t
     assert any("epochs" in line for line in told.lines)
 
 
+def test_an_epoch_of_a_budget_is_every_example_once(table: Path, tmp_path: Path) -> None:
+    run = lmlab.train("dan", table, out=tmp_path / "run", budget="2epochs", device="cpu")
+    assert run.record.result.tokens == 480
+
+
 def test_what_is_no_table_or_no_classifier_is_refused(table: Path, classifier: Run, tmp_path: Path) -> None:
     with pytest.raises(Mistake, match="one table"):
         lmlab.train("dan", [table, table], out=tmp_path / "a")

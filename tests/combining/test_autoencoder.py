@@ -89,6 +89,7 @@ lmlab.train("autoencoder", sys.argv[1], out=sys.argv[2], budget="24steps", setti
 """
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_it_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:
     whole = lmlab.train("autoencoder", text, out=tmp_path / "a", budget="24steps", settings={"width": 8}, device="cpu")
     dead = subprocess.run([sys.executable, "-c", KILLED, str(text), str(tmp_path / "b")], check=False)

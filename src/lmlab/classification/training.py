@@ -70,6 +70,7 @@ def train(
         )
     words = begin.tokenizer if begin is not None else _tokenizer(cls, tokenizer, table)
     config = _resolved(cls, config, table, words, budget)
+    train_config = dataclasses.replace(train_config, budget=budget.over(len(table.parts["train"])))
     task = _task(cls, table, words, train_config)
     enough = EPOCHS * task.steps_per_epoch
     if lasts_longer(enough, train_config, _fresh(cls, config, words, seed), task, hardware):
