@@ -137,9 +137,9 @@ def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, t
     assert any("epochs" in line for line in told.lines)
 
 
-def test_an_epoch_of_a_budget_is_every_example_once(table: Path, tmp_path: Path) -> None:
+def test_an_epoch_of_a_budget_is_as_many_examples_as_there_are(table: Path, tmp_path: Path) -> None:
     run = lmlab.train("dan", table, out=tmp_path / "run", budget="2epochs", device="cpu")
-    assert run.record.result.tokens == 480
+    assert 480 - 64 < run.record.result.tokens <= 480  # the last step must fit in
 
 
 def test_what_is_no_table_or_no_classifier_is_refused(table: Path, classifier: Run, tmp_path: Path) -> None:
