@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each comparison")
     parser.add_argument("--compiled", action="store_true", help="compiled steps too, on a GPU")
     asked = parser.parse_args()
-    precisions = ("fp32", "bf16") if asked.device == "cpu" else ("bf16",)
+    precisions = ("float32", "bf16") if asked.device == "cpu" else ("bf16",)
     ways = ("eager",) if asked.device == "cpu" else ("captured", *(["compiled"] if asked.compiled else []))
     for size in SIZES[asked.device]:
         for precision in precisions:

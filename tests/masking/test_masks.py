@@ -94,6 +94,6 @@ def test_batches_depend_on_seed_and_step_alone_and_some_are_of_short_texts() -> 
     assert torch.equal(one.places_N, again.places_N)
     assert one.inputs_BT.shape != other.inputs_BT.shape or not torch.equal(one.inputs_BT, other.inputs_BT)
     shapes = {tuple(task.batch(0, step).inputs_BT.shape) for step in range(60)}
-    assert shapes == {(4, 34), (8, 18), (16, 10), (32, 6)}
+    assert shapes == {(4, 34), (16, 10)}
     first, second = ([batch.inputs_BT for batch in task.validation()] for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 # Sentences that are to be filled are shorter than the windows of a text: of ten steps three read more and shorter ones, by
-# these divisors of the usual length.
-SHORTER = (1, 1, 1, 1, 1, 1, 1, 2, 4, 8)
+# these divisors of the usual length. Of one shorter length, because a GPU compiles a step for every shape.
+SHORTER = (1, 1, 1, 1, 1, 1, 1, 4, 4, 4)
 SAMPLE_TOKENS, SAMPLED = 40, 7  # of a sample, and which of them are filled in: every seventh
 
 

@@ -43,10 +43,12 @@ BATCH_PLACES = 2048  # per step
 USUAL_CONTEXT = 64  # places: sentences fit; of the same time, windows twice as long learn less
 MOST_TOKENS, LEAST_TOKENS, BYTES_A_TOKEN = 8192, 512, 256  # of a vocabulary of byte pairs that nobody chose
 
-# (layers, width), each about twice the one before it.
+# (layers, width), each about twice the one before it. At first an encoder learns little but how often tokens occur, the longer
+# the larger it is: on reviews, 4.7 million weights with 4 masked tokens each ended half a bit ahead of 19 million with 0.4
+# each, and on one slow core 0.1 million with 0.8 each as far ahead of 0.8 million with 0.04.
 SIZES = [(2, 64), (3, 96), (4, 128), (4, 192), (6, 192), (6, 256), (8, 320), (8, 448), (10, 576), (12, 768)]
 APPETITE = Appetite(
-    batch_tokens=BATCH_PLACES * MASKED_OF_20 // 20, tokens_per_weight=0.2, weights_per_token=5.0, head=False
+    batch_tokens=BATCH_PLACES * MASKED_OF_20 // 20, tokens_per_weight=2.0, weights_per_token=5.0, head=False
 )
 
 
