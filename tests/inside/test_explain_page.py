@@ -75,6 +75,8 @@ def test_the_heads_are_drawn_and_say_where_they_look(tab: Any, page: Path, runs:
     best = max(shares, key=lambda place: shares[place])
     assert f"{100 * shares[best]:.0f}%" in said.inner_text()
     assert str(tokens[best]).replace(" ", "␣") in said.inner_text()
+    tab.locator(".tokens[data-of='2'] b").nth(9).hover()  # pointing at it in the text above chooses it here too
+    said.filter(has_text="after a").wait_for()
     drawn = "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"
     for canvas in tab.locator("section.attention canvas").all():
         canvas.scroll_into_view_if_needed()

@@ -208,6 +208,10 @@
       e.preventDefault();
       choose((state.row ?? state.from) + step);
     });
+    // A token that is pointed at where the text is coloured by surprise is chosen here too.
+    document.addEventListener("token", ({ detail }) => {
+      if (root.dataset.of === `attention-${detail.run}`) choose(detail.place + 1);
+    });
     slider.addEventListener("input", () => { state.row = null; move(Number(slider.value)); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { draw(); thumbs(); });
     let width = 0;
