@@ -30,8 +30,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lmlab.measure.chosen_places import Places, draw_places
 from lmlab.measure.interval import intervals
-from lmlab.measure.places import Places, draw_places
 from lmlab.measure.ranks import Ranking, ranking
 from lmlab.measure.score import score_part
 from lmlab.measure.units import About, Units

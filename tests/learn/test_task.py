@@ -20,7 +20,7 @@ from lmlab.config import Budget
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import Learner, Loss
 from lmlab.learn.clock import Clock
-from lmlab.learn.curve import loss_curve
+from lmlab.learn.curve_figures import loss_curve
 from lmlab.learn.loop import Trainer
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Batch, PartName, Task

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from lmlab.config import Mistake
 from lmlab.measure import drift as drift_module
 from lmlab.measure import paired_difference, score_part
+from lmlab.measure.chosen_places import draw_places
 from lmlab.measure.interval import difference, interval, own_intervals, sums_within
-from lmlab.measure.places import draw_places
 from lmlab.measure.units import About, Units
 from lmlab.models.uniform import Uniform, UniformConfig
 

@@ -21,7 +21,7 @@ class TextPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """The corpus. overlap: what its parts share, in sentences of `lmlab.text.overlap`."""
+    """The corpus. overlap: what its parts share, in sentences of `lmlab.text.shared_substrings`."""
 
     name: str
     documents: int

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lmlab.comparison import figures
 from lmlab.comparison.findings import Entry, Findings, Passage
-from lmlab.comparison.ranking import COLUMNS, NAME, Line, lines, what_ranks_mean
+from lmlab.comparison.ranking_lines import COLUMNS, NAME, Line, lines, what_ranks_mean
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale

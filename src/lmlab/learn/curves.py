@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from lmlab.config import Mistake
-from lmlab.learn.curve import Over, overlaid
+from lmlab.learn.curve_figures import Over, overlaid
 from lmlab.learn.event_file import write_events
 from lmlab.learn.run import Run, load_run
 from lmlab.page import html

@@ -100,7 +100,7 @@ def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: H
     run.finish(model, dataclasses.asdict(model.config), result)
     if result.undertrained is not None:
         watch.say(f"{run.record.model.name}: {result.undertrained}")
-    from lmlab.learn.curve import loss_figure  # here, because a model that counts has nothing to draw
+    from lmlab.learn.curve_figures import loss_figure  # here, because a model that counts has nothing to draw
     from lmlab.learn.run_page import run_page
     from lmlab.page.figures import standalone
 

@@ -46,7 +46,7 @@ class Run:
 
     def _repr_html_(self) -> str:
         """The run in a notebook: what it is, and its curve."""
-        from lmlab.learn.curve import loss_curve
+        from lmlab.learn.curve_figures import loss_curve
         from lmlab.page.notebook import panel
 
         record, result = self.record, self.record.result

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from lmlab.interface import ContextPolicy
-from lmlab.measure.places import Places, draw_places
+from lmlab.measure.chosen_places import Places, draw_places
 from lmlab.text.parts import Document, Part
 
 HISTORY_BYTES = 1024  # at least: recurrent nets forget their start within it

@@ -13,8 +13,8 @@ from lmlab.text import intake
 from lmlab.text.files import file_sha256
 from lmlab.text.intake import Text
 from lmlab.text.markov import markov_entropy
-from lmlab.text.overlap import Overlap, find_overlap
 from lmlab.text.parts import Document, Part
+from lmlab.text.shared_substrings import Overlap, find_overlap
 from lmlab.text.splitting import split_documents
 
 PARTS = ("train", "valid", "test")

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from lmlab.config import Mistake
-from lmlab.text.overlap import window_hashes
+from lmlab.text.shared_substrings import window_hashes
 
 if TYPE_CHECKING:
     from lmlab.text.parts import Part

@@ -16,7 +16,7 @@ from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.table import Column, print_table
 from lmlab.comparison import Contender, Findings
 from lmlab.comparison.contender import DONE, Lines
-from lmlab.comparison.ranking import COLUMNS, NAME, lines, what_ranks_mean
+from lmlab.comparison.ranking_lines import COLUMNS, NAME, lines, what_ranks_mean
 from lmlab.measure.result import BITS_OF_A_BYTE
 
 BAR = 16

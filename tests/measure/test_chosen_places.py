@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmlab.measure.places import LEAST_PLACE_BYTES, draw_places
+from lmlab.measure.chosen_places import LEAST_PLACE_BYTES, draw_places
 
 SIZES = np.array([500, 40_000, 3, 9_000, 0, 200_000, 1_200, 70_000])
 

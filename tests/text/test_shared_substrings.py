@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lmlab.text import overlap, parts
+from lmlab.text import parts, shared_substrings
 from lmlab.text.corpus import read
-from lmlab.text.overlap import find_overlap
 from lmlab.text.parts import Document, Part
+from lmlab.text.shared_substrings import find_overlap
 
 
 def part(folder, name: str, texts: list[str]) -> Part:
@@ -75,7 +75,7 @@ def test_nothing_in_common_is_said_plainly(tmp_path) -> None:
 
 
 def test_only_the_beginning_of_an_enormous_part_is_searched(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(overlap, "MOST_BYTES", 100)
+    monkeypatch.setattr(shared_substrings, "MOST_BYTES", 100)
     text = "".join(np.random.default_rng(1).choice(list("abcdef"), 400))
     report = find_overlap(part(tmp_path, "train", [text]), part(tmp_path, "test", ["-" * 60, text[:200]]))
     assert report.searched_bytes == 100
