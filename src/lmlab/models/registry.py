@@ -107,6 +107,7 @@ _OTHERS = (
         about="an encoder that gives texts labels, begun with a trained `bert` (`--from`) or afresh",
         role=Role.CLASSIFIER,
         home="lmlab.classification",
+        data="authors",
         begins_with="bert",
     ),
     Kind(
