@@ -37,6 +37,8 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
     """--set is settings and --learn is learning in Python; what only concerns printing is not there."""
     from lmlab.cli import (
         check,
+        classify,
+        combine,
         compare,
         compress,
         count,
@@ -45,7 +47,9 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         evaluate,
         explain,
         export,
+        fill,
         generate,
+        latent,
         mix,
         plan,
         prove,
@@ -53,6 +57,7 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         settings,
         sweep,
         train,
+        translate,
     )
 
     commands = {
@@ -74,6 +79,11 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         "count": count.command,
         "explain": explain.command,
         "plan": plan.command,
+        "classify": classify.command,
+        "combine": combine.command,
+        "fill": fill.command,
+        "latent": latent.command,
+        "translate": translate.command,
     }
     # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments
     only_there = {
@@ -98,7 +108,9 @@ def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> N
         here = set(inspect.signature(getattr(lmlab, verb)).parameters)
         if verb == "check":  # --grade is a function of its own; --watch is for people at a terminal
             here |= {*inspect.signature(lmlab.grade).parameters, "watch"}
-        here |= set(inspect.signature(lmlab.plan_steps).parameters) if verb == "plan" else set()
+        besides = {"plan": lmlab.plan_steps, "generate": lmlab.generate_many, "classify": lmlab.mistakes}
+        here |= set(inspect.signature(besides[verb]).parameters) if verb in besides else set()
+        here |= {"errors"} if verb == "classify" else set()  # how many mistakes: their number
         assert set(inspect.signature(command).parameters) - only_there <= here, verb
 
 
