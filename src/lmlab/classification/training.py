@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from lmlab.interface import Learner
 from lmlab.learn.enough import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
 from lmlab.learn.going_on import ancestor_of, source_of
+from lmlab.learn.loop import Trainer
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.run import Run, create_run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
@@ -26,6 +29,8 @@ from lmlab.text.labelled import Labelled, read_labelled
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
+FEW_STEPS = 1000  # below which the usual learning rate may get nowhere in that time
+RATES = (1, 3, 10)  # times the usual one, then tried, if there is time
 
 
 def train(
@@ -77,7 +82,14 @@ def train(
         watch.say(
             f"{model}: {budget} is more than {EPOCHS} epochs take, and more would teach it names by heart; it learns these"
         )
-        train_config = dataclasses.replace(train_config, budget=Budget(steps=enough))
+        whole, train_config = train_config, dataclasses.replace(train_config, budget=Budget(steps=enough))
+        tries = (1 + len(RATES)) * enough
+        few = enough < FEW_STEPS and train_config.learning_rate is None
+        if few and lasts_longer(tries, whole, _fresh(cls, config, words, seed), task, hardware):
+            rate = _learning_rate(lambda: _fresh(cls, config, words, seed, begin), task, train_config, hardware)
+            watch.say(f"{model}: in so few steps the learning rate decides; by validation it is {rate:g}")
+            learning = {**(learning or {}), "learning_rate": rate}
+            train_config = dataclasses.replace(train_config, learning_rate=rate)
     asked = Training(
         budget=str(train_config.budget),
         seed=seed,
@@ -98,6 +110,22 @@ def train(
     fresh = _fresh(cls, config, words, seed, begin)
     task = _task(cls, table, words, train_config)
     return learn(create_run(out, record, words), fresh, task, train_config, hardware, watch)
+
+
+def _learning_rate(fresh: Callable[[], Learner], task: Labelling, config: TrainConfig, hardware: Hardware) -> float:
+    """That of a few multiples of the usual one with which the whole training validates best."""
+    found = []
+    for times in RATES:
+        model = fresh()
+        rate = times * model.default_learning_rate
+        tried = dataclasses.replace(config, learning_rate=rate)
+        with TemporaryDirectory() as folder:
+            outcome = Trainer(model, task, tried, hardware, Path(folder), Silent()).run()
+        if outcome.status == "interrupted":
+            raise KeyboardInterrupt
+        nats = outcome.progress.best_nats
+        found.append((math.inf if nats is None else nats, rate))
+    return min(found)[1]
 
 
 def resume(run: Run, *, watch: Watch | None = None) -> Run:
