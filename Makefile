@@ -13,7 +13,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	LMLAB_THOROUGH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # Pages in a real browser: Debian's chromium (or one that is there), playwright and axe.
 test-page: $(READY)

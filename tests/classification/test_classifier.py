@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -143,6 +144,7 @@ def test_its_mistakes_are_explained_without_a_word_of_averages(tuned: Run, tmp_p
         assert one.right != one.predicted
 
 
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
 KILLED = """
 import os, signal, sys
 import lmlab
@@ -165,7 +167,11 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(encoder: Run, films: Path
         encoder, films, model="classifier", out=tmp_path / "whole", budget="8steps", device="cpu"
     )  # fmt: skip
     killed = tmp_path / "killed"
-    dead = subprocess.run([sys.executable, "-c", KILLED, encoder.folder, films, killed], check=False)
+    dead = subprocess.run(
+        [sys.executable, "-c", KILLED, encoder.folder, films, killed],
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert dead.returncode == -9
     resumed = lmlab.resume(killed)
     for name, weight in whole.saved.tensors().items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +82,7 @@ def test_a_run_is_saved_and_opened_with_the_same_numbers(classifier: Run) -> Non
     assert sum(after[0].p.values()) == pytest.approx(1)
 
 
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
 KILLED = """
 import os, signal, sys
 import lmlab
@@ -100,7 +102,11 @@ lmlab.train("dan", sys.argv[1], out=sys.argv[2], budget="40steps", device="cpu")
 
 def test_killed_and_resumed_it_ends_with_the_same_bits(table: Path, tmp_path: Path) -> None:
     whole = lmlab.train("dan", table, out=tmp_path / "whole", budget="40steps", device="cpu")
-    dead = subprocess.run([sys.executable, "-c", KILLED, str(table), str(tmp_path / "killed")], check=False)
+    dead = subprocess.run(
+        [sys.executable, "-c", KILLED, str(table), str(tmp_path / "killed")],
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert dead.returncode == -9
     assert load_run(tmp_path / "killed").status == "unfinished"
     resumed = lmlab.resume(tmp_path / "killed")

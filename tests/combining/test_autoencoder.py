@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,7 @@ def test_word_vectors_have_length_one_and_are_not_learned(of_table: Run, table: 
             np.testing.assert_allclose(kept[i].numpy(), given[piece] / np.linalg.norm(given[piece]), atol=1e-6)
 
 
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
 KILLED = """
 import os, signal, sys
 import lmlab
@@ -92,7 +94,11 @@ lmlab.train("autoencoder", sys.argv[1], out=sys.argv[2], budget="24steps", setti
 @pytest.mark.slow
 def test_killed_and_resumed_it_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:
     whole = lmlab.train("autoencoder", text, out=tmp_path / "a", budget="24steps", settings={"width": 8}, device="cpu")
-    dead = subprocess.run([sys.executable, "-c", KILLED, str(text), str(tmp_path / "b")], check=False)
+    dead = subprocess.run(
+        [sys.executable, "-c", KILLED, str(text), str(tmp_path / "b")],
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert dead.returncode == -9
     assert load_run(tmp_path / "b").status == "unfinished"
     resumed = lmlab.resume(tmp_path / "b")

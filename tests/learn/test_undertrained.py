@@ -53,6 +53,7 @@ def test_a_run_that_went_on_is_judged_by_the_budget_it_got_last() -> None:
     assert undertrained(before, UNIT, Budget(steps=40)) is not None
 
 
+@pytest.mark.slow
 def test_real_runs_a_short_one_is_called_undertrained_and_a_long_one_is_not(small_text: Path, tmp_path: Path) -> None:
     settings = {"context": 4, "embedding_width": 16, "width": 32, "dropout": 0.0}
     rate = {"learning_rate": 0.02}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
-from huggingface import config_of, copy, copy_encoder, shaken
 from transformers import BertForMaskedLM, BertModel
 
 import lmlab
+from huggingface import config_of, copy, copy_encoder, shaken
 from lmlab.config import Budget, Mistake, TextFacts
 from lmlab.costs.asked import count
 from lmlab.learn.run import load_run
@@ -134,6 +135,7 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, object], words:
         BERTConfig(**settings)  # type: ignore[arg-type]
 
 
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
 KILLED = """
 import os, signal, sys
 import lmlab
@@ -157,7 +159,11 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(text: Path, tmp_path: Pat
         "bert", text, out=tmp_path / "whole", budget="8steps", device="cpu", tokenizer="words", settings=TINY
     )
     program = KILLED.replace("SETTINGS", repr(TINY))
-    dead = subprocess.run([sys.executable, "-c", program, str(text), str(tmp_path / "killed")], check=False)
+    dead = subprocess.run(
+        [sys.executable, "-c", program, str(text), str(tmp_path / "killed")],
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert dead.returncode == -9
     assert load_run(tmp_path / "killed").status == "unfinished"
     resumed = lmlab.resume(tmp_path / "killed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,7 @@ def test_the_nats_of_a_translation_are_what_scoring_it_says(trained: Run) -> Non
         assert found.nats == pytest.approx(nats, abs=1e-3)
 
 
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
 KILLED = """
 import os, signal, sys
 import lmlab
@@ -78,7 +80,11 @@ lmlab.train("translator", sys.argv[1], out=sys.argv[2], budget="20steps", device
 def test_killed_and_resumed_it_ends_with_the_same_bits(table: Path, tmp_path: Path) -> None:
     settings = {**TINY, "dropout": 0.2}
     whole = lmlab.train("translator", table, out=tmp_path / "whole", budget="20steps", device="cpu", settings=settings)
-    dead = subprocess.run([sys.executable, "-c", KILLED, str(table), str(tmp_path / "killed")], check=False)
+    dead = subprocess.run(
+        [sys.executable, "-c", KILLED, str(table), str(tmp_path / "killed")],
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert dead.returncode == -9
     assert load_run(tmp_path / "killed").status == "unfinished"
     resumed = lmlab.resume(tmp_path / "killed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,7 @@ def test_eval_explains_more_of_held_out_pairs_than_frequencies_alone(vectors_run
     assert json.dumps(other.to_json())
 
 
+ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
 KILLED = """
 import os, signal, sys
 import lmlab
@@ -116,7 +118,11 @@ lmlab.train("glove", sys.argv[1], out=sys.argv[2], budget="24steps", settings=di
 
 def test_killed_and_resumed_it_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:
     whole = lmlab.train("glove", text, out=tmp_path / "whole", budget="24steps", settings={"width": 8}, device="cpu")
-    dead = subprocess.run([sys.executable, "-c", KILLED, str(text), str(tmp_path / "killed")], check=False)
+    dead = subprocess.run(
+        [sys.executable, "-c", KILLED, str(text), str(tmp_path / "killed")],
+        check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert dead.returncode == -9
     assert load_run(tmp_path / "killed").status == "unfinished"
     resumed = lmlab.resume(tmp_path / "killed")

@@ -110,7 +110,7 @@ def _train(asked: Mapping[str, Any]) -> Run:
     if model is None:
         raise Mistake(f"name a model to train: {', '.join(registry.trainable())}")
     options.check_model_name(model)
-    text = asked["text"] or registry.kind_of(model).data
+    text = registry.kind_of(model).data if asked["text"] is None else asked["text"]
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 

@@ -41,7 +41,7 @@ check(
 sys.addaudithook(_watch)
 
 
-@settings(max_examples=30, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.one_of(sheets(), fitting_sheets()))
 def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:
     global WATCHING
@@ -60,7 +60,7 @@ def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:
     report.to_json()
 
 
-@settings(max_examples=120, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(sheets())
 def test_parsing_answers_every_text(text: str) -> None:
     for entry in parse(text).entries:
