@@ -166,6 +166,7 @@ def test_a_model_that_does_not_hold_what_it_claims_is_not_ranked(
     assert "2 did not hold what they claim, and are not ranked" in page
 
 
+@pytest.mark.slow
 def test_finished_models_are_not_trained_again(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +304,7 @@ def test_learned_models_had_equal_time_and_the_page_says_who_had_what(small_text
     assert all(f"{e.training.tokens:,}" in page for e in found.findings.entries)
 
 
+@pytest.mark.slow
 def test_each_says_how_long_every_model_trains_and_shares_who_gets_more(small_text: Path, tmp_path: Path) -> None:
     tiny = {"gpt": TINY["gpt"], "gru": {"width": 8}}
     found = run(
@@ -368,6 +370,7 @@ def test_history_is_long_enough_for_the_windows_that_are_asked_for(tmp_path: Pat
     assert usual.part.bytes < measured_text(part, 20_000, ["char", "words"]).part.bytes
 
 
+@pytest.mark.slow
 def test_models_that_cannot_be_told_apart_share_a_letter_on_the_page(small_text: Path, tmp_path: Path) -> None:
     found = run(small_text, tmp_path / "out", models=["bag", "uniform"], tokenizers=["byte", "char"])
     ranking = found.findings.ranking

@@ -71,6 +71,7 @@ def test_a_file_comes_back_byte_for_byte(lmlab, runs, name, text):
     assert Path("out.txt").read_bytes() == text.encode()
 
 
+@pytest.mark.slow
 def test_the_sizes_and_the_claim_are_told(lmlab, runs, held_out):
     held_out = held_out[:1000]
     Path("in.txt").write_text(held_out)

@@ -103,6 +103,7 @@ def test_parameters_depend_on_the_context_for_learned_positions_only(
     assert found[2, 3] > found[1, 3]
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_same_numbers_as_one(small_text: Path, tmp_path: Path) -> None:
     _, jobs = jobs_of(small_text, tmp_path / "side by side", seeds=1)
     _, same = jobs_of(small_text, tmp_path / "one by one", seeds=1)
