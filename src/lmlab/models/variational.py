@@ -49,9 +49,9 @@ WARM_UP_SHARE = 0.1  # of the steps that the budget is planned to take
 class VariationalConfig(RecurrentConfig):
     """Settings of `variational`: those of the `gru` that writes, and those of the latent variable."""
 
-    latent: int = 16  # numbers in z
+    latent: int = 8  # numbers in z
     segment: int = 64  # tokens that one z is behind
-    free_nats: float = 1.0  # of information in the z of a segment that training does not charge for
+    free_nats: float = 0.3  # of information in the z of a segment that training does not charge for
     warm_up: int | None = None  # steps in which the weight of the KL rises from 0 to 1
     word_dropout: float = 0.0  # share of the tokens that the gru is not shown in training, so that z must say more
 
