@@ -22,24 +22,21 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one, one_of, within_text
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
-from lmlab.interface import ContextPolicy, Loss, NeuralLanguageModel, State, Windows
+from lmlab.interface import ContextPolicy, Loss, State, Windows
 from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
 from lmlab.layers.fast.many_rows import ManyRows
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
 from lmlab.layers.heads import (
-    SIGNS,
     Head,
     head_part,
     log_probabilities,
-    nats_alone,
-    nats_and_signs,
-    signs_of,
     summed_nats,
 )
 from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models._gpt_rows import GPTRows
+from lmlab.models.families.softmax import SoftmaxModel
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
@@ -95,7 +92,7 @@ class GPTState(State):
         return GPTState(kv_L2BHCD, self.window_BT[rows_B], self.filled)
 
 
-class GPT(NeuralLanguageModel):
+class GPT(SoftmaxModel):
     """A decoder Transformer with pre-norm blocks."""
 
     name = "gpt"
@@ -105,7 +102,6 @@ class GPT(NeuralLanguageModel):
     sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "heads": "H", "context": "C", "stride": "s"}
-    signs: ClassVar[int] = SIGNS
     writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
 
     def __init__(self, config: GPTConfig, vocab_size: int) -> None:
@@ -197,21 +193,8 @@ class GPT(NeuralLanguageModel):
         total = summed_nats(hidden_ND, self.output_weight(), None, tokens_BT.reshape(-1), keep_N)
         return Loss(total=total, count=batch.count)
 
-    def score(self, tokens_BT: Tensor) -> Tensor:
-        """Nats of each token under the window rule, B×T."""
-        return self._score(tokens_BT, nats_alone, 1)[..., 0]
-
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """And how sure the softmax was before it."""
-        found_BTF = self._score(tokens_BT, nats_and_signs, 1 + SIGNS)
-        return found_BTF[..., 0], found_BTF[..., 1:]
-
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
-        """How sure the softmax is."""
-        return signs_of(logp_BV)
-
     @torch.no_grad()
-    def _score(self, tokens_BT: Tensor, head: Head, numbers: int) -> Tensor:
+    def said_by(self, head: Head, numbers: int, tokens_BT: Tensor) -> Tensor:
         """What the head says of each token under the window rule, so many numbers, B×T×F."""
         rows, length = tokens_BT.shape
         found_BTF = torch.empty(rows, length, numbers, device=tokens_BT.device)

@@ -21,17 +21,14 @@ from lmlab.interface import CarriedLanguageModel, ContextPolicy, Loss, State, Wi
 from lmlab.layers.cells import Cell
 from lmlab.layers.gating import Gating, gating
 from lmlab.layers.heads import (
-    SIGNS,
     Head,
     cross_entropy_nats,
     head_part,
     log_probabilities,
-    nats_alone,
-    nats_and_signs,
-    signs_of,
     summed_nats,
 )
 from lmlab.layers.recurrent import RecurrentLayer, recurrent_part
+from lmlab.models.families.softmax import SoftmaxModel
 from lmlab.models.sizing import Appetite, with_settings
 
 if TYPE_CHECKING:
@@ -66,7 +63,7 @@ class RecurrentState(State):
         return RecurrentState(tuple(m[rows_B] for m in self.memory))
 
 
-class CarriedModel(CarriedLanguageModel):
+class CarriedModel(SoftmaxModel, CarriedLanguageModel):
     """A model that reads tokens one after the other into a memory and predicts the next from a hidden vector.
 
     A model of this kind says what a fresh memory is (`fresh`) and how inputs change it (`read`). Embedding and output
@@ -74,7 +71,6 @@ class CarriedModel(CarriedLanguageModel):
     """
 
     policy = ContextPolicy.everything()
-    signs: ClassVar[int] = SIGNS
 
     def __init__(self, config: Any, vocab_size: int, embedding_width: int, width: int, tie: bool) -> None:
         super().__init__(config, vocab_size)
@@ -114,21 +110,8 @@ class CarriedModel(CarriedLanguageModel):
         loss = Loss(total=total, count=tokens_BT.numel())
         return loss, (tokens_BT[:, -1:], tuple(m.detach() for m in memory))
 
-    def score(self, tokens_BT: Tensor) -> Tensor:
-        """Nats of each token given all before it, B×T."""
-        return self._score(tokens_BT, nats_alone, 1)[..., 0]
-
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """And how sure the softmax was before it."""
-        found_BTF = self._score(tokens_BT, nats_and_signs, 1 + SIGNS)
-        return found_BTF[..., 0], found_BTF[..., 1:]
-
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
-        """How sure the softmax is."""
-        return signs_of(logp_BV)
-
     @torch.no_grad()
-    def _score(self, tokens_BT: Tensor, head: Head, numbers: int) -> Tensor:
+    def said_by(self, head: Head, numbers: int, tokens_BT: Tensor) -> Tensor:
         """What the head says of each token given all before it, so many numbers, B×T×F, a stretch of time after the other."""
         rows, length = tokens_BT.shape
         inputs_BT, memory = self.begin_inputs(tokens_BT), self.fresh(rows)

@@ -6,35 +6,31 @@ Shapes: B rows, T tokens to predict, C tokens of history (the documents' N - 1),
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lmlab.interface import ContextPolicy, HistoryState, Loss, NeuralLanguageModel, State, Windows
+from lmlab.interface import ContextPolicy, HistoryState, Loss, State, Windows
 from lmlab.layers.heads import (
-    SIGNS,
     Head,
     log_probabilities,
-    nats_alone,
-    nats_and_signs,
-    signs_of,
     summed_nats,
 )
+from lmlab.models.families.softmax import SoftmaxModel
 
 POSITIONS_AT_ONCE = 1 << 13
 """Predictions made in one go while scoring, so that a long text needs no more memory than a short one."""
 
 
-class WindowedModel(NeuralLanguageModel):
+class WindowedModel(SoftmaxModel):
     """p(token | the last C tokens), where missing history is the begin symbol, id `vocab_size`.
 
     A model of this kind says how it turns windows into hidden vectors (`hidden`), and which head reads them (`head`).
     """
 
     context: int
-    signs: ClassVar[int] = SIGNS
 
     def __init__(self, config: Any, vocab_size: int, context: int) -> None:
         super().__init__(config, vocab_size)
@@ -56,21 +52,8 @@ class WindowedModel(NeuralLanguageModel):
         total = summed_nats(hidden_BTD.flatten(0, 1), *self.head(), batch.tokens_BT.flatten(), keep_N)
         return Loss(total=total, count=batch.count)
 
-    def score(self, tokens_BT: Tensor) -> Tensor:
-        """Nats of each token given the C before it, B×T."""
-        return self._score(tokens_BT, nats_alone, 1)[..., 0]
-
-    def score_with_signs(self, tokens_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """And how sure the softmax was before it."""
-        found_BTF = self._score(tokens_BT, nats_and_signs, 1 + SIGNS)
-        return found_BTF[..., 0], found_BTF[..., 1:]
-
-    def signs_after(self, logp_BV: Tensor, state: State) -> Tensor:
-        """How sure the softmax is."""
-        return signs_of(logp_BV)
-
     @torch.no_grad()
-    def _score(self, tokens_BT: Tensor, read: Head, numbers: int) -> Tensor:
+    def said_by(self, head: Head, numbers: int, tokens_BT: Tensor) -> Tensor:
         """What the head says of each token given the C before it, so many numbers, B×T×F, a stretch of time after the other."""
         rows, length = tokens_BT.shape
         inputs_BM = self.inputs(tokens_BT)
@@ -79,7 +62,7 @@ class WindowedModel(NeuralLanguageModel):
         for start in range(0, length, stretch):
             stop = min(start + stretch, length)
             hidden_BTD = self.hidden(inputs_BM[:, start : stop + self.context - 1], 0.0, torch.float32)
-            found_NF = read(hidden_BTD.flatten(0, 1), *self.head(), tokens_BT[:, start:stop].flatten())
+            found_NF = head(hidden_BTD.flatten(0, 1), *self.head(), tokens_BT[:, start:stop].flatten())
             found_BTF[:, start:stop] = found_NF.view(rows, -1, numbers)
         return found_BTF
 
