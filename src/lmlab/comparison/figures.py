@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
-
 from lmlab.comparison.findings import CurvePoint
-from lmlab.page.figures import COLOURS, INK, drawing, name_points, note, series_colour, svg
+from lmlab.page.figures import COLOURS, INK, drawing, log_scale, name_points, note, series_colour, svg
 
 FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
 CURVE_SPAN = 2.2  # bits per byte above the best that the loss curves show
@@ -143,13 +141,12 @@ def costs(found: Sequence[Cost]) -> list[str]:
 
 def _cost(points: Sequence[tuple[Cost, float]], label: str) -> str:
     with drawing(3.9, 3.4) as (figure, axes):
-        axes.set_xscale("log")
+        log_scale(axes.xaxis)
         for cost, x in points:
             axes.plot([x], [cost.bits_per_byte], "o", markersize=6, color=series_colour(cost.series))
         axes.set_xlabel(label)
         axes.set_ylabel("bits per byte")
         axes.grid(axis="both")
         axes.margins(x=0.2, y=0.1)
-        axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
         name_points(figure, axes, [(cost.name, x, cost.bits_per_byte) for cost, x in points])
         return svg(figure, f"Bits per byte against {label}")

@@ -16,9 +16,12 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from lmlab.page.html import escape, stylesheet
+from lmlab.page.numbers import SUFFIXES
 
 NAME_SIZE = 8.5  # of names beside points, in points
 LETTER_WIDTH = 0.64  # of its size: as wide as the sans-serif letters of common systems
@@ -69,6 +72,23 @@ def panels(width: float, height: float, rows: int, columns: int) -> Iterator[tup
         yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
+def log_scale(axis: Axis) -> None:
+    """A logarithmic axis whose ticks read 10, 1k, 1M.
+
+    Powers of ten as matplotlib sets them are formulas, and setting those takes longer than all else of a figure.
+    """
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def _power(value: float) -> str:
+    """A round number on an axis."""
+    power = math.floor(math.log10(value) + 1e-9) // 3 * 3
+    suffix = {0: "", **SUFFIXES}.get(power)
+    return f"{value:g}" if suffix is None else f"{value / 10**power:g}{suffix}"
+
+
 def series_colour(index: int | None) -> str:
     """The marker colour of the index-th series; None: of what is only a yardstick."""
     return SOFT if index is None else SERIES[index % COLOURS]
@@ -86,6 +106,7 @@ def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, f
     Names go where they cover no point and no other name: places around the point are tried from near to far.
     """
     figure.draw_without_rendering()  # the layout must stand before places can be compared
+    figure.set_layout_engine("none")  # and then stays: laying out is most of the work
     pixel = figure.dpi / 72
     spots = [tuple(axes.transData.transform((x, y)) / pixel) for _, x, y in points]
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in spots]
