@@ -27,7 +27,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	for script in bench/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	$(BIN)/python bench/run_all.py
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)

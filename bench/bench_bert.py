@@ -30,6 +30,7 @@ from lmlab.learn.watch import Silent
 from lmlab.masking.task import Masking
 from lmlab.models.bert import BERT, BERTConfig
 from lmlab.text.stream import TokenStream
+from table import add_row
 
 SIZES = {  # layers, width, heads, places, rows, vocabulary
     "cpu": [(2, 128, 2, 64, 32, 4096), (4, 256, 4, 128, 16, 8192)],
@@ -70,6 +71,11 @@ def compare(size: tuple[int, ...], device: str, precision: str, ways: tuple[str,
         ratio = "" if name == "transformers" else f" ({took_s['transformers'] / step_s:.2f}×)"
         line += f"  {name} {1e3 * step_s:.1f} ms{ratio}"
     print(line, flush=True)
+    for name, step_s in took_s.items():
+        if name != "transformers":
+            what = f"bert, training step, {layers}×{width}, {device} {precision}, {name}"
+            least = 1.0 if device == "cpu" else 1.5
+            add_row(what, took_s["transformers"] / step_s, against="transformers", least=least)
 
 
 def task_of(vocab: int, rows: int, length: int) -> Masking:

@@ -21,9 +21,11 @@ import torch
 from lmlab.decode import Generated, generate_many
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from table import add_row
 
 LAYERS, WIDTH, CONTEXT, VOCABULARY = 12, 768, 1024, 50_304
 PROMPT_CHARACTERS, PROMPT_TOKENS, NEW_TOKENS, ROUNDS = 120, 32, 256, 5
+WANTED = {1: 2_000, 64: 100_000}  # tokens a second in bf16, for so many rows
 TEXT = "\n".join(pydoc_data.topics.topics.values())
 
 
@@ -136,7 +138,7 @@ def main() -> None:
     pieces = (TEXT[start : start + PROMPT_CHARACTERS] for start in range(0, len(TEXT), PROMPT_CHARACTERS))
     even = [piece for piece in pieces if len(tokenizer.encode(piece).ids) == PROMPT_TOKENS]
     print(f"{LAYERS} layers × {WIDTH}, vocabulary {VOCABULARY}, context {CONTEXT}, {NEW_TOKENS} tokens after a prompt")
-    for rows in (1, 64):
+    for rows in WANTED:
         prompts = even[:rows]
         theirs = their_speed([[int(id) for id in tokenizer.encode(prompt).ids] for prompt in prompts])
         for name, dtype in (("bf16", torch.bfloat16), ("float32", torch.float32)):
@@ -145,6 +147,9 @@ def main() -> None:
                 f"  {rows} rows, {name}: {ours:,.0f} tokens/s; transformers in bf16 {theirs:,.0f}: {ours / theirs:.1f} times",
                 flush=True,
             )
+            add_row(f"gpt, decoding, GPT-2 size, {rows} rows, {name}", ours / theirs, against="transformers in bf16")
+            if name == "bf16":
+                add_row(f"gpt, decoding, GPT-2 size, {rows} rows", ours, unit="tokens/s", least=WANTED[rows])
     show_parting(model, wide, prompts)
     if sys.argv[1:]:
         import lmlab

@@ -30,6 +30,7 @@ from lmlab.models.registry import KINDS, Role, Way, model_class
 from lmlab.text.corpus import read
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import train_tokenizer
+from table import add_row
 
 TOKENS = 20_000_000  # of the budget that sizes are chosen for
 STEPS, COLD = 60, 4
@@ -78,6 +79,8 @@ def compare(
         eager_s = eager_s or step_s
         rate = f"{eager_s / step_s:.2f}×, {tokens / step_s:,.0f} tokens/s"
         line += f"  {way} {1e3 * step_s:.2f} ms ({rate}, ready in {begin_s:.1f} s)"
+        if way != "eager":
+            add_row(f"{cls.name}, training step, {weights:,} weights, {way}", eager_s / step_s, against="eager")
     print(f"{cls.name} ({weights:,} weights):{line}", flush=True)
 
 

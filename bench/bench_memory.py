@@ -17,6 +17,7 @@ from lmlab.costs.memory import Step, measure, predict
 from lmlab.formulas import Shape
 from lmlab.hardware.memory import PeakMemory, resident_bytes
 from lmlab.models.registry import model_class
+from table import add_row
 
 GPT = [(2, 64, 65), (4, 192, 1024), (6, 256, 4096), (12, 768, 50257)]  # layers, width, vocabulary
 LSTM = [(1, 128, 65), (1, 256, 1024), (2, 512, 4096), (2, 1024, 50257)]
@@ -61,6 +62,13 @@ def main() -> None:
         grown = f"; the process grew by {(process.peak_bytes - before) / 1e6:,.0f}" if asked.device == "cpu" else ""
         error = predicted / measured - 1
         print(f"{name:42} predicted {predicted / 1e6:9,.1f}  measured {measured / 1e6:9,.1f}  {error:+.1%}{grown}")
+        add_row(
+            f"memory of a training step, {name}, {asked.device}",
+            predicted / measured,
+            unit="of what is measured",
+            least=0.9,
+            most=1.1,
+        )
 
 
 if __name__ == "__main__":

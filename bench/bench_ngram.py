@@ -27,6 +27,8 @@ from pathlib import Path
 
 import numpy as np
 
+from table import add_row
+
 VOCAB = 100_000  # id 0 is the line break, 1 the unknown word
 SCORED = 500_000
 WANTED_M_TOKENS_PER_S, WANTED_SCORED_M_PER_S, WANTED_GB = 0.5, 1.0, 4.0
@@ -132,9 +134,9 @@ def main() -> None:
     slowest = min(r["tokens"] / r["fit_s"] / 1e6 for r in results)
     scored = min(min(r["held_out_per_s"], r["seen_per_s"]) / 1e6 for r in results)
     peak = max(r["peak_gb"] for r in results)
-    _say("training, million tokens/s", slowest, WANTED_M_TOKENS_PER_S, slowest >= WANTED_M_TOKENS_PER_S)
-    _say("scoring, million tokens/s", scored, WANTED_SCORED_M_PER_S, scored >= WANTED_SCORED_M_PER_S)
-    _say("peak memory, GB", peak, WANTED_GB, peak <= WANTED_GB)
+    add_row("ngram, training", slowest, unit="million tokens/s", least=WANTED_M_TOKENS_PER_S)
+    add_row("ngram, scoring", scored, unit="million tokens/s", least=WANTED_SCORED_M_PER_S)
+    add_row("ngram, peak memory", peak, unit="GB", most=WANTED_GB)
 
 
 def report(source: str, sizes: list[float], order: int) -> list[dict[str, float]]:
@@ -156,10 +158,6 @@ def report(source: str, sizes: list[float], order: int) -> list[dict[str, float]
             flush=True,
         )
     return results
-
-
-def _say(what: str, got: float, wanted: float, reached: bool) -> None:
-    print(f"{what}: {got:.2f} (wanted {wanted:g}: {'reached' if reached else 'MISSED'})")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import kenlm
 import torch
 
 import lmlab
+from table import add_row
 
 ROUNDS = 5
 AGREE = 1e-4  # log10 units
@@ -86,7 +87,8 @@ def main() -> None:
     print(f"kenlm: {their_load_s:.2f} s to load, {their_s:.3f} s to score")
     print(f"lmlab: {our_load_s:.2f} s to load, {our_s:.3f} s to score")
     whole = (their_load_s + their_s) / (our_load_s + our_s)
-    print(f"lmlab is {their_s / our_s:.2f} times as fast, loading included {whole:.2f} times")
+    add_row(f"score, {len(lines):,} lines", their_s / our_s, against="kenlm", least=1)
+    add_row(f"score, {len(lines):,} lines, loading included", whole, against="kenlm")
     print(f"largest difference {apart:.1e} in log10 p ({'equal' if apart < AGREE else 'NOT EQUAL'} to {AGREE:g})")
     raise SystemExit(apart >= AGREE)
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+from table import add_row
+
 COMMANDS = {
     "lmlab --help": [
         sys.executable,
@@ -25,7 +27,7 @@ def main() -> None:
             subprocess.run(command, check=True, capture_output=True)
             times[name].append(time.perf_counter() - started)
     help_s, torch_s = (statistics.median(times[name]) for name in COMMANDS)
-    print(f"lmlab --help takes {help_s / torch_s:.3f} of the time of importing torch (want at most 0.25)")
+    add_row("lmlab --help", help_s / torch_s, against="importing torch", unit="times as long", most=0.25)
 
 
 if __name__ == "__main__":

@@ -141,7 +141,7 @@ def costs(found: Sequence[Cost]) -> list[str]:
 
 def _cost(points: Sequence[tuple[Cost, float]], label: str) -> str:
     with drawing(3.9, 3.4) as (figure, axes):
-        log_scale(axes.xaxis)
+        log_scale(axes, "x")
         for cost, x in points:
             axes.plot([x], [cost.bits_per_byte], "o", markersize=6, color=series_colour(cost.series))
         axes.set_xlabel(label)

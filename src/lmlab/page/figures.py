@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -72,12 +72,13 @@ def panels(width: float, height: float, rows: int, columns: int) -> Iterator[tup
         yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
-def log_scale(axis: Axis) -> None:
+def log_scale(axes: Axes, along: Literal["x", "y"]) -> None:
     """A logarithmic axis whose ticks read 10, 1k, 1M.
 
     Powers of ten as matplotlib sets them are formulas, and setting those takes longer than all else of a figure.
     """
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axes.set(**{f"{along}scale": "log"})
+    axis: Axis = axes.xaxis if along == "x" else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
     axis.set_minor_locator(NullLocator())
 
