@@ -28,3 +28,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     lmlab.train("ngram", TEXT, out=folder / "words", tokenizer="words")
     lmlab.train("gpt", TEXT, out=folder / "byte", tokenizer="byte", budget="3steps", settings=SMALL["gpt"])
     return {name: folder / name for name in (*SMALL, "words", "byte")}
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small encoder, whose windows hold ten tokens."""
+    settings = {"layers": 2, "width": 16, "heads": 2, "context": 12}
+    folder = tmp_path_factory.mktemp("runs") / "bert"
+    return lmlab.train("bert", TEXT, out=folder, tokenizer="char", budget="3steps", settings=settings).folder
+
+
+@pytest.fixture(scope="session")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small translator into two languages."""
+    settings = {"layers": 2, "width": 16, "heads": 2}
+    folder = tmp_path_factory.mktemp("runs") / "translator"
+    train = lmlab.train
+    return train("translator", "numbers:200", out=folder, budget="3steps", settings=settings).folder

@@ -11,7 +11,7 @@ import torch
 
 import lmlab
 from lmlab.config import Mistake
-from lmlab.inside.attention import summaries
+from lmlab.inside.summaries import Ids, summaries
 from lmlab.layers.looking import Looks
 
 SENTENCE = "the cat sat on the mat and"
@@ -63,18 +63,20 @@ def test_heads_that_do_one_thing_are_told_apart() -> None:
     weights_HTC = torch.stack([row / row.sum(1, keepdim=True) for row in rows])
     begins_T = torch.full((length,), -1)
     looks = Looks(name="", weights_HTC=weights_HTC, first_T=begins_T, begins_T=begins_T, difference=0.0)
-    heads = summaries(looks, tokens_T, 1)
+    heads = summaries(looks, 1, Ids(rows_T=tokens_T, seen_S=tokens_T))
     names = ["just read", "token before", "beginning", "same token", "induction", "everything alike"]
     assert all(name in head.seems for name, head in zip(names, heads, strict=True)), [head.seems for head in heads]
-    assert heads[0].current == pytest.approx(1.0, abs=1e-4)
+    assert heads[0].shares["current"] == pytest.approx(1.0, abs=1e-4)
     assert heads[0].distance == pytest.approx(0.0, abs=1e-3)
     assert heads[1].distance == pytest.approx(1.0, abs=1e-3)
     assert heads[0].entropy == pytest.approx(0.0, abs=1e-3)
     even = heads[5]
-    assert even.same == pytest.approx(even.chance["same"], abs=1e-4)
-    assert even.induction == pytest.approx(even.chance["induction"], abs=1e-4)
+    assert even.shares["same"] == pytest.approx(even.chance["same"], abs=1e-4)
+    assert even.shares["induction"] == pytest.approx(even.chance["induction"], abs=1e-4)
     # By hand: of 17 rows in which a token asks, row t has t + 1 things to look at, one of them the beginning.
-    assert even.beginning == pytest.approx(sum(1 / (t + 1) for t in range(1, length)) / (length - 1), abs=1e-4)
+    assert even.shares["beginning"] == pytest.approx(
+        sum(1 / (t + 1) for t in range(1, length)) / (length - 1), abs=1e-4
+    )
 
 
 def test_a_model_without_attention_says_who_has_some(runs: dict[str, Path]) -> None:

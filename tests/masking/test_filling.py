@@ -10,7 +10,7 @@ import torch
 import lmlab
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
-from lmlab.masking.filling import _with_blanks
+from lmlab.masking.filling import with_blanks
 from lmlab.models.bert import BERT
 
 
@@ -55,7 +55,7 @@ def test_without_blanks_the_tokens_are_those_of_the_text(tokenizer: str, text: P
     assert isinstance(model, BERT)
     whole = tokens.encode("The cat likes milk.").ids.tolist()
     for word, left, right in (("cat", "The ", " likes milk."), ("likes", "The cat ", " milk.")):
-        ids, (blank,), (spaced,) = _with_blanks(model, tokens, [left, right])
+        ids, (blank,), (spaced,) = with_blanks(model, tokens, [left, right])
         piece = word if tokenizer == "words" else f" {word}" * spaced or word
         ids[blank : blank + 1] = tokens.encode(piece).ids.tolist()
         assert ids == whole

@@ -6,13 +6,19 @@
   for (const root of document.querySelectorAll("section.attention")) open(root);
 
   function open(root) {
-    const { tokens, begin, layers } = JSON.parse(document.getElementById(root.dataset.of).textContent);
+    // Row r asks; what it sees are places of `sees`. Looking back, the token before place r asks, and a place below 0 is the
+    // beginning; looking around, place r asks; looking across, token r of another text is about to be written.
+    const { way, asks, sees, begin, layers } = JSON.parse(document.getElementById(root.dataset.of).textContent);
+    const total = (asks ?? sees).length, back = way === "back" ? 1 : 0;
     const map = root.querySelector("canvas.map"), lines = root.querySelector("canvas.lines");
-    const strip = root.querySelector(".strip"), slider = root.querySelector("input"), said = root.querySelector(".said");
+    const strip = root.querySelector(".strip.rows"), source = root.querySelector(".strip.source");
+    const slider = root.querySelector("input"), said = root.querySelector(".said");
     const state = { layer: 0, head: 0, from: 0, row: null };
-    const shown = () => Math.min(root.clientWidth < 640 ? 24 : 40, tokens.length + 1);
+    const shown = () => Math.min(root.clientWidth < 640 ? 24 : 40, total + back);
+    const nameOf = place => place < 0 ? begin : seen(sees[place]);
+    const rowName = row => asks ? seen(asks[row]) : nameOf(row - back);
 
-    // The weights of a head, unpacked once: a function of (row, token), a token below 0 being the beginning.
+    // The weights of a head, unpacked once: a function of a row, which gives its weights by place.
     const opened = new Map();
     async function weights(layer, head) {
       const key = `${layer}.${head}`;
@@ -30,53 +36,56 @@
       };
     }
 
-    // Rows from state.from on. Row t is the moment after token t - 1 was read; columns are the beginning, all that is
-    // earlier than what is shown, and the tokens of the rows.
-    const nameOf = place => place < 0 ? begin : seen(tokens[place]);
-    const firstPlace = () => Math.max(0, state.from - 1);
+    // What `count` rows from state.from on look at: names of the columns, the weights in them, and
+    // which column the first row itself is. Beside the places that
+    // are shown there may be a column for the beginning, and one on either side for all that is further off.
     function grid(rowOf, count) {
+      const size = Math.min(sees.length, asks ? Math.max(count, root.clientWidth < 640 ? 24 : 60) : count);
+      const aim = asks ? Math.round(state.from / total * sees.length) : state.from - back;
+      const start = Math.max(0, Math.min(aim, sees.length - size));
+      const right = !back && start + size < sees.length;
+      const names = [...back ? [begin] : [], ...start ? ["…"] : []], at = names.length;
+      for (let i = 0; i < size; i++) names.push(nameOf(start + i));
+      if (right) names.push("…");
+      const columnOf = place => place < 0 ? 0 : place < start ? at - 1
+        : place < start + size ? at + place - start : right ? at + size : -1;
       const rows = [];
       for (let i = 0; i < count; i++) {
-        const row = new Float32Array(count + 2);
-        if (state.from + i < tokens.length)
-          for (const [place, weight] of rowOf(state.from + i)) {
-            const column = place < 0 ? 0 : place < firstPlace() ? 1 : 2 + place - firstPlace();
-            if (column < row.length) row[column] += weight;
-          }
+        const row = new Float32Array(names.length);
+        for (const [place, weight] of rowOf(state.from + i)) {
+          const column = columnOf(place);
+          if (column >= 0) row[column] += weight;
+        }
         rows.push(row);
       }
-      return rows;
+      return { names, rows, own: asks ? 0 : columnOf(state.from - back) };
     }
-    const columnName = column => column === 0 ? begin : column === 1 ? "…" : nameOf(firstPlace() + column - 2);
 
     const css = name => getComputedStyle(root).getPropertyValue(name).trim();
     let cell = 12;
     const margin = 26;
     async function draw() {
       const rowOf = await weights(state.layer, state.head);
-      const count = Math.min(shown(), tokens.length - state.from), rows = grid(rowOf, count);
-      drawText(rowOf, count);
-      drawMap(rows, count);
-      drawLines(rows, count);
+      const count = Math.min(shown(), total - state.from), { names, rows, own } = grid(rowOf, count);
+      drawTexts(rowOf, count);
+      drawMap(names, rows);
+      drawLines(names, rows, own);
       tell(rowOf);
-      const last = state.from + count;
-      root.querySelector("output").textContent = `${state.from + 1}–${last} of ${tokens.length}`;
+      root.querySelector("output").textContent = `${state.from + 1}–${state.from + count} of ${total}`;
     }
 
-    function drawMap(rows, count) {
+    function drawMap(names, rows) {
       const room = map.parentElement.clientWidth * (root.clientWidth < 640 ? 1 : .55) - margin - 8;
-      cell = Math.max(6, Math.min(16, room / (count + 2)));
-      const size = margin + cell * (count + 2), pen = inside.pen(map, size, margin + cell * count);
+      cell = Math.max(6, Math.min(16, room / names.length));
+      const pen = inside.pen(map, margin + cell * names.length, margin + cell * rows.length);
       const ink = css("--ink"), hot = css("--cool");
       pen.font = `${Math.min(11, cell)}px ui-monospace, Menlo, Consolas, monospace`;
       pen.textAlign = "center", pen.textBaseline = "middle";
-      for (let j = 0; j < count + 2; j++) {
-        pen.fillStyle = ink;
-        pen.fillText(columnName(j).slice(0, 2), margin + cell * (j + .5), margin / 2);
-      }
+      pen.fillStyle = ink;
+      names.forEach((name, j) => pen.fillText(name.slice(0, 2), margin + cell * (j + .5), margin / 2));
       rows.forEach((row, i) => {
         pen.fillStyle = ink;
-        pen.fillText(nameOf(state.from + i - 1).slice(0, 3), margin / 2, margin + cell * (i + .5));
+        pen.fillText(rowName(state.from + i).slice(0, 3), margin / 2, margin + cell * (i + .5));
         for (let j = 0; j < row.length; j++) {
           if (!row[j]) continue;
           pen.fillStyle = `rgba(${hot}, ${Math.min(1, .06 + Math.sqrt(row[j]))})`;
@@ -84,71 +93,83 @@
         }
         if (state.row === state.from + i) {
           pen.strokeStyle = css("--accent"), pen.lineWidth = 1.5;
-          pen.strokeRect(margin, margin + cell * i, cell * (count + 2), cell);
+          pen.strokeRect(margin, margin + cell * i, cell * names.length, cell);
         }
       });
     }
 
+    // Rows stand to the left; where it is one text, each beside itself on the right.
     const gap = 17;
-    function drawLines(rows, count) {
-      const width = Math.min(340, root.clientWidth - 20), pen = inside.pen(lines, width, gap * (count + 2) + 8);
+    let down = 0;
+    function drawLines(names, rows, own) {
+      down = own;
+      const height = gap * Math.max(names.length, rows.length + down) + 8;
+      const width = Math.min(340, root.clientWidth - 20), pen = inside.pen(lines, width, height);
       const ink = css("--ink"), hot = css("--cool"), at = i => gap * (i + .5) + 4;
       pen.font = "12px ui-monospace, Menlo, Consolas, monospace", pen.textBaseline = "middle";
       rows.forEach((row, i) => {
-        const on = state.row === null || state.row === state.from + i;
+        const on = state.row === null || state.row === state.from + i, y = at(i + down);
         for (let j = 0; j < row.length; j++) {
           if (row[j] < .02) continue;
           pen.strokeStyle = `rgba(${hot}, ${(on ? 1 : .12) * Math.min(1, row[j] + .05)})`;
           pen.lineWidth = .5 + 4 * row[j];
           pen.beginPath();
-          pen.moveTo(74, at(i + 2));
-          pen.bezierCurveTo(width / 2, at(i + 2), width / 2, at(j), width - 74, at(j));
+          pen.moveTo(74, y);
+          pen.bezierCurveTo(width / 2, y, width / 2, at(j), width - 74, at(j));
           pen.stroke();
         }
         pen.fillStyle = ink, pen.globalAlpha = on ? 1 : .45, pen.textAlign = "right";
-        pen.fillText(nameOf(state.from + i - 1).slice(0, 8), 68, at(i + 2));
+        pen.fillText(rowName(state.from + i).slice(0, 8), 68, y);
         pen.globalAlpha = 1;
       });
       pen.textAlign = "left", pen.fillStyle = ink;
-      for (let j = 0; j < count + 2; j++) pen.fillText(columnName(j).slice(0, 8), width - 68, at(j));
+      names.forEach((name, j) => pen.fillText(name.slice(0, 8), width - 68, at(j)));
     }
 
-    // The text around the rows, coloured by how the chosen row looks at it.
-    function drawText(rowOf, count) {
-      const reach = layers[state.layer].reach, low = Math.max(0, state.from - Math.min(reach, 128));
-      const high = Math.min(tokens.length, state.from + count);
+    // The text around the rows, coloured by how the chosen row looks at it; the source of a translation is another one.
+    function drawTexts(rowOf, count) {
+      const before = Math.min(layers[state.layer].reach, 128);
+      const low = Math.max(0, state.from - before), high = Math.min(total, state.from + count + (back ? 0 : before));
       const look = state.row === null ? new Map() : rowOf(state.row);
-      if (Number(strip.dataset.low) !== low || strip.children.length !== high - low) {
-        strip.textContent = "";
-        strip.dataset.low = low;
-        for (let place = low; place < high; place++)
-          strip.append(Object.assign(document.createElement("b"), { textContent: tokens[place] }));
-      }
-      const hot = css("--cool");
-      [...strip.children].forEach((token, i) => {
-        const weight = look.get(low + i) ?? 0;
+      fill(strip, asks ?? sees, low, high);
+      if (source) fill(source, sees, 0, sees.length);
+      const hot = css("--cool"), coloured = source ?? strip, first = Number(coloured.dataset.low);
+      [...coloured.children].forEach((token, i) => {
+        const weight = look.get(first + i) ?? 0;
         token.style.background = weight ? `rgba(${hot}, ${Math.min(.75, Math.sqrt(weight))})` : "";
-        token.classList.toggle("on", state.row !== null && low + i === state.row - 1);
       });
+      [...strip.children].forEach((token, i) =>
+        token.classList.toggle("on", state.row !== null && low + i === state.row - back));
+    }
+
+    function fill(box, texts, low, high) {
+      if (Number(box.dataset.low) === low && box.children.length === high - low) return;
+      box.textContent = "";
+      box.dataset.low = low;
+      for (let place = low; place < high; place++)
+        box.append(Object.assign(document.createElement("b"), { textContent: texts[place] }));
     }
 
     function tell(rowOf) {
-      const head = `head ${state.layer + 1}.${state.head + 1}`;
+      const head = `head ${layers[state.layer].names[state.head]}`;
       if (state.row === null) {
         said.textContent = `${head}: point at a token to see where it looks.`;
         return;
       }
       const best = [...rowOf(state.row)].sort((a, b) => b[1] - a[1]).slice(0, 4);
-      const parts = best.map(([place, weight]) => {
-        const back = state.row - 1 - place;
-        const where = place < 0 ? "" : back ? ` ${back} back` : " itself";
-        return `${nameOf(place)}${where} ${(100 * weight).toFixed(0)}%`;
-      });
-      said.textContent = `${head}, after ${nameOf(state.row - 1)}: ${parts.join(" · ") || "nothing to look at"}`;
+      const parts = best.map(([place, weight]) => `${nameOf(place)}${where(place)} ${(100 * weight).toFixed(0)}%`);
+      const moment = { back: "after", around: "at", across: "before writing" }[way];
+      said.textContent = `${head}, ${moment} ${rowName(state.row)}: ${parts.join(" · ") || "nothing to look at"}`;
+    }
+
+    function where(place) {
+      const off = state.row - back - place;
+      if (place < 0 || asks) return "";
+      return off === 0 ? " itself" : back ? ` ${off} back` : ` ${Math.abs(off)} ${off > 0 ? "before" : "after"}`;
     }
 
     function choose(row) {
-      const next = row === null ? null : Math.min(tokens.length - 1, Math.max(0, row));
+      const next = row === null ? null : Math.min(total - 1, Math.max(0, row));
       if (next === state.row) return;
       state.row = next;
       if (next !== null && (next < state.from || next >= state.from + shown())) move(next - (shown() >> 1));
@@ -156,7 +177,7 @@
     }
 
     function move(from) {
-      state.from = Math.min(Math.max(0, from), Math.max(0, tokens.length - shown()));
+      state.from = Math.min(Math.max(0, from), Math.max(0, total - shown()));
       slider.value = state.from;
       draw();
       thumbs();
@@ -167,14 +188,14 @@
     const visible = new Set();
     async function thumb(button) {
       const rowOf = await weights(Number(button.dataset.layer), Number(button.dataset.head));
-      const count = Math.min(48, tokens.length - state.from), rows = grid(rowOf, count);
-      const canvas = button.querySelector("canvas"), pen = canvas.getContext("2d"), side = 96 / (count + 2);
-      const hot = css("--cool");
+      const count = Math.min(48, total - state.from), { names, rows } = grid(rowOf, count);
+      const canvas = button.querySelector("canvas"), pen = canvas.getContext("2d");
+      const wide = 96 / names.length, high = 96 / rows.length, hot = css("--cool");
       pen.clearRect(0, 0, 96, 96);
       rows.forEach((row, i) => row.forEach((weight, j) => {
         if (!weight) return;
         pen.fillStyle = `rgba(${hot}, ${Math.min(1, Math.sqrt(weight))})`;
-        pen.fillRect(side * j, side * i, side, side);
+        pen.fillRect(wide * j, high * i, wide, high);
       }));
     }
     const thumbs = () => visible.forEach(thumb);
@@ -194,13 +215,13 @@
     map.addEventListener("mousemove", e => { const row = rowAt(e.offsetY); choose(e.offsetY < margin ? null : row); });
     map.addEventListener("click", e => choose(rowAt(e.offsetY)));
     lines.addEventListener("mousemove", e => {
-      const row = Math.floor((e.offsetY - 4) / gap) - 2;
+      const row = Math.floor((e.offsetY - 4) / gap) - down;
       choose(row < 0 ? null : state.from + row);
     });
     const placeOf = token => Number(strip.dataset.low) + Array.prototype.indexOf.call(strip.children, token);
     for (const event of ["mouseover", "click"])
-      strip.addEventListener(event, e => e.target.localName === "b" && choose(placeOf(e.target) + 1));
-    strip.addEventListener("focus", () => state.row === null && choose(state.from + 1));
+      strip.addEventListener(event, e => e.target.localName === "b" && choose(placeOf(e.target) + back));
+    strip.addEventListener("focus", () => state.row === null && choose(state.from + back));
     strip.addEventListener("keydown", e => {
       const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 10, ArrowUp: -10 }[e.key];
       if (e.key === "Escape") choose(null);

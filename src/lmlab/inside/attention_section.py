@@ -10,29 +10,77 @@ import zlib
 
 import numpy as np
 
-from lmlab.inside.attention import BEGIN, Attention, Head
+from lmlab.inside.attention import BEGIN, END, Attention, Layer
 from lmlab.inside.sections import Section
+from lmlab.inside.summaries import Head
+from lmlab.layers.looking import Way
 from lmlab.page import html
 from lmlab.page.html import Row, escape
 
-CHANCE = ("same", "induction")  # shares that mean little without what chance would give
+CHANCE = ("same", "induction", "along")  # shares that mean little without what chance would give
+TITLES = {
+    Way.BACK: {
+        "distance": "tokens back",
+        "current": "just read",
+        "previous": "before it",
+        "beginning": "beginning",
+        "same": "same",
+        "induction": "induction",
+    },
+    Way.AROUND: {
+        "distance": "tokens away",
+        "current": "itself",
+        "previous": "before it",
+        "next": "after it",
+        "beginning": "beginning",
+        "end": "end",
+        "same": "same",
+    },
+    Way.ACROSS: {"distance": "off the diagonal", "along": "as far along", "same": "same", "end": "end"},
+}  # of the numbers of a head
+ORDER = (Way.ACROSS, Way.AROUND, Way.BACK)  # what is most telling stands first
 
 
-def section(found: Attention, index: int, name: str) -> Section:
-    """The section of one model; index: among all of the page. name: of the run."""
-    key = f"attention-{index}"
+def by_way(found: Attention) -> dict[Way, list[Layer]]:
+    """The layers by what they look at."""
+    ways = [way for way in ORDER if any(layer.way is way for layer in found.layers)]
+    return {way: [layer for layer in found.layers if layer.way is way] for way in ways}
+
+
+def opening(found: Attention, name: str) -> str:
+    """The heading of a page of attention alone."""
+    what = {"model": found.model, "heads": str(len(found.heads)), "text": f"{len(found.tokens):,} tokens"}
+    if found.language is not None:
+        source = next(layer.sees for layer in found.layers if layer.way is Way.ACROSS)
+        what |= {"source": "".join(source[:-1]), found.language: "".join(found.tokens[:-1])}
+    return f"<h1>Where {escape(name)} looks</h1>\n" + html.facts({**what, "context": found.policy})
+
+
+def sections(found: Attention, index: int, name: str) -> list[Section]:
+    """The sections of one model, one for each way of looking; index: of the model among all of the page. name: of the run."""
+    return [_section(found, way, layers, index, name) for way, layers in by_way(found).items()]
+
+
+def _section(found: Attention, way: Way, of_way: list[Layer], index: int, name: str) -> Section:
+    key = f"attention-{index}" if len(by_way(found)) == 1 else f"attention-{index}-{way.value}"
     layers = [
         {
-            "name": layer.name,
             "first": layer.first_T.tolist(),
             "begins": layer.begins_T.tolist(),
             "reach": layer.weights_HTC.shape[2],
             "heads": [packed(weights_TC) for weights_TC in layer.weights_HTC],
+            "names": [head.name for head in layer.heads],
         }
-        for layer in found.layers
+        for layer in of_way
     ]
-    data = {"tokens": list(found.tokens), "begin": BEGIN, "layers": layers}
-    return Section(html=_html(found, key, name), data={key: data}, scripts=("shared.js", "attention.js"))
+    data = {
+        "way": way.value,
+        "asks": list(of_way[0].asks) if way is Way.ACROSS else None,  # else it follows from what is seen
+        "sees": list(of_way[0].sees),
+        "begin": BEGIN,
+        "layers": layers,
+    }
+    return Section(html=_html(found, way, of_way, key, name), data={key: data}, scripts=("shared.js", "attention.js"))
 
 
 def packed(weights: np.ndarray) -> str:
@@ -45,27 +93,51 @@ def packed_bytes(values: np.ndarray) -> str:
     return base64.b64encode(zlib.compress(values.tobytes(), 6)).decode()
 
 
-def _html(found: Attention, key: str, name: str) -> str:
-    several = len(found.heads) > 1
+def _html(found: Attention, way: Way, layers: list[Layer], key: str, name: str) -> str:
+    several = sum(len(layer.heads) for layer in layers) > 1
     rows = []
-    for number, layer in enumerate(found.layers):
+    for number, layer in enumerate(layers):
         boxes = "".join(_thumb(head, number) for head in layer.heads)
         rows.append(f'<div class="heads" role="group" aria-label="{escape(layer.name)}">{boxes}</div>')
     small = f'<div class="layers">{"".join(rows)}</div>' if several else ""
     how = "Choose a head. " if several else ""
-    last = max(0, len(found.tokens) - 1)
+    last = max(0, len(layers[0].asks) - 1)
+    heading, words = _words(found, way, name)
+    label = escape(heading)
+    source = '<p class="tokens strip source" aria-label="The source"></p>\n' if way is Way.ACROSS else ""
     return (
-        f'<section class="attention" data-of="{key}"><h2>What {escape(name)} looks at</h2>\n'
-        f"<p>Each row of a map is the moment after one token was read: how that token's attention is shared out over"
-        f" what came before, {BEGIN} being the beginning of the window. {how}Point at a token, a row or a line; the arrow"
-        " keys walk, and the slider moves through the text.</p>\n"
+        f'<section class="attention" data-of="{key}"><h2>{label}</h2>\n'
+        f"<p>{words} {how}Point at a token, a row or a line; the arrow keys walk, and the slider moves through the text.</p>\n"
         f'{small}<p class="where"><label>from token <input type="range" min="0" max="{last}" value="0"'
-        f' aria-label="First token shown, {escape(name)}"></label>'
-        ' <output></output></p>\n<p class="said" role="status"></p>\n'
-        f'<p class="tokens strip" tabindex="0" role="group" aria-label="Text under {escape(name)}; arrow keys walk"></p>\n'
+        f' aria-label="First token shown: {label}"></label>'
+        f' <output></output></p>\n<p class="said" role="status"></p>\n{source}'
+        f'<p class="tokens strip rows" tabindex="0" role="group" aria-label="{label}; arrow keys walk"></p>\n'
         '<div class="large"><canvas class="map" role="img" aria-label="Heat map of one head"></canvas>'
         '<canvas class="lines" role="img" aria-label="Lines from each token to what it looked at"></canvas></div>\n'
-        f"{heads_table(found)}{_checked(found)}</section>"
+        f"{heads_table(way, layers)}{_checked(way, max(layer.difference for layer in layers))}</section>"
+    )
+
+
+def _words(found: Attention, way: Way, name: str) -> tuple[str, str]:
+    """The heading of a section, as text, and how its maps are read, as HTML."""
+    if way is Way.ACROSS:
+        return f"Which words of the source {name} looks at while it writes", (
+            "Each row of a map is the moment before one token of the translation is written: how attention is shared out over"
+            f" the source, {END} being its end. Where a row is dark stands what the token is written from: an alignment that"
+            " nobody taught it."
+        )
+    if way is Way.AROUND:
+        whose = "its source" if found.language is not None else "the text"
+        return f"What {name} looks at while it reads {whose}", (
+            "Each row of a map is one place of the text: how its attention is shared out over all places, before and after it"
+            f" and itself. {END} is the end symbol"
+            + (", and stands behind every source." if found.language is not None else f", {BEGIN} the begin symbol.")
+        )
+    heading = f"What {name} looks at" if found.language is None else f"What {name} looks at of what it has written"
+    return heading, (
+        "Each row of a map is the moment after one token was read: how that token's attention is shared out over what came"
+        f" before, {BEGIN} being the beginning of the "
+        + ("window." if found.language is None else "translation, which names the language.")
     )
 
 
@@ -73,29 +145,44 @@ def _thumb(head: Head, layer: int) -> str:
     pressed = "true" if (layer, head.head) == (0, 1) else "false"
     return (
         f'<button type="button" aria-pressed="{pressed}" data-layer="{layer}" data-head="{head.head - 1}">'
-        f'<canvas width="96" height="96" aria-hidden="true"></canvas><b>{head.layer}.{head.head}</b> {escape(head.seems)}'
-        "</button>"
+        f'<canvas width="96" height="96" aria-hidden="true"></canvas><b>{escape(head.name)}</b>'
+        f" {escape(head.seems)}</button>"
     )
 
 
-def heads_table(found: Attention, costs: dict[tuple[int, int], float] | None = None) -> str:
-    """Summaries of all heads. costs: bits per byte that a text costs more without a head, by (layer, head)."""
-    columns = ["head", "seems to look at", "tokens back", "entropy", "just read", "before it", "beginning", "same"]
-    columns += ["chance", "induction", "chance"] + (["cost of its loss"] if costs else [])
+def heads_tables(found: Attention, costs: dict[str, float]) -> str:
+    """All heads, in a table for each way of looking; costs: bits that a text costs more without a head, by its name."""
+    return "".join(heads_table(way, layers, costs) for way, layers in by_way(found).items())
+
+
+def heads_table(way: Way, layers: list[Layer], costs: dict[str, float] | None = None) -> str:
+    """Summaries of the heads of some layers, which look the same way."""
+    heads = [head for layer in layers for head in layer.heads]
+    columns = ["head", "seems to look at", TITLES[way]["distance"], "entropy"]
+    columns += ["cost of its loss"] if costs else []
+    for name in heads[0].shares:
+        columns += [TITLES[way][name], "chance"] if name in CHANCE else [TITLES[way][name]]
     rows = []
-    for head in found.heads:
-        chances = [f"{head.chance[name]:.2f}" for name in CHANCE]
-        cells = [f"{head.layer}.{head.head}", escape(head.seems), f"{head.distance:.1f}", f"{head.entropy:.2f} bits"]
-        cells += [f"{share:.2f}" for share in (head.current, head.previous, head.beginning, head.same)]
-        cells += [chances[0], f"{head.induction:.2f}", chances[1]]
-        cells += [f"{costs[head.layer, head.head]:+.4f}"] if costs else []
+    for head in heads:
+        cells = [escape(head.name), escape(head.seems), f"{head.distance:.1f}", f"{head.entropy:.2f} bits"]
+        cells += [f"{costs[head.name]:+.4f}"] if costs else []
+        for name, share in head.shares.items():
+            cells += [f"{share:.2f}", f"{head.chance[name]:.2f}"] if name in CHANCE else [f"{share:.2f}"]
         rows.append(Row(cells))
-    return html.table(columns, rows, label="What each head does", words=(1,), named=0)
+    return html.table(columns, rows, label=f"What each head does, looking {way.value}", words=(1,), named=0)
 
 
-def _checked(found: Attention) -> str:
+EXPLAINED = {
+    Way.BACK: "Induction: what followed earlier occurrences of the token just read.",
+    Way.AROUND: "Same: other places of the same token.",
+    Way.ACROSS: "As far along: the three places of the source about as far along as the translation is. Same: tokens of the"
+    " source that are the very token that is written.",
+}
+
+
+def _checked(way: Way, difference: float) -> str:
     return (
         '<p class="soft">Shares of the attention, averaged over the text; chance is what a head would have that looks at'
-        " everything alike. Induction: what followed earlier occurrences of the token just read. The weights are"
-        f" written out by softmax(QKᵀ/√d); the fast kernel's own differ by at most {found.difference:.1e}.</p>\n"
+        f" everything alike. {EXPLAINED[way]} The weights are written out by softmax(QKᵀ/√d); the fast kernel's own differ by"
+        f" at most {difference:.1e}.</p>\n"
     )

@@ -5,17 +5,19 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
-from lmlab.inside.attention import Attention
+from lmlab.inside.attention import BEGIN, Attention, Layer
 from lmlab.inside.explanation import Explanation
 from lmlab.inside.gates import Gates
 from lmlab.inside.heads import HeadCosts
 from lmlab.inside.matrix import AttentionMatrix
 from lmlab.inside.search import Node, SearchTree
+from lmlab.layers.looking import Way
 from lmlab.page.figures import INK, SOFT, drawing, panels, series_colour, svg
 from lmlab.page.heat import heat
 from lmlab.page.html import escape
 
 SHOWN = 48  # tokens of a map
+LABELLED = 22  # rows of a map up to which its tokens stand beside it
 BLUES = LinearSegmentedColormap.from_list("blues", ["#ffffff", "#1f5fa0"])
 SIGNED = LinearSegmentedColormap.from_list("signed", ["#c2521b", "#ffffff", "#1f5fa0"])
 LETTER, ROW, WIDE = 7.3, 17.0, 88  # pixels of a letter and a line of text, and letters of a line
@@ -32,31 +34,40 @@ def seen(text: str) -> str:
     return text.replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥") or "∅"
 
 
-def square(found: Attention, layer: int, head: int, count: int) -> np.ndarray:
-    """Weights of the first rows as a square: column 0 is the beginning, column j token j - 1."""
-    here = found.layers[layer]
-    image = np.zeros((count, count))
-    for t in range(count):
-        for c, weight in enumerate(here.weights_HTC[head, t]):
-            place = int(here.first_T[t]) + c
-            column = 0 if place <= here.begins_T[t] else place + 1
-            if 0 <= column < count:
+def square(layer: Layer, head: int) -> np.ndarray:
+    """Weights of the first rows and columns; where there is a beginning before all, column 0 is it."""
+    before = layer.way is Way.BACK
+    rows, columns = min(SHOWN, len(layer.asks)), min(SHOWN, len(layer.sees) + before)
+    image = np.zeros((rows, columns))
+    for t in range(rows):
+        for c, weight in enumerate(layer.weights_HTC[head, t]):
+            place = int(layer.first_T[t]) + c
+            column = 0 if place <= layer.begins_T[t] else place + before
+            if 0 <= column < columns:
                 image[t, column] += float(weight)
     return image
 
 
 def heads_map(found: Attention) -> str:
-    """All heads over the beginning of the text, a small map each."""
-    count = min(SHOWN, len(found.tokens))
+    """All heads over the beginning of the text, a small map each; where the text is short, with its words."""
     columns = max(len(layer.heads) for layer in found.layers)
-    with panels(1.5 * columns + 0.3, 1.75 * len(found.layers), len(found.layers), columns) as (figure, axes):
+    side, short = (2.3, True) if max(len(layer.asks) for layer in found.layers) <= LABELLED else (1.5, False)
+    with panels(side * columns + 0.3, (side + 0.25) * len(found.layers), len(found.layers), columns) as (figure, axes):
         for number, layer in enumerate(found.layers):
+            sees = ((BEGIN,) if layer.way is Way.BACK else ()) + layer.sees
             for head in layer.heads:
                 place = axes[number * columns + head.head - 1]
-                place.imshow(np.sqrt(square(found, number, head.head - 1, count)), cmap=BLUES, vmin=0, vmax=1)
-                place.set_title(f"{head.layer}.{head.head} {head.seems}"[:26], fontsize=6.5, color=INK)
+                image = square(layer, head.head - 1)
+                place.imshow(np.sqrt(image), cmap=BLUES, vmin=0, vmax=1, aspect="auto")
+                place.set_title(f"{head.name} {head.seems}"[:34], fontsize=6.5, color=INK)
                 place.set_xticks([])
                 place.set_yticks([])
+                if short:
+                    place.set_xticks(range(image.shape[1]), [seen(t)[:9] for t in sees[: image.shape[1]]], rotation=90)
+                    place.set_yticks(range(len(image)), [seen(t)[:9] for t in layer.asks[: len(image)]])
+                    place.tick_params(labelsize=5, length=0)
+            for place in axes[number * columns + len(layer.heads) : (number + 1) * columns]:
+                place.set_visible(False)
         return svg(figure, f"What the heads of {found.model} look at")
 
 
@@ -94,11 +105,11 @@ def costs_of_heads(found: HeadCosts) -> str:
             axes.barh(place, one.cost, color=series_colour(0), height=0.6)
             if np.isfinite(one.error):
                 axes.plot([one.cost - one.error, one.cost + one.error], [place, place], color=INK, linewidth=1)
-        names = [f"{one.head.layer}.{one.head.head} {one.head.seems}" for one in heads]
+        names = [f"{one.head.name} {one.head.seems}" for one in heads]
         axes.set_yticks(range(len(heads)), names, fontsize=8)
         axes.set_ylim(len(heads) - 0.4, -0.6)
         axes.axvline(0, color=SOFT, linewidth=0.8)
-        axes.set_xlabel("bits per byte more without the head")
+        axes.set_xlabel(f"more {found.unit} without the head")
         axes.grid(axis="x")
         return svg(figure, "What each head is worth")
 

@@ -31,8 +31,26 @@ class Attentive(Protocol):
 
 
 @runtime_checkable
-class Headed(Attentive, Protocol):
-    """An attentive model whose heads can be switched off one at a time."""
+class AttentiveAround(Protocol):
+    """An encoder, whose places weigh all others, before and after them."""
+
+    def looks_around(self, window_T: Tensor) -> Iterator[Looks]:
+        """What each of its layers looked at in one window, the symbols around it included, one layer after the other."""
+        ...
+
+
+@runtime_checkable
+class AttentiveAcross(Protocol):
+    """A translator, which weighs a source while it writes a target."""
+
+    def looks_across(self, source_S: Tensor, target_T: Tensor, language: int) -> Iterator[Looks]:
+        """What each of its layers looked at, one after the other; both texts with their ends."""
+        ...
+
+
+@runtime_checkable
+class Headed(Protocol):
+    """An attentive model of any kind whose heads can be switched off one at a time."""
 
     def without_head(self, layer: int, head: int) -> AbstractContextManager[None]:
         """While it lasts, one head of one layer (both from 0) adds nothing."""

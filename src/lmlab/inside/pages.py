@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from lmlab.inside import figures
-from lmlab.inside.attention_section import heads_table
+from lmlab.inside.attention_section import heads_tables
 from lmlab.inside.heads import HeadCosts
 from lmlab.inside.matrix import AttentionMatrix
 from lmlab.inside.search import SearchTree
 from lmlab.inside.sections import page
-from lmlab.page import html, numbers
+from lmlab.page import html
 from lmlab.page.html import Row, escape
 
 UNDER_MATRICES = (
@@ -23,17 +23,17 @@ def heads_page(found: HeadCosts, name: str) -> str:
     dearest = max(found.heads, key=lambda one: one.cost)
     free = sum(one.cost < one.error for one in found.heads)
     lead = (
-        f"Without head {dearest.head.layer}.{dearest.head.head} ({escape(dearest.head.seems)}) the text costs"
-        f" {dearest.cost:.3f} bits per byte more than {found.bits_per_byte:.3f}. {free} of {len(found.heads)} heads can be"
-        " switched off, one at a time, for no more than chance would explain."
+        f"Without head {dearest.head.name} ({escape(dearest.head.seems)}) the text costs {dearest.cost:.3f} {found.unit}"
+        f" more than {found.bits:.3f}. {free} of {len(found.heads)} heads can be switched off, one at a time, for no more"
+        " than chance would explain."
     )
-    costs = {(one.head.layer, one.head.head): one.cost for one in found.heads}
+    costs = {one.head.name: one.cost for one in found.heads}
     body = (
         f'<h1>What the heads of {escape(name)} are worth</h1>\n<p class="lead">{lead}</p>\n'
         f"<p>Each head was switched off alone: what it found was not added to the stream. The text,"
-        f" {numbers.counted(found.bytes, 'byte')}, was then scored again. Lines are 95% intervals.</p>\n"
-        f"{html.figure(figures.costs_of_heads(found), 'Bits per byte more without each head, dearest first.')}"
-        f"<h2>Beside what each does</h2>\n{heads_table(found.attention, costs)}"
+        f" {found.over}, was then scored again. Lines are 95% intervals.</p>\n"
+        f"{html.figure(figures.costs_of_heads(found), f'More {found.unit} without each head, dearest first.')}"
+        f"<h2>Beside what each does</h2>\n{heads_tables(found.attention, costs)}"
     )
     return page(f"What the heads of {name} are worth", body, [])
 

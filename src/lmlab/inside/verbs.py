@@ -7,22 +7,22 @@ from pathlib import Path
 
 from lmlab.config import Mistake
 from lmlab.inside import attention_section, figures, gates_section, pages, surprisal_section
-from lmlab.inside.attention import Attention, attention_of
+from lmlab.inside.attention import Attention, attention_of, refuse_without_attention
+from lmlab.inside.both_ways import across, around, pair_of
 from lmlab.inside.explanation import Explanation
 from lmlab.inside.gates import Gates, gates_of
 from lmlab.inside.heads import HeadCosts, heads_of
 from lmlab.inside.matrix import AttentionMatrix, matrix_of
-from lmlab.inside.openings import Attentive, Gated
+from lmlab.inside.openings import Attentive, AttentiveAcross, AttentiveAround, Gated
 from lmlab.inside.passage import passage
 from lmlab.inside.search import SearchTree, search_tree
 from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
 from lmlab.learn.run import Run, load_run
 from lmlab.page.figures import standalone
-from lmlab.page.html import escape, facts, write
+from lmlab.page.html import escape, write
 
 AnyRun = Run | str | Path
-HEADS_BYTES = 20_000  # of the run's own test part, where heads are switched off: a few hundred tell nothing
 
 
 def explain(
@@ -50,7 +50,7 @@ def explain(
         for index, (run, name) in enumerate(zip(opened, names, strict=True)):
             if isinstance(run.model, Attentive):
                 looks = attention_of(run, found, device=device)
-                sections.append(attention_section.section(looks, index, name))
+                sections += attention_section.sections(looks, index, name)
             if isinstance(run.model, Gated) and run.model.gate_names:
                 sections.append(gates_section.section(gates_of(run, found, device=device), index, name))
         write(Path(html), page("A text, as models read it", surprisal_section.opening(explanation), sections))
@@ -63,27 +63,41 @@ def explain_attention(
     run: AnyRun,
     text: str | Path | None = None,
     *,
+    to: str | None = None,
+    target: str | None = None,
     device: str = "auto",
     html: str | Path | None = None,
     svg: str | Path | None = None,
 ) -> Attention:
-    """What every attention head of a model looked at while it read a text, and what each seems to do. html: a page of it."""
+    """What every attention head of a model looked at while it read a text, and what each seems to do. html: a page of it.
+
+    Of an encoder all looks around, at a text in which [MASK] may hide tokens; of a translator also the looks from what it
+    writes to the source. to: its language; target: the translation, where it is not to be the translator's own.
+    """
     opened = _opened(run)
-    found = attention_of(opened, passage(text, opened), device=device)
+    found = _looks(opened, text, to, target, device)
     if html is not None:
         name = opened.folder.name
-        opening = f"<h1>Where {escape(name)} looks</h1>\n" + facts(
-            {
-                "model": found.model,
-                "heads": str(len(found.heads)),
-                "text": f"{len(found.tokens):,} tokens",
-                "context": found.policy,
-            }
-        )
-        write(Path(html), page(f"Where {name} looks", opening, [attention_section.section(found, 0, name)]))
+        opening = attention_section.opening(found, name)
+        write(Path(html), page(f"Where {name} looks", opening, attention_section.sections(found, 0, name)))
     if svg is not None:
         write(Path(svg), standalone(figures.heads_map(found)))
     return found
+
+
+def _looks(run: Run, text: str | Path | None, to: str | None, target: str | None, device: str) -> Attention:
+    refuse_without_attention(run)
+    if isinstance(run.saved, AttentiveAcross):
+        sentence = None if text is None else passage(text, run).text
+        return across(run, [pair_of(run, sentence, to=to, target=target, device=device)], device=device)
+    for name, given in {"to": to, "target": target}.items():
+        if given is not None:
+            raise Mistake(
+                f"{{{name}}} is for translators, and {run.folder} holds a model of the kind {run.record.model.name}",
+                **{name: None},
+            )
+    found = passage(text, run)
+    return (around if isinstance(run.saved, AttentiveAround) else attention_of)(run, found, device=device)
 
 
 def explain_gates(
@@ -114,9 +128,13 @@ def explain_heads(
     html: str | Path | None = None,
     svg: str | Path | None = None,
 ) -> HeadCosts:
-    """What a text costs more without each attention head, one at a time, beside what the head does."""
+    """What a text costs more without each attention head, one at a time, beside what the head does.
+
+    text: None: a piece of what the run was tested on; for a translator a file of pairs. The cost is in the task's own unit:
+    bits per byte, per masked token of an encoder, per byte of a translator's targets.
+    """
     opened = _opened(run)
-    found = heads_of(opened, passage(text, opened, HEADS_BYTES), device=device)
+    found = heads_of(opened, text, device=device)
     if html is not None:
         write(Path(html), pages.heads_page(found, opened.folder.name))
     if svg is not None:

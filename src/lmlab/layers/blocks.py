@@ -7,8 +7,7 @@ float32; `dtype` says in which precision the matrix products run. The residual s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Literal
 
 import torch
@@ -19,7 +18,7 @@ from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
 from lmlab.layers.attention import causal_self_attention, cross_attention, self_attention, split_heads
 from lmlab.layers.fast.networks import squared_relu
-from lmlab.layers.looking import Unfolded, causal_weights, kernel_weights
+from lmlab.layers.looking import Unfolded, looked, silenced, written_out
 from lmlab.layers.positions import Rotation
 
 Activation = Literal["relu2", "gelu"]
@@ -81,8 +80,13 @@ class Block(nn.Module):
     def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:
         """The attention weights of every head, B×H×T×T, and how far the fused kernel is from them at most."""
         q_BHTD, k_BHTD, _ = split_heads(self._project(x_BTD, x_BTD.dtype), rotation)
-        weights_BHTT = causal_weights(q_BHTD, k_BHTD)
-        return weights_BHTT, float((weights_BHTT - kernel_weights(q_BHTD, k_BHTD)).abs().max())
+        return looked(q_BHTD, k_BHTD, causal=True)
+
+    @torch.no_grad()
+    def looks_both_ways(self, x_BTD: Tensor, there_BT: Tensor) -> tuple[Tensor, float]:
+        """The same of `attend_both_ways`, where all places are there."""
+        q_BHTD, k_BHTD, _ = split_heads(self._project(x_BTD, x_BTD.dtype), None)
+        return looked(q_BHTD, k_BHTD, mask=there_BT[:, None, None])
 
     @torch.no_grad()
     def unfolded(self, x_1TD: Tensor, rotation: Rotation | None, head: int) -> Unfolded:
@@ -94,22 +98,14 @@ class Block(nn.Module):
         found_TE = F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True)[0, head]
         return Unfolded(
             x_ND=F.layer_norm(x_1TD, (width,), self.norm_attention)[0],
-            weights_NN=causal_weights(q_BHTD, k_BHTD)[0, head],
+            weights_NN=written_out(q_BHTD, k_BHTD, causal=True)[0, head],
             value_DD=out_DE @ value_ED,
             y_ND=found_TE @ out_DE.T,
         )
 
-    @contextmanager
-    def without_head(self, head: int) -> Iterator[None]:
+    def without_head(self, head: int) -> AbstractContextManager[None]:
         """While it lasts, what this head found is not added to the stream."""
-        width = self.out.shape[1] // self.heads
-        mine = slice(head * width, (head + 1) * width)
-        kept = self.out.data[:, mine].clone()
-        self.out.data[:, mine] = 0.0
-        try:
-            yield
-        finally:
-            self.out.data[:, mine] = kept
+        return silenced(self.out, self.heads, head)
 
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         """Queries, keys and values of the normed stream, B×T×3×H×D."""
@@ -145,11 +141,24 @@ class CrossAttention(nn.Module):
 
     def forward(self, x_BTD: Tensor, kv_BS2HD: Tensor, there_BS: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what it finds. Several streams that read one source lie side by side, and ask together."""
-        sources, width = len(kv_BS2HD), x_BTD.shape[-1]
-        normed_BTD = F.layer_norm(x_BTD, (width,), self.norm).to(dtype)
-        q_BTHD = F.linear(normed_BTD, self.query.to(dtype)).view(sources, -1, self.heads, width // self.heads)
-        attended_BTD = cross_attention(q_BTHD, kv_BS2HD, there_BS).view(x_BTD.shape)
+        attended_BTD = cross_attention(self._queries(x_BTD, len(kv_BS2HD), dtype), kv_BS2HD, there_BS).view(x_BTD.shape)
         return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
+
+    @torch.no_grad()
+    def looks(self, x_BTD: Tensor, kv_BS2HD: Tensor, there_BS: Tensor) -> tuple[Tensor, float]:
+        """The weights of every head, B×H×T×S, and how far the fused kernel is from them; all of the source is there."""
+        q_BHTD = self._queries(x_BTD, len(kv_BS2HD), x_BTD.dtype).transpose(1, 2)
+        return looked(q_BHTD, kv_BS2HD[:, :, 0].transpose(1, 2), mask=there_BS[:, None, None])
+
+    def without_head(self, head: int) -> AbstractContextManager[None]:
+        """While it lasts, what this head found is not added to the stream."""
+        return silenced(self.out, self.heads, head)
+
+    def _queries(self, x_BTD: Tensor, sources: int, dtype: torch.dtype) -> Tensor:
+        """Of the normed stream, B×T×H×D: what several streams ask one source stands in one row."""
+        width = x_BTD.shape[-1]
+        normed_BTD = F.layer_norm(x_BTD, (width,), self.norm).to(dtype)
+        return F.linear(normed_BTD, self.query.to(dtype)).view(sources, -1, self.heads, width // self.heads)
 
 
 def attention_work(queries: Size, keys: Size, width: Size, rows: Size) -> Work:

@@ -6,13 +6,16 @@ Weights and the stream are float32; `dtype` says in which precision the matrix p
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.formulas import Part, Shape, Size, joined, linear
-from lmlab.layers.attention import self_attention
+from lmlab.layers.attention import self_attention, split_heads
 from lmlab.layers.blocks import attention_work
+from lmlab.layers.looking import looked, silenced
 
 EPSILON = 1e-12  # of BERT's norms
 
@@ -53,12 +56,27 @@ class EncoderBlock(nn.Module):
 
     def forward(self, x_BTD: Tensor, text_BT: Tensor | None, dtype: torch.dtype, dropout: float) -> Tensor:
         """All positions at once. text_BT: where there is text, and not padding; None: everywhere."""
-        rows, length, width = x_BTD.shape
-        qkv_BT3HD = self.qkv(x_BTD.to(dtype)).view(rows, length, 3, self.heads, width // self.heads)
-        x_BTD = self.norm_attention(_added(x_BTD, self.out(self_attention(qkv_BT3HD, text_BT)), dropout))
+        attended_BTD = self_attention(self._project(x_BTD, dtype), text_BT)
+        x_BTD = self.norm_attention(_added(x_BTD, self.out(attended_BTD), dropout))
         hidden = F.gelu(self.up(x_BTD.to(dtype)))
         normed_BTD: Tensor = self.norm_mlp(_added(x_BTD, self.down(hidden), dropout))
         return normed_BTD
+
+    @torch.no_grad()
+    def looks(self, x_BTD: Tensor) -> tuple[Tensor, float]:
+        """The attention weights of every head, B×H×T×T, and how far the fused kernel is from them at most."""
+        q_BHTD, k_BHTD, _ = split_heads(self._project(x_BTD, x_BTD.dtype), None)
+        return looked(q_BHTD, k_BHTD)
+
+    def without_head(self, head: int) -> AbstractContextManager[None]:
+        """While it lasts, what this head found is not added; the bias of all heads together is."""
+        return silenced(self.out.weight, self.heads, head)
+
+    def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
+        """Queries, keys and values, B×T×3×H×D."""
+        rows, length, width = x_BTD.shape
+        qkv_BT3HD: Tensor = self.qkv(x_BTD.to(dtype)).view(rows, length, 3, self.heads, width // self.heads)
+        return qkv_BT3HD
 
 
 def _added(x_BTD: Tensor, change_BTD: Tensor, dropout: float) -> Tensor:

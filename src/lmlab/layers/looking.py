@@ -1,24 +1,34 @@
 """Attention weights written out, which a fused kernel never does, and the kernel's own, got out of it by a trick.
 
-Shapes: B rows, H heads, T queries, D width of a head, C keys in reach of a query.
+Shapes: B rows, H heads, T queries, S keys, D width of a head, C keys in reach of a query.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 
+class Way(Enum):
+    """Where a layer looks, and so what asks in row t of its weights and what the columns are."""
+
+    BACK = "back"  # at what was read: token t - 1 asks, to predict token t
+    AROUND = "around"  # at everything in its window: place t asks, itself one of those that it sees
+    ACROSS = "across"  # at another text: what asks is to predict token t of the target, and sees the source
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Looks:
     """What the heads of one layer looked at while a text was read.
 
-    Row t is of the prediction of token t, for which token t - 1 was the last that was read, and asks. Column c of that row
-    is about token first_T[t] + c; up to begins_T[t] it is the begin symbol that stands there. A row sums to 1, or to 0
-    where there was nothing to look at.
+    Column c of row t is about place first_T[t] + c of what is looked at; up to begins_T[t] it is the begin symbol that stands
+    there. A row sums to 1, or to 0 where there was nothing to look at.
     """
 
     name: str
@@ -26,6 +36,21 @@ class Looks:
     first_T: Tensor
     begins_T: Tensor
     difference: float  # the largest, between these weights and what the fast kernel made of its own
+    way: Way = Way.BACK
+
+    @classmethod
+    def of_all(cls, name: str, weights_1HTS: Tensor, difference: float, way: Way) -> Looks:
+        """Every row sees all places, from the first on; nothing stands before them."""
+        first_T = torch.zeros(weights_1HTS.shape[2], dtype=torch.long, device=weights_1HTS.device)
+        weights_HTC = weights_1HTS[0]
+        return cls(
+            name=name,
+            weights_HTC=weights_HTC,
+            first_T=first_T,
+            begins_T=first_T - 1,
+            difference=difference,
+            way=way,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,23 +63,44 @@ class Unfolded:
     y_ND: Tensor
 
 
-def causal_weights(q_BHTD: Tensor, k_BHTD: Tensor) -> Tensor:
-    """softmax(Q Kᵀ / √D + mask), B×H×T×T: every query with itself and what is before it."""
-    length = q_BHTD.shape[2]
-    hidden_TT = torch.ones(length, length, dtype=torch.bool, device=q_BHTD.device).triu(1)
-    scores_BHTT = q_BHTD @ k_BHTD.mT * q_BHTD.shape[-1] ** -0.5
-    return scores_BHTT.masked_fill(hidden_TT, -torch.inf).softmax(-1)
+def written_out(q_BHTD: Tensor, k_BHSD: Tensor, *, causal: bool = False) -> Tensor:
+    """softmax(Q Kᵀ / √D + mask), B×H×T×S: every query with all keys, or (causal) with itself and what is before it."""
+    scores_BHTS = q_BHTD @ k_BHSD.mT * q_BHTD.shape[-1] ** -0.5
+    if causal:
+        hidden_TS = torch.ones(scores_BHTS.shape[2:], dtype=torch.bool, device=q_BHTD.device).triu(1)
+        scores_BHTS = scores_BHTS.masked_fill(hidden_TS, -torch.inf)
+    return scores_BHTS.softmax(-1)
 
 
-def kernel_weights(q_BHTD: Tensor, k_BHTD: Tensor) -> Tensor:
+def kernel_weights(q_BHTD: Tensor, k_BHSD: Tensor, *, causal: bool = False, mask: Tensor | None = None) -> Tensor:
     """The weights that the fused kernel used: averages of values that are 1 at one key and 0 at the others.
 
-    As many keys at a time as a head is wide, so that it is the same kernel that the model calls.
+    As many keys at a time as a head is wide, and with the mask that the model gives it, so that it is the same kernel that
+    the model calls.
     """
-    length, width = q_BHTD.shape[2:]
+    length, width = k_BHSD.shape[2:]
     found = []
     for first in range(0, length, width):
-        one_TD = torch.eye(length, device=q_BHTD.device)[:, first : first + width]
-        v_BHTD = F.pad(one_TD, (0, width - one_TD.shape[1])).expand_as(q_BHTD).contiguous()
-        found.append(F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True))
+        one_SD = torch.eye(length, device=q_BHTD.device)[:, first : first + width]
+        v_BHSD = F.pad(one_SD, (0, width - one_SD.shape[1])).expand_as(k_BHSD).contiguous()
+        found.append(F.scaled_dot_product_attention(q_BHTD, k_BHSD, v_BHSD, attn_mask=mask, is_causal=causal))
     return torch.cat(found, dim=-1)[..., :length]
+
+
+def looked(q_BHTD: Tensor, k_BHSD: Tensor, *, causal: bool = False, mask: Tensor | None = None) -> tuple[Tensor, float]:
+    """The weights written out, and how far the fused kernel is from them at most. mask: hides nothing; the model gives one."""
+    weights_BHTS = written_out(q_BHTD, k_BHSD, causal=causal)
+    return weights_BHTS, float((weights_BHTS - kernel_weights(q_BHTD, k_BHSD, causal=causal, mask=mask)).abs().max())
+
+
+@contextmanager
+def silenced(out_DD: Tensor, heads: int, head: int) -> Iterator[None]:
+    """While it lasts, what this head found is not added. out_DD: the matrix that reads what all heads found, side by side."""
+    width = out_DD.shape[1] // heads
+    mine = slice(head * width, (head + 1) * width)
+    kept = out_DD.data[:, mine].clone()
+    out_DD.data[:, mine] = 0.0
+    try:
+        yield
+    finally:
+        out_DD.data[:, mine] = kept

@@ -60,7 +60,7 @@ def _filled(model: BERT, tokenizer: Tokenizer, text: str, top: int) -> Filled:
     pieces = text.split(BLANK)
     if len(pieces) == 1:
         raise Mistake(f"there is no blank in {text!r}: write {BLANK} where a token is to be guessed")
-    ids, blanks, spaced = _with_blanks(model, tokenizer, pieces)
+    ids, blanks, spaced = with_blanks(model, tokenizer, pieces)
     if len(ids) > model.longest_window:
         raise Mistake(
             f"a text of {len(ids)} tokens is longer than the encoder reads, {model.longest_window}; shorten it: {text[:40]!r}…"
@@ -92,7 +92,7 @@ def _filled(model: BERT, tokenizer: Tokenizer, text: str, top: int) -> Filled:
     return Filled(text=text, filled=whole, blanks=found)
 
 
-def _with_blanks(model: BERT, tokenizer: Tokenizer, pieces: Sequence[str]) -> tuple[list[int], list[int], list[bool]]:
+def with_blanks(model: BERT, tokenizer: Tokenizer, pieces: Sequence[str]) -> tuple[list[int], list[int], list[bool]]:
     """The ids with a mask at every blank, where the blanks are, and whether the space before each is part of its token."""
     vocabulary = tokenizer.vocabulary
     joins = vocabulary.words or any(len(piece) > 1 and piece.startswith(" ") for piece in vocabulary.pieces)

@@ -10,6 +10,8 @@ Shapes: B rows, T places, N masked places of all rows together, V vocabulary, D 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,6 +24,7 @@ from lmlab.formulas import ONE_TOKEN, Part, Shape, Size, divided_up, joined, lin
 from lmlab.interface import Loss, TextLearner
 from lmlab.layers.encoder import Affine, Norm
 from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
+from lmlab.layers.looking import Looks
 from lmlab.models.families.encoder import (
     EDGES,
     LETTERS,
@@ -186,6 +189,14 @@ class BERT(TextLearner):
     def guesses(self, inputs_BT: Tensor, places_N: Tensor, text_BT: Tensor | None = None) -> Tensor:
         """Natural-log probabilities of every token at these places, N×V, float32."""
         return log_probabilities(self._hidden(inputs_BT, places_N, text_BT), *self._output())
+
+    def looks_around(self, window_T: Tensor) -> Iterator[Looks]:
+        """What the heads of each block looked at in one window, begin and end included, one block after the other."""
+        return self.encoder.looks(window_T)
+
+    def without_head(self, layer: int, head: int) -> AbstractContextManager[None]:
+        """While it lasts, one head of one block (both from 0) is switched off."""
+        return self.encoder.without_head(layer, head)
 
     def _output(self) -> tuple[Tensor, Tensor | None]:
         """V×D and V: the word vectors without the model's own symbols, and a bias."""

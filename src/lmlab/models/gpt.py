@@ -231,8 +231,8 @@ class GPT(SoftmaxModel):
                 first, end = kept if start else 0, min(start + self.context, length)
                 weights_HTC[:, start + first : end] = looks_1HCC[0, :, first : end - start]
                 difference = max(difference, apart)
-            where = {"first_T": first_T, "begins_T": first_T}
-            yield Looks(name=f"block {number}", weights_HTC=weights_HTC, difference=difference, **where)
+            name = f"block {number}"
+            yield Looks(name=name, weights_HTC=weights_HTC, first_T=first_T, begins_T=first_T, difference=difference)
             x_WCD = block(x_WCD, rotation, torch.float32, 0.0)
 
     @torch.no_grad()

@@ -15,6 +15,7 @@ Shapes: B sources, S tokens of a source, K languages, T tokens of a target with 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -27,6 +28,7 @@ from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import ContextPolicy, LanguageModel, Learner, Loss, State
 from lmlab.layers.blocks import Block, CrossAttention, block_parts, cross_part
 from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
+from lmlab.layers.looking import Looks, Way
 from lmlab.layers.positions import sinusoidal_table
 from lmlab.models.sizing import Appetite, with_settings
 
@@ -183,6 +185,36 @@ class Translator(Learner):
     def given(self, source: Source, language: int, longest: int | None = None) -> Conditioned:
         """The distribution of texts in a language (by number), given these sources; of `longest` tokens at most."""
         return Conditioned(self, source, language, min(longest or self.context, self.context))
+
+    @torch.no_grad()
+    def looks_across(self, source_S: Tensor, target_T: Tensor, language: int) -> Iterator[Looks]:
+        """What the heads looked at while they read one source and wrote one target, both with their ends.
+
+        First the blocks of the encoder; then of each block of the decoder its own attention and its attention to the source.
+        """
+        source_1S, there_1S = source_S[None], torch.ones_like(source_S[None], dtype=torch.bool)
+        x_1SD = self._embed(source_1S, 0, 0.0)
+        for number, block in enumerate(_blocks(self.encoder), start=1):
+            yield Looks.of_all(f"encoder {number}", *block.looks_both_ways(x_1SD, there_1S), Way.AROUND)
+            x_1SD = block.network(block.attend_both_ways(x_1SD, there_1S, torch.float32, 0.0), torch.float32, 0.0)
+        source = self._source(source_1S, there_1S, torch.float32, 0.0)
+        begin = int(self._begins(torch.tensor(language)))
+        x_1TD = self._embed(F.pad(target_T[None, :-1], (1, 0), value=begin), 0, 0.0)
+        first_T = torch.full_like(target_T, -1)
+        parts = zip(_blocks(self.decoder), self._crosses(), source.kv, strict=True)
+        for number, (block, cross, kv_1S2HD) in enumerate(parts, start=1):
+            weights_1HTT, difference = block.looks(x_1TD, None)
+            name, weights_HTT = f"decoder {number}", weights_1HTT[0]
+            yield Looks(name=name, weights_HTC=weights_HTT, first_T=first_T, begins_T=first_T, difference=difference)
+            x_1TD = block.attend(x_1TD, None, torch.float32, 0.0)
+            yield Looks.of_all(f"alignment {number}", *cross.looks(x_1TD, kv_1S2HD, there_1S), Way.ACROSS)
+            x_1TD = block.network(cross(x_1TD, kv_1S2HD, there_1S, torch.float32, 0.0), torch.float32, 0.0)
+
+    def without_head(self, layer: int, head: int) -> AbstractContextManager[None]:
+        """While it lasts, one head of one layer (both from 0, layers in the order of `looks_across`) is switched off."""
+        pairs = zip(_blocks(self.decoder), self._crosses(), strict=True)
+        layers: list[Block | CrossAttention] = [*_blocks(self.encoder), *(part for pair in pairs for part in pair)]
+        return layers[layer].without_head(head)
 
     @property
     def output_weight(self) -> Tensor:

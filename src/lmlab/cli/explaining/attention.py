@@ -15,6 +15,12 @@ def command(
     text: Annotated[
         str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default="a piece of its own test part")
     ] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Of a translator: the language, such as de.", show_default="its first")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Of a translator: the translation.", show_default="what it writes")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
     device: options.Device = "auto",
@@ -22,12 +28,14 @@ def command(
 ) -> None:
     """Where the attention heads of a model look, what each seems to do, and a page with every weight.
 
+    Of bert the text may have blanks, [MASK]; of a translator it is a sentence, and its alignments are shown.
+
     Example: lmlab explain attention runs/gpt "What say you, my lord?" --html heads.html
     """
     from lmlab import face
     from lmlab.cli.show.inside import print_attention
 
-    found = face.explain_attention(options.opened(run), text, device=device, html=html, svg=svg)
+    found = face.explain_attention(options.opened(run), text, to=to, target=target, device=device, html=html, svg=svg)
     if json:
         options.print_json(found.to_json())
         return

@@ -49,21 +49,28 @@ def print_explanation(found: Explanation) -> None:
 
 
 def print_attention(found: Attention) -> None:
-    """A row a head: what it seems to look at, with the shares that say so."""
+    """A row a head: what it seems to look at, with the shares that say so; a table for each way of looking."""
+    from lmlab.inside.attention_section import TITLES, by_way
+
     console = result_console()
-    columns = [Column("head"), Column("seems to look at", left=True), Column("tokens back"), Column("entropy")]
-    columns += [Column(name, expendable=1) for name in ("just read", "before it", "beginning", "same", "induction")]
-    rows = [
-        [
-            f"{head.layer}.{head.head}",
-            head.seems,
-            f"{head.distance:.1f}",
-            f"{head.entropy:.2f}",
-            *(f"{share:.2f}" for share in (head.current, head.previous, head.beginning, head.same, head.induction)),
+    for way, layers in by_way(found).items():
+        heads = [head for layer in layers for head in layer.heads]
+        titles = TITLES[way]
+        columns = [Column("head"), Column("seems to look at", left=True), Column(titles["distance"]), Column("entropy")]
+        columns += [Column(titles[name], expendable=1) for name in heads[0].shares]
+        rows = [
+            [
+                head.name,
+                head.seems,
+                f"{head.distance:.1f}",
+                f"{head.entropy:.2f}",
+                *(f"{share:.2f}" for share in head.shares.values()),
+            ]
+            for head in heads
         ]
-        for head in found.heads
-    ]
-    print_table(console, columns, rows)
+        print_table(console, columns, rows)
+    if found.language is not None:
+        say(console, f"{found.language}: {''.join(found.tokens[:-1])}")
     say(console, f"shares of the attention over {counted(len(found.tokens), 'token')}; {found.policy}")
     say(console, f"written out, the weights differ from the fast kernel's by at most {found.difference:.1e}")
 
@@ -97,14 +104,14 @@ def print_heads(found: HeadCosts) -> None:
     console = result_console()
     columns = [
         Column("head"),
-        Column("bits per byte more without it"),
+        Column(f"{found.unit} more without it"),
         Column("95%"),
         Column("seems to look at", left=True),
     ]
-    columns += [Column("tokens back", expendable=1), Column("entropy", expendable=1)]
+    columns += [Column("tokens off", expendable=1), Column("entropy", expendable=1)]
     rows = [
         [
-            f"{one.head.layer}.{one.head.head}",
+            one.head.name,
             f"{one.cost:+.4f}",
             plus_minus(one.error, 4).strip(),
             one.head.seems,
@@ -114,7 +121,7 @@ def print_heads(found: HeadCosts) -> None:
         for one in sorted(found.heads, key=lambda one: -one.cost)
     ]
     print_table(console, columns, rows)
-    say(console, f"{bits(found.bits_per_byte)} bits per byte with all of them, over {counted(found.bytes, 'byte')}")
+    say(console, f"{bits(found.bits)} {found.unit} with all of them, over {found.over}")
 
 
 def print_search(found: SearchTree) -> None:

@@ -10,6 +10,8 @@ Shapes: B rows, T places (the tokens of a text and the two symbols), D width.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -20,6 +22,7 @@ from torch.nn import functional as F
 from lmlab.config import Mistake, a_share, at_least_one, one_of
 from lmlab.formulas import EMBEDDING, Part, Shape, Size, joined, linear
 from lmlab.layers.encoder import Affine, EncoderBlock, Norm, encoder_parts
+from lmlab.layers.looking import Looks, Way
 from lmlab.models.sizing import with_settings
 
 Preset = Literal["bert-base", "bert-large"]
@@ -124,15 +127,38 @@ class Encoder(nn.Module):
         dropout: float = 0.0,
     ) -> Tensor:
         """Vectors B×T×D. text_BT: where there is text, and not padding; None: everywhere. segments_BT: None: the first."""
-        assert inputs_BT.shape[1] <= self.context, "a text is no longer than the context"
-        segment = self.segment[0] if segments_BT is None else F.embedding(segments_BT, self.segment)
-        x_BTD = F.embedding(inputs_BT, self.embedding) + self.position[: inputs_BT.shape[1]] + segment
-        x_BTD = self.norm(x_BTD)
+        x_BTD = self._embed(inputs_BT, segments_BT)
         if dropout:
             x_BTD = F.dropout(x_BTD, dropout)
         for block in self.blocks:
             x_BTD = block(x_BTD, text_BT, dtype, dropout)
         return x_BTD
+
+    @torch.no_grad()
+    def looks(self, inputs_T: Tensor) -> Iterator[Looks]:
+        """What the heads of each block looked at in one text, its symbols included, one block after the other."""
+        x_1TD = self._embed(inputs_T[None], None)
+        for number, block in enumerate(self._stack(), start=1):
+            yield Looks.of_all(f"block {number}", *block.looks(x_1TD), Way.AROUND)
+            x_1TD = block(x_1TD, None, torch.float32, 0.0)
+
+    def without_head(self, layer: int, head: int) -> AbstractContextManager[None]:
+        """While it lasts, one head of one block (both from 0) is switched off."""
+        return list(self._stack())[layer].without_head(head)
+
+    def _embed(self, inputs_BT: Tensor, segments_BT: Tensor | None) -> Tensor:
+        """What the first block reads."""
+        assert inputs_BT.shape[1] <= self.context, "a text is no longer than the context"
+        segment = self.segment[0] if segments_BT is None else F.embedding(segments_BT, self.segment)
+        x_BTD: Tensor = self.norm(
+            F.embedding(inputs_BT, self.embedding) + self.position[: inputs_BT.shape[1]] + segment
+        )
+        return x_BTD
+
+    def _stack(self) -> Iterator[EncoderBlock]:
+        for block in self.blocks:
+            assert isinstance(block, EncoderBlock)
+            yield block
 
     def pooled(self, x_BTD: Tensor) -> Tensor:
         """What the first place, the begin symbol, makes of its text: B×D."""
