@@ -13,7 +13,8 @@
     const map = root.querySelector("canvas.map"), lines = root.querySelector("canvas.lines");
     const strip = root.querySelector(".strip.rows"), source = root.querySelector(".strip.source");
     const slider = root.querySelector("input"), said = root.querySelector(".said");
-    const state = { layer: 0, head: 0, from: 0, row: null };
+    const chosen = root.querySelector("[aria-pressed=true]")?.dataset ?? { layer: 0, head: 0 };
+    const state = { layer: Number(chosen.layer), head: Number(chosen.head), from: 0, row: null };
     const shown = () => Math.min(root.clientWidth < 640 ? 24 : 40, total + back);
     const nameOf = place => place < 0 ? begin : seen(sees[place]);
     const rowName = row => asks ? seen(asks[row]) : nameOf(row - back);
@@ -62,8 +63,7 @@
     }
 
     const css = name => getComputedStyle(root).getPropertyValue(name).trim();
-    let cell = 12;
-    const margin = 26;
+    let cell = 12, top = 26;  // of the map, in pixels: one weight, and the names above
     async function draw() {
       const rowOf = await weights(state.layer, state.head);
       const count = Math.min(shown(), total - state.from), { names, rows, own } = grid(rowOf, count);
@@ -74,26 +74,39 @@
       root.querySelector("output").textContent = `${state.from + 1}–${state.from + count} of ${total}`;
     }
 
+    // Where tokens are longer than letters, the names of columns stand upright.
+    const letter = 6.7, most = 9;
     function drawMap(names, rows) {
-      const room = map.parentElement.clientWidth * (root.clientWidth < 640 ? 1 : .55) - margin - 8;
-      cell = Math.max(6, Math.min(16, room / names.length));
-      const pen = inside.pen(map, margin + cell * names.length, margin + cell * rows.length);
+      const mine = rows.map((_, i) => rowName(state.from + i).slice(0, most)), theirs = names.map(name => name.slice(0, most));
+      const longest = texts => Math.max(...texts.map(text => text.length)), upright = longest(theirs) > 1;
+      const left = 12 + letter * longest(mine);
+      top = 12 + letter * (upright ? longest(theirs) : 1);
+      const room = map.parentElement.clientWidth * (root.clientWidth < 640 ? 1 : .55) - left - 8;
+      cell = Math.max(6, Math.min(upright ? 26 : 16, room / names.length));
+      const pen = inside.pen(map, left + cell * names.length, top + cell * rows.length);
       const ink = css("--ink"), hot = css("--cool");
       pen.font = `${Math.min(11, cell)}px ui-monospace, Menlo, Consolas, monospace`;
-      pen.textAlign = "center", pen.textBaseline = "middle";
-      pen.fillStyle = ink;
-      names.forEach((name, j) => pen.fillText(name.slice(0, 2), margin + cell * (j + .5), margin / 2));
+      pen.textBaseline = "middle", pen.fillStyle = ink;
+      theirs.forEach((name, j) => {
+        pen.save();
+        pen.translate(left + cell * (j + .5), top - 6);
+        if (upright) pen.rotate(-Math.PI / 2);
+        pen.textAlign = upright ? "left" : "center";
+        pen.fillText(name, 0, 0);
+        pen.restore();
+      });
+      pen.textAlign = "right";
       rows.forEach((row, i) => {
         pen.fillStyle = ink;
-        pen.fillText(rowName(state.from + i).slice(0, 3), margin / 2, margin + cell * (i + .5));
+        pen.fillText(mine[i], left - 6, top + cell * (i + .5));
         for (let j = 0; j < row.length; j++) {
           if (!row[j]) continue;
           pen.fillStyle = `rgba(${hot}, ${Math.min(1, .06 + Math.sqrt(row[j]))})`;
-          pen.fillRect(margin + cell * j, margin + cell * i, cell - .5, cell - .5);
+          pen.fillRect(left + cell * j, top + cell * i, cell - .5, cell - .5);
         }
         if (state.row === state.from + i) {
           pen.strokeStyle = css("--accent"), pen.lineWidth = 1.5;
-          pen.strokeRect(margin, margin + cell * i, cell * names.length, cell);
+          pen.strokeRect(left, top + cell * i, cell * names.length, cell);
         }
       });
     }
@@ -198,6 +211,7 @@
         pen.fillRect(wide * j, high * i, wide, high);
       }));
     }
+    root.querySelector(".where").hidden = total <= shown();
     const thumbs = () => visible.forEach(thumb);
     const watcher = new IntersectionObserver(entries => entries.forEach(({ target, isIntersecting }) => {
       if (isIntersecting) { visible.add(target); thumb(target); } else visible.delete(target);
@@ -211,8 +225,8 @@
       });
     }
 
-    const rowAt = y => state.from + Math.floor((y - margin) / cell);
-    map.addEventListener("mousemove", e => { const row = rowAt(e.offsetY); choose(e.offsetY < margin ? null : row); });
+    const rowAt = y => state.from + Math.floor((y - top) / cell);
+    map.addEventListener("mousemove", e => { const row = rowAt(e.offsetY); choose(e.offsetY < top ? null : row); });
     map.addEventListener("click", e => choose(rowAt(e.offsetY)));
     lines.addEventListener("mousemove", e => {
       const row = Math.floor((e.offsetY - 4) / gap) - down;

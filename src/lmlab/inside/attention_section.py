@@ -95,9 +95,10 @@ def packed_bytes(values: np.ndarray) -> str:
 
 def _html(found: Attention, way: Way, layers: list[Layer], key: str, name: str) -> str:
     several = sum(len(layer.heads) for layer in layers) > 1
+    keenest = min((head for layer in layers for head in layer.heads), key=lambda head: head.entropy)  # chosen at first
     rows = []
     for number, layer in enumerate(layers):
-        boxes = "".join(_thumb(head, number) for head in layer.heads)
+        boxes = "".join(_thumb(head, number, head is keenest) for head in layer.heads)
         rows.append(f'<div class="heads" role="group" aria-label="{escape(layer.name)}">{boxes}</div>')
     small = f'<div class="layers">{"".join(rows)}</div>' if several else ""
     how = "Choose a head. " if several else ""
@@ -141,10 +142,9 @@ def _words(found: Attention, way: Way, name: str) -> tuple[str, str]:
     )
 
 
-def _thumb(head: Head, layer: int) -> str:
-    pressed = "true" if (layer, head.head) == (0, 1) else "false"
+def _thumb(head: Head, layer: int, chosen: bool) -> str:
     return (
-        f'<button type="button" aria-pressed="{pressed}" data-layer="{layer}" data-head="{head.head - 1}">'
+        f'<button type="button" aria-pressed="{str(chosen).lower()}" data-layer="{layer}" data-head="{head.head - 1}">'
         f'<canvas width="96" height="96" aria-hidden="true"></canvas><b>{escape(head.name)}</b>'
         f" {escape(head.seems)}</button>"
     )

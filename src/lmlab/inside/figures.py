@@ -49,11 +49,15 @@ def square(layer: Layer, head: int) -> np.ndarray:
 
 
 def heads_map(found: Attention) -> str:
-    """All heads over the beginning of the text, a small map each; where the text is short, with its words."""
-    columns = max(len(layer.heads) for layer in found.layers)
-    side, short = (2.3, True) if max(len(layer.asks) for layer in found.layers) <= LABELLED else (1.5, False)
-    with panels(side * columns + 0.3, (side + 0.25) * len(found.layers), len(found.layers), columns) as (figure, axes):
-        for number, layer in enumerate(found.layers):
+    """All heads over the beginning of the text, a small map each; where the text is short, with its words.
+
+    Of a translator those that look at the source: its alignments.
+    """
+    layers = [layer for layer in found.layers if found.language is None or layer.way is Way.ACROSS]
+    columns = max(len(layer.heads) for layer in layers)
+    side, short = (2.3, True) if max(len(layer.asks) for layer in layers) <= LABELLED else (1.5, False)
+    with panels(side * columns + 0.3, (side + 0.25) * len(layers), len(layers), columns) as (figure, axes):
+        for number, layer in enumerate(layers):
             sees = ((BEGIN,) if layer.way is Way.BACK else ()) + layer.sees
             for head in layer.heads:
                 place = axes[number * columns + head.head - 1]
