@@ -23,7 +23,7 @@ def test_the_cost_of_a_head_is_what_the_text_costs_without_its_output(runs: dict
     model: Any = run.model
     found = lmlab.explain_heads(run, SENTENCE)
     base = lmlab.score(run, SENTENCE).bits / len(SENTENCE)
-    assert found.bits_per_byte == pytest.approx(base, rel=1e-6)
+    assert found.bits == pytest.approx(base, rel=1e-6)
     for one in found.heads:
         columns = slice((one.head.head - 1) * 8, one.head.head * 8)  # width 16, two heads
         weight = model.blocks[one.head.layer - 1].out
