@@ -282,6 +282,19 @@ class Learner(nn.Module, Saved):
         parts = self.parts(self.config, self.vocab_size)
         return int(weights(parts)) if parts else super().parameters_count
 
+    def training_flops(self, rows: int, tokens: int = 1, source: int = 0) -> int | None:
+        """Operations of a training step on a batch of this shape, by formula, the update apart; None: not known.
+
+        source: tokens of a second sequence, where the model reads one.
+        """
+        parts = self.parts(self.config, self.vocab_size, Shape(rows, tokens, self.usual_past, source))
+        return int(work(parts).both) if parts else None
+
+    @property
+    def usual_past(self) -> int:
+        """Tokens before those of a training step to which it looks back, as a rule."""
+        return 0
+
     @property
     def training_flops_per_token(self) -> float | None:
         """Operations of one training step per token, by formula, the update apart; None: not known."""
@@ -319,16 +332,11 @@ class TextLearner(Learner):
         return 32, 128
 
     @property
-    def training_shape(self) -> Shape:
-        """What a training step reads."""
-        return Shape(*self.batch_shape)
-
-    @property
     def training_flops_per_token(self) -> float | None:
         """Operations of one training step per token, by formula, the update apart; None: not known."""
-        shape = self.training_shape
-        parts = self.parts(self.config, self.vocab_size, shape)
-        return work(parts).both / shape.places if parts else None
+        rows, length = self.batch_shape
+        known = self.training_flops(rows, length)
+        return None if known is None else known / (rows * length)
 
     @property
     def longest_window(self) -> int | None:

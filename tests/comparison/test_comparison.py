@@ -28,6 +28,7 @@ from lmlab.comparison.together import FITTING_S, READINGS, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
 from lmlab.models.bag import Bag
+from lmlab.page.numbers import short
 from lmlab.records import from_json
 from lmlab.text.corpus import read
 
@@ -302,6 +303,15 @@ def test_learned_models_had_equal_time_and_the_page_says_who_had_what(small_text
     assert "train equally long;" in page
     assert "tokens planned" in page
     assert all(f"{e.training.tokens:,}" in page for e in found.findings.entries)
+    runs = {entry.name: entry.run.record for entry in found.entries}
+    for entry in found.findings.entries:
+        assert entry.training_flops == runs[entry.name].result.training_flops
+        assert entry.result.parameters == runs[entry.name].model.parameters
+        assert short(entry.training_flops) in page
+        assert f"{entry.result.parameters:,}" in page
+    assert {entry.training_flops is None for entry in found.findings.entries} == {True, False}, (
+        "bag counts, others learn"
+    )
 
 
 @pytest.mark.slow

@@ -10,8 +10,9 @@ from functools import lru_cache
 import numpy as np
 import torch
 
+from lmlab.interface import Learner
 from lmlab.learn.task import PartName, Task
-from lmlab.models.families.labelling import Bags
+from lmlab.models.families.labelling import Bags, TextClassifier
 from lmlab.text.labelled import Examples
 from lmlab.text.tokenizers import Tokenizer
 from lmlab.text.words import words_of as words_of
@@ -95,6 +96,15 @@ class Labelling(Task):
     def measured(self, nats: float, part: PartName) -> Mapping[str, float]:
         """Bits that the right label costs."""
         return {"bits_per_label": nats / math.log(2)}
+
+    def training_flops(self, model: Learner) -> float | None:
+        """For each text of an epoch, each batch as long as its longest text."""
+        assert isinstance(model, TextClassifier)
+        lengths_B = np.diff(self.train.starts_B)[_order(len(self.train), 0, 0)]
+        lengths_B = lengths_B.clip(max=model.longest or lengths_B.max())
+        batches = [lengths_B[first : first + self.rows] for first in range(0, len(lengths_B), self.rows)]
+        operations = [model.training_flops(len(batch), int(batch.max())) or 0 for batch in batches]
+        return sum(operations) / len(lengths_B) or None
 
     @property
     def worst_nats(self) -> float:

@@ -16,6 +16,7 @@ from lmlab.config import Budget, Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
+from lmlab.page.numbers import short
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -260,7 +261,8 @@ def free_folder(model: str, text: str) -> Path:
 def _summary(run: Run) -> str:
     """What a user wants to know of a finished run, and what to do next."""
     model, result = run.record.model, run.record.result
-    lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters, {result.seconds:.1f} s"]
+    flops = "" if result.training_flops is None else f" {short(result.training_flops)} FLOPs,"
+    lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters,{flops} {result.seconds:.1f} s"]
     lines += [f"  note: {note}" for note in run.saved.notes]
     if result.undertrained is not None:
         lines.append(f"  {result.undertrained}")

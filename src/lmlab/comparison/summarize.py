@@ -28,7 +28,6 @@ from lmlab.comparison.findings import (
 )
 from lmlab.comparison.luck import Luck
 from lmlab.hardware.versions import versions
-from lmlab.interface import Learner
 from lmlab.learn.run import Run
 
 if TYPE_CHECKING:
@@ -117,9 +116,7 @@ def _entry(entry: Contender) -> Entry:
     )
     if entry.run is None or entry.result is None:
         return found
-    model = entry.run.model
     results = zip(entry.runs, entry.seed_results, strict=True)
-    per_token = model.training_flops_per_token if isinstance(model, Learner) else None
     return replace(
         found,
         seconds=entry.seconds + (seconds if entry.reused else 0.0),  # what it took in all, not only to measure it again
@@ -138,7 +135,7 @@ def _entry(entry: Contender) -> Entry:
             steps=steps or None,
             wanted=None if (short := entry.run.record.result.undertrained) is None else short.wanted,
         ),
-        training_flops=None if per_token is None else per_token * tokens,
+        training_flops=sum(filter(None, (run.training_flops for run in entry.runs))) or None,
         tokens_per_second=tokens / seconds if seconds > 0.01 else None,
         curve=_curve(entry.run),
     )

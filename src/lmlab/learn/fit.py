@@ -86,13 +86,14 @@ def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: H
     watch.say(f"{run.record.model.name}: {outcome.message}")
     if outcome.status == "interrupted":
         return run
-    p = outcome.progress
+    p, per_thing = outcome.progress, task.training_flops(model)
     result = Result(
         status=outcome.status,
         steps=p.steps,
         tokens=p.tokens,
         seconds=p.seconds,
         best_step=p.best_step,
+        training_flops=None if per_thing is None else per_thing * p.tokens,
         hardware=str(hardware),
         message=outcome.message,
         undertrained=_undertrained(run, task, config) if outcome.status == "finished" else None,

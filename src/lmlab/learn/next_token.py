@@ -110,6 +110,11 @@ class NextToken(Task):
         """Bits per byte, what spelling unknown words costs included; and nats per token."""
         return {"bits_per_byte": self.units[part].bits_per_byte(nats), "nats_per_token": nats}
 
+    def training_flops(self, model: Learner) -> float | None:
+        """For each token of a batch."""
+        known = model.training_flops(self.rows, self.length)
+        return None if known is None else known / (self.rows * self.length)
+
     def sample(self, model: Learner) -> str:
         """A few tokens drawn from the model, always with the same luck."""
         assert isinstance(model, NeuralLanguageModel)

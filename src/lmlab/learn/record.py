@@ -102,6 +102,9 @@ class Result:
     tokens: int = 0
     seconds: float = 0.0
     best_step: int | None = None
+    training_flops: float | None = (
+        None  # by the model's formula, a multiply-add being two; None: it has none, or counts
+    )
     hardware: str = ""
     message: str = ""
     undertrained: Undertrained | None = (

@@ -47,6 +47,7 @@ class Run:
     def _repr_html_(self) -> str:
         """The run in a notebook: what it is, and its curve."""
         from lmlab.learn.curve_figures import loss_curve
+        from lmlab.page import numbers
         from lmlab.page.notebook import panel
 
         record, result = self.record, self.record.result
@@ -60,6 +61,8 @@ class Run:
             facts["parameters"] = f"{record.model.parameters:,}"
         if result.steps is not None:
             facts["learned"] = f"{result.steps:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s"
+        if result.training_flops is not None:
+            facts["FLOPs"] = numbers.short(result.training_flops)
         picture = loss_curve(self.metrics, record.model.name, self.unit) if self.metrics else ""
         said = self.caution or str(result.undertrained or "")
         return panel(f"{record.model.name}, {self.status}", facts, picture, said)
@@ -68,6 +71,20 @@ class Run:
     def status(self) -> str:
         """ "finished", "stopped early", "diverged" or, before its end, "unfinished"."""
         return self.record.result.status
+
+    @property
+    def training_flops(self) -> float | None:
+        """Operations of its training, by its model's formula; None: there is none, or it was fitted by counting.
+
+        A run of a time when this was not written down is taken to have had batches of the usual length.
+        """
+        from lmlab.interface import Learner
+
+        result = self.record.result
+        if result.training_flops is not None or not isinstance(self.saved, Learner):
+            return result.training_flops
+        per_token = self.saved.training_flops_per_token
+        return None if per_token is None else per_token * result.tokens
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lmlab.page import html
-from lmlab.page.numbers import counted
+from lmlab.page.numbers import counted, short
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -22,6 +22,8 @@ def run_page(run: Run, figure: str) -> str:
         "learned": f"{result.steps or 0:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s on {result.hardware}",
         "how it ended": f"{result.status}: {result.message}",
     }
+    if result.training_flops is not None:
+        facts["FLOPs"] = f"{short(result.training_flops)} of training, by formula; a multiply-add is two"
     settings = {key: str(value) for key, value in record.model.config.items()}
     parts = [f"<h1>{html.escape(name)} on {html.escape(corpus)}</h1>\n", html.facts(facts)]
     if result.undertrained is not None:

@@ -62,6 +62,13 @@ class Task(ABC):
     def worst_nats(self) -> float:
         """Mean nats per thing above which training has diverged."""
 
+    def training_flops(self, model: Learner) -> float | None:
+        """Operations of learning from one thing, on average, by the model's formula, the update apart; None: not known.
+
+        By itself that of a batch that is one thing alone.
+        """
+        return model.training_flops(1)
+
     def sample(self, model: Learner) -> str | None:
         """Something that the model makes as it is now, to be looked at later; None: there is nothing to look at."""
         return None

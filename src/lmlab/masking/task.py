@@ -13,7 +13,7 @@ import torch
 from lmlab.config import Mistake
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.masking.masks import masked
-from lmlab.models.bert import BERT
+from lmlab.models.bert import BERT, masked_of
 from lmlab.models.families.encoder import Symbols
 from lmlab.text.batches import draw_windows, even_windows
 
@@ -72,6 +72,12 @@ class Masking(NextToken):
     def measured(self, nats: float, part: PartName) -> dict[str, float]:
         """Bits and nats that a masked token costs."""
         return {"bits_per_masked_token": nats / math.log(2), "nats_per_masked_token": nats}
+
+    def training_flops(self, model: Learner) -> float:
+        """For each masked token, over windows of all lengths as often as they are drawn."""
+        shapes = [(self.rows * n, self.length // n) for n in (min(self.length, n) for n in SHORTER)]
+        operations = sum(model.training_flops(rows, length) or 0 for rows, length in shapes)
+        return operations / sum(masked_of(rows * length) for rows, length in shapes)
 
     def sample(self, model: Learner) -> str:
         """The beginning of the validation part, with what the model puts in place of some tokens in brackets."""

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.config import within_text
-from lmlab.formulas import ONE_TOKEN, Part, Shape, Size, divided_up, joined, linear, work
+from lmlab.formulas import ONE_TOKEN, Part, Shape, Size, divided_up, joined, linear
 from lmlab.interface import Loss, TextLearner
 from lmlab.layers.encoder import Affine, Norm
 from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
@@ -61,6 +61,11 @@ class BERTConfig(EncoderConfig):
 
     pooler: bool | None = None  # a layer on the first place, which masked training does not touch
     transform: bool | None = None  # a layer between the encoder and the word vectors it is compared with, and a bias
+
+
+def masked_of(tokens: Size) -> Size:
+    """Of so many tokens 15%, rounded up, so that something is always asked for."""
+    return divided_up(MASKED_OF_20 * tokens, 20)
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class BERT(TextLearner):
     @classmethod
     def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:
         """The encoder; its pooler, which learns nothing here; and the output layer, which reads masked places alone."""
-        c, masked = config, Shape(1, divided_up(MASKED_OF_20 * shape.places, 20))
+        c, masked = config, Shape(1, masked_of(shape.places))
         pooler = Part("pooler", pooler_part(c.width, 1).weights, times=1 if c.pooler else 0)
         layer = joined("transform", linear(masked.places, c.width, c.width, bias=True), vectors=2 * c.width)
         return [
@@ -164,8 +169,8 @@ class BERT(TextLearner):
     @property
     def training_flops_per_token(self) -> float:
         """Operations of one training step per masked token, by formula, the update apart."""
-        shape = Shape(*self.batch_shape)
-        return work(self.parts(self.config, self.vocab_size, shape)).both / divided_up(MASKED_OF_20 * shape.places, 20)
+        rows, length = self.batch_shape
+        return (self.training_flops(rows, length) or 0) / masked_of(rows * length)
 
     def hidden_matrices(self) -> dict[str, int]:
         """The four matrices of each block; queries, keys and values are three in one."""

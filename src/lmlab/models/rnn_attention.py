@@ -147,9 +147,9 @@ class RNNAttention(CarriedModel):
         ]
 
     @property
-    def training_shape(self) -> Shape:
+    def usual_past(self) -> int:
         """In the middle of a stretch: the memory is full."""
-        return Shape(*BATCH, past=self.config.memory)
+        return int(self.config.memory)
 
     @property
     def batch_shape(self) -> tuple[int, int]:

@@ -69,6 +69,12 @@ class Translating(Task):
         rows = self.valid if part == "valid" and self.valid is not None else self.train
         return {"bits_per_byte": nats * rows.target_tokens / (rows.target_bytes * math.log(2)), "nats": nats}
 
+    def training_flops(self, model: Learner) -> float:
+        """For each token of the targets, ends included, over an epoch."""
+        of_one = [model.training_flops(group.rows, group.target, group.source) or 0 for group in self.groups]
+        operations = sum(group.batches * each for group, each in zip(self.groups, of_one, strict=True))
+        return operations / self.train.target_tokens
+
     @property
     def worst_nats(self) -> float:
         """Somewhat above what guessing costs."""
