@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmlab.costs.calibrate import seconds_of_steps
+from lmlab.costs.calibrate import seconds_in_all, seconds_of_steps
 from lmlab.costs.planner import leave_one_out, published_rate, timed_rate
 from lmlab.costs.published import DEVICES, LAWS, RUNS
 from lmlab.costs.sharding import WAYS, held, usual_build
@@ -127,6 +127,17 @@ def test_a_run_of_steps_is_planned_by_its_own_steps(
     assert found["interval"][0] <= found["seconds"] <= found["interval"][1]
 
 
+def test_a_run_is_its_steps_and_what_it_does_between_them() -> None:
+    alone = seconds_in_all(100, 20, 0.0, 0.0, 0.0)
+    assert alone == 100
+    assert seconds_in_all(80, 20, 1.0, 0.0, 0.5) == 80 + 20 + 5 * 0.5  # a checkpoint every 20 seconds
+    assert seconds_in_all(100, 20, 0.0, 0.05, 0.0) == pytest.approx(
+        100 + 20 * 0.05
+    )  # samples are cheap: one at every look
+    with_samples = seconds_in_all(100, 20, 0.0, 1.0, 0.0)  # they are dear, and take no more than their share
+    assert 100 < with_samples <= 100 * 1.02 + 1.0
+
+
 @pytest.mark.slow
 def test_this_machine_can_be_timed(lmlab: Lmlab) -> None:
     code, out, err = lmlab("plan", "--parameters", "1M", "--tokens", "1M", "--calibrate", "--json")
@@ -152,6 +163,11 @@ def test_this_machine_can_be_timed(lmlab: Lmlab) -> None:
         ("gpt --device A100", "say how much the model reads"),
         ("gpt --parameters 7B --tokens 1T --device A100", "leave --parameters or the model out"),
         ("gpt --steps 10", "give both"),
+        ("gpt sotu --steps 10 --tokens 1T", "leave --tokens out"),
+        ("gpt sotu --steps 10 --device A100", "on cpu, cuda or mps; got 'A100'"),
+        ("gpt sotu --steps 0", "--steps is a whole number from 1 up"),
+        ("dan sotu --steps 10", "does not learn from plain text"),
+        ("gpt --tokens 1T --device A100 --learn rows=8", "--learn and --tokenizer are of a run of --steps"),
         ("gtp --tokens 1T --device A100", "did you mean 'gpt'"),
     ],
 )

@@ -22,7 +22,24 @@ from lmlab.page.numbers import short
 Lmlab = Callable[..., tuple[int, str, str]]
 
 SMALL = {"width": 8}
-WORDS = "the cat sat on a mat and saw one dog run to the log while a bird sang of rain".split()
+WORDS = [
+    "the",
+    "cat",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    "and",
+    "saw",
+    "one",
+    "dog",
+    "run",
+    "to",
+    "them",
+    "while",
+    "birds",
+    "sing",
+]
 
 
 def plain_text(folder: Path) -> Path:

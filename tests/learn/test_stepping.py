@@ -123,7 +123,7 @@ def test_a_run_that_was_stopped_and_recorded_anew_ends_with_the_same_bits(model:
     first._keep_best(None)
     while first.clock.steps < 11:
         first._group()
-    first._save()
+    first.save()
     second = weights(trainer(model, "captured", tmp_path / "halves"))
     for name, expected in whole.items():
         assert torch.equal(second[name], expected), name

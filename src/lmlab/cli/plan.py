@@ -8,6 +8,8 @@ import typer
 
 from lmlab.cli import options
 from lmlab.config import Mistake
+from lmlab.hardware.memory import keep_memory
+from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 
 
@@ -22,13 +24,16 @@ def command(
     loss: Annotated[float | None, typer.Option(help="Nats a token to reach, by a published law.")] = None,
     law: Annotated[str, typer.Option(help="chinchilla or corrected.")] = "corrected",
     length: Annotated[int | None, typer.Option(help="Tokens of a sequence.", show_default="2048")] = None,
-    device: Annotated[str | None, typer.Option(help="V100, A100-40GB, A100, H100, H200 or B200.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="V100, A100-40GB, A100, H100, H200 or B200; with --steps cpu, cuda or mps.")
+    ] = None,
     devices: Annotated[int, typer.Option(help="How many of them.")] = 1,
     rate: Annotated[str | None, typer.Option(help="Operations a second that a device reached, such as 150T.")] = None,
     memory: Annotated[str | None, typer.Option(help="Bytes of a device, such as 80G.")] = None,
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Time real steps on this machine.")] = False,
     steps: Annotated[int | None, typer.Option(help="With MODEL and TEXT: seconds of a run of so many steps.")] = None,
-    tokenizer: options.Tokenizer = "char",
+    tokenizer: options.TokenizerOrNone = None,
+    learning: options.Learning = [],  # noqa: B006
     json: options.Json = False,
 ) -> None:
     """Time, device-hours, memory and sharding of a training run, with an interval.
@@ -52,9 +57,32 @@ def command(
         assert text is not None
         if model is None:
             raise Mistake(f"name a model to plan: {', '.join(registry.names())}")
-        planned = face.plan_steps(model, text, steps=steps, settings=chosen, tokenizer=tokenizer)
+        other = {"parameters": parameters, "tokens": tokens, "compute": compute, "loss": loss, "length": length}
+        other |= {"rate": rate, "memory": memory, "devices": None if devices == 1 else devices}
+        if wrong := [name for name, value in other.items() if value is not None]:
+            raise Mistake(
+                f"{{steps}} is of a run on this machine: leave {{{wrong[0]}}} out", steps=None, **{wrong[0]: None}
+            )
+        if device not in (None, "cpu", "cuda", "mps"):
+            raise Mistake(f"{{steps}} is of a run on this machine, on cpu, cuda or mps; got {device!r}", steps=None)
+        keep_memory()  # as `lmlab train` does, or steps would be timed that are slower than those of the run
+        planned = face.plan_steps(
+            model,
+            text,
+            steps=steps,
+            settings=chosen,
+            learning=parse_learning(learning),
+            tokenizer=tokenizer,
+            device=device or "auto",
+        )
         options.print_json(planned.to_json()) if json else print_steps(planned)
         return
+    if learning or tokenizer is not None:
+        raise Mistake(
+            "{learn} and {tokenizer} are of a run of {steps} on a text", learn=None, tokenizer=None, steps=500
+        )
+    if calibrate:
+        keep_memory()
     found = face.plan(
         model,
         settings=chosen,

@@ -1,4 +1,8 @@
-"""The speed of this machine, by real steps: a few seconds of training that are thrown away."""
+"""The speed of this machine, by real steps: a few seconds of training that are thrown away.
+
+A run is more than its steps. Now and then it looks at the validation part, writes a sample and saves a checkpoint; each of
+these is done and timed here too, and counted as often as the run will do it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,9 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,26 +20,28 @@ import torch
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.costs.memory import Step
 from lmlab.costs.planner import LEVEL, Rate, timed_rate
-from lmlab.formulas import work
+from lmlab.formulas import Shape, work
 from lmlab.hardware.choice import choose, precision_name
 from lmlab.hardware.load import using_threads
 from lmlab.hardware.rates import settle
 from lmlab.interface import TextLearner
-from lmlab.learn.loop import Trainer
-from lmlab.learn.settings import TrainConfig
-from lmlab.learn.train import fresh_model, stream_folder, task_of
+from lmlab.learn.fit import fresh_model, hardware_for, stream_folder, task_of
+from lmlab.learn.loop import CHECKPOINT_EVERY_S, Trainer, sample_is_due
+from lmlab.learn.settings import training_config
+from lmlab.learn.train import sized_on_text, tokenizer_for
 from lmlab.learn.watch import Silent
 from lmlab.measure.student import t_quantile
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import read
 from lmlab.text.stream import tokenize
-from lmlab.text.tokenizers import train_tokenizer
 
 if TYPE_CHECKING:
     from lmlab.hardware.choice import Hardware
 
-WARM_STEPS, BLOCKS, LEAST_STEPS = 3, 8, 24  # steps that do not count; groups whose speeds are compared; steps at least
+WARM_STEPS, WARM_S = 3, 1.0  # at least, that do not count: a young process still finds its memory and chooses kernels
+BLOCKS, LEAST_STEPS = 8, 24  # groups of steps whose speeds are compared; steps at least
 TIMED_S = 15.0  # of steps, at least
+TIMES = 3  # that a look, a sample and a checkpoint are timed; the middle one counts
 SMALL = {"layers": 4, "width": 256, "context": 256}  # the gpt that is timed where no model is named
 
 
@@ -48,9 +55,13 @@ class Planned:
     tokens: int
     parameters: int
     operations: float
-    seconds: float  # of training with its validations, as a run's record counts them
+    seconds: float  # of training, looks, samples and checkpoints included, as a run's record counts them
     interval: tuple[float, float]
     level: float
+    step_s: float
+    look_s: float  # at the validation part; 0: there is none
+    sample_s: float
+    checkpoint_s: float
     timed_steps: int
     hardware: str
 
@@ -60,12 +71,14 @@ class Planned:
 
 
 def seconds_of_steps(step: Callable[[], object], device: torch.device, seconds: float | None = None) -> list[float]:
-    """Seconds of each of some steps, for so long; the first few are thrown away."""
-    for _ in range(WARM_STEPS):
+    """Seconds of each of some steps, for so long; the first are thrown away."""
+    least_s = TIMED_S if seconds is None else seconds
+    started, warm = time.perf_counter(), 0
+    while warm < WARM_STEPS or time.perf_counter() - started < min(WARM_S, least_s):
         step()
         settle(device)
+        warm += 1
     taken: list[float] = []
-    least_s = TIMED_S if seconds is None else seconds
     while sum(taken) < least_s or len(taken) < LEAST_STEPS:
         before = time.perf_counter()
         step()
@@ -83,12 +96,13 @@ def machine_rate(model: str | None, settings: dict[str, Any], vocab_size: int, d
     facts = TextFacts(train_tokens=10**9, train_bytes=10**9, vocab_size=vocab_size)
     config = cls.resolve(make(cls.Config, settings if model else SMALL, cls.name), facts, Budget(tokens=10**7))
     with torch.device("meta"):
-        shape = cls(config, vocab_size).training_shape
-    shape = replace(shape, past=0)
+        shape = Shape(*cls(config, vocab_size).batch_shape)
     step = Step(
         model=cls, config=config, vocab_size=vocab_size, shape=shape, device=hardware.device.type, dtype=hardware.dtype
     )
     fresh, optimizer, batch = step.ready()
+    luck = torch.Generator(hardware.device).manual_seed(0)
+    batch.tokens_BT.random_(vocab_size, generator=luck)  # one token again and again would be looked up too fast
 
     def once() -> None:
         fresh.loss(batch).mean.backward()
@@ -112,62 +126,78 @@ def plan_steps(
     *,
     steps: int,
     settings: Mapping[str, Any] | None = None,
-    tokenizer: str = "char",
+    learning: Mapping[str, Any] | None = None,
+    tokenizer: str | None = None,
     device: str = "auto",
     seed: int = 0,
 ) -> Planned:
-    """How long a run of so many steps will train on this machine, by a few seconds of its own steps."""
+    """How long `train` with a budget of so many steps will train on this machine, by a few seconds of its own steps.
+
+    settings, learning, tokenizer: as `train` takes them. A run that stops early, as validation no longer improves, is shorter.
+    """
     if steps < 1:
         raise Mistake("{steps} is a whole number from 1 up", steps=None)
     cls = model_class(model)
     if not issubclass(cls, TextLearner):
-        raise Mistake(f"{model} takes no steps; name a model that learns")
-    corpus, hardware = read(text), choose(device)
-    tokens = train_tokenizer(tokenizer, corpus.train.pieces())
+        raise Mistake(f"{model} does not learn from plain text step by step; plan one that does, such as gpt")
+    asked = training_config(Budget(steps=steps), seed, learning or {})
+    corpus, hardware = read(text), hardware_for(asked, device, "auto")
+    tokens = tokenizer_for(cls, tokenizer, corpus)
     stream = tokenize(corpus.train, tokens, stream_folder())
-    asked = TrainConfig(budget=Budget(steps=steps), seed=seed)
-    facts = TextFacts(train_tokens=stream.tokens, train_bytes=stream.bytes, vocab_size=tokens.vocab_size)
-    config = cls.resolve(make(cls.Config, settings or {}, model), facts, asked.budget)
+    config, _ = sized_on_text(cls, make(cls.Config, settings or {}, model), tokens, stream, asked, hardware)
     fresh = fresh_model(cls, config, tokens, seed)
     task = task_of(fresh, tokens, corpus, stream, asked, hardware)
-    trainer = Trainer(fresh, task, asked, hardware, Path(), Silent())
-    with using_threads(hardware.device, hardware.threads):
+    with TemporaryDirectory() as folder, using_threads(hardware.device, hardware.threads):
+        trainer = Trainer(fresh, task, asked, hardware, Path(folder), Silent())
         taken = seconds_of_steps(trainer.to_be_timed(), hardware.device)
-        look_s = _validation_s(trainer, hardware)
+        look_s = _middle_s(trainer.validate, hardware) if trainer.validation else 0.0
+        sample_s = _middle_s(lambda: trainer.write_sample(0), hardware)
+        checkpoint_s = _middle_s(trainer.save, hardware)
     means = _block_means(taken)
     mean = statistics.fmean(means)
     spread = t_quantile(len(means) - 1, LEVEL) * statistics.stdev(means) / mean * math.sqrt(1 + 1 / len(means))
     looks = min(asked.validations, steps) if trainer.validation else 0
-    seconds = steps * mean + looks * look_s
-    step_tokens = task.rows * task.length
+    seconds = seconds_in_all(steps * mean, looks, look_s, sample_s, checkpoint_s)
+    per_step = trainer.clock.tokens / trainer.clock.steps
     return Planned(
         model=model,
         config=dict(vars(config)),
         steps=steps,
-        tokens=steps * step_tokens,
+        tokens=round(steps * per_step),
         parameters=fresh.parameters_count,
-        operations=(fresh.training_flops_per_token or 0.0) * steps * step_tokens,
+        operations=(task.training_flops(fresh) or 0.0) * steps * per_step,
         seconds=seconds,
         interval=(seconds / (1 + spread), seconds * (1 + spread)),
         level=LEVEL,
+        step_s=mean,
+        look_s=look_s,
+        sample_s=sample_s,
+        checkpoint_s=checkpoint_s,
         timed_steps=len(taken),
         hardware=f"{hardware} ({precision_name(hardware.dtype)})",
     )
 
 
-def _validation_s(trainer: Trainer, hardware: Hardware) -> float:
-    """Of one look at the validation part, the faster of two."""
+def seconds_in_all(steps_s: float, looks: int, look_s: float, sample_s: float, checkpoint_s: float) -> float:
+    """Seconds of a run: its steps, with what it does between them as often as its loop does."""
+    seconds = steps_s + looks * look_s
+    spent_s = last_s = 0.0
+    for look in range(1, looks + 1):
+        if sample_is_due(seconds * look / looks, spent_s, last_s):
+            spent_s, last_s = spent_s + sample_s, sample_s
+    return seconds + spent_s + seconds // CHECKPOINT_EVERY_S * checkpoint_s
+
+
+@torch.no_grad()
+def _middle_s(act: Callable[[], object], hardware: Hardware) -> float:
+    """Seconds of something that a run does between steps."""
     found = []
-    trainer.model.eval()
-    for _ in range(2):
+    for _ in range(TIMES):
         before = time.perf_counter()
-        with torch.no_grad():
-            for batch in trainer.validation:
-                trainer.model.loss(batch.to(hardware.device))
+        act()
         settle(hardware.device)
         found.append(time.perf_counter() - before)
-    trainer.model.train()
-    return min(found)
+    return statistics.median(found)
 
 
 def _block_means(taken: list[float]) -> list[float]:

@@ -11,7 +11,7 @@ import json
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -112,7 +112,7 @@ class Trainer:
         with interruptible() as interrupted, using_threads(self.device, self.most_threads):
             status, message = self._steps(interrupted)
         if status == "interrupted":
-            self._save()
+            self.save()
             return Outcome(status=status, message=message, progress=self._progress_now())
         outcome = Outcome(status=status, message=message, progress=self._progress_now())
         with torch.no_grad():
@@ -120,7 +120,7 @@ class Trainer:
                 p.copy_(self.best[name])
         self.model.eval()
         if self.samples_path.exists() and self.samples_path.stat().st_size:  # the last word: that of the weights kept
-            self._write_sample(self.progress.best_step)
+            self.write_sample(self.progress.best_step)
         return outcome
 
     def _steps(self, interrupted: Callable[[], bool]) -> tuple[Status, str]:
@@ -137,7 +137,7 @@ class Trainer:
             if self._validation_is_due(before):
                 if trouble := self._trouble():
                     return "diverged", trouble
-                self._validate()
+                self.validate()
                 self._sample()
                 if self.progress.worse >= self.config.patience:
                     return "stopped early", (
@@ -146,12 +146,12 @@ class Trainer:
             if interrupted():
                 return "interrupted", "interrupted; everything up to this step is saved"
             if now - saved_at > CHECKPOINT_EVERY_S:
-                self._save()
+                self.save()
                 saved_at = self.clock.seconds
         if trouble := self._trouble():
             return "diverged", trouble
         if self.sums.count:  # steps since the last validation
-            self._validate()
+            self.validate()
         if not self.validation:
             self._keep_best(None)
         if self.earlier is not None and self.progress.best_step == self.earlier.steps:
@@ -164,7 +164,7 @@ class Trainer:
             nats, _ = self._validation_nats()
         self._keep_best(nats)
         self.progress = self._progress_now(lowest_nats=None)
-        self._save()
+        self.save()
 
     def _clock(self, spent: Spent | Progress) -> Clock:
         return Clock(
@@ -173,11 +173,7 @@ class Trainer:
 
     def _cut_metrics(self) -> None:
         """Begin with the lines that the run had when this budget began."""
-        lines = (
-            self.metrics_path.read_text(encoding="utf-8").splitlines(keepends=True)
-            if self.metrics_path.exists()
-            else []
-        )
+        lines = _lines_of(self.metrics_path)
         most = 0 if self.earlier is None else self.earlier.steps
         lines = [line for line in lines if json.loads(line)["step"] <= most] if most else []
         write_atomically(self.metrics_path, "".join(lines).encode())
@@ -186,8 +182,7 @@ class Trainer:
 
     def _cut_samples(self, steps: int) -> None:
         """Those of later steps will be drawn again."""
-        if self.samples_path.exists():
-            lines = self.samples_path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if lines := _lines_of(self.samples_path):
             kept = "".join(line for line in lines if json.loads(line)["step"] <= steps)
             write_atomically(self.samples_path, kept.encode())
 
@@ -263,7 +258,7 @@ class Trainer:
         self.watch.update(self.clock, self.task.shown(self.sums.mean, "train"), valid, self.task.unit)
 
     @torch.no_grad()
-    def _validate(self) -> None:
+    def validate(self) -> None:
         """Look at the validation batches, keep the weights if they are the best yet, and write a line of metrics."""
         started = self.clock.seconds
         valid_nats, found = self._validation_nats()
@@ -284,15 +279,16 @@ class Trainer:
     def _sample(self) -> None:
         """Write down what the model makes now, if that takes no more than a small share of the time so far."""
         taken = self.clock.seconds - self.clock.earlier.seconds
-        if taken < SAMPLES_FROM_S or self.sampling_s + self.last_sample_s > SAMPLES_SHARE * taken:
+        if not sample_is_due(taken, self.sampling_s, self.last_sample_s):
             return
         started = self.clock.seconds
-        self._write_sample(self.clock.steps)
+        self.write_sample(self.clock.steps)
         self.last_sample_s = self.clock.seconds - started
         self.sampling_s += self.last_sample_s
 
     @torch.no_grad()
-    def _write_sample(self, step: int) -> None:
+    def write_sample(self, step: int) -> None:
+        """What the model makes now, under the number of a step."""
         text = self.task.sample(self.model.eval())
         if text is not None:
             with open(self.samples_path, "a", encoding="utf-8") as file:
@@ -310,9 +306,7 @@ class Trainer:
 
     def _write_metrics(self, valid_nats: float | None, valid: Sums) -> None:
         train = self.task.measured(self.sums.mean, "train")
-        held_out: Mapping[str, float | None] = dict.fromkeys(train)
-        if valid_nats is not None:
-            held_out = self.task.measured(valid_nats, "valid")
+        held_out = dict.fromkeys(train) if valid_nats is None else self.task.measured(valid_nats, "valid")
         line = {
             "step": self.clock.steps,
             "tokens": self.clock.tokens,
@@ -343,7 +337,7 @@ class Trainer:
         } | changes
         return Progress(steps=self.clock.steps, tokens=self.clock.tokens, seconds=self.clock.seconds, **fields)
 
-    def _save(self) -> None:
+    def save(self) -> None:
         """Write the checkpoint. The losses since the last metrics line go along, so that the next line is exact too."""
         self.progress = self._progress_now()
         running = self.sums.tensors()
@@ -364,14 +358,19 @@ class Trainer:
             self.sums = Sums.from_tensors(groups["running"], self.device)
         except (KeyError, RuntimeError) as error:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
-        lines = (
-            self.metrics_path.read_text(encoding="utf-8").splitlines(keepends=True)
-            if self.metrics_path.exists()
-            else []
-        )
+        lines = _lines_of(self.metrics_path)
         write_atomically(self.metrics_path, "".join(lines[: self.progress.metrics]).encode())
         self._cut_samples(self.progress.steps)
         self.clock = self._clock(self.progress)
+
+
+def _lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+
+
+def sample_is_due(taken_s: float, sampling_s: float, last_s: float) -> bool:
+    """Whether there is time for one more sample, after so many seconds, of which so many went into samples."""
+    return taken_s >= SAMPLES_FROM_S and sampling_s + last_s <= SAMPLES_SHARE * taken_s
 
 
 def _crossed(before: float, after: float, marks: int) -> bool:

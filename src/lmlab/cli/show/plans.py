@@ -34,8 +34,10 @@ def print_steps(found: Planned) -> None:
     print_list(
         {
             "model": f"{found.model}, {found.parameters:,} parameters, {found.tokens:,} tokens in {found.steps:,} steps",
-            "operations": f"{found.operations:.3g}",
-            "rate": f"{found.timed_steps} steps were timed: {found.hardware}",
+            "operations": f"{found.operations:.3g}, a multiply-add being two",
+            "rate": f"{1000 * found.step_s:,.3g} ms a step, by {found.timed_steps:,} steps on {found.hardware}",
+            "beside steps": f"{1000 * found.look_s:,.3g} ms a validation, {1000 * found.sample_s:,.3g} ms a sample,"
+            f" {1000 * found.checkpoint_s:,.3g} ms a checkpoint",
             "time": f"{found.seconds:,.1f} s, from {low:,.1f} to {high:,.1f} ({found.level:.0%} interval)",
         }
     )
