@@ -79,7 +79,7 @@ def command(
         return
     if learning or tokenizer is not None:
         raise Mistake(
-            "{learn} and {tokenizer} are of a run of {steps} on a text", learn=None, tokenizer=None, steps=500
+            "{learning} and {tokenizer} are of a run of {steps} on a text", learning=None, tokenizer=None, steps=None
         )
     if calibrate:
         keep_memory()
