@@ -57,6 +57,16 @@ class Distribution:
     counts: bool = False  # z is 0, 1, 2, ... without end
 
     @property
+    def shifts(self) -> bool:
+        """Whether a value is a shift and a scale of z, whose own distribution has no parameters."""
+        return self.name in ("normal", "uniform", "laplace")
+
+    @property
+    def standard(self) -> bool:
+        """Whether the distribution of z has no parameters: samples of z then serve all of them."""
+        return self.shifts or self.name == "exponential"
+
+    @property
     def is_finite(self) -> bool:
         """Whether it has finitely many outcomes."""
         return self.moment is None
@@ -82,6 +92,11 @@ def _poisson_moment(powers: Sequence[int], args: Args) -> Any:
 def _dirichlet_moment(powers: Sequence[int], args: Args) -> Any:
     top = math.prod([_rising(a, k) for a, k in zip(args[0], powers, strict=True)], start=1)
     return top / _rising(sum(args[0]), sum(powers))
+
+
+def _dirichlet_sample(rng: np.random.Generator, shape: tuple[int, ...], args: Args) -> Any:
+    gammas = rng.gamma(args[0], 1.0, shape)
+    return gammas / gammas.sum(axis=-1, keepdims=True)
 
 
 def _log_beta(m: Any, a: Array, b: Array) -> Array:
@@ -234,7 +249,7 @@ _ALL = [
         _nothing,
         moment=_dirichlet_moment,
         draw=lambda rng, shape: rng.dirichlet(np.ones(shape[-1]), shape[:-1]),
-        sample=lambda rng, shape, args: rng.dirichlet(args[0], shape[:-1]),
+        sample=_dirichlet_sample,
         positive=(0,),
         joint=True,
     ),

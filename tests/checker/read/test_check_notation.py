@@ -45,6 +45,9 @@ SAID = {
     "σ(x)": "sigmoid(x)",
     "|x - y|": "abs(x - y)",
     "‖v‖": "norm(v)",
+    "4‖v‖": "4 * norm(v)",
+    "2‖v‖² + 2‖w‖²": "2 * norm(v)**2 + 2 * norm(w)**2",
+    "x |y|": "x * abs(y)",
     "||v||": "norm(v)",
     "norm(A, 'fro')": "norm(A)",
     r"\frac{1}{2} x": "1 / 2 * x",
@@ -91,6 +94,12 @@ HOLDING = {
     "a let with letters": "given z: n\nlet p[i] = exp(z[i]) / sum(j, exp(z[j]))\nclaim p = softmax(z)",
     "a sum from 0": "given x: n\nclaim sum(i=0..n-1, x[i]) = sum(x)",
     "a sum of part of it": "given x: 5\nclaim sum(i=2..4, x[i]) = x[1] + x[2] + x[3]",
+    "an index only below": "given z: n\nlet p = softmax(z)\nclaim d(log(p[i]))/dz[j] = (i == j) - p[j]",
+    "indices inside a mean": "given a: n positive\ngiven p: n dirichlet(a)\nlet A = sum(a)\n"
+    "claim E[p[i] * p[j]] = a[i] * (a[j] + (i == j)) / (A * (A + 1))",
+    "a recursion unrolled": "given x: T\ngiven a, s0\nlet s[0] = s0\nlet s[t] = a * s[t-1] + x[t]\n"
+    "claim s[t] = a**t * s0 + sum(j=1..t, a**(t-j) * x[j])",
+    "a condition before its name": "claim (1 + x)^3 >= 1 + 3x where x > -1, x: real",
     "a product": "given x: n\nclaim prod(i=1..n, x[i]) = prod(x)",
     "a probability": "given t: positive\ngiven x: normal(0, 1)\nclaim P[-t < x < t] = erf(t / √2)",
     "a conditional one": "given t: positive\ngiven x: exponential(1)\ngiven s: positive\nclaim P[x > s + t | x > s] = P[x > t]",

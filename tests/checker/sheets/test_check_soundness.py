@@ -37,6 +37,15 @@ HOLDS = [
     "E[1 / sqrt(u)] = 2 where u: uniform(0, 1)",
     "E[log(abs(x - 1/3))] <= 0 where x: normal(0, 1)",
     "H(u) = 0 where u: uniform(0, 1)",
+    "P[x > y] = (1 + erf((m - k) / sqrt(2 * (s**2 + r**2)))) / 2 where m, k: real, s, r: positive,"
+    " x: normal(m, s), y: normal(k, r)",
+    "E[z] = a / (a + b) where a, b: positive, p: beta(a, b), z: bernoulli(p)",
+    "E[z] = a / sum(a) where a: n positive, p: n dirichlet(a), z: n onehot(p)",
+    "P[z = 1 and w = 1] = 1/3 where p: uniform(0, 1), z: bernoulli(p), w: bernoulli(p)",
+    "E[k] = 3 / 2 where l: gamma(3, 2), k: poisson(l)",
+    "E[exp(35 * x)] = exp(35**2 / 2) where x: normal(0, 1)",
+    "E[1 / (k + 1)] = (1 - exp(-200)) / 200 where k: poisson(200)",
+    "E[y**2] = 1 + E[sin(x)**2] where x: normal(0, 1), y: normal(sin(x), 1)",
     "x / x = 1 where x: nonzero",
     "(x**2 - 1) / (x - 1) = x + 1 where x: integer, x != 1",
     "norm(x / norm(x)) = 1 where x: n",
@@ -49,6 +58,11 @@ FAILS = [
     "E[1 / abs(x - 1)] = 3 where x: normal(0, 1)",
     "P[x^2 + y^2 < 1] = 0.3934 where x: normal(0, 1), y: normal(0, 1)",
     "E[-log(u)] = 1.002 where u: uniform(0, 1)",
+    "E[exp(t * x)] = 1 / (1 - t) where t: real, x: exponential(1)",
+    "E[z] = sigmoid(m) where m: real, x: normal(m, 1), z: bernoulli(sigmoid(x))",
+    "Var[sum(z)] = 3 / 4 where p: uniform(0, 1), z: 3 bernoulli(p)",
+    "Var[x] <= 1/5 where a, b: positive, x: beta(a, b)",
+    "log(x) <= 2.9 * x**(1/8) where x: positive",
     "E[(x > t)] <= exp(-t**2 / 2) / (t**2 * sqrt(2 * pi)) where t: positive, x: normal(0, 1)",
     "E[(x > t)] <= exp(-t**2 / 2) / 3 where t: positive, x: normal(0, 1)",
     "logsumexp(x) <= max(x) + 2 where x: n",
@@ -85,6 +99,16 @@ def test_an_equation_of_means_that_are_only_sampled_is_undecided_and_says_how_co
     close = check("given x: 7 normal(0, 1)\nclaim E[max(abs(x) + x)] == E[max(x + abs(x))]").claims[0]
     assert close.verdict == "undecided"
     assert "samples" in close.reason
+
+
+def test_a_mean_of_samples_that_is_next_to_nothing_refutes_nothing() -> None:
+    text = "given a: n positive\ngiven p: n dirichlet(a)\nclaim E[log(max(p))] <= 0\nclaim E[log(sum(p))] == 0"
+    assert all(claim.verdict != "refuted" for claim in check(text).claims)
+
+
+def test_a_mean_that_is_exact_only_at_size_one_does_not_make_an_equation_supported() -> None:
+    text = "given a: n positive\ngiven p: n dirichlet(a)\nclaim E[max(log(p))] == log(E[max(p)]) - (n - 1) / 9"
+    assert check(text).claims[0].verdict in ("undecided", "refuted")
 
 
 def test_a_bound_says_how_far_it_was_tried() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.decimals import LongOps
 from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.numbers.means import Accuracy, Helpers
+from lmlab.checker.numbers.means import Helpers
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Derivative, Node
 

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from lmlab.checker.functions import Entrywise, Kink
 from lmlab.checker.limits import Deadline, NoExactValue
+from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
 from lmlab.checker.numbers.expectations import average, without_derivatives
-from lmlab.checker.numbers.means import Accuracy
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.numbers.quadrature import Leaf
 from lmlab.checker.shapes.infer import scalar_like

@@ -16,9 +16,10 @@ import numpy as np
 from lmlab.checker.functions import Entrywise
 from lmlab.checker.functions.elementwise import HUGE
 from lmlab.checker.functions.record import Array
+from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.doubles import ArrayOps
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.numbers.means import Accuracy, expectation
+from lmlab.checker.numbers.means import expectation
 from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.tree import Derivative, Expectation
 

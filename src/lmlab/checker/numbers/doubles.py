@@ -13,8 +13,9 @@ import numpy as np
 from lmlab.checker.functions import Entrywise, Kink
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue
+from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
-from lmlab.checker.numbers.means import Accuracy, Helpers, expectation
+from lmlab.checker.numbers.means import Helpers, expectation
 from lmlab.checker.tree import Derivative, Expectation
 
 
@@ -30,7 +31,7 @@ class ArrayOps(Ops):
 
     def compare(self, op: str, left: Array, right: Array) -> Array:
         """0 and 1."""
-        self.near(left - right)
+        self.near(self.wrap(left - right))
         return self.from_numpy(np.asarray(COMPARISONS[op](left, right), dtype=float))
 
     def full(self, shape: tuple[int, ...], value: int) -> Array:

@@ -116,13 +116,17 @@ class Frame:
     def translated(self, ops: Ops) -> Frame:
         """The same point in another arithmetic."""
         values: dict[str, Array] = {}
+        letters: dict[str, int] = {}
         frame: Frame | None = self
         while frame is not None:
+            letters = frame.letters | letters
             kept = frame.overridden if frame.parent is not None else frozenset(self.setting.givens)
             values = {name: frame.values[name] for name in kept if name in frame.values} | values
             frame = frame.parent
         taken = {name: ops.from_numpy(self.ops.to_numpy(value)) for name, value in values.items()}
-        return Frame(self.setting, ops, self.sizes, taken, self.deadline, trailing=self.trailing)
+        found = Frame(self.setting, ops, self.sizes, taken, self.deadline, trailing=self.trailing)
+        found.letters = letters
+        return found
 
     def value(self, name: str) -> Array:
         """The value of a given, a let or a size."""

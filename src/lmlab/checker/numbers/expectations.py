@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lmlab.checker import tree
+from lmlab.checker.distributions import is_finite
 from lmlab.checker.formulas import ONE, over, plus, power, times
 from lmlab.checker.functions import Kink, function_of, kink_of
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.shapes.setting import Setting, kind_nodes
 from lmlab.checker.slopes import ZERO, slope
 from lmlab.checker.tree import (
     Binary,
@@ -26,6 +27,8 @@ from lmlab.checker.tree import (
     Transpose,
     constant_value,
 )
+
+MOST_ENTRIES = 64  # of a finite given whose outcomes are enumerated
 
 
 class Averager:
@@ -111,7 +114,8 @@ def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
         return 0
     match node:
         case Name():
-            return degree(setting.lets[node.name].value, over, setting) if node.name in setting.lets else 1
+            is_let = node.name in setting.lets
+            return degree(setting.lets[node.name].value, over, setting) if is_let else _own_degree(node, over, setting)
         case Binary(op="**"):
             return _power_degree(node, over, setting)
         case Binary(op="/") if setting.random_names(node.right) & over:
@@ -130,6 +134,18 @@ def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
     if growth is None or len(known) < len(inner):
         return None
     return sum(known) if growth == "sum" else max(known) * (2 if growth == "double" else 1)
+
+
+def _own_degree(node: Name, over: frozenset[str], setting: Setting) -> int | None:
+    """The degree of a random given, whose parameters may be random as well."""
+    family, kind = setting.family(node.name)
+    inner = [degree(part, over, setting) for part in kind_nodes(kind)]
+    if not any(d is None or d > 0 for d in inner):
+        return 1
+    known = [d for d in inner if d is not None]
+    if len(known) < len(inner) or not (is_finite(kind) or (family.shifts and not setting.covaries(node.name))):
+        return None
+    return max(known) * (MOST_ENTRIES if is_finite(kind) else 1) + 1  # chances of all entries are multiplied
 
 
 def _power_degree(node: Binary, over: frozenset[str], setting: Setting) -> int | None:

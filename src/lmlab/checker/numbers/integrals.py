@@ -21,6 +21,9 @@ HALVINGS = 200  # of a panel; one that cannot be halved any more in doubles is l
 MOST_PANELS = 60_000
 MOST_KINKS = 40_000
 NO_DECAY = 0.995  # panels towards a singularity that shrink no faster than this, halved: the integral has no value
+SURELY = 0.9999  # the same in long decimals, which have the last word
+NOTHING = 1e-13  # of an integral: what lies beyond the edges may be so much
+FURTHER = (4, 16)  # times the outermost edges: how far long decimals go, which do not underflow
 
 
 @dataclass
@@ -30,7 +33,7 @@ class Integral:
     value: Array
     error: Array  # a bound for each owner, over all entries
     size: Array  # the integral of the absolute value, its largest entry
-    diverges: bool = False
+    diverges: Array  # for each owner, whether it has no value
 
 
 @functools.cache
@@ -64,9 +67,14 @@ class _Integrator:
         self, integrand: Integrand, edges: tuple[float, ...], owners: int, digits: int, precision: float
     ) -> None:
         self.integrand, self.owners, self.digits = integrand, owners, digits
-        self.edges = np.array([mpmath.mpf(e) for e in edges], dtype=object) if digits else np.array(edges)
+        if digits:
+            low, high = ([k * end for k in FURTHER if abs(end) > 1] for end in (edges[0], edges[-1]))
+            self.edges = np.array([mpmath.mpf(e) for e in (*reversed(low), *edges, *high)], dtype=object)
+        else:
+            self.edges = np.array(edges)
         self.nodes, self.weights = _rule(16 if not digits else 32, digits)
         self.precision = mpmath.mpf(10) ** (8 - digits) if digits else precision
+        self.no_decay, self.nothing = (SURELY, float(self.precision)) if digits else (NO_DECAY, NOTHING)
 
     def run(self) -> Integral:
         """Split at kinks, then halve."""
@@ -96,19 +104,18 @@ class _Integrator:
         sizes = ((abs(values) * weights).sum(axis=1) * width).reshape(len(low), -1).max(axis=1)
         return sums, sizes
 
-    def _tail(self, values: Array, low: Array, high: Array, owner: Array) -> Array:
-        """What is left beyond the outermost edges, for each owner; inf where the integrand does not fall off there."""
-        left_out = np.zeros(self.owners)
+    def _tail(self, values: Array, low: Array, high: Array, owner: Array) -> tuple[Array, Array]:
+        """What is left beyond the outermost edges, for each owner, and whether the integrand rises towards one."""
+        left_out, rises = np.zeros(self.owners), np.zeros(self.owners, dtype=bool)
         for last, at, inner in ((self.edges[-1], -1, 0), (self.edges[0], 0, -1)):
             if abs(last) <= 1:
                 continue
             here = (high == last) if at == -1 else (low == last)
             ends = abs(values[here])
-            end, middle = (_largest(ends[:, i]) for i in (at, inner))
-            width = float(abs(high - low)[here][0])
-            amount = np.where(end > NO_DECAY * middle, np.where(end > 0, np.inf, 0.0), 10 * width * end)
-            left_out[owner[here]] += amount
-        return left_out
+            left_out[owner[here]] += 10 * float(abs(high - low)[here][0]) * _largest(ends[:, at])
+            rising = np.asarray(ends[:, at] > self.no_decay * ends[:, inner], dtype=bool)
+            rises[owner[here]] |= rising.reshape(len(rising), -1).any(axis=1)
+        return left_out, rises
 
     def _cuts(self, low: Array, high: Array, owner: Array, kinks: Array) -> tuple[Array, Array]:
         """Where the distances to kinks change sign: places and their owners."""
@@ -189,14 +196,14 @@ class _Integrator:
         real = (who[1:] == who[:-1]) & (points[1:] > points[:-1])
         return points[:-1][real], points[1:][real], who[:-1][real]
 
-    def _refined(self, values: Array, low: Array, high: Array, owner: Array, tail: Array) -> Integral:
+    def _refined(self, values: Array, low: Array, high: Array, owner: Array, tail: tuple[Array, Array]) -> Integral:
         sums, sizes = self._sums(values, low, high)
         shape = sums.shape[1:]
         total = np.zeros((self.owners, *shape), dtype=sums.dtype)
         error, size = np.zeros(self.owners), np.zeros(self.owners)
         np.add.at(size, owner, sizes.astype(float))
         history: list[Array] = []
-        diverges = False
+        diverges = np.zeros(self.owners, dtype=bool)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             halves_low, halves_high = np.concatenate([low, middle]), np.concatenate([middle, high])
@@ -212,7 +219,7 @@ class _Integrator:
             lost = ~np.isfinite(own) & (len(history) > 30)  # next to a pole, where doubles are too coarse to halve on
             if lost.any():
                 last, before = history[-1][owner[lost]], history[-5][owner[lost]]
-                diverges |= bool((last >= NO_DECAY**4 * before).any())
+                diverges[owner[lost]] |= last >= self.no_decay**4 * before
                 together[lost], gaps[lost] = 0, 300 * last
             fine = (gaps <= floor * size[owner]) | (gaps <= 40 * floor * own) | ~np.isfinite(own) | stuck | lost
             np.add.at(total, owner[fine], together[fine])
@@ -229,12 +236,12 @@ class _Integrator:
         if len(low):  # what never settled: a singularity, whose panels shrink no further or slowly
             np.add.at(total, owner, sums)
             left, before = history[-1], history[-5] if len(history) > 5 else history[0]
-            stays = (left > 1e-12 * size) & (left >= NO_DECAY**4 * before) & (len(history) > 20)
-            diverges |= bool(stays.any())
+            stays = (left > 1e-12 * size) & (left >= self.no_decay**4 * before) & (len(history) > 20)
+            diverges |= stays
             error = error + np.where(stays, np.inf, left * 300)
-        out = tail > 1e-13 * size
-        diverges |= bool(np.isinf(tail).any())
-        error = error + np.where(out, tail, 0.0) + float(self.precision) * size
+        out = (tail[0] > self.nothing * size) | np.isinf(tail[0])
+        diverges |= out & tail[1]
+        error = error + np.where(out, np.where(tail[1], np.inf, tail[0]), 0.0) + float(self.precision) * size
         return Integral(total, error, size, diverges)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass, replace
@@ -11,8 +12,8 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from lmlab.checker.distributions import Distribution
-from lmlab.checker.formulas import power
+from lmlab.checker.distributions import Distribution, is_finite
+from lmlab.checker.formulas import ONE, minus, power, times
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import MAX_OUTCOMES, NoExactValue
 from lmlab.checker.numbers.evaluate import Frame
@@ -20,6 +21,7 @@ from lmlab.checker.tree import Binary, Call, Kind, Name, Node, constant_value
 
 Monomial = tuple[tuple[int, int], ...]  # (variable, power) in order of variables
 MAX_TERMS = 4_000
+MAX_LED = 64  # outcomes with chances that are random themselves
 _COUNTER = itertools.count()
 
 
@@ -87,6 +89,12 @@ class Poly:
     def _refuse(self, *_: Any) -> Any:
         raise NoExactValue
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:  # asked of every number, to see whether it is one
+            return True
+        raise NoExactValue
+
+    __hash__ = None  # type: ignore[assignment]
     __gt__ = __lt__ = __ge__ = __le__ = __abs__ = __rtruediv__ = __float__ = __rpow__ = _refuse
 
     def mean(self, groups: dict[int, Group]) -> Any:
@@ -146,28 +154,45 @@ def _without_norms(node: Node, frame: Frame) -> Node:
 
 
 def polynomial_mean(node: Node, names: list[str], frame: Frame) -> Array:
-    """The mean over names with moments, whose entries are `place` of standard variables; arithmetic is long decimals."""
+    """The mean over names in the order of their dependence; arithmetic is long decimals.
+
+    Finite ones are enumerated; the entries of the others are `place` of standard variables, which have moments.
+    """
     node = _without_norms(node, frame)
-    if not names:
-        return frame.evaluate(node)
     groups: dict[int, Group] = {}
-    values: dict[str, Array] = {}
+    joint: list[tuple[dict[str, Array], Any]] = [({}, 1)]
     for name in names:
-        inner = frame.child(values)
-        family, kind = frame.setting.family(name)
-        arguments = [inner.evaluate(argument) for argument in kind.arguments]
-        if any(np.any(np.asarray(arguments[i] <= 0)) for i in family.positive):
-            return np.full(frame.extents(node), mpmath.nan, dtype=object)
-        standard = _standard(frame.extents(Name(name)), family, arguments, groups)
-        if frame.setting.covaries(name):
-            values[name] = frame.ops.wrap(arguments[0] + frame.ops.cholesky(arguments[1]) @ standard)
-        else:
-            values[name] = frame.ops.wrap(family.place(standard, arguments))
-    result = np.asarray(frame.child(values).evaluate(node), dtype=object)
-    means = [v.mean(groups) if isinstance(v, Poly) else v for v in result.reshape(-1)]
-    out = np.empty(len(means), dtype=object)
-    out[:] = means
-    return out.reshape(result.shape)
+        kind = frame.setting.family(name)[1]
+        longer: list[tuple[dict[str, Array], Any]] = []
+        for values, chance in joint:
+            inner = frame.child(values)
+            if is_finite(kind):
+                longer += [({**values, name: v}, chance * own) for v, own in _outcomes(kind, name, inner)]
+            else:
+                longer.append(({**values, name: _placed(name, inner, groups)}, chance))
+        joint = longer
+        if len(joint) > MAX_OUTCOMES // 20:
+            raise NoExactValue
+    total: Any = 0
+    for values, chance in joint:
+        result = np.asarray(frame.child(values).evaluate(node) * chance, dtype=object)
+        means = [v.mean(groups) if isinstance(v, Poly) else v for v in result.reshape(-1)]
+        out = np.empty(len(means), dtype=object)
+        out[:] = means
+        total = total + out.reshape(result.shape)
+    return total
+
+
+def _placed(name: str, frame: Frame, groups: dict[int, Group]) -> Array:
+    """The entries of a name that has moments, as polynomials in standard variables; nan where there is no such name."""
+    family, kind = frame.setting.family(name)
+    arguments = [frame.evaluate(argument) for argument in kind.arguments]
+    if any(np.any(np.asarray(arguments[i] <= 0)) for i in family.positive):
+        return np.full(frame.extents(Name(name)), mpmath.nan, dtype=object)
+    standard = _standard(frame.extents(Name(name)), family, arguments, groups)
+    if frame.setting.covaries(name):
+        return frame.ops.wrap(arguments[0] + frame.ops.cholesky(arguments[1]) @ standard)
+    return frame.ops.wrap(family.place(standard, arguments))
 
 
 def _standard(shape: tuple[int, ...], family: Distribution, arguments: list[Array], groups: dict[int, Group]) -> Array:
@@ -216,6 +241,24 @@ def _in_turn(names: list[str], frame: Frame) -> list[tuple[dict[str, Array], Any
         joint = longer
         if len(joint) > MAX_OUTCOMES // 20:
             raise NoExactValue
+    return joint
+
+
+def outcomes_given(names: list[str], frame: Frame) -> list[tuple[dict[str, Array], Node]]:
+    """Every joint outcome of bernoulli names, with its probability as a formula in what their chances depend on."""
+    joint: list[tuple[dict[str, Array], Node]] = [({}, ONE)]
+    for name in names:
+        kind = frame.setting.family(name)[1]
+        places = math.prod(frame.extents(Name(name)))
+        if kind.name != "bernoulli" or frame.setting.shape(kind.arguments[0]) or 2**places * len(joint) > MAX_LED:
+            raise NoExactValue
+        p, longer = kind.arguments[0], []
+        for values, chance in joint:
+            for zeros_and_ones in itertools.product((0.0, 1.0), repeat=places):
+                value = frame.ops.from_numpy(np.reshape(zeros_and_ones, frame.extents(Name(name))))
+                own = functools.reduce(times, [p if one else minus(ONE, p) for one in zeros_and_ones], chance)
+                longer.append(({**values, name: value}, own))
+        joint = longer
     return joint
 
 

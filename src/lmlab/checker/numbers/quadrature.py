@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from torch import Tensor
 from lmlab.checker.distributions import DISTRIBUTIONS, is_finite
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue, Refusal
+from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.expectations import degree, elementwise_in, has_kink
 from lmlab.checker.numbers.integrals import Integral, integrate
-from lmlab.checker.numbers.means import FOLDED, NESTED, Accuracy, ordered
+from lmlab.checker.numbers.iterated import FAINT, NESTED
+from lmlab.checker.numbers.means import FOLDED, ordered, parents
+from lmlab.checker.shapes.setting import kind_nodes
 from lmlab.checker.tree import Derivative, Expectation, Kind, Node
 
 GRID = 40_000  # nodes of a product rule at most
@@ -44,7 +48,8 @@ class Leaf:
         for name in self.names:
             self.kinds[name] = kind = self.setting.family(name)[1]
             shape = tuple(axis.value(frame.sizes) for axis in self.setting.givens[name].shape)
-            if kind.name in ("onehot", "dirichlet") or self.setting.covaries(name):
+            varied = not self.setting.family(name)[0].shifts and any(map(self.setting.shape, kind_nodes(kind)))
+            if kind.name in ("onehot", "dirichlet") or varied or self.setting.covaries(name):
                 self.shared = False
             self.shapes[name] = shape[:-1] if kind.name == "onehot" else shape
 
@@ -65,6 +70,8 @@ class Leaf:
                 return self._sampled()
             value, size = self._grid([self._rule(kind, count) for _, kind in columns])
             return value, 1e-14 * size, size
+        if self.frame.graph and not all(DISTRIBUTIONS[kind.name].standard for kind in continuous):
+            raise NoExactValue  # nor through a choice of samples
         bends = has_kink(self.node, self.over, self.setting)
         if self.frame.graph and bends and self._jumps():
             raise NoExactValue  # a derivative does not pass through a jump
@@ -123,25 +130,28 @@ class Leaf:
         edges = [DISTRIBUTIONS[self.kinds[name].name].edges for name in self.names for _ in range(self._entries(name))]
         if not all(edges) or any(kind.name == "dirichlet" for kind in self.kinds.values()):
             return self._sampled()
-        inside, lost = 0.0, False
+        inside, lost, largest = 0.0, False, 0.0
 
         def level(outer: list[Any], owners: int) -> Integral:
             def integrand(z: Any, owner: Any) -> tuple[Any, Any]:
-                nonlocal inside, lost
+                nonlocal inside, lost, largest
                 self.frame.deadline.check()
                 points = [values[owner] for values in outer] + [z]
                 if len(points) == count:
                     return self._weighted(np.stack(points, axis=1))
                 inner = level(points, len(z))
-                inside, lost = max(inside, float(inner.error.max())), lost or inner.diverges
+                inside = max(inside, float(np.max(inner.error[np.isfinite(inner.error)], initial=0)))
+                largest = max(largest, float(np.max(inner.size[np.isfinite(inner.size)], initial=0)))
+                lost |= bool((inner.diverges & ~(inner.size <= FAINT * largest)).any())
                 return inner.value, None
 
             return integrate(integrand, edges[len(outer)], owners, precision=NESTED)
 
         with np.errstate(all="ignore"):
             found = level([], 1)
-        self.accuracy.diverges |= found.diverges or lost
-        value = torch.tensor(found.value[0] * (math.nan if found.diverges or lost else 1.0), dtype=_F64)
+        lost |= bool(found.diverges[0])
+        self.accuracy.diverges |= lost
+        value = torch.tensor(found.value[0] * (math.nan if lost else 1.0), dtype=_F64)
         folded = FOLDED * float(found.size[0]) if count > 1 else 0.0
         return value, float(found.error[0]) + inside + folded, float(found.size[0])
 
@@ -191,6 +201,11 @@ class Leaf:
 
     def _at(self, codes_M: Tensor, weigh: bool = True) -> tuple[Tensor, Tensor]:
         """The expression at one row of codes, and the chance of it: of finite outcomes, and, to `weigh`, the density."""
+        inner, chance = self._placed(codes_M, weigh)
+        return inner.evaluate(self.node), chance
+
+    def _placed(self, codes_M: Tensor, weigh: bool) -> tuple[Frame, Tensor]:
+        """The frame in which the names have the values of a row of codes, as far as it goes, and the chance of it."""
         chance = torch.ones((), dtype=_F64)
         inner = self.frame.child({})
         values: dict[str, Tensor] = {}
@@ -198,13 +213,15 @@ class Leaf:
         for name in self.names:
             count, shape = self._entries(name), self.shapes[name]
             codes = codes_M[start : start + count]
+            if not len(codes):
+                break
             start += count
             codes = codes.expand(max(1, math.prod(shape))) if self.shared else codes
             value, probability = self._value(name, codes.reshape(shape), inner, weigh)
             chance = chance * (probability.reshape(-1)[:1] if self.shared else probability).prod()
             values[name] = value.expand(shape) if self.kinds[name].name != "onehot" else value
             inner = self.frame.child(values)
-        return inner.evaluate(self.node), chance
+        return inner, chance
 
     def _value(self, name: str, codes: Tensor, frame: Frame, weigh: bool) -> tuple[Tensor, Tensor]:
         """The value a code stands for, and its probability (the density, to `weigh`)."""
@@ -253,30 +270,62 @@ class Leaf:
 
     def _codes(self, uniform_PM: Tensor, rng: np.random.Generator) -> Tensor:
         """Codes of every name from numbers spread evenly over (0, 1)."""
-        parts, start = [], 0
+        codes_PM = uniform_PM[:, :0]
         for name in self.names:
-            count = self._entries(name)
+            start, count = codes_PM.shape[1], self._entries(name)
             inside = uniform_PM[:, start : start + count].clamp(1e-12, 1 - 1e-12)
-            start += count
             kind, family = self.kinds[name], self.setting.family(name)[0]
-            if kind.name == "normal":
-                parts.append(math.sqrt(2) * torch.erfinv(2 * inside - 1))
-            elif kind.name == "uniform" and not is_finite(kind):
-                parts.append(inside)
-            elif family.sample is not None and not is_finite(kind):
-                arguments = [self.frame.evaluate(node).detach().numpy() for node in kind.arguments]
-                shape = (len(inside), *(self.shapes[name] if not self.shared else (1,)))
-                if any((arguments[i] <= 0).any() for i in family.positive):
-                    parts.append(torch.full((len(inside), count), math.nan, dtype=_F64))
-                else:
-                    parts.append(torch.tensor(family.sample(rng, shape, arguments), dtype=_F64).reshape(-1, count))
+            if is_finite(kind):
+                codes = self._drawn(name, inside, codes_PM)
+            elif kind.name == "normal":
+                codes = math.sqrt(2) * torch.erfinv(2 * inside - 1)
+            elif kind.name == "uniform":
+                codes = inside
             else:
-                codes = torch.arange(self._outcomes(kind), dtype=_F64)
-                with torch.no_grad():
-                    _, chances = self._value(name, codes, self.frame, weigh=False)
-                steps = torch.cumsum(chances / chances.sum(), 0)
-                parts.append(torch.searchsorted(steps[:-1], inside.contiguous(), right=True).to(_F64))
-        return torch.cat(parts, dim=1)
+                assert family.sample is not None
+                shape = (len(inside), *(self.shapes[name] if not self.shared else (1,)))
+                arguments = self._rows(name, codes_PM, self._parameters, shape) if not family.standard else []
+                if any((arguments[i] <= 0).any() for i in family.positive if arguments):
+                    codes = torch.full((len(inside), count), math.nan, dtype=_F64)
+                else:
+                    codes = torch.tensor(family.sample(rng, shape, arguments), dtype=_F64).reshape(-1, count)
+            codes_PM = torch.cat([codes_PM, codes], dim=1)
+        return codes_PM
+
+    def _parameters(self, name: str, frame: Frame) -> list[Tensor]:
+        return [frame.evaluate(node) for node in self.kinds[name].arguments]
+
+    def _chances(self, name: str, frame: Frame) -> list[Tensor]:
+        """Of every outcome, at every entry."""
+        shape = self.shapes[name] if not self.shared else ()
+        outcomes = range(self._outcomes(self.kinds[name]))
+        full = [torch.full(shape, float(outcome), dtype=_F64) for outcome in outcomes]
+        return [self._value(name, codes, frame, weigh=False)[1].expand(shape) for codes in full]
+
+    def _drawn(self, name: str, inside: Tensor, codes_PM: Tensor) -> Tensor:
+        """Outcomes by their chances, which may depend on the names before."""
+        shape = (len(inside), *(self.shapes[name] if not self.shared else (1,)))
+        chances = [torch.tensor(c).expand(shape) for c in self._rows(name, codes_PM, self._chances, shape)]
+        steps = torch.cumsum(torch.stack(chances), 0)
+        below = steps[:-1] <= inside.reshape(shape) * steps[-1]
+        return below.sum(0).to(_F64).reshape(len(inside), -1)
+
+    def _rows(
+        self, name: str, codes_PM: Tensor, of: Callable[[str, Frame], list[Tensor]], shape: tuple[int, ...]
+    ) -> list[Any]:
+        """What hangs on the names before this one, for every row of codes (once, where it hangs on none), as arrays."""
+        ops = self.frame.ops
+        outside, ops.collected = ops.collected, []
+        try:
+            with torch.no_grad():
+                if parents(self.setting, name) & self.over:
+                    found = list(torch.func.vmap(lambda row: tuple(of(name, self._placed(row, False)[0])))(codes_PM))
+                else:
+                    found = [value[None] for value in of(name, self.frame)]
+        finally:
+            ops.collected = outside
+        missing = [len(shape) - value.ndim for value in found]
+        return [v.reshape(v.shape[0], *[1] * n, *v.shape[1:]).numpy() for v, n in zip(found, missing, strict=True)]
 
 
 class _Constants:

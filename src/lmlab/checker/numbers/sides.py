@@ -10,10 +10,10 @@ import mpmath
 import numpy as np
 
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime
+from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.arithmetics import arithmetic_for
 from lmlab.checker.numbers.decimals import LongOps
 from lmlab.checker.numbers.evaluate import COMPARISONS
-from lmlab.checker.numbers.means import Accuracy
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Condition, Node
@@ -181,7 +181,8 @@ def _long_gap(
         x, y = np.broadcast_arrays(frame.evaluate(left), frame.evaluate(right))
         gap, scale, ruling = _gap(x, y)
         ruling.diverges = ops.accuracy.diverges
-        if any(not np.isfinite(float(error)) or error > 1e-30 * size for _, error, size in ops.accuracy.means):
+        coarse = any(not np.isfinite(float(error)) or error > 1e-30 * size for _, error, size in ops.accuracy.means)
+        if coarse and not ruling.diverges:
             raise NoExactValue  # an integral that did not settle
         return gap, scale, ruling
 

@@ -38,6 +38,7 @@ class ExpressionParser(TokenReader):
         self.known = known
         self.depth = 0
         self.stops: tuple[str, ...] = ("where",)  # words that end an expression
+        self.within_bars = False  # of |x| or ||x||, or of E[x | y]: a bar then closes or separates
 
     def expression(self) -> Node:
         """A full expression; a comparison in it is an array of 0 and 1."""
@@ -79,7 +80,8 @@ class ExpressionParser(TokenReader):
         token = self.next
         if token.text in self.stops or token.text in _INSTEAD_OF:
             return False
-        return token.kind == "name" or (token.kind == "symbol" and token.text == "(")
+        opens = token.text == "(" or (token.text in ("|", "||") and not self.within_bars)
+        return token.kind == "name" or (token.kind == "symbol" and opens)
 
     def _nested(self, read: Callable[[], T]) -> T:
         """What `read` reads, one level deeper."""
@@ -88,6 +90,12 @@ class ExpressionParser(TokenReader):
             raise self.error(f"more than {MAX_DEPTH} levels of brackets and signs; use let for parts of the formula")
         found = read()
         self.depth -= 1
+        return found
+
+    def enclosed(self, by_bars: bool, read: Callable[[], T]) -> T:
+        """What `read` reads inside brackets of some kind: a bar after an operand closes bars, and opens them elsewhere."""
+        outside, self.within_bars = self.within_bars, by_bars
+        found, self.within_bars = read(), outside
         return found
 
     def _signed(self) -> Node:
@@ -181,7 +189,7 @@ class ExpressionParser(TokenReader):
             self.at += 1
             return tree.Number(read_number(token), column=token.column)
         if self.take("("):
-            inner = self.expression()
+            inner = self.enclosed(False, self.expression)
             if self.take(","):
                 return tree.Stack((inner, *self._arguments(")", "the list")[0]), column=token.column)
             self.expect(")", "to close the bracket")
@@ -238,11 +246,11 @@ class ExpressionParser(TokenReader):
         """E[a], Var[a], or Cov[a, b] = E[a * b] - E[a] * E[b], entry by entry as Var is."""
         token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
         self.at += 2
-        operand = self.expression()
+        operand = self.enclosed(True, self.expression)
         other = None
         if token.text == "Cov":
             self.expect(",", "between the two formulas of Cov")
-            other = self.expression()
+            other = self.enclosed(True, self.expression)
         if other is None:
             return self.averaged(token, token.text, operand, closing)
         fixed = self._fixed() if self.take("|") else ()
@@ -364,7 +372,7 @@ class ExpressionParser(TokenReader):
             if options and self.next.kind == "name" and self.peek(1).text == "=":
                 self._option(found)
             else:
-                args.append(self.expression())
+                args.append(self.enclosed(False, self.expression))
             if not self.take(","):
                 break
         self.expect(closing, f"to close {what}")

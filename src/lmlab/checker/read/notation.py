@@ -23,6 +23,7 @@ from lmlab.checker.tree import (
     Expectation,
     Given,
     Index,
+    Let,
     Letter,
     Name,
     Negate,
@@ -106,15 +107,24 @@ class NotationParser(ExpressionParser):
             return sides
         letters = []
         for name in free:
-            witness = next(
-                (w for side in sides if (w := witness_of(side, name, self.scope.recursive)) is not None), None
-            )
+            found = [witness_of(side, name, self.scope.recursive) or self._row(side, name) for side in sides]
+            witness = next((w for w in found if w is not None), None)
             if witness is None:
                 raise Refusal(
                     f"the range of {name} is not clear; let it stand alone as a position once, as in x[{name}]"
                 )
             letters.append((Letter(name), witness))
         return [Table(side, tuple(letters)) for side in sides]
+
+    def _row(self, node: Node, letter: str) -> Witness | None:
+        """A letter that stands on a recursion counts its steps."""
+        for part in walk(node):
+            if isinstance(part, Index) and isinstance(part.operand, Name) and part.operand.name in self.scope.recursive:
+                step, definition = part.items[0], self.scope.definitions[part.operand.name]
+                if isinstance(step, Letter) and step.name == letter and isinstance(definition, Let):
+                    assert isinstance(definition.value, tree.Recursion)
+                    return definition.value.witness
+        return None
 
     def notation(self, token: Token, following: str) -> Node | None:
         """What a name begins that is notation; None for a plain name or call."""
@@ -146,7 +156,7 @@ class NotationParser(ExpressionParser):
         if token is None:
             return None
         self.forgave = True
-        inner = self.expression()
+        inner = self.enclosed(True, self.expression)
         if token.text == "||" and self.take("|"):
             self.expect("|", "to close ||...||")
         else:
@@ -284,7 +294,7 @@ class NotationParser(ExpressionParser):
         token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
         self.at += 2
         stops, self.stops = self.stops, (*self.stops, "and")
-        event = self._event()
+        event = self.enclosed(True, self._event)
         self.stops = stops
         if event is None:
             raise refusal(token, "P[...] takes an event, such as P[x > 0] or P[a < x < b]")
@@ -368,6 +378,10 @@ def witness_of(node: Node, letter: str, besides: Collection[str] = ()) -> Witnes
     for part in walk(node):
         if isinstance(part, Index) and not (isinstance(part.operand, Name) and part.operand.name in besides):
             for axis, item in enumerate(part.items):
-                if isinstance(item, Letter) and item.name == letter and not letters_in(part.operand):
+                if not isinstance(item, Letter) or item.name != letter:
+                    continue
+                if not letters_in(part.operand):
                     return Witness(part.operand, axis)
+                if isinstance(part.operand, Derivative) and len(part.operand.by) == 1:  # d(p[i])/dz[j]
+                    return Witness(Name(part.operand.by[0]), axis)
     return None

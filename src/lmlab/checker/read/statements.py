@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmlab.checker.distributions import DISTRIBUTIONS
-from lmlab.checker.kinds import ALSO_NAMES, KIND_WORDS
-from lmlab.checker.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
+from lmlab.checker.kinds import KIND_WORDS
+from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import refusal, shallow
 from lmlab.checker.read.expressions import RELATIONS
-from lmlab.checker.read.notation import NotationParser, witness_of
+from lmlab.checker.read.notation import witness_of
 from lmlab.checker.read.scope import Definition, Macro, rename, unknown_function
-from lmlab.checker.read.tokens import KEYWORDS, Token
+from lmlab.checker.read.shapes import RESERVED, ShapeParser
+from lmlab.checker.read.tokens import Token
 from lmlab.checker.sizes import Shape, Size
 from lmlab.checker.tree import (
     Condition,
@@ -25,15 +26,13 @@ from lmlab.checker.tree import (
     Recursion,
     Step,
     Table,
-    constant_value,
 )
 from lmlab.config import nearest
 
 PLAIN = ("scalar", "real", "number")
-RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | (KIND_WORDS - ALSO_NAMES)
 
 
-class StatementParser(NotationParser):
+class StatementParser(ShapeParser):
     """Parses the part of a statement that follows its keyword."""
 
     def learn(self, definition: Definition) -> None:
@@ -112,93 +111,6 @@ class StatementParser(NotationParser):
             raise self.error(f"{token.text} is a word of the language; choose another name")
         self.at += 1
         return token.text
-
-    def shape(self) -> Shape:
-        """Sizes separated by commas, possibly in brackets; none for a scalar."""
-        bracket = self.take("(", "[")
-        axes: list[Size] = []
-        while self.next.kind in ("name", "number", "symbol") and self.next.text not in (",", ")", "]"):
-            if self._is_kind():
-                break
-            start = self.at
-            if axes and not bracket and self._starts_item():
-                self.at = start - 1
-                break
-            axis = self.size()
-            if axes and not bracket and self.next.text in RELATIONS:
-                self.at = start - 1  # a condition of a where clause, not a size
-                break
-            self._check_axis(axis)
-            axes.append(axis)
-            if not self.take(","):
-                break
-        if bracket:
-            self.expect(")" if bracket.text == "(" else "]", "to close the shape")
-        if len(axes) > MAX_RANK:
-            raise Refusal(f"a shape has at most {MAX_RANK} axes, not {len(axes)}")
-        return tuple(axes)
-
-    def _is_kind(self) -> bool:
-        """Whether a kind follows; beta and gamma are names as well, unless an argument follows them."""
-        return self.next.text in KIND_WORDS and (self.next.text not in ALSO_NAMES or self.peek(1).text == "(")
-
-    def _starts_item(self) -> bool:
-        """Whether a new `name:` or `name =` follows, rather than one more size."""
-        return self.next.kind == "name" and self.peek(1).text in (":", "=")
-
-    def _check_axis(self, axis: Size) -> None:
-        if axis.number is not None and not 1 <= axis.number <= MAX_LITERAL_SIZE:
-            raise Refusal(
-                f"the size {axis} is not allowed; a size written as a number is 1 to {MAX_LITERAL_SIZE}, "
-                "any other is a name"
-            )
-        if any(abs(count) > MAX_LITERAL_SIZE or len(monomial) > 4 for monomial, count in axis.terms):
-            raise Refusal(f"the size {axis} is too large; use a name for it")
-
-    def size(self) -> Size:
-        """A size: numbers and names with + - and *."""
-        total = self._size_product()
-        while token := self.take("+", "-"):
-            term = self._size_product()
-            total = total + (term if token.text == "+" else -term)
-        return total
-
-    def _size_product(self) -> Size:
-        product = self._size_atom()
-        while self.take("*"):
-            product = product * self._size_atom()
-        return product
-
-    def _size_atom(self) -> Size:
-        token = self.next
-        if self.take("("):
-            inner = self._nested(self.size)
-            self.expect(")", "to close the bracket")
-            return inner
-        if token.kind == "number":
-            if not token.text.isdigit() or len(token.text) > 20:
-                raise self.error(f"a size is a whole number up to {MAX_LITERAL_SIZE} or a name")
-            self.at += 1
-            return Size.of(int(token.text))
-        if token.kind != "name" or token.text in RESERVED:
-            raise self.error("a size is a name or a whole number")
-        self.at += 1
-        return self._size_name(token)
-
-    def _size_name(self, token: Token) -> Size:
-        """A name as a size. A scalar given becomes a size; a let of a whole number is that number."""
-        definition = self.scope.definitions.get(token.text)
-        if isinstance(definition, Let):
-            value = constant_value(definition.value)
-            if value is None or value.denominator != 1:
-                raise refusal(token, f"{token.text} is a let; a size is a name of its own or a whole number")
-            return Size.of(int(value))
-        if isinstance(definition, Given):
-            if definition.shape:
-                raise refusal(token, f"{token.text} is an array; a size is a name of its own or a whole number")
-            rest = {k: v for k, v in self.scope.definitions.items() if k != token.text}
-            self.scope = replace(self.scope, definitions=rest, sizes=self.scope.sizes | {token.text})
-        return Size.of(token.text)
 
     def kinds(self) -> tuple[Kind, ...]:
         """Kind words, separated by spaces."""
@@ -318,9 +230,10 @@ class StatementParser(NotationParser):
             raise self.error("the statement should end here")
 
     def where(self) -> tuple[Condition, ...]:
-        """The conditions of a where clause; its givens and lets enter the scope."""
+        """The conditions of a where clause; its givens and lets enter the scope, also those behind a condition."""
         conditions: list[Condition] = []
         self.stops = ("where", "and")
+        waiting: tuple[int, Refusal] | None = None  # a condition on what is named behind it
         while True:
             if self._is_given_item():
                 self.given_group()
@@ -329,11 +242,31 @@ class StatementParser(NotationParser):
                 self.at += 1
                 self.learn(Let(name=name, value=shallow(self.sum_of_products()), line=self.next.line))
             else:
-                conditions += self._conditions()
+                start = self.at
+                try:
+                    conditions += self._conditions()
+                except Refusal as error:
+                    if waiting or not self._skipped(start):
+                        raise
+                    waiting = start, error
             if not self.take(",", "and"):
                 break
         self.end()
+        if waiting:
+            end, self.at = self.at, waiting[0]
+            conditions += self._conditions()
+            if self.next.text not in (",", "and"):
+                raise waiting[1]
+            self.at = end
         return tuple(conditions)
+
+    def _skipped(self, start: int) -> bool:
+        """Go to the end of the item that starts here; whether another one follows."""
+        self.at, depth = start, 0
+        while self.next.kind != "end" and (depth or self.next.text not in (",", "and")):
+            depth += (self.next.text in ("(", "[", "{")) - (self.next.text in (")", "]", "}"))
+            self.at += 1
+        return self.next.kind != "end"
 
     def _is_given_item(self) -> bool:
         ahead = 0

@@ -19,6 +19,8 @@ SPECIAL = ("zero", "equal")  # where bounds are often attained
 LARGE = (16, 128, 1000)  # sizes: bounds that forget a size fail only where it is large
 FAR = (1e3, 1e5)  # how far values reach
 SWEEP = tuple(10.0**e for e in np.linspace(-3, 2, 21))  # values of one scalar, from small to large, both signs
+FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e for e in np.linspace(2.25, 8, 24)))
+MEAN_AT = (2.0, -2.0)  # values of a scalar at which equations of means are looked at: some means do not exist there
 STARTS = 3
 STEPS = 40
 _FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orthogonal"}
@@ -78,12 +80,12 @@ def _large(relation: Relation, small: Sizes) -> list[Sizes]:
 
 
 def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
-    """One scalar after the other over many magnitudes, the rest as it comes."""
+    """One scalar after the other over many magnitudes, the rest as it comes; then all of them at once."""
     setting = relation.setting
     scalars = [n for n in relation.sizes.givens if not setting.givens[n].shape and setting.distribution(n) is None]
     for name in scalars[:3]:
         kinds = setting.kinds(name)
-        values = np.arange(1, 22.0) if "integer" in kinds else np.array(SWEEP)
+        values = np.arange(1, 22.0) if "integer" in kinds else np.array(SWEEP if relation.averages else FAR_SWEEP)
         if "fraction" in kinds:
             values = np.concatenate(
                 [10.0 ** np.linspace(-6, -1, 8), np.linspace(0.15, 0.85, 8), 1 - 10.0 ** np.linspace(-1, -6, 8)]
@@ -93,6 +95,11 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
         for value in values if "binary" not in kinds else ():
             point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
             yield relation.looked_at(Point(sizes, {**point.raw, name: np.asarray(value)}))
+    together = [n for n in scalars if not setting.kinds(n) & {"integer", "binary", "fraction"}]
+    for value in SWEEP if len(together) > 1 else ():
+        point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
+        raw = {name: np.asarray(_signed(relation, name, value)) for name in together}
+        yield relation.looked_at(Point(sizes, {**point.raw, **raw}))
 
 
 def _broken(relation: Relation, point: Point, sides: Sides) -> bool:
@@ -156,6 +163,20 @@ def _kept(relation: Relation, name: str, raw: Raw) -> Raw:
     if kinds & {"positive", "simplex"}:
         return np.maximum(raw, 1e-9)
     return np.where(raw == 0, 1e-9, raw) if "nonzero" in kinds else raw
+
+
+def _signed(relation: Relation, name: str, value: float) -> float:
+    return value if "positive" in relation.setting.kinds(name) else value * float(relation.rng.choice([-1.0, 1.0]))
+
+
+def far_scalars(relation: Relation, sizes: Sizes) -> Iterator[Point]:
+    """Points where one scalar is larger than it would be drawn, the rest as it comes."""
+    setting = relation.setting
+    for name in [n for n in relation.sizes.givens if not setting.givens[n].shape and not setting.distribution(n)][:3]:
+        for value in MEAN_AT if setting.kinds(name) <= {"positive", "nonzero"} else ():
+            if value > 0 or "positive" not in setting.kinds(name):
+                point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
+                yield Point(sizes, {**point.raw, name: np.asarray(value)})
 
 
 def special_points(relation: Relation, sizes: Sizes) -> Iterator[Point]:

@@ -13,6 +13,7 @@ from lmlab.checker.numbers.size_draws import SizeDrawer, Sizes
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Derivative, Expectation, Node
 
+DUST = 1e-12  # sides below this may be what rounding leaves of zeros
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
 
@@ -130,7 +131,7 @@ class Relation:
         ruling = self.ruling(point, 1.5)
         if not ruling.known and self.averages:
             again = self.sides(point, effort=2)
-            return again.defined and self.amount(again) > again.tolerance
+            return again.defined and again.scale > DUST and self.amount(again) > again.tolerance
         if not ruling.known:
             return trusting and self.amount(sides) > 1e-6 and self._steady(point)
         if not (ruling.left_defined and ruling.right_defined):

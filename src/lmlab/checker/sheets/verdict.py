@@ -12,8 +12,8 @@ from lmlab.checker.limits import OutOfTime, Refusal
 from lmlab.checker.numbers.points import Point
 from lmlab.checker.numbers.sides import DIGITS, KINK, Sides, referee
 from lmlab.checker.numbers.size_draws import Sizes
-from lmlab.checker.sheets.extremes import search_extremes, special_points
-from lmlab.checker.sheets.relation import Relation
+from lmlab.checker.sheets.extremes import far_scalars, search_extremes, special_points
+from lmlab.checker.sheets.relation import DUST, Relation
 from lmlab.checker.sheets.report import INVALID, REFUTED, SUPPORTED, UNDECIDED, Counterexample
 from lmlab.checker.tree import Number
 
@@ -22,8 +22,7 @@ POINTS = 6  # points for each
 BROAD = (3.0, 6.0, 12.0, 24.0)  # how far points with larger values reach, for what fails only there
 FARTHEST = 1e4  # a number in a formula this large is still gone beyond
 DOUBTS = 3  # how many of those may need the referee
-DUST = 1e-12  # both sides below this: what rounding leaves of zeros, once the referee has said so
-ACQUITTALS = 4  # times
+ACQUITTALS = 4  # times that the referee has called sides that are next to nothing the same
 CONFIRM_S = 0.25  # of processor time for the referee's last word
 TOO_LONG = "the claim takes too long to evaluate; make it smaller or split it with let"
 
@@ -55,7 +54,7 @@ class Judge:
             finding = None
         if finding is not None:
             return finding
-        if self.tally.points == 0 and self.tally.vague:
+        if self.tally.vague > self.tally.points:
             return Finding(UNDECIDED, self._doubt())
         if self.tally.points == 0:
             raise self._nowhere()
@@ -74,10 +73,10 @@ class Judge:
     def _special(self) -> Finding | None:
         """Zeros, ones, the numbers of the formula and equal names: where random points never are, and sides may differ."""
         relation = self.relation
-        if relation.differentiates or relation.averages or not relation.varies:
+        if relation.differentiates or not relation.varies:
             return None  # derivatives are compared away from kinks
         sizes = self.sizes.distinct(relation.rng, 2)
-        for point in special_points(relation, sizes):
+        for point in far_scalars(relation, sizes) if relation.averages else special_points(relation, sizes):
             if not relation.legal(point):
                 continue
             sides = relation.sides(point)
@@ -156,10 +155,15 @@ class Judge:
         """One side has a value where the other has none: that is a failure, if long decimals agree."""
         if sides.undefined_both:
             return None
-        if sides.diverges:
+        ruling = self.relation.ruling(point, 1.5)
+        if sides.diverges and (ruling.diverges or not ruling.known):
             which = "left" if not np.isfinite(sides.left).all() else "right"
             return Finding(REFUTED, f"the mean on the {which} side does not exist: its integral diverges", point)
-        ruling = self.relation.ruling(point, 1.0)
+        if ruling.known and ruling.left_defined and ruling.right_defined and self.relation.sign == "==":
+            if not ruling.equal:  # doubles saw no value, and decimals see two
+                return self._refute(point)
+            self.tally.points, self.tally.refereed = self.tally.points + 1, self.tally.refereed + 1
+            return None
         if not ruling.known or ruling.left_defined == ruling.right_defined:
             return None
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
