@@ -5,13 +5,14 @@ Shapes: B rows, T tokens.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmlab.measure.agreement import FEWEST_TOKENS, NATS_TOLERANCE, SHAKEN, disagreement, steady
-from lmlab.measure.route import Route
+from lmlab.measure.route import Route, steps_of
 from lmlab.measure.score import largest_difference, score_rows
 from lmlab.measure.walk import Copies, after_chunks, walk
 
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 
 FUTURE = 24  # tokens that are other than they were
 SHORT = 64  # tokens at most before the cut in most rows
-GROUPS, GROUP_ROWS = 3, 6
+GROUPS, GROUP_ROWS = 3, 4
 DEEP_SHARE = 0.02  # of the text's tokens, in each of the two rows that are as long as that allows
 BATCH_SHARE = 0.004  # of the text's tokens, in each of the rows that are scored alone and together
-MADE_UP_ROWS, MADE_UP_TOKENS, MADE_UP_ASKS = 4, 96, 16
+DEEP_STEPS, BATCH_STEPS = 0.03, 0.01  # the same for models of unbounded history, of what scoring reads token by token
+MADE_UP_ROWS, MADE_UP_TOKENS, MADE_UP_ASKS = 8, 64, 8
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Rescorer:
         self.model: LanguageModel = copies.new()
         self.lengths_D = np.diff(stream.starts)
         self.longest = int(self.lengths_D.max())
+        # what a recurrent net takes for a row does not depend on how many lie beside it
+        self.steps = math.inf if self.model.policy.window is not None else steps_of(self.lengths_D)
 
     def causal(self, scored: Scored, ordinary_T: np.ndarray) -> Found:
         """Other tokens after some place, or none: what came before must cost the same.
@@ -52,18 +56,20 @@ class Rescorer:
         ordinary_T: which recorded scores are the model's alone.
         """
         difference, scores, deepest = 0.0, 0, 0
-        for rows, cut in self._cuts(self.model.policy):
-            starts = self._beginnings(rows, cut + 1)
-            true_BT = np.stack([self._row(start, cut + FUTURE) for start in starts])
-            nats_BT = score_rows(self.model, true_BT)[:, :cut]
-            futures = [true_BT[:, :cut]] if cut else []
-            if self.model.vocab_size > 1:
-                futures.append(np.concatenate([true_BT[:, :cut], self._other(true_BT[:, cut:])], axis=1))
-            for tokens_BT in futures:
-                again_BT = score_rows(self.model, tokens_BT)[:, :cut]
-                difference = max(difference, self._disagreement(nats_BT, again_BT, tokens_BT[:, :cut]))
-                scores += again_BT.size
-            deepest = max(deepest, cut)
+        for cuts in self._cuts(self.model.policy):
+            cut_B = np.repeat([cut for _, cut in cuts], [rows for rows, _ in cuts])
+            starts = [start for rows, cut in cuts for start in self._beginnings(rows, cut + 1)]
+            true_BT = np.stack([self._row(start, int(cut_B.max()) + FUTURE) for start in starts])
+            both_BT = np.concatenate([true_BT, self._otherwise(true_BT, cut_B)])
+            nats_BT, other_BT = np.split(score_rows(self.model, both_BT), 2)
+            for cut in np.unique(cut_B).tolist():
+                ended_BT = score_rows(self.model, both_BT[:, :cut])[
+                    : len(true_BT)
+                ]  # as many rows: the future alone changes
+                for rows, again_BT in ((cut_B == cut, other_BT[:, :cut]), (cut_B > 0, ended_BT)):
+                    here = self._disagreement(nats_BT[rows, :cut], again_BT[rows], true_BT[rows, :cut])
+                    difference, scores = max(difference, here), scores + int(rows.sum()) * cut
+                deepest = max(deepest, cut)
         for start, cut, tokens_T, nats_T in self._other_futures(self._deep()):
             ordinary = ordinary_T[start : start + cut]
             again = nats_T[None, :cut][:, ordinary]
@@ -76,7 +82,8 @@ class Rescorer:
 
     def batching(self, scored: Scored, ordinary_T: np.ndarray) -> Found:
         """Rows alone, and all of them backwards and twice; and whole documents alone, against what was recorded."""
-        length = int(np.clip(BATCH_SHARE * self.stream.tokens, min(SHORT, self.stream.tokens), 1 << 14))
+        share = min(BATCH_SHARE * self.stream.tokens, BATCH_STEPS * self.steps)
+        length = int(np.clip(share, min(SHORT, self.stream.tokens), 1 << 14))
         starts = self.generator.integers(self.stream.tokens - length + 1, size=3)
         rows_BT = np.stack([self._row(int(start), length) for start in starts])
         alone_BT = np.concatenate([score_rows(self.model, row_T[None]) for row_T in rows_BT])
@@ -95,7 +102,7 @@ class Rescorer:
         return Found(difference, scores, length)
 
     def chunking(self) -> Found:
-        """Distributions after one chunk and after several: a single token first, or last, or chunks of any size."""
+        """Distributions after one chunk and after several: a single token first; chunks of any size, a single token last."""
         window = self.model.policy.window or SHORT
         most = min(int(np.clip(window + 8, SHORT, max(SHORT, DEEP_SHARE * self.stream.tokens))), self.stream.tokens)
         found, chaotic = self._chunks(most)
@@ -107,7 +114,7 @@ class Rescorer:
         rows_BT = np.stack([self._row(int(start), length) for start in starts])
         whole_BV = after_chunks(self.model, rows_BT, [length])
         cuts = np.unique(self.generator.integers(1, max(length, 2), size=3)).tolist()
-        divided = [[end for end in ends if 0 < end < length] for ends in ([1], [length - 1], cuts)]
+        divided = [[end for end in ends if 0 < end < length] for ends in ([1], sorted({*cuts, length - 1}))]
         chunked = [after_chunks(self.model, rows_BT, [*ends, length]) for ends in divided]
         difference = max(largest_difference(whole_BV, logp_BV) for logp_BV in chunked)
         shaken = self.copies.shaken() if difference > NATS_TOLERANCE else None
@@ -124,9 +131,9 @@ class Rescorer:
         rows = []
         for _ in range(MADE_UP_ROWS):
             sizes = chance.integers(2, 13, size=length)
-            firsts = chance.integers(self.stream.tokens, size=length)
-            pieces = [self.stream.ids[a : a + size] for a, size in zip(firsts, sizes, strict=True)]
-            rows.append(np.concatenate(pieces)[:length])
+            sizes = sizes[: np.searchsorted(np.cumsum(sizes), length) + 1]
+            firsts = chance.integers(self.stream.tokens, size=len(sizes))
+            rows.append(np.concatenate([self._row(a, size) for a, size in zip(firsts, sizes, strict=True)])[:length])
         tokens_BT = np.stack(rows).astype(np.int64)
         asks_A = np.unique(chance.integers(length, size=MADE_UP_ASKS))
         lengths_B = np.full(len(rows), length)
@@ -147,18 +154,18 @@ class Rescorer:
         by_itself = steady(score_rows(self.model, tokens_BT), score_rows(shaken, tokens_BT), places_BT)
         return disagreement(a, b, by_itself if columns is None else by_itself[:, columns])
 
-    def _cuts(self, policy: ContextPolicy) -> list[tuple[int, int]]:
-        """(rows, place) at which the future is changed: several near the beginning, one beyond the first window."""
+    def _cuts(self, policy: ContextPolicy) -> list[list[tuple[int, int]]]:
+        """(rows, place) at which the future is changed: several near the beginning, scored together; one beyond the window."""
         most = min(SHORT, self.longest - 1)
-        found = [(GROUP_ROWS, int(cut)) for cut in self.generator.integers(1, most + 1, size=GROUPS)] if most else []
+        found = [[(GROUP_ROWS, int(cut)) for cut in self.generator.integers(1, most + 1, size=GROUPS)]] if most else []
         if policy.window is not None and policy.stride is not None and policy.window > SHORT:
             beyond = policy.window + int(self.generator.integers(policy.stride + 1))
-            found += [(1, beyond)] if beyond < min(self.longest, DEEP_SHARE * self.stream.tokens) else []
+            found += [[(1, beyond)]] if beyond < min(self.longest, DEEP_SHARE * self.stream.tokens) else []
         return found
 
     def _deep(self) -> list[tuple[int, int]]:
         """(start of a document, place) of two rows that are as long as they may be."""
-        most = int(DEEP_SHARE * self.stream.tokens)
+        most = int(min(DEEP_SHARE * self.stream.tokens, DEEP_STEPS * self.steps))
         found = []
         for start in self._beginnings(2, min(SHORT, self.longest)):
             length = int(self.lengths_D[np.flatnonzero(self.stream.starts[:-1] == start)[-1]])
@@ -175,7 +182,7 @@ class Rescorer:
             return []
         true_BT = np.stack([self._row(start, max(cut for _, cut in rows) + FUTURE) for start, _ in rows])
         cut_B = np.array([cut for _, cut in rows])
-        tokens_BT = np.where(np.arange(true_BT.shape[1]) < cut_B[:, None], true_BT, self._other(true_BT))
+        tokens_BT = self._otherwise(true_BT, cut_B)
         nats_BT = score_rows(self.model, tokens_BT)
         return [(start, cut, tokens_BT[i], nats_BT[i]) for i, (start, cut) in enumerate(rows)]
 
@@ -189,7 +196,10 @@ class Rescorer:
         """So many tokens of the stream from `start` on; where it ends, they go on from its beginning."""
         return np.take(self.stream.ids, np.arange(start, start + length), mode="wrap").astype(np.int64)
 
-    def _other(self, tokens: np.ndarray) -> np.ndarray:
-        """Other tokens, each of them, of the same shape."""
+    def _otherwise(self, true_BT: np.ndarray, cut_B: np.ndarray) -> np.ndarray:
+        """The same rows up to these places, and other tokens from there on, each of them."""
         V = self.model.vocab_size
-        return np.asarray((tokens + self.generator.integers(1, V, size=tokens.shape)) % V)
+        if V == 1:
+            return true_BT
+        other_BT = (true_BT + self.generator.integers(1, V, size=true_BT.shape)) % V
+        return np.where(np.arange(true_BT.shape[1]) < cut_B[:, None], true_BT, other_BT)

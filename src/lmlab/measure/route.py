@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lmlab.measure.score import BATCH_TOKENS, batches
+
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy
     from lmlab.text.stream import TokenStream
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
 PLACES = 640  # asked about in the middle: of contexts that are wrong once in a hundred, one is met 998 times in 1,000
 FEWEST_ROWS, MOST_ROWS = {True: 200, False: 16}, 320  # for models whose window slides by one, and for others
 WARM = 384  # tokens of history for a model of unbounded history
-SHARE_OF_BEGINNINGS = {True: 0.03, False: 0.06}  # of the text's tokens, for models of bounded and of unbounded history
+MOST_BEGINNINGS = {True: 24, False: 64}  # rows, for models of bounded and of unbounded history
+SHARE_OF_BEGINNINGS = {True: 0.03, False: 0.06}  # of the text's tokens, likewise
+SHARE_OF_STEPS = 0.05  # of the tokens that scoring reads one after another, for a model of unbounded history
 SHARE_OF_MIDDLE = 0.1
-CANDIDATES = 1 << 20  # places among which rare tokens are looked for
+CANDIDATES = 1 << 16  # places, spread evenly, among which rare tokens are looked for
 LONGEST = 4096  # tokens of a row from a beginning, for a model of bounded history
 
 
@@ -61,7 +65,7 @@ def beginnings(stream: TokenStream, policy: ContextPolicy, generator: np.random.
     """Rows from the beginnings of documents, chosen by their length."""
     bounded = policy.window is not None and policy.stride is not None
     share = SHARE_OF_BEGINNINGS[bounded] * stream.tokens
-    longest = int(share / 2)
+    longest = int(min(share / 2, SHARE_OF_STEPS * steps_of(np.diff(stream.starts))))
     edges: list[int] = []
     if policy.window is not None and policy.stride is not None:
         longest = min(policy.window + policy.stride + 2, LONGEST)
@@ -71,7 +75,7 @@ def beginnings(stream: TokenStream, policy: ContextPolicy, generator: np.random.
     order = _by_length(sizes_D, generator)
     starts: list[int] = []
     lengths: list[int] = []
-    for document in order[:64]:
+    for document in order[: MOST_BEGINNINGS[bounded]]:
         # unbounded: one row takes half of the share, the others an eighth of it each
         most = longest if bounded or not lengths else max(longest // 4, 129)
         starts.append(int(stream.starts[document]))
@@ -98,12 +102,13 @@ def middle(stream: TokenStream, policy: ContextPolicy, generator: np.random.Gene
     taken: list[tuple[int, int]] = []  # (start, stop) of the rows so far, sorted
     known_from: dict[int, int] = {}  # by start
     asks = [history, length - 1]
-    for place in _drawn(stream, rows, generator):
-        begin, end = _document(stream, place)
-        if bounded and not sliding:
-            start = begin + policy.resume(place - begin)
-        else:
-            start = max(begin, place - history - int(shifts[generator.integers(len(shifts))]))
+    places = _drawn(stream, rows, generator)
+    document_P = np.searchsorted(stream.starts, places, side="right") - 1
+    begins, ends = stream.starts[document_P].tolist(), stream.starts[document_P + 1].tolist()
+    shift_P = generator.choice(shifts, size=len(places)).tolist()
+    for place, begin, end, shift in zip(places.tolist(), begins, ends, shift_P, strict=True):
+        in_window = bounded and not sliding
+        start = begin + policy.resume(place - begin) if in_window else max(begin, place - history - shift)
         if start == begin and not bounded:
             continue  # the business of `beginnings`
         stop = min(start + length, end)
@@ -135,8 +140,9 @@ def to_places(stream: TokenStream, places: np.ndarray, most_documents: int = 4) 
 
 def _route(stream: TokenStream, starts: list[int], lengths: list[int], known_from: list[int], asks: list[int]) -> Route:
     tokens_BT = np.zeros((len(starts), max(lengths)), dtype=np.int64)
+    ids = np.asarray(stream.ids)  # a slice of a memory map takes longer than copying it
     for row_T, start, length in zip(tokens_BT, starts, lengths, strict=True):
-        row_T[:length] = stream.ids[start : start + length]
+        row_T[:length] = ids[start : start + length]
     asks_A = np.unique(np.array(asks, dtype=np.int64))
     return Route(
         starts_B=np.array(starts, dtype=np.int64),
@@ -147,19 +153,27 @@ def _route(stream: TokenStream, starts: list[int], lengths: list[int], known_fro
     )
 
 
-def _drawn(stream: TokenStream, count: int, generator: np.random.Generator) -> list[int]:
+def _drawn(stream: TokenStream, count: int, generator: np.random.Generator) -> np.ndarray:
     """About so many places, the most important first: ends of documents, one of each of many strata, and rare tokens."""
     ends = generator.permutation(stream.starts[1:])[: max(1, count // 8)] - 1
     strata = count // 2 if count > 64 else count * 3 // 4  # where rows are few, no document is to be without one
-    even = ((np.arange(strata) + generator.random(strata)) * stream.tokens / max(strata, 1)).astype(np.int64)
-    among = np.arange(stream.tokens)
-    if stream.tokens > CANDIDATES:
-        among = np.sort(generator.integers(stream.tokens, size=CANDIDATES))
-    ids = stream.ids[among]
+    even = _one_of_each(strata, stream.tokens, generator)
+    among = _one_of_each(min(stream.tokens, CANDIDATES), stream.tokens, generator)
+    ids = np.asarray(stream.ids)[among]
     weight_V = (-np.log((np.bincount(ids) + 1.0) / (len(ids) + 1.0))) ** 3
     edges = np.cumsum(weight_V[ids])
     rare = among[np.searchsorted(edges, generator.random(max(1, count - strata - len(ends))) * edges[-1])]
-    return np.clip(np.concatenate([ends, even, rare]), 0, stream.tokens - 1).tolist()
+    return np.clip(np.concatenate([ends, even, rare]), 0, stream.tokens - 1)
+
+
+def _one_of_each(strata: int, tokens: int, generator: np.random.Generator) -> np.ndarray:
+    """A place in each of so many equal strata of a text, in order."""
+    return ((np.arange(strata) + generator.random(strata)) * (tokens / max(strata, 1))).astype(np.int64)
+
+
+def steps_of(sizes_D: np.ndarray) -> int:
+    """Tokens that scoring reads one after another: rows side by side take a recurrent net as long as the longest of them."""
+    return sum(int(sizes_D[batch].max()) for batch in batches(sizes_D, BATCH_TOKENS))
 
 
 def _by_length(sizes_D: np.ndarray, generator: np.random.Generator) -> list[int]:

@@ -43,7 +43,9 @@ class Copies:
         self.way = "from disk" if load is not None else "from what it saves"
         source = load() if load is not None else model
         self._make, self._settings = source.from_tensors, (source.config, source.vocab_size)
-        self._tensors = {name: tensor.detach().clone() for name, tensor in source.tensors().items()}
+        tensors = {name: tensor.detach() for name, tensor in source.tensors().items()}
+        # what came from disk is nobody else's
+        self._tensors = tensors if load is not None else {name: tensor.clone() for name, tensor in tensors.items()}
         self._whole: LanguageModel | None = None
         try:
             self._ready = [self._made()]
@@ -99,7 +101,7 @@ def walk(model: LanguageModel, route: Route) -> Walked:
             found_BV = logp_BV.float().cpu()  # not every accelerator has float64
             nats.append(-found_BV.gather(1, torch.from_numpy(route.tokens_BT[:, ask : ask + 1]))[:, 0].numpy())
             sums.append(found_BV.double().exp().sum(dim=1).nan_to_num(nan=torch.inf).numpy())
-            highest.append(found_BV.max(dim=1).values.numpy())
+            highest.append(found_BV.amax(dim=1).numpy())
     counts_BA = route.counts_BA
     return Walked(
         route=route,

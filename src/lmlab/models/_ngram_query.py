@@ -64,7 +64,9 @@ class Tables:
                 logp_BV[history_B != ABSENT] = -natural_log(self.vocab_size)
             rows = np.flatnonzero(history_B >= 0)
             known = history_B[rows]
-            logp_BV[rows] += below.weight[known][:, None]
+            weight_B = np.zeros(len(history_B))
+            weight_B[rows] = below.weight[known]
+            logp_BV += weight_B[:, None]
             first = np.searchsorted(level.keys, known << bits)
             followers = np.searchsorted(level.keys, (known + 1) << bits) - first
             at = np.arange(followers.sum()) + np.repeat(first - (np.cumsum(followers) - followers), followers)

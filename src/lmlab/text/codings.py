@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -101,10 +101,21 @@ class ByteStringCoding(Coding):
         self.vocab_size = len(strings)
         self._strings = np.array(strings, dtype=object)
         self._lengths = np.array([len(s) for s in strings], dtype=np.int64)
+        self._first_bytes = np.frombuffer(b"".join(s[:1] or b"\0" for s in strings), dtype=np.uint8)
 
     def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
         """Join the bytes. What a model may generate but no encoder would (half a character) shows as U+FFFD."""
-        return b"".join(self._strings[ids]).decode("utf-8", errors="replace")
+        return b"".join(self._joined(ids)).decode("utf-8", errors="replace")
+
+    def _joined(self, ids: np.ndarray) -> Iterable[bytes]:
+        """The bytes of these tokens in order; runs of tokens of one byte each are looked up at once."""
+        wide = np.flatnonzero(self._lengths[ids] != 1)
+        if 4 * len(wide) > len(ids):
+            return self._strings[ids]
+        narrow = self._first_bytes[ids].tobytes()
+        bounds = [-1, *wide.tolist(), len(ids)]
+        runs = [narrow[before + 1 : after] for before, after in pairwise(bounds)]
+        return chain(chain.from_iterable(zip(runs, self._strings[ids[wide]], strict=False)), runs[-1:])
 
     def token_bytes(self, ids: np.ndarray, spellings: Sequence[str]) -> np.ndarray:
         """Length of each token."""
