@@ -101,6 +101,7 @@ class ByteStringCoding(Coding):
         self.vocab_size = len(strings)
         self._strings = np.array(strings, dtype=object)
         self._lengths = np.array([len(s) for s in strings], dtype=np.int64)
+        self._is_wide = self._lengths != 1
         self._first_bytes = np.frombuffer(b"".join(s[:1] or b"\0" for s in strings), dtype=np.uint8)
 
     def decode(self, ids: np.ndarray, spellings: Sequence[str]) -> str:
@@ -109,7 +110,7 @@ class ByteStringCoding(Coding):
 
     def _joined(self, ids: np.ndarray) -> Iterable[bytes]:
         """The bytes of these tokens in order; runs of tokens of one byte each are looked up at once."""
-        wide = np.flatnonzero(self._lengths[ids] != 1)
+        wide = np.flatnonzero(self._is_wide[ids])
         if 4 * len(wide) > len(ids):
             return self._strings[ids]
         narrow = self._first_bytes[ids].tobytes()
