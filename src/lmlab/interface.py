@@ -171,6 +171,7 @@ class LanguageModel(Saved):
     same_everywhere: ClassVar[bool] = False  # whether begin and advance give the same bits on every machine
     writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)  # that `writing_dtype` may be
     writing_dtype: torch.dtype = torch.float32  # to which `advance` rounds weights; `score` never does
+    fills_rows: ClassVar[bool] = True  # whether `score_documents` costs least for documents of similar length
     signs: ClassVar[int] = 0
     """How many numbers the model gives of how sure it is before it sees a token; 0 where it keeps that to itself."""
 

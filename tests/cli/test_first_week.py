@@ -216,23 +216,6 @@ def test_the_json_of_a_comparison_is_short(lmlab: Lmlab, small_text: Path) -> No
     assert len(json.loads(Path("c/comparison.json").read_text())["entries"][0]["excerpt"]) > 10
 
 
-def test_help_shows_the_verbs_by_what_one_wants_to_do(lmlab: Lmlab) -> None:
-    _, out, _ = lmlab("--help")
-    wanted = (
-        "Compare",
-        "compare",
-        "Train",
-        "train",
-        "Use a trained model",
-        "eval",
-        "Look inside",
-        "Mathematics",
-        "check",
-    )
-    places = [out.index(f" {word} ") for word in wanted]
-    assert places == sorted(places)
-
-
 def test_epochs_and_thousands_are_understood_and_go_on(lmlab: Lmlab, small_text: Path) -> None:
     small = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
     command = ["train", "feedforward", small_text, "--budget", "2epochs", "--out", "run", *small]

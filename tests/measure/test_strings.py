@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from unittest import mock
 
 import kenlm
 import numpy as np
@@ -19,8 +20,9 @@ from hypothesis import strategies as st
 
 import lmlab as lab
 from lmlab.config import Mistake
-from lmlab.measure.score import batches
+from lmlab.measure.score import batches, in_turn
 from lmlab.measure.strings import ScoredTexts, score_texts
+from lmlab.text import wordcoding
 from lmlab.text.tokenizers import train_tokenizer
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -98,12 +100,17 @@ def test_an_n_gram_says_what_kenlm_says_of_the_same_model(tmp_path: Path, order:
     assert lab.score(run, chosen).bits == pytest.approx(wanted, abs=1e-4)
 
 
-@given(st.lists(st.text(alphabet="ab \n\t\u00a0é", max_size=8), max_size=6), st.booleans())
-@settings(max_examples=150, deadline=None)
-def test_many_texts_have_the_tokens_of_each(texts: list[str], spaced: bool) -> None:
+@given(
+    texts=st.lists(st.text(alphabet="ab \n\t\u00a0é", max_size=8) | st.sampled_from(["a b", "abé a"]), max_size=6),
+    spaced=st.booleans(),
+)
+@settings(max_examples=100, deadline=None)
+@pytest.mark.parametrize(("lines", "worth_it"), [(4096, 2000), (4096, 0), (2, 0)])
+def test_many_texts_have_the_tokens_of_each(lines: int, worth_it: int, texts: list[str], spaced: bool) -> None:
     training = " a b \n ab a \n" if spaced else "a b\nab a\n"
     tokenizer = train_tokenizer("words", [training * 20])
-    encoded, lengths = tokenizer.encode_each(texts)
+    with mock.patch.multiple(wordcoding, LINES=lines, WORTH_IT=worth_it):
+        encoded, lengths = tokenizer.encode_each(texts)
     starts = [0, *np.cumsum(lengths).tolist()]
     spellings = iter(encoded.spellings)
     for text, first, last in zip(texts, starts, starts[1:], strict=False):
@@ -115,6 +122,14 @@ def test_many_texts_have_the_tokens_of_each(texts: list[str], spaced: bool) -> N
         else:
             assert decoded == text
             assert ids.tolist() == tokenizer.encode(text).ids.tolist()
+
+
+@given(st.lists(st.integers(0, 60), max_size=60), st.integers(1, 200))
+@settings(deadline=None)
+def test_documents_in_turn_are_all_there_in_order_and_stay_within_bounds(lengths: list[int], most: int) -> None:
+    found = list(in_turn(np.array(lengths, dtype=np.int64), most))
+    assert [int(d) for batch in found for d in batch] == [i for i, n in enumerate(lengths) if n]
+    assert all(len(batch) == 1 or sum(lengths[d] for d in batch) <= most for batch in found)
 
 
 @given(st.lists(st.integers(0, 60), max_size=60), st.integers(1, 200))

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import typer
 
+from lmlab.cli import help
 from lmlab.cli.flags import as_flag
 from lmlab.cli.show.plain import print_what_can_be_printed
 from lmlab.config import Mistake, Note
@@ -22,7 +23,9 @@ app = typer.Typer(
     name="lmlab",
     help="A laboratory for language models: every kind, on your text, compared in bits per byte.",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+    context_settings=help.CONTEXT,
+    cls=help.Verbs,
 )
 
 # Some versions of typer stand on click and others on a copy of their own. Both export BadParameter, and both call the

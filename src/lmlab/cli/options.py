@@ -56,11 +56,14 @@ TokenizerOrNone = Annotated[
 Settings = Annotated[
     list[str],
     typer.Option(
-        "--set", help="A setting of the model, as key=value. May be repeated.", autocompletion=completion.settings
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting of the model. May be repeated.",
+        autocompletion=completion.settings,
     ),
 ]
 Learning = Annotated[
-    list[str], typer.Option("--learn", help="A setting of the training loop, as key=value. May be repeated.")
+    list[str], typer.Option("--learn", metavar="KEY=VALUE", help="A setting of the training loop. May be repeated.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]

@@ -12,6 +12,7 @@ import typer
 import typer.core
 
 from lmlab.cli import completion, options
+from lmlab.cli.help import print_so_far
 from lmlab.config import Budget, Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.settings import parse_learning
@@ -28,6 +29,7 @@ class WithSettings(typer.core.TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Called before the words are parsed, so the model is looked for among them."""
         super().format_help(ctx, formatter)
+        print_so_far(formatter)
         if name := next((word for word in sys.argv[1:] if word in registry.KINDS), None):
             from lmlab import face
             from lmlab.cli.show.settings import print_settings

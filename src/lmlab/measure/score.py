@@ -179,8 +179,9 @@ class _Calls:
         self.seams, self.seam_difference, self.done = 0, 0.0, 0
 
     def run(self) -> None:
-        """Score all documents, short ones in batches by length."""
-        for batch in batches(np.diff(self.starts), BATCH_TOKENS):
+        """Score all documents, short ones in batches, by length where shorter rows are filled up."""
+        lengths = np.diff(self.starts)
+        for batch in batches(lengths, BATCH_TOKENS) if self.model.fills_rows else in_turn(lengths, PIECE_TOKENS):
             if len(batch) == 1:
                 self._one(int(batch[0]))
             else:
@@ -205,7 +206,9 @@ class _Calls:
         documents = np.sort(documents)  # to read memory in order
         starts, ends = self.starts[documents], self.starts[documents + 1]
         here = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(ends - starts)])
-        places = np.arange(here[-1]) + np.repeat(starts - here[:-1], ends - starts)
+        places: slice | np.ndarray = slice(int(starts[0]), int(ends[-1]))
+        if ends[-1] - starts[0] > here[-1]:  # other documents lie between them
+            places = np.arange(here[-1]) + np.repeat(starts - here[:-1], ends - starts)
         device = device_of(self.model)
         tokens = torch.from_numpy(self.ids[places].astype(np.int64)).to(device)
         with torch.no_grad():
@@ -237,6 +240,17 @@ def batches(lengths: np.ndarray, most_tokens: int) -> Iterator[np.ndarray]:
         last = first + max(1, int(np.searchsorted(filled, most_tokens, side="right")))
         yield order[first:last]
         first = last
+
+
+def in_turn(lengths: np.ndarray, most_tokens: int) -> Iterator[np.ndarray]:
+    """Documents to score together, as they come: at most `most_tokens`, or one that is longer."""
+    documents = np.flatnonzero(lengths)
+    ends = np.cumsum(lengths[documents])
+    first = done = 0
+    while first < len(documents):
+        last = max(first + 1, int(np.searchsorted(ends, done + most_tokens, side="right")))
+        yield documents[first:last]
+        first, done = last, int(ends[last - 1])
 
 
 def score_rows(model: LanguageModel, tokens_BT: np.ndarray) -> np.ndarray:

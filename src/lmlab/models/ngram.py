@@ -74,6 +74,7 @@ class NGram(CountModel):
     name: ClassVar[str] = "ngram"
     Config: ClassVar[type] = NGramConfig
     same_everywhere: ClassVar[bool] = True  # tables, and sums of what stands in them
+    fills_rows: ClassVar[bool] = False
     signs: ClassVar[int] = 2
 
     def __init__(self, config: NGramConfig, tables: Tables, counts_of_counts: Tensor) -> None:
@@ -137,10 +138,8 @@ class NGram(CountModel):
 
     def score_documents(self, tokens: Tensor, starts: Tensor) -> Tensor:
         """As `score`: only a begin symbol has to stand between two documents."""
-        begun = np.full(len(tokens) + len(starts) - 1, self.vocab_size, dtype=np.int32)
-        places = np.arange(len(tokens)) + np.repeat(np.arange(1, len(starts)), np.diff(starts.numpy()))
-        begun[places] = tokens.numpy()
-        return torch.from_numpy(self.tables.score(begun)[places])
+        begun = with_begins(tokens.numpy(), starts.numpy(), self.vocab_size)
+        return torch.from_numpy(self.tables.score(begun)[begun != self.vocab_size])
 
     def begin(self, rows: int) -> tuple[Tensor, State]:
         """log p of the first token of a text."""

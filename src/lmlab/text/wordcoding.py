@@ -27,8 +27,9 @@ from tokenizers import Tokenizer as Backend
 
 from lmlab.text.chunks import flagged
 from lmlab.text.codings import Coding, Encoded
-from lmlab.text.word_table import Ids, WordTable, split
+from lmlab.text.word_table import WORTH_IT, Ids, WordTable, split
 
+LINES = 1 << 12  # short texts that are encoded at once: their temporaries stay in a core's cache
 MOST_UNKNOWN = 1 << 20  # different unknown words that are remembered while encoding
 
 UNKNOWN = "<unknown word>"  # holds a space, so no word of any text can equal it
@@ -103,36 +104,43 @@ class WordCoding(Coding):
         """Numbers the words by their ids, and the unknown ones that were met beyond them."""
         return WordTable(self.words)
 
+    @property
+    def _kept_table(self) -> WordTable:
+        """The table, begun afresh where it holds too many unknown words."""
+        if len(self._table.strings) > self.vocab_size + MOST_UNKNOWN:
+            del self._table
+        return self._table
+
     def encode(self, chunks: Iterable[str]) -> Iterator[Encoded]:
         """Divide into tokens, and look them up."""
         before = " "
         for chunk, first, last in flagged(chunks):
-            if len(self._table.strings) > self.vocab_size + MOST_UNKNOWN:
-                del self._table
-            numbers = self._table.numbers(chunk, after_word=not before.isspace())
+            numbers = self._kept_table.numbers(chunk, after_word=not before.isspace())
             if self.spaced and (first or last):
                 numbers = self._leave_unsaid(numbers, first, last)
             if not (before.isspace() or chunk[0].isspace()):
                 # a word longer than a chunk goes on without a space
                 numbers = np.insert(numbers, 0, self._table.number(""))
             before = chunk[-1]
-            unknown = numbers[numbers >= self.unknown_id].tolist()
-            ids = np.minimum(numbers, self.unknown_id).astype(self.dtype)
-            yield Encoded(ids, [self._table.strings[number] for number in unknown])
+            yield self._encoded(numbers)
+
+    def _encoded(self, numbers: Ids) -> Encoded:
+        unknown = numbers[numbers >= self.unknown_id].tolist()
+        ids = np.minimum(numbers, self.unknown_id).astype(self.dtype)
+        return Encoded(ids, [self._table.strings[number] for number in unknown])
 
     def encode_each(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
-        """All at once where every text is words with single spaces between them, as most are; else one by one."""
+        """Thousands at a time where all are words with single spaces between them, as most are; else one by one."""
+        found = [self._lines(texts[first : first + LINES]) for first in range(0, max(1, len(texts)), LINES)]
+        encoded = Encoded(np.concatenate([e.ids for e, _ in found]), [s for e, _ in found for s in e.spellings])
+        return encoded, np.concatenate([lengths for _, lengths in found])
+
+    def _lines(self, texts: Sequence[str]) -> tuple[Encoded, np.ndarray]:
         together = "\n".join(texts)
-        codes = np.frombuffer(together.encode(), dtype=np.uint8)
-        breaks = np.flatnonzero(codes[codes <= ord(" ")] == ord("\n"))  # among the white space of ASCII
-        tokens = together.split()
-        if (
-            np.count_nonzero(codes <= ord(" ")) == len(tokens) - 1
-            and len(breaks) == len(texts) - 1
-            and not ((codes < ord(" ")) & (codes != ord("\n"))).any()
-            and (together.isascii() or sum(map(len, tokens)) + len(tokens) - 1 == len(together))
-        ):
-            return self._looked_up(tokens), np.diff(breaks, prepend=-1, append=len(tokens) - 1)
+        if len(together) >= WORTH_IT:
+            found = self._kept_table.lines_of_words(together)
+            if found is not None and len(found[1]) == len(texts):
+                return self._encoded(found[0]), found[1]
         of_text = [self._line(split(text)) for text in texts]
         tokens = [token for line in of_text for token in line]
         return self._looked_up(tokens), np.fromiter(map(len, of_text), dtype=np.int64, count=len(texts))

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 import typer.core
 
+from lmlab.cli.help import CONTEXT, print_so_far
 from lmlab.config import Mistake
 
 TOPICS: dict[str, str] = {
@@ -27,7 +28,7 @@ TOPICS: dict[str, str] = {
 
 def topic(name: str) -> Any:
     """The command of a topic, as click knows commands."""
-    alone = typer.Typer(add_completion=False)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
     alone.command(name)(import_module(TOPICS[name]).command)
     return typer.main.get_command(alone)
 
@@ -47,6 +48,7 @@ class WithTopics(typer.core.TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The topics stand below the command's own help."""
         super().format_help(ctx, formatter)
+        print_so_far(formatter)
         from lmlab.cli.show.table import print_list
 
         abouts = {f"lmlab explain {name}": topic(name).get_short_help_str(limit=200) for name in TOPICS}

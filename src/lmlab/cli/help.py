@@ -1,0 +1,30 @@
+"""Help that is whole at every width and on every console: names on the left, words on the right, nothing cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer.core
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}  # wider lines are hard to read
+
+
+class Verbs(typer.core.TyperGroup):
+    """The verbs by what one wants to do, each with its whole sentence."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """A section for each group, in the order in which the verbs are registered."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            about = command.get_short_help_str(limit=1000)
+            sections.setdefault(str(getattr(command, "rich_help_panel", "Verbs")), []).append((name, about))
+        longest = max(map(len, self.commands), default=0)
+        for title, verbs in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(longest), about) for name, about in verbs])
+
+
+def print_so_far(formatter: Any) -> None:
+    """What help holds already, before more is printed below it."""
+    print(formatter.getvalue())
+    formatter.buffer.clear()
