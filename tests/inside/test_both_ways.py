@@ -211,6 +211,7 @@ def test_the_page_says_where_a_place_looks(tab: Any, kind: str, request: pytest.
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     assert axe.Axe().run(tab).violations_count == 0
     section = tab.locator("section.attention").first
+    section.locator(".said").filter(has_text="point at a token").wait_for()
     section.locator("button").nth(1).click()
     section.locator(".strip.rows").focus()
     tab.keyboard.press("ArrowRight")

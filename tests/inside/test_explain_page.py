@@ -43,6 +43,24 @@ def test_a_token_shows_what_every_model_expected_there(tab: Any, page: Path) -> 
     assert marked == [" ", " cat", " "]  # where the word begins, in the tokens of each
 
 
+def test_a_long_text_is_laid_out_piece_by_piece_and_loses_nothing(
+    tab: Any, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    text = "".join(f"line {number} of the log & the cat\n" for number in range(60))
+    (reading,) = lmlab.explain(runs["ngram"], text, html=tmp_path / "long.html").readings
+    tab.goto((tmp_path / "long.html").as_uri())
+    box = tab.locator(".tokens[data-of='0']")
+    assert box.evaluate("e => e.textContent") == text
+    assert box.locator("b").count() == len(reading.tokens)
+    assert box.locator(".piece").count() > 3
+    box.focus()
+    last = box.locator("b").nth(len(reading.tokens) - 3)
+    last.scroll_into_view_if_needed()
+    last.hover()
+    assert f"{reading.tokens[-3].bits:.2f} bits" in tab.locator("#tip").inner_text()
+    assert tab.problems == []
+
+
 def test_the_arrow_keys_walk_and_the_colours_change(tab: Any, page: Path) -> None:
     tab.goto(page.as_uri())
     tab.keyboard.press("Tab")
@@ -63,6 +81,9 @@ def test_the_arrow_keys_walk_and_the_colours_change(tab: Any, page: Path) -> Non
 def test_the_heads_are_drawn_and_say_where_they_look(tab: Any, page: Path, runs: dict[str, Path]) -> None:
     found = lmlab.explain_attention(runs["gpt"], SENTENCE * 3)
     tab.goto(page.as_uri())
+    assert tab.locator(".said").inner_text() == ""  # nothing is unpacked before it is near
+    tab.locator("section.attention").scroll_into_view_if_needed()
+    tab.locator(".said").filter(has_text="point at a token").wait_for()
     tab.locator("section.attention button").nth(3).click()
     strip = tab.locator(".strip")
     strip.focus()

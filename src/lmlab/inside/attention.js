@@ -2,8 +2,7 @@
 "use strict";
 (() => {
   const { seen, unpack } = inside;
-
-  for (const root of document.querySelectorAll("section.attention")) open(root);
+  inside.whenNear("section.attention", open);
 
   function open(root) {
     // Row r asks; what it sees are places of `sees`. Looking back, the token before place r asks, and a place below 0 is the
@@ -23,7 +22,7 @@
     const opened = new Map();
     async function weights(layer, head) {
       const key = `${layer}.${head}`;
-      if (!opened.has(key)) opened.set(key, unpack(layers[layer].heads[head]));
+      if (!opened.has(key)) opened.set(key, unpack(document.getElementById(`${root.dataset.of}-${key}`).textContent));
       const bytes = await opened.get(key), { first, begins, reach } = layers[layer];
       return row => {
         const found = new Map();
@@ -202,14 +201,9 @@
     async function thumb(button) {
       const rowOf = await weights(Number(button.dataset.layer), Number(button.dataset.head));
       const count = Math.min(48, total - state.from), { names, rows } = grid(rowOf, count);
-      const canvas = button.querySelector("canvas"), pen = canvas.getContext("2d");
-      const wide = 96 / names.length, high = 96 / rows.length, hot = css("--cool");
+      const pen = button.querySelector("canvas").getContext("2d"), hot = css("--cool");
       pen.clearRect(0, 0, 96, 96);
-      rows.forEach((row, i) => row.forEach((weight, j) => {
-        if (!weight) return;
-        pen.fillStyle = `rgba(${hot}, ${Math.min(1, Math.sqrt(weight))})`;
-        pen.fillRect(wide * j, high * i, wide, high);
-      }));
+      inside.field(pen, names.length, rows.length, 96, 96, (j, i) => Math.sqrt(rows[i][j]), hot, hot);
     }
     root.querySelector(".where").hidden = total <= shown();
     const thumbs = () => visible.forEach(thumb);
@@ -244,9 +238,9 @@
       choose((state.row ?? state.from) + step);
     });
     // A token that is pointed at where the text is coloured by surprise is chosen here too.
-    document.addEventListener("token", ({ detail }) => {
-      if (root.dataset.of === `attention-${detail.run}`) choose(detail.place + 1);
-    });
+    const follow = token => token && root.dataset.of === `attention-${token.run}` && choose(token.place + 1);
+    document.addEventListener("token", ({ detail }) => follow(detail));
+    follow(inside.token);  // before this section was opened
     slider.addEventListener("input", () => { state.row = null; move(Number(slider.value)); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { draw(); thumbs(); });
     let width = 0;

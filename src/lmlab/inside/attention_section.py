@@ -68,7 +68,6 @@ def _section(found: Attention, way: Way, of_way: list[Layer], index: int, name: 
             "first": layer.first_T.tolist(),
             "begins": layer.begins_T.tolist(),
             "reach": layer.weights_HTC.shape[2],
-            "heads": [packed(weights_TC) for weights_TC in layer.weights_HTC],
             "names": [head.name for head in layer.heads],
         }
         for layer in of_way
@@ -80,7 +79,13 @@ def _section(found: Attention, way: Way, of_way: list[Layer], index: int, name: 
         "begin": BEGIN,
         "layers": layers,
     }
-    return Section(html=_html(found, way, of_way, key, name), data={key: data}, scripts=("shared.js", "attention.js"))
+    heads = {
+        f"{key}-{number}.{head}": packed(weights_TC)
+        for number, layer in enumerate(of_way)
+        for head, weights_TC in enumerate(layer.weights_HTC)
+    }
+    whole = _html(found, way, of_way, key, name)
+    return Section(html=whole, data={key: data}, texts=heads, scripts=("shared.js", "attention.js"))
 
 
 def packed(weights: np.ndarray) -> str:

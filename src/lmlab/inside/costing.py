@@ -28,7 +28,7 @@ OWN_BYTES = 20_000  # of the run's own test part: a few hundred tell nothing
 SUMMARISED = 4_000  # characters from which the summaries of the heads are made
 SUMMARISED_PAIRS = 60
 STRETCH = 64  # tokens whose differences are taken for independent of the next ones'
-MOST_ROWS, AT_ONCE = 400, 100  # of pairs
+MOST_ROWS, AT_ONCE = 200, 100  # of pairs
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,13 +1,7 @@
 // One gate or memory at a time: the text coloured by one unit, and a map of all units over a stretch of the text.
 "use strict";
 (() => {
-  // A section is filled when it is about to be seen: thousands of tokens take a moment.
-  const nearing = new IntersectionObserver(entries => entries.forEach(({ target, isIntersecting }) => {
-    if (!isIntersecting) return;
-    nearing.unobserve(target);
-    open(target);
-  }), { rootMargin: "900px" });
-  for (const root of document.querySelectorAll("section.gates")) nearing.observe(root);
+  inside.whenNear("section.gates", open);
 
   function open(root) {
     const { tokens, layers } = JSON.parse(document.getElementById(root.dataset.of).textContent);
@@ -17,7 +11,7 @@
     const css = name => getComputedStyle(root).getPropertyValue(name).trim();
     const wide = () => Math.min(root.clientWidth < 640 ? 64 : 160, tokens.length);
     const state = { from: 0, unit: 0 };
-    for (const token of tokens) strip.append(Object.assign(document.createElement("b"), { textContent: token }));
+    const words = inside.pour(strip, tokens);
 
     const opened = new Map();
     async function values() {
@@ -28,19 +22,15 @@
       return { gate, units, at: (token, unit) => shares ? bytes[token * units + unit] / 255 : bytes[token * units + unit] / 63.75 - 2 };
     }
 
-    const colour = (value, hot, cold) =>
-      value < 0 ? `rgba(${hot}, ${Math.min(.85, -value)})` : `rgba(${cold}, ${Math.min(.85, value)})`;
-
     async function draw() {
       const { gate, units, at } = await values(), hot = css("--heat"), cold = css("--cool");
-      [...strip.children].forEach((token, i) => { token.style.background = colour(.7 * at(i, state.unit), hot, cold); });
+      words.forEach((token, i) => {
+        const value = at(i, state.unit), level = Math.round(7 * Math.min(1, Math.abs(value)));
+        token.className = `${value < 0 ? "s" : "t"}${level}`;
+      });
       const count = Math.min(wide(), tokens.length - state.from), side = Math.max(3, Math.min(12, (root.clientWidth - 4) / count));
       const height = Math.max(4, Math.min(9, 400 / units)), pen = inside.pen(map, side * count, height * units);
-      for (let i = 0; i < count; i++)
-        for (let unit = 0; unit < units; unit++) {
-          pen.fillStyle = colour(at(state.from + i, unit), hot, cold);
-          pen.fillRect(side * i, height * unit, side, height);
-        }
+      inside.field(pen, count, units, side * count, height * units, (i, unit) => .85 * at(state.from + i, unit), hot, cold);
       pen.strokeStyle = css("--accent"), pen.lineWidth = 1.5;
       pen.strokeRect(0, height * state.unit, side * count, height);
       root.querySelector("output").textContent = `${state.from + 1}–${state.from + count} of ${tokens.length}`;
@@ -77,7 +67,7 @@
     });
     strip.addEventListener("mouseover", async e => {
       if (e.target.localName !== "b") return;
-      const { gate, at } = await values(), i = Array.prototype.indexOf.call(strip.children, e.target);
+      const { gate, at } = await values(), i = words.indexOf(e.target);
       said.textContent = `${gate}, ${layers[Number(layerChoice.value)].units[state.unit]}: ${at(i, state.unit).toFixed(2)} after ${inside.seen(tokens[i])}`;
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);

@@ -12,6 +12,26 @@ from lmlab.page.html import Row, escape
 
 MOST_UNITS = 64  # of a layer on the page: those that follow something, and those whose memory varies most
 TELLING = 10  # units named in the table
+DOES = {
+    "update gate z": "how much is written anew: h ← (1 − z) h + z ĥ. Near 0 a unit keeps what it has.",
+    "reset gate r": "how much of the old state what is to be written may see: ĥ = tanh(W x + r U h).",
+    "input gate i": "how much of the candidate is written: c ← f c + i c̃.",
+    "forget gate f": "how much of the cell is kept: c ← f c + i c̃. Near 1 a unit remembers, and its gradient lives on.",
+    "output gate o": "how much of the cell is shown: h = o tanh(c).",
+}  # what a gate is for; of a cell of someone else's, nothing is said
+
+
+def opening(found: Gates, name: str) -> str:
+    """The heading of a page of gates alone, with the unit that tells most."""
+    told = telling_units(found)
+    lead = f"It has read {len(found.tokens):,} tokens, and no unit follows anything plain about the text."
+    if told:
+        best = told[0]
+        lead = (
+            f"Unit {best.unit} of layer {best.layer} follows {best.follows} (correlation {best.correlation:+.2f}), which"
+            " nobody taught it."
+        )
+    return f'<h1>The gates of {escape(name)}</h1>\n<p class="lead">{escape(lead)}</p>\n'
 
 
 def section(found: Gates, index: int, name: str) -> Section:
@@ -61,9 +81,9 @@ def _html(found: Gates, key: str, name: str) -> str:
     )
     return (
         f'<section class="gates" data-of="{key}"><h2>What {escape(name)} keeps and forgets</h2>\n'
-        f"<p>{_how_many(found)}The text is coloured by one unit after it read each token: blue is open, or positive, red"
-        " negative. Below, all units over a stretch of the text, those that keep longest on top. Choose a unit in the list or"
-        " on the map; the arrow keys go from unit to unit.</p>\n"
+        f"<p>{_how_many(found)}The text is coloured by one unit after it read each token: blue is positive (of a gate: open),"
+        " red negative. Below, all units over a stretch of the text, those that keep longest on top. Choose a unit in the list"
+        " or on the map; the arrow keys go from unit to unit.</p>\n"
         f'<fieldset class="modes"><legend>Show</legend>{choices}</fieldset>\n'
         f'<p class="where"><label>layer <select class="layer">{layers}</select></label>'
         f' <label>unit <select class="unit"></select></label></p>\n<p class="said" role="status"></p>\n'
@@ -82,7 +102,8 @@ def tables(found: Gates) -> str:
     for layer in found.layers:
         for gate in layer.gates:
             name = f"{layer.name}: {gate.name}" if len(found.layers) > 1 else gate.name
-            rows.append(Row([escape(name), f"{gate.mean:.2f}", f"{gate.open:.0%}", f"{gate.closed:.0%}"]))
+            numbers = [f"{gate.mean:.2f}", f"{gate.open:.0%}", f"{gate.closed:.0%}"]
+            rows.append(Row([escape(name), escape(DOES.get(gate.name, "")), *numbers]))
     units = [
         Row([f"{u.layer}.{u.unit}", escape(u.follows), f"{u.correlation:+.2f}", f"{u.keeps:,.1f}"])
         for u in telling_units(found)
@@ -90,10 +111,10 @@ def tables(found: Gates) -> str:
     told = "<h3>Units that follow something</h3>\n<p>Correlation of a unit's memory with something plain about the text.</p>\n"
     columns = ["unit", "follows", "correlation", "keeps, tokens"]
     return (
-        html.table(["gate", "mean", "nearly open", "nearly closed"], rows, label="Gates")
+        html.table(["gate", "what it does", "mean", "above 0.9", "below 0.1"], rows, label="Gates", words=(0, 1))
         + (told + html.table(columns, units, label="Units", words=(1,)) if units else "")
-        + '<p class="soft">A unit keeps so many tokens until a third (1/e) of what it remembered is left, by the mean of the'
-        " logarithm of its gate. States made from these gates differ from the fast kernel's by at most"
+        + '<p class="soft">A unit keeps so many tokens: after them a third (1/e) of what it remembered is left, by the mean of'
+        " the logarithm of the gate that keeps. States made from these gates differ from the fast kernel's by at most"
         f" {found.difference:.1e}.</p>\n"
     )
 

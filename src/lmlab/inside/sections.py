@@ -13,10 +13,14 @@ from lmlab.page import html
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a page. data: JSON by the id it has in the page. scripts: files of this package that read it."""
+    """A part of a page. data: JSON by the id it has in the page; texts: plain, likewise, and read one at a time.
+
+    scripts: files of this package that read them.
+    """
 
     html: str
     data: dict[str, Any] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
     scripts: tuple[str, ...] = ()
 
 
@@ -26,6 +30,11 @@ def page(title: str, opening: str, sections: Sequence[Section]) -> str:
         f'<script type="application/json" id="{name}">{_embedded(value)}</script>\n'
         for section in sections
         for name, value in section.data.items()
+    )
+    data += "".join(
+        f'<script type="text/plain" id="{name}">{text}</script>\n'
+        for section in sections
+        for name, text in section.texts.items()
     )
     scripts = dict.fromkeys(script for section in sections for script in section.scripts)
     room = resources.files("lmlab.inside")

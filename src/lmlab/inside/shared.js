@@ -1,11 +1,46 @@
-// What several scripts of a page use: white space made visible, and numbers unpacked when they are needed.
+// What several scripts of a page use: white space made visible, and what is unpacked or filled when it is needed.
 "use strict";
 const inside = {
   seen: text => text.replace(/\n/g, "⏎").replace(/ /g, "␣").replace(/\t/g, "⇥") || "∅",
   async unpack(packed) {
-    const bytes = Uint8Array.from(atob(packed), c => c.charCodeAt(0));
+    const text = atob(packed), bytes = new Uint8Array(text.length);
+    for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     return new Uint8Array(await new Response(stream).arrayBuffer());
+  },
+  // Sections are opened when they are about to be seen, one in a frame: thousands of tokens take a moment.
+  whenNear(selector, open) {
+    const near = new IntersectionObserver(entries => entries.forEach(({ target, isIntersecting }) => {
+      if (!isIntersecting) return;
+      near.unobserve(target);
+      requestAnimationFrame(() => open(target));
+    }), { rootMargin: "900px" });
+    for (const root of document.querySelectorAll(selector)) near.observe(root);
+  },
+  // Tokens as elements, in pieces that end with a line: a browser lays out only those that can be seen.
+  pour(box, texts) {
+    const tokens = texts.map(text => Object.assign(document.createElement("b"), { textContent: text }));
+    for (let start = 0, end; start < texts.length; start = end) {
+      for (end = start + 1; end < texts.length && (end - start < 250 || !texts[end - 1].endsWith("\n")); end++);
+      const piece = Object.assign(document.createElement("span"), { className: "piece" });
+      piece.append(...tokens.slice(start, end));
+      box.append(piece);
+    }
+    return tokens;
+  },
+  // Numbers from -1 to 1 as colours, `across` times `down` of them over a rectangle: far faster than rectangles by themselves.
+  field(pen, across, down, width, height, value, hot, cold) {
+    const [red, blue] = [hot, cold].map(colour => colour.split(",").map(Number)), small = new OffscreenCanvas(across, down);
+    const image = new ImageData(across, down);
+    for (let y = 0, at = 0; y < down; y++)
+      for (let x = 0; x < across; x++, at += 4) {
+        const number = value(x, y), colour = number < 0 ? red : blue;
+        image.data[at] = colour[0], image.data[at + 1] = colour[1], image.data[at + 2] = colour[2];
+        image.data[at + 3] = 255 * Math.min(1, Math.abs(number));
+      }
+    small.getContext("2d").putImageData(image, 0, 0);
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(small, 0, 0, width, height);
   },
   // A canvas of so many CSS pixels, sharp on every screen, and cleared.
   pen(canvas, width, height) {

@@ -4,8 +4,10 @@
   const { models, kinds } = JSON.parse(document.getElementById("surprisal").textContent);
   const tip = document.getElementById("tip");
   const boxes = [...document.querySelectorAll(".tokens[data-of]")];
+  const found = new Map(boxes.map(box => [box, null]));
+  const tokensOf = box => found.get(box) ?? found.set(box, [...box.querySelectorAll("b")]).get(box);
   const limits = [0.25, 0.75, 1.5, 2.5, 4, 6, 9];
-  const seen = text => text.replace(/\n/g, "⏎").replace(/ /g, "␣").replace(/\t/g, "⇥") || "∅";
+  const { seen } = inside;
   const element = (name, text) => Object.assign(document.createElement(name), { textContent: text });
   const bitsOf = bits => bits === null ? "impossible" : `${bits.toFixed(2)} bits`;
 
@@ -24,13 +26,13 @@
   }
 
   function show(box, place) {
-    const mine = models[box.dataset.of], token = box.children[place];
+    const mine = models[box.dataset.of], token = tokensOf(box)[place];
     const byte = place ? mine.ends[place - 1] : 0;
     unmark();
     box.dataset.at = place;
     tip.textContent = "";
     for (const model of [mine, ...models.filter(other => other !== mine)]) {
-      const at = model === mine ? place : tokenAt(model, byte), there = boxes[models.indexOf(model)].children[at];
+      const at = model === mine ? place : tokenAt(model, byte), there = tokensOf(boxes[models.indexOf(model)])[at];
       there.classList.add("on");
       const line = document.createElement("div");
       line.append(element("strong", model.name), " ", element("code", seen(there.textContent)),
@@ -49,7 +51,8 @@
     tip.style.left = `${Math.min(Math.max(8, area.left), innerWidth - tip.offsetWidth - 8)}px`;
     const below = area.bottom + 8 + tip.offsetHeight < innerHeight;
     tip.style.top = `${below ? area.bottom + 8 : Math.max(8, area.top - tip.offsetHeight - 8)}px`;
-    document.dispatchEvent(new CustomEvent("token", { detail: { run: Number(box.dataset.of), place } }));
+    inside.token = { run: Number(box.dataset.of), place };
+    document.dispatchEvent(new CustomEvent("token", { detail: inside.token }));
   }
 
   function hide() {
@@ -81,23 +84,23 @@
     boxes.forEach((box, index) => {
       const model = models[index];
       const other = kind.startsWith("against:") ? against(model, models[kind.slice(8)]) : null;
-      for (let i = 0; i < box.children.length; i++) {
+      tokensOf(box).forEach((token, i) => {
         const bits = model.bits[i] ?? 99;
         const style = other ? both(other[i])
           : kind === "bits" ? `s${level(bits)}`
           : kind === "entropy" ? `s${level(model.entropy[i])}`
           : kind === "excess" ? both(bits - model.entropy[i])
           : model.order ? `t${Math.min(7, model.order[i])}` : "";
-        const token = box.children[i], kept = token.classList.contains("window") ? " window" : "";
+        const kept = token.classList.contains("window") ? " window" : "";
         token.className = style + kept;
-      }
+      });
     });
   }
 
   for (const choice of document.querySelectorAll("input[name=colour]"))
     choice.addEventListener("change", () => colour(kinds[choice.value]));
   for (const box of boxes) {
-    const placeOf = token => Array.prototype.indexOf.call(box.children, token);
+    const placeOf = token => tokensOf(box).indexOf(token);
     for (const event of ["mouseover", "click"])
       box.addEventListener(event, e => e.target.localName === "b" && show(box, placeOf(e.target)));
     box.addEventListener("mouseleave", hide);
@@ -108,8 +111,8 @@
       if (e.key === "Escape") hide();
       if (!step) return;
       e.preventDefault();
-      const place = Math.min(box.children.length - 1, Math.max(0, Number(box.dataset.at || 0) + step));
-      box.children[place].scrollIntoView({ block: "nearest" });
+      const place = Math.min(tokensOf(box).length - 1, Math.max(0, Number(box.dataset.at || 0) + step));
+      tokensOf(box)[place].scrollIntoView({ block: "nearest" });
       show(box, place);
     });
   }

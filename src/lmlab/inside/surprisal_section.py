@@ -16,6 +16,7 @@ from lmlab.page.figures import COLOURS, drawing, series_colour, svg
 from lmlab.page.heat import heat, scale
 from lmlab.page.html import Row, escape
 
+PIECE = 250  # tokens, at least, of a piece of a long text
 LONG = 1500  # tokens above which a box scrolls by itself
 SMOOTH = 32  # tokens on each side of a running mean
 
@@ -86,19 +87,31 @@ def section(found: Explanation) -> Section:
         + "".join(_orders(reading, name) for reading, name in zip(found.readings, names, strict=True))
     )
     data = {"models": [_data(r, n) for r, n in zip(found.readings, names, strict=True)], "kinds": kinds}
-    return Section(html=body, data={"surprisal": data}, scripts=("surprisal.js",))
+    return Section(html=body, data={"surprisal": data}, scripts=("shared.js", "surprisal.js"))
 
 
 def _box(index: int, reading: Reading, name: str) -> str:
     starts = set(reading.windows if reading.moves > 1 else ())
-    tokens = "".join(_token(token, place in starts) for place, token in enumerate(reading.tokens))
-    style = "tokens long" if len(reading.tokens) > LONG else "tokens"
+    tokens = [_token(token, place in starts) for place, token in enumerate(reading.tokens)]
+    style, words = "tokens", "".join(tokens)
+    if len(tokens) > LONG:
+        style, words = "tokens long", _in_pieces(tokens, [token.text for token in reading.tokens])
     text = (
         f'<p class="{style}" data-of="{index}" tabindex="0" role="group"'
-        f' aria-label="The text under {escape(name)}; arrow keys walk over the tokens">{tokens}</p>'
+        f' aria-label="The text under {escape(name)}; arrow keys walk over the tokens">{words}</p>'
     )
     dot = f'<i class="dot" style="background:var(--series-{index % COLOURS})"></i>'
     return html.card(f"{dot}{escape(name)}", text, beside=f"{numbers.bits(reading.bits_per_byte, 3)} bits per byte")
+
+
+def _in_pieces(tokens: Sequence[str], texts: Sequence[str]) -> str:
+    """In pieces that end with a line, if possible: a browser lays out only those that can be seen."""
+    pieces, start = [], 0
+    for end in range(1, len(tokens) + 1):
+        if end == len(tokens) or (end - start >= PIECE and texts[end - 1].endswith("\n")):
+            pieces.append(f'<span class="piece">{"".join(tokens[start:end])}</span>')
+            start = end
+    return "".join(pieces)
 
 
 def _token(token: TokenRead, begins_window: bool) -> str:

@@ -20,7 +20,7 @@ from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
 from lmlab.learn.run import Run, load_run
 from lmlab.page.figures import standalone
-from lmlab.page.html import escape, write
+from lmlab.page.html import write
 
 AnyRun = Run | str | Path
 
@@ -113,7 +113,7 @@ def explain_gates(
     found = gates_of(opened, passage(text, opened), device=device)
     if html is not None:
         name = opened.folder.name
-        opening = f"<h1>The gates of {escape(name)}</h1>\n"
+        opening = gates_section.opening(found, name)
         write(Path(html), page(f"The gates of {name}", opening, [gates_section.section(found, 0, name)]))
     if svg is not None:
         write(Path(svg), standalone(figures.unit_map(found)))
