@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
 import lmlab as lab
 from lmlab import cli
+from lmlab.cli.options import given_texts
 from lmlab.cli.show.plain import visible
 from lmlab.config import Mistake, Note
 
@@ -94,6 +96,27 @@ def test_a_dash_is_standard_output(lmlab: Lmlab, run_folder: Path) -> None:
     assert "leave --json out" in err
     with pytest.raises(Mistake, match="name a file"):
         lab.export(run_folder, out="-")
+
+
+def test_a_dash_is_no_name_for_what_cannot_go_to_standard_output(
+    lmlab: Lmlab, small_text: Path, tmp_path: Path
+) -> None:
+    code, _, err = lmlab("train", "bag", small_text, "--out", "-")
+    assert (code, err.count("\n"), "name a new folder" in err) == (2, 1, True)
+    code, _, err = lmlab("explain", "positions", "--html", "-")
+    assert (code, err.count("\n"), "name a file" in err) == (2, 1, True), err
+    assert not (tmp_path / "-").exists()
+
+
+def test_lines_of_standard_input_are_text_or_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, found in ((b"not bad\n\ngood\n", ["not bad", "good"]), ("für\n".encode(), ["für"])):
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given), encoding="ascii"))
+        assert given_texts(["-"], "give texts") == found
+    for given in (b"\xff\xfe\n", b"\n \n"):
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(given)))
+        with pytest.raises(Mistake):
+            given_texts(["-"], "give texts")
+    assert given_texts(["-", "a"], "give texts") == ["-", "a"]
 
 
 def test_a_reader_that_leaves_is_no_mistake(lmlab: Lmlab, tmp_path: Path) -> None:
@@ -208,6 +231,15 @@ def test_more_than_eight_bits_per_byte_are_explained_where_they_are_printed(lmla
     _, out, _ = lmlab("compare", small_text, "--models", "uniform", "--budget", "2s", "--out", "c")
     assert "uniform: more than 8 bits per byte" in out
     assert "> 1.0M" in out
+
+
+def test_more_than_eight_bits_are_not_blamed_on_spare_bytes_where_the_text_is_another(
+    lmlab: Lmlab, run_folder: Path
+) -> None:
+    Path("other.txt").write_text("ÄÖÜ ÑÇÉ\n" * 50, encoding="utf-8")
+    _, out, _ = lmlab("eval", run_folder, "other.txt")
+    assert "unlike what the model learned from" in out
+    assert "in store" not in out
 
 
 def test_the_json_of_a_comparison_is_short(lmlab: Lmlab, small_text: Path) -> None:

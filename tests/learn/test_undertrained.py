@@ -40,8 +40,20 @@ def test_one_doubling_is_asked_for_where_it_was_nearly_flat() -> None:
     assert found.wanted == "180s"
 
 
-def test_too_few_points_say_nothing_and_without_validation_training_speaks() -> None:
-    assert undertrained(lines(4.0, 2.0), UNIT, Budget(steps=20)) is None
+def test_two_points_far_apart_are_enough_where_the_fall_between_them_was_steep() -> None:
+    far_apart = lines(6.049, 5.203)  # what a busy machine left of a gpt in eight seconds
+    far_apart[0]["step"], far_apart[1]["step"] = 2, 31
+    found = undertrained(far_apart, UNIT, Budget(seconds=8))
+    assert found is not None
+    assert found.gained == pytest.approx(0.04, abs=0.002)  # a straight line would say 8 %
+    assert found.wanted == "16s"
+    flat = lines(6.049, 5.7)
+    flat[0]["step"], flat[1]["step"] = 2, 31
+    assert undertrained(flat, UNIT, Budget(seconds=8)) is None
+
+
+def test_one_point_says_nothing_and_without_validation_training_speaks() -> None:
+    assert undertrained(lines(4.0), UNIT, Budget(steps=20)) is None
     assert undertrained(lines(None, None, None, None), UNIT, Budget(steps=40)) is not None
     assert undertrained(lines(None, None, None, None, train=1e6), UNIT, Budget(steps=40)) is None
 

@@ -193,3 +193,16 @@ def test_a_call_without_something_to_score_is_answered_in_one_line(
 ) -> None:
     code, out, err = lmlab("score", runs["words"], *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_a_name_of_a_file_is_scored_as_words_and_said_to_be(
+    lmlab: Lmlab, runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("a dog.txt").write_text("a dog\n")
+    _, out, err = lmlab("score", runs["words"], "a dog.txt")
+    assert "a word" in out
+    assert "--lines 'a dog.txt' scores its lines" in err
+    code, of_lines, err = lmlab("score", runs["words"], "--lines", "a dog.txt")
+    assert (code, err) == (0, "")
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"a dog\n")))
+    assert lmlab("score", runs["words"], "-")[1] == of_lines

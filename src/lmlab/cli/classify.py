@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -40,9 +39,7 @@ def command(
         return
     if html is not None:
         raise Mistake("{html} is a page of mistakes: it needs {errors}", html=None, errors=5)
-    wanted = [line.rstrip("\n") for line in sys.stdin if line.strip()] if texts == ["-"] else texts
-    if not wanted:
-        raise Mistake('give texts to label, such as: lmlab classify RUN "not bad at all"; or - for standard input')
+    wanted = options.given_texts(texts, 'give texts to label, such as: lmlab classify RUN "not bad at all"')
     labels = face.classify(opened, wanted, device=device)
     if json:
         options.print_json([label.to_json() for label in labels])

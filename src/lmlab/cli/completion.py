@@ -8,6 +8,7 @@ from typing import Any
 from lmlab.config import settings_of
 from lmlab.models import registry
 
+ACTIONS = ("neighbours", "analogy", "map", "save")  # what `lmlab vectors` is asked for
 TOKENIZERS = ("byte", "char", "words", "words:10000", "bpe:1024", "bpe:4096")
 
 
@@ -16,9 +17,19 @@ def models(incomplete: str) -> list[str]:
     return [name for name in registry.trainable() if name.startswith(incomplete)]
 
 
+def models_and_runs(incomplete: str) -> list[str]:
+    """Names of models, and folders of runs."""
+    return [*models(incomplete), *runs(incomplete)]
+
+
 def tokenizers(incomplete: str) -> list[str]:
     """Kinds of tokenizers, with usual sizes."""
     return [spec for spec in TOKENIZERS if spec.startswith(incomplete)]
+
+
+def actions(incomplete: str) -> list[str]:
+    """What can be asked of word vectors."""
+    return [action for action in ACTIONS if action.startswith(incomplete)]
 
 
 def texts(incomplete: str) -> list[str]:

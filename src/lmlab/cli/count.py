@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lmlab.cli import options
+from lmlab.cli import completion, options
 from lmlab.models import registry
 
 
@@ -15,7 +15,8 @@ def command(
     model: Annotated[
         str,
         typer.Argument(
-            help="A run, a config.json, package.module:Class, or one of: " + ", ".join(registry.trainable()) + "."
+            help="A run, a config.json, package.module:Class, or one of: " + ", ".join(registry.trainable()) + ".",
+            autocompletion=completion.models_and_runs,
         ),
     ],
     text: Annotated[str | None, typer.Argument(help="For a model that counts: what it is fitted to.")] = None,

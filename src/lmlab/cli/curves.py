@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from lmlab.cli import options
+from lmlab.cli import completion, options
 
 
 def command(
-    runs: Annotated[list[Path], typer.Argument(help="The folders of runs.")],
+    runs: Annotated[list[Path], typer.Argument(help="The folders of runs.", autocompletion=completion.runs)],
     out: Annotated[Path, typer.Option("--out", "-o", help="The page (.html) or picture (.svg) to write.")] = Path(
         "curves.html"
     ),

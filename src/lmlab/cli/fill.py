@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from lmlab.cli import options
-from lmlab.config import Mistake
 
 
 def command(
@@ -28,9 +26,7 @@ def command(
     from lmlab.cli.show.masking import print_filled
 
     opened = options.opened(run)
-    wanted = [line.rstrip("\n") for line in sys.stdin if line.strip()] if texts == ["-"] else texts
-    if not wanted:
-        raise Mistake('give texts with blanks, such as: lmlab fill RUN "The [MASK] sat"; or - for standard input')
+    wanted = options.given_texts(texts, 'give texts with blanks, such as: lmlab fill RUN "The [MASK] sat"')
     found = face.fill(opened, wanted, top=top, device=device)
     if json:
         options.print_json([one.to_json() for one in found])

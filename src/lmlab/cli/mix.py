@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lmlab.cli import options
+from lmlab.cli import completion, options
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
 
 
 def command(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of trained models that share a text and a tokenizer.")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Folders of trained models that share a text and a tokenizer.", autocompletion=completion.runs
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="A new folder for the mix.")],
     adapt: Annotated[
         bool, typer.Option("--adapt", help="Let the weights go on learning while the mix reads a text.")

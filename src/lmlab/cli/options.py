@@ -120,6 +120,26 @@ def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
         sys.stdout.flush()
 
 
+def lines_of(file: str) -> list[str]:
+    """The lines of a file or, for -, of standard input, without their ends; a Mistake if it cannot be read."""
+    from lmlab.text.intake import gather
+
+    path = Path(file)
+    if file != "-" and not path.is_file():
+        raise Mistake(f"there is no file {file}; name one with a text on each line, or - for standard input")
+    (document,) = gather(file if file == "-" else path.resolve())[1]
+    lines = "".join(document.pieces()).split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def given_texts(texts: list[str] | None, wanted: str) -> list[str]:
+    """Texts as they were given; a lone - stands for the lines of standard input that are not blank."""
+    found = [line for line in lines_of("-") if line.strip()] if texts == ["-"] else texts
+    if not found:
+        raise Mistake(f"{wanted}; or - for standard input")
+    return found
+
+
 def opened(folder: Path) -> TrainedRun:
     """The run in a folder; if it was stopped before its end, whoever uses its weights is told so, on stderr."""
     from lmlab.face import load

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from lmlab.cli import options
+from lmlab.cli import completion, options
 from lmlab.config import Mistake
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.settings import parse_learning
@@ -14,8 +14,14 @@ from lmlab.models import registry
 
 
 def command(
-    model: Annotated[str | None, typer.Argument(help="A kind of model or a config.json; none: --parameters.")] = None,
-    text: Annotated[str | None, typer.Argument(help="With --steps: the text it is trained on.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Argument(help="A kind of model or a config.json; none: --parameters.", autocompletion=completion.models),
+    ] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(help="With --steps: the text it is trained on.", autocompletion=completion.texts),
+    ] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
     vocab: Annotated[int, typer.Option(help="Tokens of the vocabulary.")] = 256,
     parameters: Annotated[str | None, typer.Option(help="How many, such as 7B.")] = None,

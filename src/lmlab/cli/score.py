@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 def command(
     run: options.Run,
-    texts: Annotated[list[str] | None, typer.Argument(help="What to score; each by itself.")] = None,
+    texts: Annotated[
+        list[str] | None, typer.Argument(help="What to score; each by itself. - reads lines of standard input.")
+    ] = None,
     lines: Annotated[
         str | None, typer.Option(help="Score the lines of this file, each by itself; - is standard input.")
     ] = None,
@@ -30,11 +33,16 @@ def command(
 
     Examples: lmlab score runs/mine "a sentence" · lmlab score runs/mine --lines file.txt
     """
+    if texts == ["-"] and lines is None:
+        texts, lines = None, "-"
     if (lines is None) == (not texts):
         raise Mistake("name what to score: a text in quotes, or {lines}", lines="FILE")
     from lmlab import face
 
-    given = list(texts or []) if lines is None else _lines_of(lines)
+    given = list(texts or []) if lines is None else options.lines_of(lines)
+    if lines is None and (named := next((text for text in given if os.path.isfile(text)), None)):
+        note = f"{named} is scored as it stands here, not what is in the file: --lines {quote(named)} scores its lines"
+        print(f"lmlab: note: {note}", file=sys.stderr)
     scored = face.score(options.opened(run), given, device=device)
     if json:
         options.print_json([text.to_json() for text in scored])
@@ -43,18 +51,6 @@ def command(
             _print_text(text)
     else:
         _print_lines(given, scored)
-
-
-def _lines_of(file: str) -> list[str]:
-    """The lines of a file, without their ends; a Mistake if it cannot be read."""
-    from lmlab.text.intake import gather
-
-    path = Path(file)
-    if file != "-" and not path.is_file():
-        raise Mistake(f"there is no file {file}; name one with a text on each line, or - for standard input")
-    (document,) = gather(file if file == "-" else path.resolve())[1]
-    lines = "".join(document.pieces()).split("\n")
-    return lines if lines[-1] else lines[:-1]
 
 
 def _print_text(scored: ScoredText) -> None:

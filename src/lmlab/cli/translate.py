@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 from lmlab.cli import options
-from lmlab.config import Mistake
 
 
 def command(
@@ -33,9 +31,7 @@ def command(
     from lmlab.cli.show import translation as show
 
     opened = options.opened(run)
-    wanted = [line.rstrip("\n") for line in sys.stdin if line.strip()] if texts == ["-"] else texts
-    if not wanted:
-        raise Mistake('give texts to translate, such as: lmlab translate RUN "a text"; or - for standard input')
+    wanted = options.given_texts(texts, 'give texts to translate, such as: lmlab translate RUN "a text"')
     languages = None if to is None else [language.strip() for language in to.split(",")]
     found = face.translate(
         opened, wanted, languages, beam=beam, best=best, length_penalty=length_penalty, device=device

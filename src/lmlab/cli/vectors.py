@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from lmlab.cli import completion, options
+from lmlab.cli.completion import ACTIONS
 from lmlab.config import Mistake, nearest
-
-ACTIONS = ("neighbours", "analogy", "map", "save")
 
 
 def command(
@@ -20,7 +19,7 @@ def command(
             metavar="RUN", help="A run of glove, or a GloVe text file (plain or .gz).", autocompletion=completion.runs
         ),
     ],
-    action: Annotated[str, typer.Argument(help="neighbours, analogy, map or save.")],
+    action: Annotated[str, typer.Argument(help="neighbours, analogy, map or save.", autocompletion=completion.actions)],
     words: Annotated[list[str] | None, typer.Argument(help="Of neighbours any number, of analogy three.")] = None,
     number: Annotated[int, typer.Option(min=1, help="How many words to show.")] = 10,
     around: Annotated[int, typer.Option(min=0, help="Of a map: neighbours shown with each word.")] = 6,

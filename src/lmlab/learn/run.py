@@ -264,8 +264,8 @@ def create_run(
 
 def refuse_if_taken(folder: Path) -> None:
     """Mistake unless `folder` is new or empty: a run never overwrites anything."""
-    if folder.is_file():
-        raise Mistake(f"{folder} is a file; name a new folder for the run")
+    if folder.is_file() or str(folder) == "-":
+        raise Mistake(f"{folder} is {'a file' if folder.is_file() else 'no folder'}; name a new folder for the run")
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
     beginnings = {"tokenizer.json", "spelling.json", f"{FINGERPRINT}.safetensors"}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:

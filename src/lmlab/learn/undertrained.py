@@ -11,6 +11,7 @@ the estimate is rough, and it is a least: the shortest runs need more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from lmlab.learn.clock import Spent
 STEEP = 0.03  # of the loss, gained in the second half of a budget
 SHRINKING = 0.6  # of the gain that a doubling brings, from one doubling to the next
 MOST_DOUBLINGS = 4  # beyond that nothing can be said
-FEWEST_POINTS = 4
+FEWEST_POINTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,7 @@ class Undertrained:
 def undertrained(
     metrics: Sequence[Mapping[str, Any]], unit: str, budget: Budget, earlier: Spent | None = None
 ) -> Undertrained | None:
-    """What the curve of a run that used up its budget says; None: it had flattened, or there are too few points to tell."""
+    """What the curve of a run that used up its budget says; None: it had flattened, or one point cannot tell."""
     key = unit.replace(" ", "_")
     since = 0 if earlier is None else earlier.steps
     lines = [line for line in metrics if line["step"] > since]
@@ -60,12 +61,15 @@ def undertrained(
 
 
 def _at(points: Sequence[tuple[int, float]], step: float) -> float:
-    """The curve at a step, on straight lines between its points."""
+    """The curve at a step: between its points it falls evenly with the logarithm of the steps, as learning does.
+
+    A slow machine leaves a short run two points far apart; a straight line between them would promise too much.
+    """
     before = max((p for p in points if p[0] <= step), default=points[0])
     after = min((p for p in points if p[0] >= step), default=points[-1])
     if after[0] == before[0]:
         return before[1]
-    return before[1] + (after[1] - before[1]) * (step - before[0]) / (after[0] - before[0])
+    return before[1] + (after[1] - before[1]) * math.log(step / before[0]) / math.log(after[0] / before[0])
 
 
 def _times(budget: Budget, factor: int) -> Budget:

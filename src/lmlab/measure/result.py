@@ -211,11 +211,18 @@ def evaluate(
 
 def _notes(scored: Scored, found: Interval, tokenizer: Tokenizer) -> list[str]:
     notes = []
-    if BITS_OF_A_BYTE < scored.bits_per_byte < math.inf and (spare := tokenizer.spare_bytes):
-        notes.append(
-            f"more than {BITS_OF_A_BYTE} bits per byte, because {tokenizer.spec} tokens hold {spare} bytes in store for"
-            " characters never seen, which a text of known characters does not need and this model does not rule out"
+    if BITS_OF_A_BYTE < scored.bits_per_byte < math.inf:
+        per_token = scored.bits_per_byte * scored.bytes / max(1, scored.tokens)
+        holds_all_alike = math.isclose(per_token, math.log2(tokenizer.vocab_size), rel_tol=1e-4)
+        why = (
+            "which is worse than knowing nothing: this text is unlike what the model learned from, or it learned little"
         )
+        if holds_all_alike and tokenizer.spare_bytes:
+            why = (
+                f"because {tokenizer.spec} tokens hold {tokenizer.spare_bytes} bytes in store for characters never"
+                " seen, which a text of known characters does not need and this model does not rule out"
+            )
+        notes.append(f"more than {BITS_OF_A_BYTE} bits per byte, {why}")
     if scored.impossible_tokens:
         notes.append(
             f"{scored.impossible_tokens} of {scored.tokens} tokens have probability zero under this model,"

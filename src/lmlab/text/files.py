@@ -30,6 +30,8 @@ def cache_folder() -> Path:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file opened for writing that appears under its name only once it is complete and on disk."""
+    if str(path) == "-":  # where standard output can be written to, the command line sees to it before
+        raise Mistake("- is no name for this file, which is not written to standard output; name a file")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"  # the same folder, so that renaming is atomic
     try:
