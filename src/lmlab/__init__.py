@@ -126,5 +126,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What `__getattr__` finds is shown too, so that an editor can complete it."""
-    return sorted({*globals(), *__all__})
+    """What is offered, for an editor to complete; not what this file is made with."""
+    return [*__all__, "__version__"]

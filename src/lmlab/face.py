@@ -359,7 +359,9 @@ def data(
     if action == "list":
         return sources.available()
     if action not in ("get", "show"):
-        raise Mistake(f"data takes list, get or show; got {action!r}")
+        shown = f"data show {action}" if Path(action).exists() else f"data get {action}"
+        meant = f"; did you mean {shown}?" if Path(action).exists() or action in sources.available() else ""
+        raise Mistake(f"data takes list, get or show; got {action!r}{meant}")
     if text is None:
         raise Mistake(f"name the text to {action}, such as: {', '.join(sources.available())}")
     if action == "get":

@@ -248,6 +248,12 @@ def test_the_json_of_a_comparison_is_short(lmlab: Lmlab, small_text: Path) -> No
     assert len(json.loads(Path("c/comparison.json").read_text())["entries"][0]["excerpt"]) > 10
 
 
+def test_a_text_in_the_place_of_what_to_do_with_it_is_understood(lmlab: Lmlab, small_text: Path) -> None:
+    assert f"did you mean data show {small_text}?" in lmlab("data", small_text)[2]
+    assert "did you mean data get sotu?" in lmlab("data", "sotu")[2]
+    assert "did you mean" not in lmlab("data", "nothing")[2]
+
+
 def test_epochs_and_thousands_are_understood_and_go_on(lmlab: Lmlab, small_text: Path) -> None:
     small = [word for key, value in SMALL.items() for word in ("--set", f"{key}={value}")]
     command = ["train", "feedforward", small_text, "--budget", "2epochs", "--out", "run", *small]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -28,6 +29,7 @@ def test_help_fits_at_every_width_and_nothing_is_cut(
     assert max(map(len, out.splitlines())) <= width
     assert not any(line.rstrip().endswith(("…", "...")) for line in out.splitlines()[1:])
     assert "--help" in out
+    assert not re.search(r"<|int range|list\[", out.partition("Options:")[2])
 
 
 def test_the_verbs_stand_by_what_one_wants_to_do_each_with_its_sentence(lmlab: Lmlab) -> None:

@@ -107,7 +107,8 @@ def test_numbers_are_pythons_own(small_text: Path, tmp_path: Path, monkeypatch: 
 def test_things_are_short_in_a_console_and_have_pictures_in_a_notebook(small_text: Path, tmp_path: Path) -> None:
     run = lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=TINY)
     result = lmlab.evaluate(run)
-    assert repr(result) == f"Result({result.bits_per_byte:.4f} bits per byte, gpt on the test part of small, certified)"
+    assert repr(result).startswith(f"Result({result.bits_per_byte:.4f} bits per byte (95% interval ")
+    assert repr(result).endswith(", gpt on the test part of small, certified)")
     assert len(repr(run)) < 200
     shown = run._repr_html_()
     ElementTree.fromstring(shown)
@@ -158,3 +159,32 @@ def test_an_interval_that_is_not_known_shows_no_number(tmp_path: Path, small_tex
     short = lmlab.evaluate(run, lmlab.strings("the cat"))
     assert short.interval.low is None or math.isfinite(short.interval.low)
     assert "nan" not in short._repr_html_()
+
+
+def test_what_was_scored_or_written_is_short_in_a_console_and_a_table_in_a_notebook(tmp_path: Path) -> None:
+    run = lmlab.train("bag", lmlab.strings("the cat sat\non the mat\n" * 50), out=tmp_path / "run")
+    scored = lmlab.score(run, "the cat and the dog")
+    assert repr(scored) == f"ScoredText('the cat and the dog', {scored.bits:.2f} bits, 5 words)"
+    assert scored._repr_html_().count("<tr>") == 5  # "the" stands there twice
+    (written,) = lmlab.generate(run, "the", tokens=100)
+    assert len(repr(written)) < 120
+    assert "100 tokens" in repr(written)
+
+
+def test_where_no_folder_is_named_it_is_the_command_lines(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert lmlab.train("bag", small_text).folder == Path("runs/bag-small")
+    assert lmlab.train("bag", "the cat\n" * 200).folder == Path("runs/bag-text")
+    assert lmlab.train("bag", small_text).folder == Path("runs/bag-small-2")
+    assert lmlab.compare(small_text, models=["bag"], budget="2s").report == Path("runs/compare-small/report.html")
+    assert lmlab.sweep("bag", small_text, over={"tokenizer": ["byte"]}, jobs=1).figure.parent == Path(
+        "runs/sweep-bag-small"
+    )
+    with pytest.raises(Mistake, match="gru"):
+        lmlab.train("gur", small_text)
+
+
+def test_an_editor_is_offered_the_verbs_and_nothing_else() -> None:
+    assert set(dir(lmlab)) == {*lmlab.__all__, "__version__"}

@@ -24,7 +24,7 @@ def trained(lmlab: Lmlab, small_text: Path) -> Path:
 def test_a_finished_run_is_given_more_and_says_so_where_it_gets_nothing(lmlab: Lmlab, trained: Path) -> None:
     code, _, err = lmlab("train", "--resume", "--out", trained)
     assert code == 0
-    assert "came to its end before, and nothing was done" in err
+    assert "came to its end before and is left as it was" in err
     assert "--resume --out run --budget +10m" in err
     code, out, _ = lmlab("train", "--resume", "--out", trained, "--budget", "+3steps", "--json")
     assert code == 0

@@ -160,7 +160,7 @@ def model() -> NGram:
 
 def test_the_estimated_discounts_are_used_where_they_exist(model: NGram) -> None:
     """Beside the fallback of tiny texts, the reference is met with real discounts at every order but the first."""
-    assert all("discounts 0.5, 1.0, 1.5 at order 1 (" in note for note in model.notes), model.notes
+    assert all("discounts (0.5, 1.0, 1.5) at order 1, where" in note for note in model.notes), model.notes
     train, text = zipf_text(5000, 50, 0), zipf_text(60, 50, 1)
     wanted = Reference([train], 50, 4, "line", smoothing="kneser-ney").nats(text, "line")
     assert model.score(torch.tensor([text]))[0].tolist() == pytest.approx(wanted, rel=1e-5)

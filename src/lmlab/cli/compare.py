@@ -80,7 +80,7 @@ def command(
     with LiveTable() as watch:
         comparison = compare(
             text,
-            out=out or Path("runs") / f"compare-{options.text_stem(text)}",
+            out=out,
             budget=budget,
             each=each,
             shares=_shares_by_model(shares),
@@ -95,7 +95,6 @@ def command(
             learning=_learning_by_model(learning, chosen or registry.ladder()),
             device=device,
             watch=watch,
-            beside=out is None,
             command=options.as_typed(),
         )
     if json:

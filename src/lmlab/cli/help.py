@@ -9,8 +9,25 @@ import typer.core
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}  # wider lines are hard to read
 
 
+VALUES = {"path": "PATH", "float": "X", "int": "N"}  # by what is in the name of a type; anything else is TEXT
+
+
+def name_values(command: Any) -> None:
+    """What an option takes, in a word for people: N for a whole number, X for any, instead of a type of Python."""
+    for param in command.params:
+        if param.param_type_name == "option" and not param.is_flag and param.metavar is None:
+            described = getattr(param, "type_descriptor", None)  # newer versions of typer; older ones have a `type`
+            taken = str(param.type if described is None else described.annotation).lower()
+            param.metavar = next((word for part, word in VALUES.items() if part in taken), "TEXT")
+
+
 class Verbs(typer.core.TyperGroup):
     """The verbs by what one wants to do, each with its whole sentence."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        for command in self.commands.values():
+            name_values(command)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """A section for each group, in the order in which the verbs are registered."""

@@ -95,15 +95,6 @@ def check_model_name(name: str) -> None:
     trainable_kind(name)
 
 
-def text_stem(text: str) -> str:
-    """A short name of a text, for the folders that are named after it."""
-    if text == "-":
-        return "stdin"
-    while any(sign in text for sign in "*?[") and not Path(text).exists():  # a pattern is called after its folder
-        text = str(Path(text).parent)
-    return Path(text).resolve().stem.split(":")[0]
-
-
 @contextmanager
 def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
     """Where to write a file, and where to speak of it: `-` is standard output, and then we speak on stderr."""

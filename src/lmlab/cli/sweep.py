@@ -65,7 +65,7 @@ def command(
         model,
         text,
         over=over,
-        out=out or Path("runs") / f"sweep-{registry.file_name(model)}-{options.text_stem(text)}",
+        out=out,
         seeds=seeds,
         budget=budget,
         tokenizer=tokenizer,

@@ -121,7 +121,7 @@ def _train(asked: Mapping[str, Any]) -> Run:
         return face.train(
             model,
             text,
-            out=asked["out"] or free_folder(registry.file_name(model), text),
+            out=asked["out"],
             tokenizer=asked["tokenizer"],
             **_settings(model, asked),
             columns=asked["columns"].split(",") if isinstance(asked["columns"], str) else asked["columns"],
@@ -150,7 +150,7 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     _refuse_changes(begun, {key: value for key, value in given.items() if not (more and key == "budget")})
     if begun.status != "unfinished" and not more:
         more_of_it = f"{begun.how_to_go_on} --budget +10m"
-        print(f"{out} came to its end before, and nothing was done. For more: {more_of_it}", file=sys.stderr)
+        print(f"{out} came to its end before and is left as it was. For more: {more_of_it}", file=sys.stderr)
     with ProgressLine(out.name) as watch:
         return face.resume(out, budget=asked["budget"] if more else None, watch=watch)
 
@@ -182,7 +182,7 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
         return face.fine_tune(
             run,
             text,
-            out=asked["out"] or free_folder(registry.file_name(model or source.resolve().name), text),
+            out=asked["out"],
             model=model,
             columns=columns.split(",") if isinstance(columns, str) else columns,
             **_settings(model or name, asked),
@@ -249,15 +249,6 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
             option = "the text" if key == "text" else f"--{key}"
             began_so = f"{run.folder} began otherwise, and goes on as it began"
             raise Mistake(f"{began_so}: leave {option} out, or train into a new folder")
-
-
-def free_folder(model: str, text: str) -> Path:
-    """runs/MODEL-TEXT, or the first of runs/MODEL-TEXT-2, -3, … that is free."""
-    name = f"{model}-{options.text_stem(text)}"
-    folder, number = Path("runs") / name, 2
-    while folder.exists():
-        folder, number = Path("runs") / f"{name}-{number}", number + 1
-    return folder
 
 
 def _summary(run: Run) -> str:

@@ -280,7 +280,8 @@ class Job:
             chosen = worth_mixing(ranked, None if time_s is None else time_s / len(self.measuring.tokenizers))
             if not chosen:
                 if len(ranked) > 1:
-                    self._say(f"no time was left to see what the {tokenizer} models are worth together")
+                    why = f"no time was left to mix the {tokenizer} models and see what they are worth together"
+                    self._say(f"{why}; a longer budget leaves it")
                 continue
             self._show("mixing")
             place = self.folder.path / MODELS / f"mix-{tokenizer.replace(':', '')}"

@@ -15,14 +15,14 @@ from lmlab.config import Budget, Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import training_config
 from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
-from lmlab.text.corpus import Corpus, read
+from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.tokenizers import plain_spec
 
 
 def compare(
     text: str | Path | Sequence[str | Path] | Corpus = "sotu",
     *,
-    out: str | Path,
+    out: str | Path | None = None,
     budget: str | Budget | None = None,
     each: str | Budget | None = None,
     shares: Mapping[str, float] | None = None,
@@ -39,7 +39,6 @@ def compare(
     watch: Display | None = None,
     progress: bool = False,
     command: str = "",
-    beside: bool = False,
 ) -> Comparison:
     """Train every model on one text inside one wall-clock budget, measure them on the same test bytes, and rank them.
 
@@ -53,8 +52,8 @@ def compare(
     settings, learning: of each model and of its training loop, by its name. command: how to repeat it, for the page.
     progress: say on stderr which models are done; watch: whoever wants to know more, instead.
     The comparison is kept in the folder `out`, with its page. Run again with the same folder and for the same time, it goes on:
-    with the models that are trained, and the time that is left. Where the folder holds another comparison that is a Mistake,
-    or if `beside`, it is kept in `out-2`, `out-3` and so on.
+    with the models that are trained, and the time that is left. Where the folder holds another comparison that is a Mistake.
+    Where none is named it is runs/compare-TEXT or, if that holds another comparison, runs/compare-TEXT-2, -3 and so on.
     """
     if budget is not None and each is not None:
         raise Mistake(
@@ -108,7 +107,8 @@ def compare(
         device=device,
         runs=tuple(entry.folder(number) for entry in learned for number in all_seeds),
     )
-    with claimed(Path(out), corpus.spec(), terms, beside=beside) as folder:
+    place = Path("runs") / f"compare-{stem(text)}" if out is None else Path(out)
+    with claimed(place, corpus.spec(), terms, beside=out is None) as folder:
         job = Job(
             corpus=corpus,
             folder=folder,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any, Literal
 
 Finish = Literal["length", "stop", "end"]  # as many tokens as were allowed; a stop string appeared; the text ended
@@ -28,6 +29,9 @@ class Generated:
     spelling_nats: float
     finish: Finish
     score: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Generated({shorten(self.text, 60)!r}, {len(self.ids)} tokens, {self.nats:.2f} nats, {self.finish})"
 
     def to_json(self) -> dict[str, Any]:
         """The fields as plain JSON values."""

@@ -13,7 +13,7 @@ from lmlab.hardware.choice import as_chosen, choose
 from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
 from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
-from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
+from lmlab.learn.run import Run, create_run, free_folder, load_run, refuse_if_taken
 from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import Way, kind_of, trainable_kind
@@ -70,7 +70,7 @@ def fine_tune(
     run: Run | str | Path,
     text: str | Path | Sequence[str | Path] | Corpus,
     *,
-    out: str | Path,
+    out: str | Path | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
     valid: str | Path | None = None,
@@ -85,7 +85,7 @@ def fine_tune(
     watch: Watch | None = None,
     progress: bool = False,
 ) -> Run:
-    """Train the model of a finished run on another text, from the weights it has; the new run is saved in the folder `out`.
+    """Train the model of a finished run on another text, from the weights it has; the new run is saved in `out`.
 
     model: another kind, which can begin with these weights: "classifier", with those of a `bert`. It learns from a table of
     texts with labels; `columns` are the names of the two, where the table leaves it open.
@@ -93,7 +93,7 @@ def fine_tune(
     dropout. The other arguments are those of `train`. Weights that validate worse than those it began with are not kept.
     """
     run = load_run(run) if isinstance(run, str | Path) else run
-    out = Path(out)
+    out = free_folder(model or run.folder.resolve().name, text) if out is None else Path(out)
     name, tokenizer = run.record.model.name, run.tokenizer
     if model not in (None, name):
         kind = kind_of(str(model))

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 from lmlab.config import LISTED, Mistake, make
 from lmlab.learn import recipe
 from lmlab.learn.record import Record, Result
+from lmlab.models.registry import file_name
+from lmlab.text.corpus import stem
 from lmlab.text.files import atomic_file, file_sha256, write_atomically
 
 if TYPE_CHECKING:
@@ -260,6 +262,15 @@ def create_run(
     run = Run(folder, record)
     run.write_record()
     return run
+
+
+def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> Path:
+    """runs/NAME-TEXT, or the first of runs/NAME-TEXT-2, -3, … that is free."""
+    called = f"{file_name(name)}-{stem(text)}"
+    folder, number = Path("runs") / called, 2
+    while folder.exists():
+        folder, number = Path("runs") / f"{called}-{number}", number + 1
+    return folder
 
 
 def refuse_if_taken(folder: Path) -> None:

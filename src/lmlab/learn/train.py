@@ -16,7 +16,7 @@ from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_fold
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.learn.pace import Plan, Timings
 from lmlab.learn.record import Inputs, Model, Record, Training
-from lmlab.learn.run import Run, create_run, refuse_if_taken
+from lmlab.learn.run import Run, create_run, free_folder, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.sized import sized
 from lmlab.learn.task import Task
@@ -32,7 +32,7 @@ def train(
     model: str,
     text: str | Path | Sequence[str | Path] | Corpus | None = None,
     *,
-    out: str | Path,
+    out: str | Path | None = None,
     tokenizer: str | Tokenizer | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
@@ -48,7 +48,7 @@ def train(
     watch: Watch | None = None,
     progress: bool = False,
 ) -> Run:
-    """Train `model` on `text` and save it in the new folder `out`.
+    """Train `model` on `text` and save it in the new folder `out`; where none is named, in a free one, runs/MODEL-TEXT.
 
     Without a text it learns what its kind learns by itself, such as "sotu". A classifier learns from a table of texts with
     labels, a translator from one of languages; `columns` names those that are meant, where the table leaves it open.
@@ -62,6 +62,7 @@ def train(
     watch = watching(watch, progress, model)
     cls: Any = trainable_kind(model).load()
     text = kind_of(model).data if text is None else text
+    out = free_folder(model, text) if out is None else Path(out)
     if not issubclass(cls, CountModel | TextLearner):
         return _elsewhere(model, text, tokenizer, columns)(
             out=out, budget=budget, split=split, valid=valid, test=test, seed=seed, settings=settings,
@@ -69,7 +70,6 @@ def train(
         )  # fmt: skip
     if columns is not None:
         raise Mistake("{columns} are of a table of labelled texts; a language model reads plain text", columns=None)
-    out = Path(out)
     config: Any = make(cls.Config, settings or {}, model)
     budget = Budget.parse(budget)
     learning = dict(learning or {})

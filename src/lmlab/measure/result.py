@@ -17,6 +17,7 @@ from lmlab.measure.interval import Interval, interval
 from lmlab.measure.score import Progress, Scored, score_part
 from lmlab.measure.spread import Spread, derived_seed, everything
 from lmlab.measure.walk import Copies, Load, Walks, walk_through
+from lmlab.page import numbers
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
@@ -61,7 +62,9 @@ class Result:
 
     def __repr__(self) -> str:
         verdict = "certified" if self.certified else "NOT certified"
-        return f"Result({self.bits_per_byte:.4f} bits per byte, {self._about}, {verdict})"
+        low, high = self.interval.low, self.interval.high
+        spread = "" if low is None or high is None else f" ({self.interval.level:.0%} interval {low:.4f} to {high:.4f})"
+        return f"Result({self.bits_per_byte:.4f} bits per byte{spread}, {self._about}, {verdict})"
 
     @property
     def _about(self) -> str:
@@ -77,7 +80,9 @@ class Result:
             {} if low is None or high is None else {"interval": f"{low:.4f} to {high:.4f} ({self.interval.level:.0%})"}
         )
         units = {unit: value for unit, value in self.perplexity.items() if math.isfinite(value) and unit in UNITS}
-        facts |= {f"perplexity per {unit.replace('_', ' ')}": f"{value:.4g}" for unit, value in units.items()}
+        facts |= {
+            f"perplexity per {unit.replace('_', ' ')}": numbers.perplexity(value) for unit, value in units.items()
+        }
         facts["measured"] = f"{self.scored.bytes:,} bytes, {self.scored.tokens:,} tokens"
         failed = [check.name for check in self.certificate.checks if not check.passed]
         passed = f"all {len(self.certificate.checks)} checks hold"

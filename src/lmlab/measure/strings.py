@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any, NamedTuple, final, overload
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Encoded, Tokenizer
 
 WORD = re.compile(r"\S+")
+SHORT = 60  # characters of a text that a console is shown
 
 
 class Costs(NamedTuple):
@@ -51,6 +53,20 @@ class ScoredText:
 
     text: str
     words: tuple[ScoredWord, ...]
+
+    def __repr__(self) -> str:
+        return f"ScoredText({shorten(self.text, SHORT)!r}, {self.bits:.2f} bits, {len(self.words)} words)"
+
+    def _repr_html_(self) -> str:
+        """The string in a notebook: its words, what each costs, and what its tokens cost."""
+        from lmlab.page.notebook import panel
+
+        per = f"{self.bits / max(1, len(self.words)):.2f} a word, {self.bits / max(1, self.bytes):.4f} a byte"
+        rows = [
+            (word.text, f"{word.bits:.2f} bits: " + "  ".join(f"{t.text!r} {t.bits:.2f}" for t in word.tokens))
+            for word in self.words
+        ]
+        return panel(f"{self.bits:.2f} bits: {shorten(self.text, SHORT)}", rows, notes=per)
 
     @property
     def tokens(self) -> tuple[Costs, ...]:

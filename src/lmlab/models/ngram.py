@@ -227,8 +227,9 @@ class NGram(CountModel):
         if not orders:
             return []
         used, why = found[orders[0] - 1]
-        fixed = f"fixed Kneser-Ney discounts {', '.join(map(str, used))} at order {', '.join(map(str, orders))}"
-        return [f"{fixed} (of order {orders[0]}: {why})"]
+        fixed = f"usual discounts ({', '.join(map(str, used))}) at order {', '.join(map(str, orders))}"
+        which = "" if len(orders) == 1 else f"of order {orders[0]} "
+        return [f"{fixed}, where the text has too few kinds of n-grams to estimate them: {which}{why}; nothing to mend"]
 
 
 def _with_restart(config: NGramConfig, vocabulary: Vocabulary) -> NGramConfig:

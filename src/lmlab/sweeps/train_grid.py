@@ -16,7 +16,7 @@ from typing import Any
 
 from lmlab.config import Budget, Mistake, make
 from lmlab.learn.settings import training_config
-from lmlab.models.registry import Way, kind_of, language_model, model_class
+from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
 from lmlab.page import html
 from lmlab.page.notebook import panel
 from lmlab.records import from_json, to_json
@@ -24,7 +24,7 @@ from lmlab.sweeps import runners
 from lmlab.sweeps.cells import Cell, Difference, Unit, best_by_validation, collect, differences, unit_of
 from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import TOKENIZER, Job, Outcome, grid, plan
-from lmlab.text.corpus import Corpus, read
+from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files import write_atomically
 from lmlab.text.tokenizers import plain_spec
 
@@ -87,7 +87,7 @@ def sweep(
     text: str | Path | Sequence[str | Path] | Corpus = "sotu",
     *,
     over: Sequence[str] | Mapping[str, Sequence[Any]],
-    out: str | Path,
+    out: str | Path | None = None,
     seeds: int = 3,
     budget: str | Budget = "300steps",
     tokenizer: str | None = None,
@@ -109,8 +109,9 @@ def sweep(
     budget: of each run, in steps or tokens. settings, learning, tokenizer ("char" if None): what all points share.
     jobs: processes side by side. ray: the address of a cluster; "local" starts one here.
     device: auto, cpu, cuda or mps. progress: say on stderr which runs have ended; watch: whoever wants to know, instead.
-    The same folder `out` again goes on: results are kept there, failures are tried again. Ctrl-C (or a polite kill that is
-    made a KeyboardInterrupt) ends it with what there is; `left` of it then says how many runs had no turn.
+    The same folder `out` (runs/sweep-MODEL-TEXT, if none is named) again goes on: results are kept there, failures are tried
+    again. Ctrl-C (or a polite kill that is made a KeyboardInterrupt) ends it with what there is; `left` of it then says how
+    many runs had no turn.
     """
     if seeds < 1 or jobs < 1:
         raise Mistake("{seeds} and {jobs} are whole numbers from 1 up", seeds=None, jobs=None)
@@ -131,7 +132,7 @@ def sweep(
             raise Mistake(both, over=None, **{option: None})
     spec = plain_spec(tokenizer or "char")
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split)
-    folder = Path(out)
+    folder = Path("runs") / f"sweep-{file_name(model)}-{stem(text)}" if out is None else Path(out)
     planned = plan(
         model,
         corpus.spec(),

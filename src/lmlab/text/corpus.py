@@ -11,7 +11,7 @@ from typing import Any, final
 from lmlab.config import Mistake, Note
 from lmlab.text import intake
 from lmlab.text.files import file_sha256
-from lmlab.text.intake import Text
+from lmlab.text.intake import Content, Text
 from lmlab.text.markov import markov_entropy
 from lmlab.text.parts import Document, Part
 from lmlab.text.shared_substrings import Overlap, find_overlap
@@ -84,6 +84,20 @@ class Corpus:
                 raise Mistake(f"the {name} part of {spec['name']} is not what it was; files were added or removed")
         corpus.name = spec["name"]
         return corpus
+
+
+def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
+    """A short name of a text, for the folders that are named after it."""
+    if isinstance(text, Corpus):
+        return text.name
+    if not isinstance(text, str | Path):
+        return stem(text[0]) if text else "text"
+    name = str(text)
+    if name == "-" or isinstance(text, Content) or "\n" in name:
+        return "stdin" if name == "-" else "text"
+    while any(sign in name for sign in "*?[") and not Path(name).exists():  # a pattern is called after its folder
+        name = str(Path(name).parent)
+    return Path(name).resolve().stem.split(":")[0]
 
 
 def read(

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 import typer.core
 
-from lmlab.cli.help import CONTEXT, print_so_far
+from lmlab.cli.help import CONTEXT, name_values, print_so_far
 from lmlab.config import Mistake
 
 TOPICS: dict[str, str] = {
@@ -30,7 +30,9 @@ def topic(name: str) -> Any:
     """The command of a topic, as click knows commands."""
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
     alone.command(name)(import_module(TOPICS[name]).command)
-    return typer.main.get_command(alone)
+    command = typer.main.get_command(alone)
+    name_values(command)
+    return command
 
 
 class WithTopics(typer.core.TyperCommand):

@@ -27,9 +27,9 @@ def print_explanation(found: Explanation) -> None:
     if len(found.readings) == 1:
         tokens = found.readings[0].tokens
         ordered = tokens[0].order is not None
-        columns = [Column("token", left=True), Column("bits"), Column("expected", expendable=2), Column("place")]
+        columns = [Column("token", left=True), Column("bits"), Column("expected bits", expendable=2), Column("place")]
         columns += [Column("n-gram", expendable=1)] if ordered else []
-        columns += [Column("it would rather have seen", left=True, expendable=3)]
+        columns += [Column("likeliest here", left=True, expendable=3)]
         print_table(console, columns, [_row(token, ordered) for token in tokens[:MOST_ROWS]])
         length = len(tokens)
     else:
