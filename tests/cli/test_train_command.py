@@ -118,6 +118,7 @@ def test_help_of_a_model_lists_its_settings_and_so_does_settings(lmlab: Lmlab, s
     here = {s["name"]: s["here"] for s in json.loads(out)["settings"]}
     assert here["width"] == 48
     assert here["context"] is not None
+    assert "timed just now" not in lmlab("settings", "bag", small_text)[1]
     code, out, _ = lmlab("settings", "bag")
     assert (code, "--learn" in out) == (0, False)
     assert lmlab("settings", "gtp")[0] == 2

@@ -82,6 +82,8 @@ def test_another_budget_is_another_comparison(lmlab: Lmlab, small_text: Path) ->
         assert (code, out) == (2, "")
         assert "holds a comparison with a budget of 3 s" in err
         assert "--out" in err
+    _, _, err = ask("--models", "bigram", "--budget", "3s", "--split", "70,20,10", "--out", "runs/compare-small")
+    assert "divided otherwise" in err
     code, _, err = ask("--models", "bigram", "--budget", "4s")  # no folder was named: beside the first
     assert code == 0, err
     assert json.loads(Path("runs/compare-small-2/comparison.json").read_text())["budget_s"] == 4.0

@@ -49,6 +49,11 @@ class Settings:
     budget: str | None = None
     parameters: int | None = None
 
+    @property
+    def by_the_clock(self) -> bool:
+        """Whether sizes follow from how fast the machine was just now, so that they may be others a moment later."""
+        return bool(self.learning) and self.budget is not None and Budget.parse(self.budget).seconds is not None
+
 
 def settings(
     model: str,

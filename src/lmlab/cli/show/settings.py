@@ -18,7 +18,8 @@ def print_settings(found: Settings) -> None:
     say(console, f"{found.model}: {found.about}")
     if found.text is not None:
         here = f"here: {found.text} in {found.tokenizer} tokens with a budget of {found.budget}"
-        say(console, f"{here}, {found.parameters:,} parameters")
+        timed = ", as steps were timed just now" if found.by_the_clock else ""
+        say(console, f"{here}, {found.parameters:,} parameters{timed}")
     for option, settings in (("--set", found.settings), ("--learn", found.learning)):
         if settings:
             print()
