@@ -247,6 +247,10 @@ class Learner(nn.Module, Saved):
     vocab_size: int
     letters: ClassVar[dict[str, str]] = {}  # what formulas call a setting, such as "d" or "N - 1"; else its name
 
+    reads: ClassVar[str] = (
+        "a sequence of {} tokens"  # what operations are counted of; without braces: whatever its length
+    )
+
     compute_dtype: torch.dtype = torch.float32  # precision of matrix products in training; scoring is always float32
 
     def __init__(self, config: Any, vocab_size: int) -> None:
@@ -290,6 +294,15 @@ class Learner(nn.Module, Saved):
         """
         parts = self.parts(self.config, self.vocab_size, Shape(rows, tokens, self.usual_past, source))
         return int(work(parts).both) if parts else None
+
+    @property
+    def usual_length(self) -> int:
+        """Tokens of what operations are counted of, where nobody says it."""
+        return 1
+
+    def blank(self, rows: int, tokens: int) -> Any:
+        """A batch of zeros of this shape, as `loss` takes it, to count operations with; None: there is none."""
+        return None
 
     @property
     def usual_past(self) -> int:
@@ -338,6 +351,15 @@ class TextLearner(Learner):
         rows, length = self.batch_shape
         known = self.training_flops(rows, length)
         return None if known is None else known / (rows * length)
+
+    @property
+    def usual_length(self) -> int:
+        """What a training batch has."""
+        return self.batch_shape[1]
+
+    def blank(self, rows: int, tokens: int) -> Any:
+        """Windows of one token again and again."""
+        return Windows(torch.zeros(rows, tokens, dtype=torch.long))
 
     @property
     def longest_window(self) -> int | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from lmlab.models.registry import KINDS, Way
 
 Lmlab = Callable[..., tuple[int, str, str]]
 
@@ -16,7 +19,7 @@ def test_the_numbers_of_a_model_and_where_they_come_from(lmlab: Lmlab) -> None:
     assert code == 0, err
     assert "a real instance has as many" in out
     assert "PyTorch counts the same" in out
-    assert "week2 E1, all of it: V*(d + d_h) + ((N-1)*d + 1)*d_h (leaves out d: the vector of the begin symbol" in out
+    assert "week2 E1, all of it: V*(d + d_h) + ((N-1)*d + 1)*d_h = " in out
 
 
 def test_documents_say_the_same_of_the_parts_they_count_whole(lmlab: Lmlab) -> None:
@@ -25,6 +28,22 @@ def test_documents_say_the_same_of_the_parts_they_count_whole(lmlab: Lmlab) -> N
     assert said == {("week2 E3", "attention"): "0", ("week2 E4", "hidden layer"): "0", ("week2 E4", "all of it"): "d"}
     _, out, _ = lmlab("count", "gpt", "--json")
     assert [d["left_out"] for d in json.loads(out)["documents"]] == ["D*(D + 1)"]
+    assert "N**2" in json.loads(out)["notes"][0]
+
+
+def test_what_a_document_counts_and_what_it_leaves_out_make_the_whole(lmlab: Lmlab) -> None:
+    large = Path(__file__).parents[2] / "examples" / "configs" / "bert-large.json"
+    for model in ("feedforward", "attention", large):
+        found = json.loads(lmlab("count", model, "--json")[1])
+        parts = {part["name"]: part["weights"] for part in found["parts"]} | {"all of it": found["parameters"]}
+        assert all(d["number"] + d["left_out_number"] == parts[d["part"]] for d in found["documents"])
+    by_part = {d["part"]: d["number"] for d in found["documents"]}  # as bishop12 12.16 prints them
+    assert by_part == {
+        "embedding": 30_720_000,
+        "attention": 4_194_304,
+        "feed-forward": 8_393_728,
+        "all of it": 30_720_000 + 24 * (4_194_304 + 8_393_728),
+    }
 
 
 def test_json_holds_formulas_numbers_and_whether_they_agree(lmlab: Lmlab) -> None:
@@ -55,6 +74,8 @@ def test_a_model_that_counts_is_fitted_to_its_text(lmlab: Lmlab, small_text: Pat
     assert code == 0
     assert "c_2" in out
     assert "bishop12 12.12" in out
+    assert "V**(n-1)*(V-1)" in out
+    assert "V**L - 1" in out
 
 
 @pytest.mark.parametrize(
@@ -100,3 +121,14 @@ def test_a_picture_is_written_where_it_is_wanted(lmlab: Lmlab, tmp_path: Path) -
     path = tmp_path / "where.svg"
     assert lmlab("count", "bigram", "--svg", path)[0] == 0
     assert path.read_text().startswith("<svg")
+
+
+def test_every_model_that_learns_has_its_picture_below_its_command() -> None:
+    root = Path(__file__).parents[2]
+    shown = re.findall(
+        r"^    lmlab count (\S+)[^\n]* --svg docs/(costs/\S+)\n\n!\[[^]]*\]\((costs/\S+)\)",
+        (root / "docs/costs.md").read_text(encoding="utf-8"),
+        flags=re.MULTILINE,
+    )
+    assert {name for name, *_ in shown} >= {kind.name for kind in KINDS.values() if kind.way is Way.LEARNS}
+    assert all(written == drawn and (root / "docs" / drawn).exists() for _, written, drawn in shown)

@@ -11,18 +11,19 @@ from typing import Any
 
 import sympy
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.costs.config_file import read_config
 from lmlab.costs.dispatcher import counted
-from lmlab.costs.documents import Beside, beside, table_entries
-from lmlab.costs.symbolic import shortened, symbol, symbolic_parts, symbolic_stored, with_symbols, written
+from lmlab.costs.documents import DENSE, Beside, as_dense, beside, whole_tables
+from lmlab.costs.symbolic import shortened, symbol, symbolic_parts, symbolic_stored, values_of, with_symbols, written
 from lmlab.formulas import Part, Shape, Size, Work, weights, work
-from lmlab.interface import CountModel, Learner, NeuralLanguageModel, TextLearner, Windows
+from lmlab.interface import CountModel, Learner, TextLearner
 from lmlab.models.registry import model_class
 
 MOST_RUN = 1 << 22  # weights up to which a model is run for its count, which takes less time than pretending
+MOST_MADE = 1 << 26  # weights up to which one is made that cannot be counted by pretending
 OPEN_TEXT, OPEN_BUDGET = 10**9, 10**7  # tokens of text and of training for which sizes are chosen that nobody set
 USUAL_LENGTH, SOURCE, BYTES_16 = 1024, "S", 2  # of a sequence; what formulas call a second one; of a number in 16 bits
 CONVENTION = (
@@ -58,8 +59,9 @@ class Count:
     formula: str
     latex: str
     instance: int | None  # elements of a real instance; None: there is none to look at here
-    length: int | None = None  # tokens of the sequence that operations are counted for; None: nothing is multiplied
-    forward: int = 0  # operations of that sequence, by formula
+    reads: str = Learner.reads  # what operations are counted of; braces stand for its length
+    length: int | None = None  # tokens of that; None: nothing is multiplied
+    forward: int = 0  # operations of that, by formula
     backward: int = 0
     cache_bytes_per_token: int | None = None  # of keys and values, in 16 bits; None: not known
     dispatched: tuple[int, int] | None = None  # the same two as PyTorch counts them; None: it was not run
@@ -109,8 +111,13 @@ def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int |
         if not numbers:
             raise Mistake(f"{cls.name} does not say what it is made of: its class lacks `parts`")
         dispatched = _dispatched(model, shape)
-    found = _counted(cls.name, config, vocab_size, numbers, symbolic_parts(cls, config), shape)
-    return dataclasses.replace(found, instance=elements, dispatched=dispatched)
+    if dispatched is None and elements <= MOST_MADE:
+        with torch.random.fork_rng(devices=[]):
+            dispatched = _dispatched(cls(config, vocab_size).train(), shape)
+    found = _counted(cls.name, config, cls.letters, vocab_size, numbers, symbolic_parts(cls, config), shape)
+    counts_attention = any(said.source == DENSE for said in found.documents)
+    notes = [as_dense(config.width, shape.tokens)] if counts_attention else []
+    return dataclasses.replace(found, instance=elements, dispatched=dispatched, reads=cls.reads, notes=notes)
 
 
 def count_file(
@@ -130,7 +137,7 @@ def count_file(
         with_symbols(config, config.letters), symbol("V"), Shape(1, symbol("T"), source=symbol(SOURCE))
     )
     numbers = config.parts(config, config.vocab_size, shape)
-    found = _counted(kind, config, config.vocab_size, numbers, symbols, shape)
+    found = _counted(kind, config, config.letters, config.vocab_size, numbers, symbols, shape)
     notes = [f"weights of a {config.instance}"]
     if config.cached:
         in_all = config.cached * BYTES_16 * length
@@ -142,7 +149,13 @@ def count_file(
 
 
 def _counted(
-    name: str, config: Any, vocab_size: int, numbers: Sequence[Part], symbols: Sequence[Part], shape: Shape
+    name: str,
+    config: Any,
+    letters: Mapping[str, str],
+    vocab_size: int,
+    numbers: Sequence[Part],
+    symbols: Sequence[Part],
+    shape: Shape,
 ) -> Count:
     """The formulas with their values."""
     total, formula = work(numbers), written(weights(symbols))
@@ -159,7 +172,7 @@ def _counted(
         length=shape.tokens,
         forward=int(total.forward),
         backward=int(total.backward),
-        documents=beside(name, symbols),
+        documents=beside(name, symbols, values_of(config, letters, vocab_size, shape)),
     )
 
 
@@ -172,11 +185,7 @@ def count_stored(model: CountModel) -> Count:
     formula = written(weights(symbols))
     notes = []
     if len(distinct) > 1:
-        entries, free = table_entries(model.vocab_size, len(distinct))
-        notes.append(
-            f"a whole table of p(x_n | {len(distinct) - 1} tokens) would have V^{len(distinct)} = {entries:,} entries,"
-            f" {free:,} of them free (bishop12 12.12); stored as p_L and p_(L-1) these are V^L - 1 and V^(L-1) - 1 (12.13)"
-        )
+        notes += whole_tables(model.vocab_size, len(distinct))
     return Count(
         model=cls.name,
         settings=dataclasses.asdict(config),
@@ -202,24 +211,25 @@ def _made_small(cls: type[Learner], config: Any, vocab_size: int) -> AbstractCon
 
 
 def _sequence(model: Learner, length: int | None) -> Shape:
-    if not isinstance(model, TextLearner):
-        return Shape(1, length or 1)
-    longest = model.longest_window
+    if length is not None and "{}" not in model.reads:
+        raise Mistake(f"what {model.name} multiplies is of {model.reads}: leave {{length}} out", length=None)
+    longest = model.longest_window if isinstance(model, TextLearner) else None
     if length is not None and longest is not None and length > longest:
         raise Mistake(
             f"{model.name} reads at most {longest} tokens at once; choose a shorter {{length}}, or a longer context",
             length=None,
         )
-    return Shape(1, length or model.batch_shape[1])
+    return Shape(1, length or model.usual_length)
 
 
 def _dispatched(model: Learner, shape: Shape) -> tuple[int, int] | None:
-    """What PyTorch counts in a pass over one row, without computing anything."""
-    if not isinstance(model, NeuralLanguageModel):
+    """What PyTorch counts in a pass over one row; None: the model asks for numbers, and its tensors have sizes alone."""
+    batch = model.blank(shape.rows, shape.tokens)
+    try:
+        found = None if batch is None else counted(lambda: model.loss(batch).total)
+    except (DataDependentOutputException, DynamicOutputShapeException):
         return None
-    tokens_BT = torch.zeros(1, shape.tokens, dtype=torch.long)
-    found = counted(lambda: model.loss(Windows(tokens_BT)).total)
-    return found.forward, found.backward
+    return None if found is None else (found.forward, found.backward)
 
 
 def _part(part: Part, formula: Part) -> CountedPart:

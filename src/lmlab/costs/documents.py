@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import sympy
 
 from lmlab.costs.symbolic import read_formula
-from lmlab.formulas import EMBEDDING, Part, weights
+from lmlab.formulas import EMBEDDING, HEAD, Part, weights
 
 WHOLE = "all of it"
+DENSE = "bishop12 12.6"
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,9 @@ class Written:
 BEGIN = "the vector of the begin symbol, which stands before the first word"
 WRITTEN: dict[str, list[Written]] = {
     "feedforward": [
+        Written("week2 E1", EMBEDDING, "V*d", BEGIN),
         Written("week2 E1", "hidden layer", "((N-1)*d + 1)*d_h", ""),
+        Written("week2 E1", HEAD, "V*d_h", ""),
         Written("week2 E1", WHOLE, "V*(d + d_h) + ((N-1)*d + 1)*d_h", BEGIN),
     ],
     "attention": [
@@ -45,7 +48,7 @@ WRITTEN: dict[str, list[Written]] = {
             "biases of attention, all norms, the pooler, and positions and segments, which BERT learns",
         ),
     ],
-    "gpt": [Written("bishop12 12.6", "attention", "3*D**2", "the matrix behind the heads, and the norm")],
+    "gpt": [Written(DENSE, "attention", "3*D**2", "the matrix behind the heads, and the norm")],
 }
 
 
@@ -56,23 +59,55 @@ class Beside:
     source: str
     part: str
     formula: str
+    number: int | None  # that it gives here; None: it has a letter that this model has not
     left_out: str  # ours less theirs, as a formula; "0": nothing
+    left_out_number: int | None
     why: str
 
 
-def beside(model: str, parts: Sequence[Part]) -> list[Beside]:
-    """The documents' formulas for a model whose parts, in symbols, are these."""
+def beside(model: str, parts: Sequence[Part], values: Mapping[sympy.Symbol, int]) -> list[Beside]:
+    """The documents' formulas for a model whose parts, in symbols, are these. values: what the symbols stand for."""
     found = []
     for said in WRITTEN.get(model, []):
         one_of = {part.name: part.weights for part in parts} | {WHOLE: weights(parts)}
-        rest = sympy.factor_terms(sympy.expand(one_of[said.part] - read_formula(said.formula)))
+        theirs = read_formula(said.formula)
+        rest = sympy.factor_terms(sympy.expand(one_of[said.part] - theirs))
         why = said.lacks + ("; and learned positions" if said.lacks == BEGIN and "positions" in one_of else "")
-        found.append(Beside(said.source, said.part, said.formula, sympy.sstr(rest), why if rest != 0 else ""))
+        numbers = [number.subs(values) for number in (theirs, rest)]
+        number, left_out = (int(n) if n.is_Integer else None for n in numbers)
+        found.append(
+            Beside(said.source, said.part, said.formula, number, sympy.sstr(rest), left_out, why if rest != 0 else "")
+        )
     return found
 
 
-def table_entries(vocab_size: int, order: int) -> tuple[int, int]:
-    """(entries, free numbers) of a whole table of p(x_n | history), bishop12 12.12: V^n and V^(n-1) (V - 1)."""
-    entries, free = read_formula("V**n"), read_formula("V**(n-1)*(V-1)")
-    at = {symbol: {"V": vocab_size, "n": order}[symbol.name] for symbol in free.free_symbols}
-    return int(entries.subs(at)), int(free.subs(at))
+def as_dense(width: int, tokens: int) -> str:
+    """bishop12 12.6: what self-attention saves, as it says it."""
+    dense, shared = read_formula("N**2*D**2"), read_formula("3*D**2")
+    at = {symbol: {"N": tokens, "D": width}[symbol.name] for symbol in dense.free_symbols}
+    return (
+        f"{DENSE}: a dense layer from all {tokens:,} vectors to all would have {dense} = {int(dense.subs(at)):,}"
+        f" parameters and as many biases as outputs; queries, keys and values have {shared} = {int(shared.subs(at)):,},"
+        " however long the text"
+    )
+
+
+def whole_tables(vocab_size: int, order: int) -> list[str]:
+    """bishop12 12.12 and 12.13: the tables that an n-gram model would fill if every n-gram occurred."""
+
+    def number(formula: str) -> int:
+        read = read_formula(formula)
+        return int(
+            read.subs({symbol: {"V": vocab_size, "n": order, "L": order}[symbol.name] for symbol in read.free_symbols})
+        )
+
+    entries, free = "V**n", "V**(n-1)*(V-1)"
+    whole, shorter = "V**L - 1", "V**(L-1) - 1"
+    return [
+        f"bishop12 12.12: a whole table of p(x_n | {order - 1} tokens) would have {entries} = {number(entries):,} entries,"
+        f" {free} = {number(free):,} of them free; it leaves out what is needed at the beginning of a text, where fewer"
+        " tokens come before",
+        f"bishop12 12.13: stored as p_L and p_(L-1) it would be {whole} = {number(whole):,} and {shorter} ="
+        f" {number(shorter):,} numbers; it leaves out that only n-grams that occur have to be stored, and what backing off"
+        " weighs them with",
+    ]

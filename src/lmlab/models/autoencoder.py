@@ -65,6 +65,8 @@ class Autoencoder(Learner):
     name = "autoencoder"
     Config = AutoencoderConfig
     default_weight_decay: ClassVar[float] = 0.0
+    letters: ClassVar[dict[str, str]] = {"width": "D_x", "parent": "D_p", "labels": "K"}
+    reads: ClassVar[str] = "a pair of words"
 
     def __init__(self, config: AutoencoderConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -96,6 +98,10 @@ class Autoencoder(Learner):
         """A parent as wide as a word; two labels, until the pairs say."""
         width = config.width or WIDTH
         return replace(config, width=width, parent=config.parent or width, labels=config.labels or 2)
+
+    def blank(self, rows: int, tokens: int) -> LabelledPairs:
+        """One pair again and again."""
+        return LabelledPairs(torch.zeros(rows, 2, dtype=torch.long), torch.zeros(rows, dtype=torch.long))
 
     @torch.no_grad()
     def take_vectors(self, vectors_VX: Tensor) -> None:

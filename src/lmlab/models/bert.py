@@ -166,6 +166,11 @@ class BERT(TextLearner):
         """(texts, tokens of each) of a training batch that suits this model."""
         return max(1, BATCH_PLACES // self.encoder.context), self.longest_window
 
+    def blank(self, rows: int, tokens: int) -> Masked:
+        """Texts of one token again and again, as many places asked for as in training."""
+        places_N = torch.zeros(masked_of(rows * tokens), dtype=torch.long)
+        return Masked(torch.zeros(rows, tokens + EDGES, dtype=torch.long), places_N, places_N)
+
     @property
     def training_flops_per_token(self) -> float:
         """Operations of one training step per masked token, by formula, the update apart."""

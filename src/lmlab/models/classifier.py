@@ -53,6 +53,7 @@ class Classifier(TextClassifier):
     by_words, ordered, rows, at_once = False, True, 32, 32
     default_learning_rate: ClassVar[float] = 0.0001  # with five times that a large one forgets all it began with
     letters: ClassVar[dict[str, str]] = {**LETTERS, "labels": "K"}
+    reads: ClassVar[str] = "a text of {} tokens"
 
     def __init__(self, config: ClassifierConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -86,6 +87,11 @@ class Classifier(TextClassifier):
     def longest(self) -> int:
         """The most tokens of a text, the symbols around it apart."""
         return self.encoder.context - EDGES
+
+    @property
+    def usual_length(self) -> int:
+        """A long text."""
+        return self.longest
 
     def begin_with(self, tensors: Mapping[str, Tensor]) -> None:
         """The encoder is that of a `bert`; its pooler, which learned nothing there, and what is above it stay fresh."""

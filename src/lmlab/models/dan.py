@@ -54,6 +54,8 @@ class DAN(TextClassifier):
     name = "dan"
     Config = DANConfig
     by_words, ordered = True, False
+    reads: ClassVar[str] = "a text, however long"
+    letters: ClassVar[dict[str, str]] = {"width": "d", "hidden": "H", "layers": "L", "labels": "K"}
     default_learning_rate: ClassVar[float] = 0.001
     default_weight_decay: ClassVar[float] = 1.0  # nearly all weights are vectors of words that are seldom met
 

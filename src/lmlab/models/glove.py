@@ -79,6 +79,7 @@ class GloVe(Learner):
     default_learning_rate: ClassVar[float] = 0.2
     default_weight_decay: ClassVar[float] = 0.0
     letters: ClassVar[dict[str, str]] = {"width": "d"}
+    reads: ClassVar[str] = "a pair of words"
 
     def __init__(self, config: GloVeConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
@@ -101,6 +102,11 @@ class GloVe(Learner):
     def resolve(cls, config: GloVeConfig, facts: TextFacts, budget: Budget) -> GloVeConfig:
         """Wide vectors where there is much text."""
         return replace(config, width=config.width or (100 if facts.train_tokens >= LARGE_TEXT else 50))
+
+    def blank(self, rows: int, tokens: int) -> PairBatch:
+        """One pair again and again."""
+        zeros_B = torch.zeros(rows, dtype=torch.long)
+        return PairBatch(zeros_B, zeros_B, zeros_B.float(), zeros_B.float())
 
     def predicted(self, words_B: Tensor, contexts_B: Tensor) -> Tensor:
         """What it takes the logarithm of each pair's count for."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 BATCH_TOKENS = 2048  # of targets in a step, padding included
 HEAD_WIDTH = 64
+USUAL_TOKENS = 32  # of a sentence
 SIZES = [(1, 64), (2, 96), (2, 128), (3, 192), (4, 256), (4, 384), (5, 512), (6, 640)]  # (layers, width)
 # Sentences are few where texts are long: what a corpus can fill is bounded more tightly than for a text that is read as one.
 APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=0.9, weights_per_token=8.0, head=False)
@@ -102,6 +103,7 @@ class Translator(Learner):
     Config = TranslatorConfig
     position_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.001
+    reads: ClassVar[str] = "a source of {} tokens with its translations of as many"
     letters: ClassVar[dict[str, str]] = {"languages": "K", "layers": "L", "width": "D", "heads": "H", "context": "C"}
 
     def __init__(self, config: TranslatorConfig, vocab_size: int) -> None:
@@ -147,6 +149,17 @@ class Translator(Learner):
         layers, width = APPETITE.size(SIZES, at, cls.parts, facts, budget)
         chosen = with_settings(at((config.layers or layers, config.width or width)), config)
         return APPETITE.with_dropout(chosen, config.dropout, facts, budget)
+
+    @property
+    def usual_length(self) -> int:
+        """A sentence."""
+        return min(USUAL_TOKENS, self.config.context)
+
+    def blank(self, rows: int, tokens: int) -> Translations:
+        """Sources and targets of one token again and again, all of one length."""
+        source_BS = torch.zeros(rows, tokens, dtype=torch.long)
+        targets_BKT = torch.zeros(rows, self.config.languages, tokens, dtype=torch.long)
+        return Translations(source_BS, source_BS == 0, targets_BKT, targets_BKT == 0)
 
     def hidden_matrices(self) -> dict[str, int]:
         """Those of every block, and what reads the source."""

@@ -27,10 +27,15 @@ def print_count(found: Count, *, latex: bool = False) -> None:
     if found.memory is not None:
         _print_memory(console, found.memory)
     for said in found.documents:
-        rest = f"leaves out {said.left_out}: {said.why}" if said.left_out != "0" else "the same"
-        say(console, f"{said.source}, {said.part}: {said.formula} ({rest})")
+        left_out = f"{said.left_out}{_is(said.left_out_number)}"
+        rest = f"leaves out {left_out}: {said.why}" if said.left_out != "0" else "the same"
+        say(console, f"{said.source}, {said.part}: {said.formula}{_is(said.number)} ({rest})")
     for note in found.notes:
         say(console, note)
+
+
+def _is(number: int | None) -> str:
+    return "" if number is None else f" = {number:,}"
 
 
 def _print_memory(console: Console, memory: Mapping[str, int]) -> None:
@@ -59,11 +64,9 @@ def _instance(found: Count) -> str:
 
 def _print_operations(console: Console, found: Count) -> None:
     assert found.length is not None
-    both = found.forward + found.backward
-    said = (
-        f"Operations of a sequence of {found.length:,} tokens: forward {found.forward:,}, backward {found.backward:,};"
-    )
-    say(console, f"{said} {both / found.length:,.0f} a token")
+    what = found.reads.format(f"{found.length:,}")
+    each = f"; {(found.forward + found.backward) / found.length:,.0f} a token" if "{}" in found.reads else ""
+    say(console, f"Operations of {what}: forward {found.forward:,}, backward {found.backward:,}{each}")
     for part in found.parts:
         if part.forward:
             back = "twice that" if part.backward == 2 * part.forward else part.backward_formula

@@ -53,6 +53,11 @@ class TextClassifier(Learner):
         """The most tokens it reads of a text; None: all there are."""
         return None
 
+    def blank(self, rows: int, tokens: int) -> Bags:
+        """Texts of one token again and again."""
+        starts_B = torch.arange(0, rows * tokens, tokens)
+        return Bags(torch.zeros(rows * tokens, dtype=torch.long), starts_B, torch.zeros(rows, dtype=torch.long))
+
     def begin_with(self, tensors: Mapping[str, Tensor]) -> None:
         """Take what it can of the weights of a run that its kind begins with (`Kind.begins_with`)."""
         raise AssertionError(f"{self.name} begins with no other model")
