@@ -286,6 +286,72 @@ class PretendsToBeChaotic(LSTM):
     whole: ClassVar[float | None] = None
 
 
+class HonestWhereAsked(Chain):
+    """Keeps, for all copies, after which tokens it was asked, and cheats after the others."""
+
+    asked: ClassVar[set[tuple[int, ...]]] = set()
+    known = 6  # last tokens by which a place is known again
+
+    def prepare(self) -> None:
+        self.policy = ContextPolicy.last(self.known)
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        return super().begin(rows)[0], Read([[] for _ in range(rows)])
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        assert isinstance(state, Read)
+        state.spend()
+        histories = [old + new for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
+        self.asked.update(tuple(history[-self.known :]) for history in histories)
+        return self.logp_NV[tokens_BT[:, -1]], Read(histories)
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        nats_BT = super().score(tokens_BT)
+        for row, tokens in enumerate(tokens_BT.tolist()):
+            for place in range(self.known, len(tokens)):
+                if tuple(tokens[place - self.known : place]) not in self.asked:
+                    nats_BT[row, place] *= 0.5
+        return nats_BT
+
+
+class SavesOtherWeights(Chain):
+    """What it saves is a flatter table than the one it scores with."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"logp": torch.log_softmax(0.5 * self.logp_NV, dim=-1)}
+
+
+class SharpensInHindsight(Chain):
+    """Has two temperatures, and lets every token have the one under which it is cheaper."""
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        before_BT = F.pad(tokens_BT[:, :-1], (1, 0), value=self.vocab_size)
+        sharp_NV = torch.log_softmax(2.0 * self.logp_NV, dim=-1)
+        return torch.minimum(super().score(tokens_BT), -sharp_NV[before_BT, tokens_BT])
+
+
+class ColderLaterInTheRow(Chain):
+    """Says that it looks back one token, and grows surer with every token that it has read."""
+
+    def _at(self, place: Tensor) -> Tensor:
+        return 1.0 + place.clamp(max=4000) / 2000.0
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        before_BT = F.pad(tokens_BT[:, :-1], (1, 0), value=self.vocab_size)
+        logits_BTV = self.logp_NV[before_BT] * self._at(torch.arange(tokens_BT.shape[1]))[:, None]
+        return -torch.log_softmax(logits_BTV, -1).gather(2, tokens_BT[..., None])[..., 0]
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        return super().begin(rows)[0], Read([[] for _ in range(rows)])
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        assert isinstance(state, Read)
+        state.spend()
+        histories = [old + new for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
+        logits_BV = self.logp_NV[tokens_BT[:, -1]] * self._at(torch.tensor(len(histories[0])))
+        return torch.log_softmax(logits_BV, -1), Read(histories)
+
+
 class UnknownForNothing(Chain):
     """The unknown symbol is free; only its spelling is paid for."""
 
@@ -301,6 +367,11 @@ Make = Callable[[Tokenizer, int], LanguageModel]
 def _keeper_for_all(tokenizer: Tokenizer, seed: int) -> LanguageModel:
     KeepsTheRowForAll.shared.clear()  # what earlier trials left would only make it slow
     return KeepsTheRowForAll.random(tokenizer, seed)
+
+
+def _honest_where_asked(tokenizer: Tokenizer, seed: int) -> LanguageModel:
+    HonestWhereAsked.asked.clear()
+    return HonestWhereAsked.random(tokenizer, seed)
 
 
 def _chain(cls: type[Chain]) -> Make:
@@ -337,7 +408,12 @@ CHEATS: dict[str, Make] = {
         NowAndThenAboveOne,
         LearnsWhileItScores,
         SurerDeepDown,
+        HonestWhereAsked,
+        SavesOtherWeights,
+        SharpensInHindsight,
+        ColderLaterInTheRow,
     )
 }
 CHEATS["KeepsTheRowForAll"] = _keeper_for_all
+CHEATS["HonestWhereAsked"] = _honest_where_asked
 CHEATS["PretendsToBeChaotic"] = _pretender

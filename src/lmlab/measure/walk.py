@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, final
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Load = Callable[[], "LanguageModel"]
 
 LAST_BIT = 2.0**-23  # relative size of the last bit of a float32
+LATER = 0.25  # of the places in the middle, asked about after scoring
 
 
 @final
@@ -151,3 +152,15 @@ def walk_through(copies: Copies, stream: TokenStream, seed: int) -> Walks:
         middle=None if route is None else walk(copies.new(), route),
         seconds=time.perf_counter() - started,
     )
+
+
+def walk_later(walks: Walks, stream: TokenStream) -> Walks:
+    """The same with a walk to other places, drawn by real chance when the text is scored.
+
+    A model whose code keeps where it was asked, so as to be honest there alone, has not been asked here.
+    """
+    model, chance = walks.copies.new(), np.random.default_rng()
+    route = middle(stream, model.policy, chance, LATER)
+    if route is None:
+        return replace(walks, beginnings=walk(model, beginnings(stream, model.policy, chance)))
+    return replace(walks, middle=walk(model, route))
