@@ -164,6 +164,7 @@ def test_a_model_that_does_not_hold_what_it_claims_is_not_ranked(
     assert [entry.status for entry in found.entries] == ["unranked"] * 2
     page = (tmp_path / "out" / "report.html").read_text()
     assert "compressed with 0 of 2 models" in page
+    assert "That is a sample, as large as there was time for" in page
     assert "2 did not hold what they claim, and are not ranked" in page
 
 

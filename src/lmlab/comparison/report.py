@@ -350,10 +350,13 @@ def _cashed_in(found: Findings) -> str:
     if not proofs:
         return ""
     how = "to the size that their recorded scores claim, within a byte and rounding, and came back identical"
+    sizes = sorted({proof.original_bytes for proof in proofs})
+    size = f"{sizes[0]:,} to {sizes[-1]:,}" if len(sizes) > 1 else f"{sizes[0]:,}"
     rest = len(proofs) - met - infinite
     return (
         f" And claims were cashed in: pieces spread over the measured text were compressed with {met} of {len(proofs)} models"
-        f" {how}."
+        f" {how}. That is a sample, as large as there was time for: {size} bytes with each model, of {found.measured.bytes:,}"
+        " measured."
         + (f" {infinite} claim infinitely many bits, which nobody can pay." if infinite else "")
         + (f' <span class="bad">{rest} did not hold what they claim, and are not ranked.</span>' if rest else "")
     )
