@@ -42,6 +42,7 @@ class Run:
 
     def __init__(self, folder: Path, record: Record) -> None:
         self.folder, self.record = folder, record
+        self._was_checked = False  # whether the hash of the weights was looked at a moment ago
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {self.record.model.name}, {self.status})"
@@ -113,7 +114,7 @@ class Run:
 
     def _tensors(self) -> Mapping[str, Tensor]:
         """The weights; of a run that was stopped the best so far, or the last where nothing was validated yet."""
-        from safetensors.torch import load
+        from safetensors.torch import load, load_file
 
         if self.status == "unfinished" and self.checkpoint.exists():
             from lmlab.learn.checkpoint import load_checkpoint
@@ -123,6 +124,8 @@ class Run:
         if self.status == "unfinished" and self.record.training.earlier is None:
             raise Mistake(f"{self.folder} has learned nothing yet; train it first: {self.how_to_go_on}")
         try:
+            if self._was_checked:  # then the file is only mapped: a copy of a large table is not read, but looked up in
+                return load_file(self.folder / "model.safetensors")
             content = (self.folder / "model.safetensors").read_bytes()
         except FileNotFoundError:
             raise Mistake(f"{self.folder} has no model.safetensors; the run is damaged: train again") from None
@@ -173,7 +176,9 @@ class Run:
 
     def load_again(self, device: str = "auto") -> LanguageModel:
         """The model as it is on disk, in another copy: what the one in memory has seen, it has not."""
-        return Run(self.folder, self.record).load(device)
+        again = Run(self.folder, self.record)
+        again._was_checked = "saved" in vars(self)
+        return again.load(device)
 
     @cached_property
     def corpus(self) -> Corpus:
