@@ -1,0 +1,87 @@
+"""What the README shows of a command is what it prints: of every verb something, and word for word where that is cheap."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lmlab.cli.verbs import GROUPS
+
+Lmlab = Callable[..., tuple[int, str, str]]
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+BLOCKS = "\n".join(re.findall(r"^```text\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL))
+SHOWN: dict[str, str] = dict(re.findall(r"^\$ lmlab (.*)\n((?:(?!\$ ).*\n)*)", BLOCKS, re.MULTILINE))
+DERIVATION = """\
+given x: 1, Dx
+given W: Dx, Dy
+given y: 1, Dy onehot
+let yhat = softmax(x @ W)
+let J = -sum(y * log(yhat))
+claim dJ/dW = x.T @ (yhat - y)
+claim dJ/dx = W @ (yhat - y)
+"""
+
+
+def pieces(text: str) -> list[str]:
+    """The lines, or what is left of them where … stands for the rest, with single spaces; rules between rows are left out."""
+    found = [" ".join(piece.split()) for line in text.splitlines() for piece in line.split("…")]
+    return [piece for piece in found if piece.strip("─- ")]
+
+
+def of_a_kind(text: str) -> str:
+    """The text with its numbers, model and names of files as if they were all the same."""
+    text = re.sub(r"\b(?:gpt|ngram|lstm|gru)\b", "MODEL", text)
+    text = re.sub(r"[\w/.-]+/[\w/.-]+|\b[\w-]+\.(?:txt|lm|arpa|html|csv)\b|\b(?:mytext|small)\b", "NAME", text)
+    return re.sub(r"[+-]?\d[\d.,]*(?:e[+-]\d+)?[kMGT%]?", "#", text)
+
+
+def shown(start: str) -> str:
+    return next(printed for command, printed in SHOWN.items() if command.startswith(start))
+
+
+def test_something_of_every_verb_is_shown() -> None:
+    verbs = {verb for group in GROUPS.values() for verb in group} - {"serve", "import", "compare"}
+    assert "lmlab compare" in README
+    assert verbs - {command.split()[0] for command in SHOWN} == set()
+    assert all(pieces(printed) for printed in SHOWN.values())
+
+
+@pytest.mark.parametrize("start", ["count", "plan", "check", "data"])
+def test_what_needs_no_training_is_printed_as_shown(start: str, lmlab: Lmlab, tmp_path: Path) -> None:
+    (tmp_path / "derivation.txt").write_text(DERIVATION)
+    command = next(command for command in SHOWN if command.startswith(start))
+    _, out, err = lmlab(*shlex.split(command))
+    printed = " ".join(out.split())
+    assert [piece for piece in pieces(SHOWN[command]) if piece not in printed] == [], err
+
+
+def test_what_a_trained_model_prints_is_of_the_kind_that_is_shown(lmlab: Lmlab, small_text: Path) -> None:
+    settings = ["--set", "layers=1", "--set", "width=8", "--set", "context=8"]
+    trained = ["train", "gpt", small_text, "--tokenizer", "char", "--budget", "6steps", "--out", "runs/mine", *settings]
+    Path("notes.txt").write_text(small_text.read_text()[:80])
+    Path("lines.txt").write_text("the cat sat\na dog\n")
+    for command in (
+        trained,
+        ["train", "ngram", small_text, "--out", "runs/ngram"],
+        ["eval", "runs/mine"],
+        ["score", "runs/mine", "the cat"],
+        ["explain", "runs/mine", "the cat"],
+        ["mix", "runs/mine", "runs/ngram", "--out", "runs/mix"],
+        ["compress", "notes.txt", "--model", "runs/mine", "-o", "notes.lm"],
+        ["decompress", "notes.lm", "--model", "runs/mine", "-o", "again.txt"],
+        ["export", "runs/ngram", "-o", "model.arpa"],
+        ["curves", "runs/mine", "--out", "curves.html", "--csv", "curves.csv"],
+    ):
+        code, out, err = lmlab(*command)
+        assert code == 0, err
+        if command[:2] == ["train", "ngram"]:
+            continue
+        wanted = [of_a_kind(piece) for piece in pieces(shown(f"{command[0]} "))]
+        if command[0] in ("score", "explain", "mix"):  # whose lines between are of that text and those models
+            wanted = [wanted[0], wanted[-1]]
+        printed = of_a_kind(" ".join(out.split()))
+        assert [piece for piece in wanted if piece not in printed] == [], printed
