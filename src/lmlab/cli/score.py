@@ -56,7 +56,6 @@ def command(
 def _print_text(scored: ScoredText) -> None:
     """A row a word, with its tokens; then the whole."""
     from lmlab.cli.show.console import result_console, say
-    from lmlab.cli.show.plain import visible
     from lmlab.cli.show.table import Column, print_table
     from lmlab.page.numbers import bits
 
@@ -64,8 +63,8 @@ def _print_text(scored: ScoredText) -> None:
     is_split = any(len(word.tokens) > 1 for word in scored.words)
     rows = []
     for word in scored.words:
-        parts = "  ".join(f"{_quoted(visible(token.text))} {bits(token.bits, 2)}" for token in word.tokens)
-        rows.append([visible(word.text), bits(word.bits, 2), *([parts] if is_split else [])])
+        parts = "  ".join(f"{_quoted(token.text)} {bits(token.bits, 2)}" for token in word.tokens)
+        rows.append([word.text, bits(word.bits, 2), *([parts] if is_split else [])])
     columns = [Column("word", left=True), Column("bits"), *([Column("tokens", left=True)] if is_split else [])]
     print_table(console, columns, rows)
     count = max(1, len(scored.words))

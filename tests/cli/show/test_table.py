@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from lmlab.cli.show.console import say
 from lmlab.cli.show.plain import plain, print_what_can_be_printed
 from lmlab.cli.show.table import Column, print_table
 
@@ -68,3 +69,13 @@ def test_printing_never_fails_for_a_character(errors: str, monkeypatch: pytest.M
 
 def test_characters_that_a_console_does_not_know_get_their_likeness() -> None:
     assert plain("1–2 ± 0.1 → ✓ 日") == "1-2 +/- 0.1 -> v ?"
+
+
+def test_a_text_cannot_command_the_terminal_from_a_table_or_a_sentence() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, width=80)
+    print_table(console, [Column("text", left=True)], [["a\x1b[31mred"]])
+    say(console, "filled with \x1b[2J")
+    assert "\x1b" not in stream.getvalue()
+    assert "a\\x1b[31mred" in stream.getvalue()
+    assert "filled with \\x1b[2J" in stream.getvalue()

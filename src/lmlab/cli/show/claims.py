@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lmlab.cli.show.console import result_console
+from lmlab.page.numbers import counted
 
 if TYPE_CHECKING:
     from lmlab.checker.sheets.report import ClaimReport, Report
@@ -51,7 +52,7 @@ def print_claims(entries: Sequence[Entry], *, detailed: bool) -> None:
             table.add_row(entry.claim.id, Text(verdict, style=COLOURS[verdict]), text)
         console.print(table)
     counts = ", ".join(f"[{COLOURS[verdict]}]{count} {verdict}[/]" for verdict, count in tally(entries).items())
-    console.print(f"{len(entries)} claims: {counts}; {sum(entry.seconds for entry in entries):.0f} s")
+    console.print(f"{counted(len(entries), 'claim')}: {counts}; {sum(entry.seconds for entry in entries):.0f} s")
 
 
 def _print_evidence(entry: Entry, console: Console) -> None:

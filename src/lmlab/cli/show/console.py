@@ -7,6 +7,8 @@ import os
 from rich.console import Console
 from rich.text import Text
 
+from lmlab.cli.show.plain import visible
+
 WIDTH = 120  # of tables in a file or a pipe, whose width nobody knows
 
 
@@ -17,5 +19,6 @@ def result_console() -> Console:
 
 
 def say(console: Console, line: str | Text, style: str = "") -> None:
-    """A sentence: broken between words on a terminal, in one piece in a file."""
+    """A sentence: broken between words on a terminal, in one piece in a file; what would command the terminal is shown."""
+    line = visible(line) if isinstance(line, str) else line
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=not console.is_terminal)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.plain import visible
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def print_written(found: Sequence[Written]) -> None:
     console = result_console()
     for one in found:
         head = "" if one.share is None else f"{one.share:.0%}".rjust(4) + "  "
-        say(console, head + visible(one.text).replace("\n", "↵"))
+        say(console, head + one.text.replace("\n", "↵"))
 
 
 def _figures(found: Interval) -> list[str]:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.plain import plain
+from lmlab.cli.show.plain import plain, visible
 
 GAP = 2  # columns of characters between two columns of the table
 ASCII_HEAD = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
@@ -63,7 +63,7 @@ def print_list(described: Mapping[str, str]) -> None:
 
 
 def _cell(cell: str | Text, is_ascii: bool) -> Text:
-    text = Text(cell) if isinstance(cell, str) else cell
+    text = Text(visible(cell)) if isinstance(cell, str) else cell
     return Text(plain(text.plain), style=text.style) if is_ascii else text
 
 
