@@ -10,7 +10,7 @@ from rich.text import Text
 
 from lmlab.cli.show.console import say
 from lmlab.cli.show.plain import plain, print_what_can_be_printed
-from lmlab.cli.show.table import Column, print_table
+from lmlab.cli.show.table import Column, print_list, print_table
 
 COLUMNS = [
     Column("rank"),
@@ -79,3 +79,14 @@ def test_a_text_cannot_command_the_terminal_from_a_table_or_a_sentence() -> None
     assert "\x1b" not in stream.getvalue()
     assert "a\\x1b[31mred" in stream.getvalue()
     assert "filled with \\x1b[2J" in stream.getvalue()
+
+
+def test_a_long_word_of_a_list_is_folded_and_never_cut(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_list({"markov": "a chain; options: markov:order=2,alphabet=4,length=1000000,seed=0"})
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "markov:order=2,alphabet=4,length=1000000,seed=0" in "".join(out.split())
+    assert max(map(len, out.splitlines())) <= 40

@@ -57,6 +57,7 @@ def print_list(described: Mapping[str, str]) -> None:
     """Names, and what each is, broken between words on the right."""
     grid = Table.grid(padding=(0, GAP, 0, 0))
     grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     for name, description in described.items():
         grid.add_row(Text(name), Text(description))
     result_console().print(grid)
