@@ -176,6 +176,8 @@ def test_what_does_not_fit_is_said_in_one_line(translator: Path, encoder: Path, 
         lmlab.explain_attention(encoder, "")
     with pytest.raises(Mistake, match="to is for translators"):
         lmlab.explain_attention(runs["gpt"], SENTENCE, to="de")
+    with pytest.raises(Mistake, match="no probability token by token; where it looks says: lmlab explain attention"):
+        lmlab.explain(encoder, SENTENCE)
     with pytest.raises(Mistake, match="there is no file nowhere"):
         lmlab.explain_heads(translator, "nowhere.tsv")
 

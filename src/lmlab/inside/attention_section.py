@@ -157,7 +157,11 @@ def _thumb(head: Head, layer: int, chosen: bool) -> str:
 
 def heads_tables(found: Attention, costs: dict[str, float]) -> str:
     """All heads, in a table for each way of looking; costs: bits that a text costs more without a head, by its name."""
-    return "".join(heads_table(way, layers, costs) for way, layers in by_way(found).items())
+    chance = "Shares of the attention, averaged; chance is what a head would have that looks at everything alike."
+    return "".join(
+        f'{heads_table(way, layers, costs)}<p class="soft">{chance} {EXPLAINED[way]}</p>\n'
+        for way, layers in by_way(found).items()
+    )
 
 
 def heads_table(way: Way, layers: list[Layer], costs: dict[str, float] | None = None) -> str:

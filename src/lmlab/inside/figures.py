@@ -63,7 +63,7 @@ def heads_map(found: Attention) -> str:
                 place = axes[number * columns + head.head - 1]
                 image = square(layer, head.head - 1)
                 place.imshow(np.sqrt(image), cmap=BLUES, vmin=0, vmax=1, aspect="auto")
-                place.set_title(f"{head.name} {head.seems}"[:34], fontsize=6.5, color=INK)
+                place.set_title(f"{head.name} {head.seems}"[: 48 if short else 26], fontsize=6.5, color=INK)
                 place.set_xticks([])
                 place.set_yticks([])
                 if short:
@@ -200,7 +200,8 @@ def _branch(x0: float, y0: float, x1: float, y1: float, node: Node) -> str:
 
 def _label(node: Node, x: float, y: float, *, whole: bool) -> str:
     bold = ' font-weight="700"' if "best" in node.by or "greedy" in node.by else ""
-    total = f' <tspan fill="var(--soft)">{node.probability:.0%}</tspan>' if node.total < 1 else ""
+    likely = f"{node.probability:.0%}" if node.probability >= 0.005 else "&lt;1%"
+    total = f' <tspan fill="var(--soft)">{likely}</tspan>' if node.total < 1 else ""
     of_all = f"= {100 * node.total:.2g}%" if whole else "dropped"
     end = f' <tspan fill="{_colour(node)}">{of_all}</tspan>' if not node.children and node.by else ""
     colour = "var(--ink)" if node.by else "var(--soft)"

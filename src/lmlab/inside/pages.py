@@ -28,14 +28,24 @@ def heads_page(found: HeadCosts, name: str) -> str:
         " than chance would explain."
     )
     costs = {one.head.name: one.cost for one in found.heads}
+    picture = html.figure(figures.costs_of_heads(found), f"More {found.unit} without each head, dearest first.")
     body = (
         f'<h1>What the heads of {escape(name)} are worth</h1>\n<p class="lead">{lead}</p>\n'
         f"<p>Each head was switched off alone: what it found was not added to the stream. The text,"
-        f" {found.over}, was then scored again. Lines are 95% intervals.</p>\n"
-        f"{html.figure(figures.costs_of_heads(found), f'More {found.unit} without each head, dearest first.')}"
+        f" {found.over}, was then scored again. Lines are 95% intervals. {_named(found)}</p>\n"
+        f'<div class="wide">{picture}</div>'
         f"<h2>Beside what each does</h2>\n{heads_tables(found.attention, costs)}"
     )
     return page(f"What the heads of {name} are worth", body, [])
+
+
+def _named(found: HeadCosts) -> str:
+    if found.attention.language is None:
+        return "Head 2.1 is the first of the second block."
+    return (
+        "Encoder 2.1 is the first head of the encoder's second block, which reads the source; of each block of the decoder,"
+        " the heads called decoder look at what is written already, and those called alignment at the source."
+    )
 
 
 def search_page(found: SearchTree, name: str) -> str:
@@ -91,7 +101,7 @@ def matrix_page(found: AttentionMatrix, name: str) -> str:
         " block in row n and column m is the same matrix W every time, times one number. No block looks ahead, so"
         f" {found.zero:.0%} of the entries are zero; without a mask there would be none. And the weights depend on the"
         " text: for another one it is another matrix, which is why attention is not a linear layer.</p>\n"
-        + html.figure(figures.matrices(found), UNDER_MATRICES)
+        + f'<div class="wide">{html.figure(figures.matrices(found), UNDER_MATRICES)}</div>'
         + html.table(["made of", "numbers", "for other texts"], rows, label="Parameters", words=(0, 2))
         + f'<p class="soft">The matrix times the inputs differs from what the model\'s own kernel gave by at most'
         f" {found.difference:.1e}.</p>\n"

@@ -41,6 +41,12 @@ def explain(
     opened = [_opened(run) for run in ([runs] if isinstance(runs, Run | str | Path) else runs)]
     if not opened:
         raise Mistake("name a run to look into, such as runs/mine")
+    for run in opened:
+        if isinstance(run.saved, AttentiveAround | AttentiveAcross):
+            raise Mistake(
+                f"{run.folder} holds a model of the kind {run.record.model.name}, which gives a text no probability token by"
+                f" token; where it looks says: lmlab explain attention {run.folder}"
+            )
     found = passage(text, opened[0])
     readings = tuple(read_passage(run, found, device=device) for run in opened)
     explanation = Explanation(name=found.name, text=found.text, readings=readings)
