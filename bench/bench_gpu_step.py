@@ -29,7 +29,7 @@ from lmlab.learn.watch import Silent
 from lmlab.models.registry import KINDS, Role, Way, model_class
 from lmlab.text.corpus import read
 from lmlab.text.stream import TokenStream, tokenize
-from lmlab.text.tokenizers import train_tokenizer
+from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 from table import add_row
 
 TOKENS = 20_000_000  # of the budget that sizes are chosen for
@@ -53,17 +53,18 @@ def main() -> None:
                 cls = model_class(kind.name)
                 config = cls.resolve(cls.Config(), facts, Budget(tokens=TOKENS))
                 unit = Unit.of(stream, tokenizer)
-                compare(cls, config, tokenizer.vocab_size, stream, unit, kind.name in COMPILED)
+                compare(cls, config, tokenizer, tokenizer.vocab_size, stream, unit, kind.name in COMPILED)
         if "--large" in sys.argv:
             cls = model_class("gpt")
             ids = np.random.default_rng(0).integers(0, VOCABULARY, 4_000_000).astype(np.uint16)
             made = dataclasses.replace(stream, ids=ids, starts=np.array([0, len(ids)]))
-            compare(cls, cls.Config(**LARGE), VOCABULARY, made, unit, True, rows=ROWS, steps=12)
+            compare(cls, cls.Config(**LARGE), tokenizer, VOCABULARY, made, unit, True, rows=ROWS, steps=12)
 
 
 def compare(
     cls: type[Any],
     config: Any,
+    tokenizer: Tokenizer,
     vocab_size: int,
     stream: TokenStream,
     unit: Unit,
@@ -75,7 +76,7 @@ def compare(
     eager_s = 0.0
     line = ""
     for way in ("eager", "captured", *(["compiled"] if compiles else [])):
-        step_s, tokens, begin_s, weights = timed(cls, config, vocab_size, stream, unit, way, rows, steps)
+        step_s, tokens, begin_s, weights = timed(cls, config, tokenizer, vocab_size, stream, unit, way, rows, steps)
         eager_s = eager_s or step_s
         rate = f"{eager_s / step_s:.2f}×, {tokens / step_s:,.0f} tokens/s"
         line += f"  {way} {1e3 * step_s:.2f} ms ({rate}, ready in {begin_s:.1f} s)"
@@ -87,6 +88,7 @@ def compare(
 def timed(
     cls: type[Any],
     config: Any,
+    tokenizer: Tokenizer,
     vocab_size: int,
     stream: TokenStream,
     unit: Unit,
@@ -105,6 +107,7 @@ def timed(
         valid=None,
         units={"train": unit, "valid": unit},
         vocab_size=vocab_size,
+        tokenizer=tokenizer,
         rows=rows or shape[0] * hardware.batch,
         length=shape[1],
         chunks=16 if hasattr(model, "loss_carried") else None,

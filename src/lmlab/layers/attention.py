@@ -10,12 +10,16 @@ matrix product makes them: qkv_BT3HD.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from lmlab.layers import fast
 from lmlab.layers.fast.attention import attention_by_products
+from lmlab.layers.fast.rotation import HAS_TRITON, joined
 from lmlab.layers.positions import Rotation
 
 
@@ -23,7 +27,10 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
     """Every position attends to itself and those before it. Returns B×T×(H·D)."""
     if _by_products(qkv_BT3HD):
         return attention_by_products(qkv_BT3HD, rotation)
-    q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, rotation)
+    if fast.enabled and HAS_TRITON and rotation is not None and qkv_BT3HD.is_cuda and torch.is_grad_enabled():
+        q_BHTD, k_BHTD, v_BHTD = split_to_learn(qkv_BT3HD, rotation)
+    else:
+        q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, rotation)
     return F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True).transpose(1, 2).flatten(2)
 
 
@@ -62,3 +69,22 @@ def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, T
             qk_BT2HD = torch.addcmul(qk_BT2HD * cos, qk_BT2HD.roll(qk_BT2HD.shape[-1] // 2, -1), sin)
     q_BHTD, k_BHTD = qk_BT2HD.permute(2, 0, 3, 1, 4).unbind(0)
     return q_BHTD, k_BHTD, v_BTHD.transpose(1, 2)
+
+
+def split_to_learn(qkv_BT3HD: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor, Tensor]:
+    """As `split_heads`, on a GPU, with a derivative by hand."""
+    apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _Split.apply
+    return apply(qkv_BT3HD, *rotation)
+
+
+class _Split(torch.autograd.Function):
+    """`split_heads`, whose gradients one kernel joins."""
+
+    @staticmethod
+    def forward(ctx: Any, qkv_BT3HD: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.save_for_backward(cos_TD, sin_TD)
+        return split_heads(qkv_BT3HD, (cos_TD, sin_TD))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None]:
+        return joined(*grads, *ctx.saved_tensors), None, None

@@ -17,7 +17,8 @@ from torch.nn import functional as F
 from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
 from lmlab.layers.attention import causal_self_attention, cross_attention, self_attention, split_heads
-from lmlab.layers.fast.networks import squared_relu
+from lmlab.layers.fast.cross_entropy import widened
+from lmlab.layers.fast.networks import fills_a_gpu, squared_relu, squared_relu_on_gpu
 from lmlab.layers.looking import Unfolded, looked, silenced, written_out
 from lmlab.layers.positions import Rotation
 
@@ -110,12 +111,12 @@ class Block(nn.Module):
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         """Queries, keys and values of the normed stream, B×T×3×H×D."""
         rows, length, width = x_BTD.shape
-        normed_BTD = F.layer_norm(x_BTD, (width,), self.norm_attention).to(dtype)
+        normed_BTD = F.layer_norm(widened(x_BTD), (width,), self.norm_attention).to(dtype)
         return F.linear(normed_BTD, self.qkv.to(dtype)).view(rows, length, 3, self.heads, width // self.heads)
 
     def network(self, x_BTD: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what the two layers make of each position."""
-        normed_BTD = F.layer_norm(x_BTD, (x_BTD.shape[-1],), self.norm_mlp).to(dtype)
+        normed_BTD = F.layer_norm(widened(x_BTD), (x_BTD.shape[-1],), self.norm_mlp).to(dtype)
         if self.activation == "relu2":
             return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
         hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
@@ -219,6 +220,8 @@ def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tenso
     up_HI, down_OH = up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype)
     if not torch.is_grad_enabled():
         return F.linear(F.linear(x_BTI, up_HI).relu_().square_(), down_OH)
+    if fast.enabled and fills_a_gpu(x_BTI, up_HI):
+        return squared_relu_on_gpu(x_BTI, up_HI, down_OH)
     if fast.enabled and not torch.compiler.is_compiling():
         return squared_relu(x_BTI, up_HI, down_OH)
     return F.linear(F.linear(x_BTI, up_HI).relu().square(), down_OH)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import safetensors
+import torch
 from safetensors.torch import save
 from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.text.files import write_atomically
+
+Groups = dict[str, dict[str, Tensor]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +32,45 @@ class Progress:
     metrics: int = 0  # lines of metrics.jsonl that belong to the run so far
 
 
-def save_checkpoint(path: Path, progress: Progress, groups: dict[str, dict[str, Tensor]]) -> None:
+def save_checkpoint(path: Path, progress: Progress, groups: Groups) -> None:
     """Write groups of named tensors (weights, best weights, optimizer slots) and the progress."""
     flat = {f"{group}/{name}": t.detach().cpu().contiguous() for group, ts in groups.items() for name, t in ts.items()}
     write_atomically(path, save(flat, metadata={"progress": json.dumps(asdict(progress))}))
+
+
+class Checkpoints:
+    """Those of a run, one after the other in one file. beside: of a GPU, which goes on while the disk is written to."""
+
+    def __init__(self, path: Path, *, beside: bool) -> None:
+        self.path = path
+        self._pool = ThreadPoolExecutor(max_workers=1) if beside else None
+        self._last: Future[None] | None = None
+
+    def save(self, progress: Progress, groups: Groups, *, wait: bool) -> None:
+        """As `save_checkpoint`. Without waiting it may still be under way afterwards, where a GPU has room for a copy."""
+        self.finish()
+        size = sum(t.nbytes for tensors in groups.values() for t in tensors.values())
+        if wait or self._pool is None or torch.cuda.mem_get_info()[0] < 2 * size:
+            save_checkpoint(self.path, progress, groups)
+            return
+        copies = {group: {name: t.detach().clone() for name, t in ts.items()} for group, ts in groups.items()}
+        copied = torch.cuda.Event()
+        copied.record()
+        self._last = self._pool.submit(_save_copies, self.path, progress, copies, copied)
+
+    def finish(self) -> None:
+        """Wait until the last one is written; what went wrong with it is raised here."""
+        last, self._last = self._last, None
+        if last is not None:
+            last.result()
+
+
+def _save_copies(path: Path, progress: Progress, copies: Groups, copied: torch.cuda.Event) -> None:
+    """Fetched beside the kernels of the training, not between them."""
+    stream = torch.cuda.Stream()
+    stream.wait_event(copied)
+    with torch.cuda.stream(stream):
+        save_checkpoint(path, progress, copies)
 
 
 def read_progress(path: Path) -> Progress | None:

@@ -25,7 +25,7 @@ from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.load import Threads, using_threads
 from lmlab.interface import Learner
-from lmlab.learn.checkpoint import Progress, load_checkpoint, save_checkpoint
+from lmlab.learn.checkpoint import Checkpoints, Progress, load_checkpoint
 from lmlab.learn.clock import Clock, Spent, learning_rate_factor
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
@@ -85,6 +85,7 @@ class Trainer:
             hardware.stepping, self.model, task.loss, self.optimizer, self.device, config.budget.seconds
         )
         self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
+        self.checkpoints = Checkpoints(self.checkpoint_path, beside=self.device.type == "cuda")
         self.earlier = earlier
         self.clock = self._clock(earlier or Spent())
         self.best: dict[str, Tensor] = {}
@@ -111,6 +112,7 @@ class Trainer:
                 self._begin_with_learned_weights()
         with interruptible() as interrupted, using_threads(self.device, self.most_threads):
             status, message = self._steps(interrupted)
+        self.checkpoints.finish()
         if status == "interrupted":
             self.save()
             return Outcome(status=status, message=message, progress=self._progress_now())
@@ -146,7 +148,7 @@ class Trainer:
             if interrupted():
                 return "interrupted", "interrupted; everything up to this step is saved"
             if now - saved_at > CHECKPOINT_EVERY_S:
-                self.save()
+                self.save(wait=False)
                 saved_at = self.clock.seconds
         if trouble := self._trouble():
             return "diverged", trouble
@@ -337,12 +339,11 @@ class Trainer:
         } | changes
         return Progress(steps=self.clock.steps, tokens=self.clock.tokens, seconds=self.clock.seconds, **fields)
 
-    def save(self) -> None:
+    def save(self, wait: bool = True) -> None:
         """Write the checkpoint. The losses since the last metrics line go along, so that the next line is exact too."""
         self.progress = self._progress_now()
-        running = self.sums.tensors()
-        groups = {"best": self.best, "optimizer": self.optimizer.tensors(), "running": running}
-        save_checkpoint(self.checkpoint_path, self.progress, {"weights": dict(self.model.named_parameters()), **groups})
+        groups = {"best": self.best, "optimizer": self.optimizer.tensors(), "running": self.sums.tensors()}
+        self.checkpoints.save(self.progress, {"weights": dict(self.model.named_parameters()), **groups}, wait=wait)
 
     def _restore(self) -> None:
         """Go on from the checkpoint; lines of metrics written after it are written again."""

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from lmlab.layers import fast
+from lmlab.layers.fast import muon
 from lmlab.layers.fast.adamw import fused_adamw
 
 
@@ -123,9 +124,14 @@ class Optimizer:
         for (rows, columns), members in groups.items():
             parameters, found = [self.parameters[n] for n in members], [grads[n] for n in members]
             momenta = [self.slots[f"first.{n}"] for n in members]
+            size = max(1.0, rows / columns) ** 0.5
+            if fast.enabled and muon.HAS_TRITON and isinstance(rate, Tensor):
+                directions = muon.nesterov(momenta, found, c.momentum, (rows, columns), c.iteration_dtype)
+                update = orthogonalize(directions, c.iteration_dtype)
+                muon.move(parameters, update, 1 - rate * c.weight_decay, -rate * size)
+                continue
             torch._foreach_lerp_(momenta, found, 1 - c.momentum)
             directions = torch.cat([d.view(-1, rows, columns) for d in torch._foreach_lerp(found, momenta, c.momentum)])
-            size = max(1.0, rows / columns) ** 0.5
             update = orthogonalize(directions, c.iteration_dtype)
             torch._foreach_mul_(parameters, 1 - rate * c.weight_decay)
             for p, piece in zip(parameters, update.split([self.matrices[n] for n in members]), strict=True):

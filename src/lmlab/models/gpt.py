@@ -25,6 +25,7 @@ from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size
 from lmlab.interface import ContextPolicy, Loss, State, Windows
 from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
+from lmlab.layers.fast.cross_entropy import widened
 from lmlab.layers.fast.many_rows import ManyRows
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
 from lmlab.layers.heads import (
@@ -362,9 +363,11 @@ class GPT(SoftmaxModel):
     def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The normed output of the last block, B×T×D."""
         x_BTD, rotation = self._embed(inputs_BT, 0)
+        if torch.compiler.is_compiling():  # half the traffic between the products, which is what a GPU then waits for
+            x_BTD = x_BTD.to(dtype)
         for block in self._stack():
             x_BTD = block(x_BTD, rotation, dtype, dropout)
-        return F.layer_norm(x_BTD, (self.width,), self.norm)
+        return F.layer_norm(widened(x_BTD), (self.width,), self.norm)
 
     def _embed(self, inputs_BT: Tensor, first: int) -> tuple[Tensor, Rotation | None]:
         """Vectors of inputs at positions first, first + 1, …, and the rotation of those positions."""

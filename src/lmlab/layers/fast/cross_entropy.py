@@ -22,8 +22,8 @@ CHUNK_ELEMENTS = 1 << 21
 CHUNK_ROWS = 256
 """But never fewer positions than this in a chunk, since each chunk runs over the whole V×D gradient once."""
 
-GPU_ELEMENTS = 1 << 29
-"""Most logits alive at once on a GPU, where small products leave most of it idle: 1 GiB of bf16."""
+GPU_ELEMENTS = 1 << 30
+"""Most logits alive at once on a GPU, where small products leave most of it idle: 2 GiB of bf16."""
 
 
 def chunked_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ Shapes: B rows, D width of the stream (of a head in caches), H heads, C context,
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 
 import torch
@@ -104,8 +105,8 @@ class ManyRows:
             self.token_B = torch.zeros(places, dtype=torch.long, device=device)
             self.now_B = torch.zeros(places, dtype=torch.long, device=device)  # of the input that is being read
             self.position_B = torch.ones(places, dtype=torch.long, device=device)  # the next input's; 0 was the begin
-            tables = None if weights.position_CD is not None else rotary_tables(weights.context, shape[-1])
-            self.rotation_CD = None if tables is None else (tables[0].to(device), tables[1].to(device))
+            has_places = weights.position_CD is not None
+            self.rotation_CD = None if has_places else _tables(weights.context, shape[-1], device)
         # Before a step is recorded some are taken kernel by kernel: the first of its kind, and those of rows that were just
         # selected, for beams select again after every step.
         kind = (dtype, device, shape, weights.output_VD.shape, weights.gelu, weights.position_CD is None)
@@ -121,12 +122,20 @@ class ManyRows:
         self.token_B[: self.rows] = token_B
         self._taken += 1
         if not self.on_gpu or self._taken <= self.warm_steps:
-            return torch.log_softmax(self._logits()[: self.rows], dim=-1)
+            return self._logp(self._logits())
         if self._graph is None:
             self._graph, self._logits_BV = self._record()
         self._graph.replay()
         assert self._logits_BV is not None
-        return torch.log_softmax(self._logits_BV[: self.rows], dim=-1)
+        return self._logp(self._logits_BV)
+
+    def _logp(self, logits_BV: Tensor) -> Tensor:
+        """In memory of its own: what was returned stays what it was when the next step is taken."""
+        if self.made:
+            from lmlab.layers.fast.row_kernels import log_softmax
+
+            return log_softmax(logits_BV[: self.rows])
+        return torch.log_softmax(logits_BV[: self.rows], dim=-1)
 
     @torch.no_grad()
     def enter(self, rows_N: Tensor, kv_L2NHTD: Tensor, tokens_NT: Tensor, position_N: Tensor) -> None:
@@ -184,6 +193,12 @@ class ManyRows:
             hidden = project(stream_BD, block.up, norm_K=block.norm_mlp_D, gelu=gelu, dtype=dtype)
             project(hidden, block.down, onto_BN=stream_BD, dtype=dtype)
         return project(stream_BD, self.output_VD, norm_K=self.source.norm_D, dtype=torch.float32)
+
+
+@functools.lru_cache(maxsize=8)
+def _tables(context: int, width: int, device: torch.device) -> Rotation:
+    cos_CD, sin_CD = rotary_tables(context, width)
+    return cos_CD.to(device), sin_CD.to(device)
 
 
 def _wide_product(x_BD: Tensor, weight_VD: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What lies between the products of a decoding step, as two kernels in triton; their twins are in `layers/fast/many_rows.py`.
+"""What lies between the products of a decoding step, as kernels in triton; their twins are in `layers/fast/many_rows.py`.
 
 Shapes as there. All sums are float32, whatever is loaded and stored.
 """
@@ -61,6 +61,14 @@ def project(
         num_warps=8 if together * block > 1 << 13 else 4,
     )
     return out_BN
+
+
+def log_softmax(logits_BV: Tensor) -> Tensor:
+    """As torch.log_softmax over the last dimension, float32: for few rows of a large vocabulary."""
+    rows, vocab = logits_BV.shape
+    out_BV = torch.empty_like(logits_BV)
+    _log_softmax[(rows,)](logits_BV, out_BV, vocab, min(triton.next_power_of_2(vocab), 8192), num_warps=32)
+    return out_BV
 
 
 def activate(x: Tensor, gelu: bool) -> Tensor:
@@ -150,10 +158,19 @@ def _attend(  # type: ignore[no-untyped-def]
     rotary: tl.constexpr,
     keys_at_once: tl.constexpr,
 ):
-    """A program is one head of one row. Its own key and value are entered, and never read back from memory."""
+    """A program is one head of one row. Its own key and value are entered, and never read back from memory.
+
+    Keys and values are asked for before anything is done with those that came before them: the first ones even before it is
+    known how many there are.
+    """
     row, head = tl.program_id(0), tl.program_id(1)
-    d = tl.arange(0, block)
+    d, t = tl.arange(0, block), tl.arange(0, keys_at_once)
     there = d < width
+    first = (row * heads + head).to(tl.int64) * context * width
+    place = first + t[:, None] * width + d[None, :]
+    inside = (t[:, None] < context) & there[None, :]
+    keys = tl.load(key_cache + place, mask=inside, other=0.0)
+    values = tl.load(value_cache + place, mask=inside, other=0.0)
     now = tl.load(position + row)
     mine = qkv + (row * 3 * heads + head) * width
     q = tl.load(mine + d, mask=there, other=0.0).to(tl.float32)
@@ -165,29 +182,28 @@ def _attend(  # type: ignore[no-untyped-def]
         s = tl.load(sin + now * width + d, mask=there, other=0.0)
         q = q * c + tl.load(mine + swapped, mask=there, other=0.0).to(tl.float32) * s
         k = k * c + tl.load(mine + heads * width + swapped, mask=there, other=0.0).to(tl.float32) * s
-    first = (row * heads + head).to(tl.int64) * context * width
-    kept_k, kept_v = k.to(key_cache.dtype.element_ty), v.to(value_cache.dtype.element_ty)
-    tl.store(key_cache + first + now * width + d, kept_k, mask=there)
-    tl.store(value_cache + first + now * width + d, kept_v, mask=there)
     q = q * scale
-    own = tl.sum(q * kept_k.to(tl.float32), 0)
     # Of every so many-th key the highest score, the sum and the average are kept apart: warps need not wait for each other.
     top = tl.full((keys_at_once,), -1e30, tl.float32)
     total = tl.zeros((keys_at_once,), tl.float32)
     found = tl.zeros((keys_at_once, block), tl.float32)
     for start in range(0, now, keys_at_once):
-        t = start + tl.arange(0, keys_at_once)
-        place = first + t[:, None] * width + d[None, :]
-        seen = (t[:, None] < now) & there[None, :]
-        keys = tl.load(key_cache + place, mask=seen, other=0.0).to(tl.float32)
-        values = tl.load(value_cache + place, mask=seen, other=0.0).to(tl.float32)
-        score = tl.where(t < now, tl.sum(keys * q[None, :], 1), -1e30)
+        place += keys_at_once * width
+        wanted = (start + keys_at_once + t[:, None] < now) & there[None, :]
+        next_keys = tl.load(key_cache + place, mask=wanted, other=0.0)
+        next_values = tl.load(value_cache + place, mask=wanted, other=0.0)
+        seen = start + t < now
+        score = tl.where(seen, tl.sum(keys.to(tl.float32) * q[None, :], 1), -1e30)
         higher = tl.maximum(top, score)
         shrink = tl.exp(top - higher)
-        p = tl.where(t < now, tl.exp(score - higher), 0.0)
+        p = tl.where(seen, tl.exp(score - higher), 0.0)
         total = total * shrink + p
-        found = found * shrink[:, None] + p[:, None] * values
-        top = higher
+        found = found * shrink[:, None] + p[:, None] * values.to(tl.float32)
+        top, keys, values = higher, next_keys, next_values
+    kept_k, kept_v = k.to(key_cache.dtype.element_ty), v.to(value_cache.dtype.element_ty)
+    tl.store(key_cache + first + now * width + d, kept_k, mask=there)
+    tl.store(value_cache + first + now * width + d, kept_v, mask=there)
+    own = tl.sum(q * kept_k.to(tl.float32), 0)
     highest = tl.maximum(tl.max(top, 0), own)
     share, mine_too = tl.exp(top - highest), tl.exp(own - highest)
     whole = tl.sum(total * share, 0) + mine_too
@@ -263,6 +279,24 @@ def _project(  # type: ignore[no-untyped-def]
     if adds:
         total += tl.load(place, mask=n < outputs, other=0.0)
     tl.store(place, total.to(out.dtype.element_ty), mask=n < outputs)
+
+
+@triton.jit
+def _log_softmax(logits, out, vocab, block: tl.constexpr):  # type: ignore[no-untyped-def]
+    row = tl.program_id(0).to(tl.int64) * vocab
+    at = tl.arange(0, block)
+    highest = tl.full((block,), -1e30, tl.float32)
+    total = tl.zeros((block,), tl.float32)
+    for start in range(0, vocab, block):
+        x = tl.load(logits + row + start + at, mask=start + at < vocab, other=float("-inf"))
+        higher = tl.maximum(highest, x)
+        total = total * tl.exp(highest - higher) + tl.exp(x - higher)
+        highest = higher
+    top = tl.max(highest, 0)
+    log_sum = top + tl.log(tl.sum(total * tl.exp(highest - top), 0))
+    for start in range(0, vocab, block):
+        there = start + at < vocab
+        tl.store(out + row + start + at, tl.load(logits + row + start + at, mask=there) - log_sum, mask=there)
 
 
 @triton.jit

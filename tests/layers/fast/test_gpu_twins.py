@@ -1,0 +1,117 @@
+"""Kernels for a GPU against their plain twins, forward and backward."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmlab.layers import fast
+from lmlab.layers.attention import split_heads, split_to_learn
+from lmlab.layers.blocks import squared_relu_network
+from lmlab.layers.fast import cross_entropy, muon, networks, softmax_kernel
+from lmlab.layers.positions import rotary_tables
+from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+
+pytestmark = [
+    pytest.mark.skipif(not (torch.cuda.is_available() and networks.HAS_TRITON), reason="needs a GPU and triton"),
+    pytest.mark.filterwarnings(
+        "ignore:Attempting to run cuBLAS"
+    ),  # of torch, when a product is what backward begins with
+]
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.bfloat16, scale: float = 1.0) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return (torch.randn(shape, generator=generator) * scale).to(dtype).cuda().requires_grad_()
+
+
+def apart(found: Tensor, exact: Tensor) -> float:
+    """How far, as a share of the exact one's length."""
+    return float((found.detach().double() - exact.detach()).norm() / exact.detach().norm())
+
+
+@pytest.mark.parametrize(("places", "width", "hidden"), [(512, 64, 256), (333, 72, 600)])
+def test_the_squared_relu_network_is_nearer_to_the_exact_one_than_its_twin(
+    places: int, width: int, hidden: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if torch.cuda.get_device_capability() < (9, 0):
+        pytest.skip("its tiles are fetched by an engine that this GPU does not have")
+    monkeypatch.setattr(networks, "FILLED", 0)
+    x, up = drawn(places, width), drawn(hidden, width, scale=width**-0.5)
+    down, grad = drawn(width, hidden, scale=hidden**-0.5), drawn(1, places, width)[0].detach()
+    assert networks.fills_a_gpu(x, up)
+    leaves = [x, up, down]
+    exactly = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    exact_out = (exactly[0] @ exactly[1].T).relu().square() @ exactly[2].T
+    exact = [exact_out, *torch.autograd.grad(exact_out, exactly, grad.double())]
+    distances = []
+    for way in ("made", "plain"):
+        if way == "plain":
+            with fast.plain():
+                out = squared_relu_network(x, up, down)
+        else:
+            out = squared_relu_network(x, up, down)
+        distances.append(
+            [apart(a, b) for a, b in zip([out, *torch.autograd.grad(out, leaves, grad)], exact, strict=True)]
+        )
+    for made, plain in zip(*distances, strict=True):
+        assert made < 1.1 * plain
+        assert made < 0.01
+
+
+@pytest.mark.parametrize(("heads", "width"), [(12, 64), (3, 24)])
+def test_gradients_of_queries_keys_and_values_are_joined_as_torch_joins_them(heads: int, width: int) -> None:
+    qkv = drawn(2, 9, 3, heads, width, dtype=torch.float32)
+    cos, sin = (table.cuda() for table in rotary_tables(9, width))
+    found = []
+    for split in (split_heads, split_to_learn):
+        parts = split(qkv, (cos, sin))
+        weights = [drawn(2, heads, 9, width, dtype=torch.float32).detach() for _ in parts[:2]]
+        weights.append(drawn(2, 9, heads, width, dtype=torch.float32).detach().transpose(1, 2))
+        found.append([*parts, torch.autograd.grad(parts, qkv, weights)[0]])
+    for mine, plain in zip(*found, strict=True):
+        torch.testing.assert_close(mine, plain)
+
+
+@pytest.mark.parametrize("shape", [(96, 96), (64, 200), (200, 64)])
+def test_muon_steps_as_its_twin_does(shape: tuple[int, int]) -> None:
+    found = []
+    for way in ("made", "plain"):
+        parameters = {"one": drawn(*shape, dtype=torch.float32).detach().clone()}
+        parameters["three"] = drawn(3 * shape[0], shape[1], dtype=torch.float32).detach().clone()
+        optimizer = Optimizer(parameters, OptimizerConfig(), {"one": 1, "three": 3})
+        for step in range(3):
+            for p in parameters.values():
+                p.grad = drawn(*p.shape, dtype=torch.float32).detach() * (step + 1) + p
+            factor, count = torch.tensor(0.7, device="cuda"), torch.tensor(step + 1.0, device="cuda")
+            if way == "plain":
+                with fast.plain():
+                    optimizer.update(factor, count)
+            else:
+                assert muon.HAS_TRITON
+                optimizer.update(factor, count)
+        found.append([*parameters.values(), *optimizer.slots.values()])
+    for mine, plain in zip(*found, strict=True):
+        torch.testing.assert_close(mine, plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("vocab", [7, 1003, 50_304])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_softmax_in_place_is_its_twin(vocab: int, weighted: bool, dtype: torch.dtype) -> None:
+    logits = drawn(40, vocab, dtype=dtype, scale=3.0).detach()
+    targets = torch.arange(40, device="cuda") * 31 % vocab
+    weights = torch.arange(40, device="cuda") % 3.0 if weighted else None
+    expected = cross_entropy.residuals(logits.clone(), targets, weights)
+    found = softmax_kernel.made_residuals(logits.clone(), targets, weights)
+    torch.testing.assert_close(found[0], expected[0], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found[1], expected[1])
+
+
+@pytest.mark.parametrize("vocab", [7, 9000, 50_304])
+def test_the_log_softmax_of_few_rows_is_torchs(vocab: int) -> None:
+    from lmlab.layers.fast.row_kernels import log_softmax
+
+    logits = drawn(5, vocab, dtype=torch.float32, scale=3.0).detach()
+    torch.testing.assert_close(log_softmax(logits), logits.log_softmax(-1), rtol=1e-5, atol=1e-5)
