@@ -47,7 +47,7 @@ def count(
         return found
     kind = kind_of(found.model).load() if found.model in KINDS or ":" in found.model else None
     if kind is None or not issubclass(kind, NeuralLanguageModel):
-        raise Mistake("{memory} is of a training step: name a model of the lab that learns", memory=True)
+        raise Mistake("{memory} is of a training step: name a language model of the lab that learns", memory=True)
     return dataclasses.replace(found, memory=_memory(kind, found, choose_device(device).type))
 
 
