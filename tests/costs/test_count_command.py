@@ -114,7 +114,7 @@ def test_memory_is_predicted_and_measured(lmlab: Lmlab) -> None:
 def test_memory_of_what_takes_no_steps_is_refused(lmlab: Lmlab, small_text: Path) -> None:
     code, _, err = lmlab("count", "ngram", small_text, "--memory")
     assert code == 2
-    assert "name a model of the lab that learns" in err
+    assert "name a language model of the lab that learns" in err
 
 
 def test_a_picture_is_written_where_it_is_wanted(lmlab: Lmlab, tmp_path: Path) -> None:
