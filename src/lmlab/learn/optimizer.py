@@ -125,7 +125,7 @@ class Optimizer:
             parameters, found = [self.parameters[n] for n in members], [grads[n] for n in members]
             momenta = [self.slots[f"first.{n}"] for n in members]
             size = max(1.0, rows / columns) ** 0.5
-            if fast.enabled and muon.HAS_TRITON and isinstance(rate, Tensor):
+            if fast.enabled and muon.HAS_TRITON and parameters[0].is_cuda and isinstance(rate, Tensor):
                 directions = muon.nesterov(momenta, found, c.momentum, (rows, columns), c.iteration_dtype)
                 update = orthogonalize(directions, c.iteration_dtype)
                 muon.move(parameters, update, 1 - rate * c.weight_decay, -rate * size)
