@@ -1,4 +1,4 @@
-"""The translator: against torch.nn.Transformer and a Pegasus of transformers, as a distribution of its own, blind to padding and to the target's future."""
+"""The translator: against torch.nn.Transformer and transformers, a distribution of its own, blind to padding and the future."""
 
 from __future__ import annotations
 

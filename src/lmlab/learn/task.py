@@ -68,6 +68,10 @@ class Task(ABC):
         By itself that of a batch that is one thing alone.
         """
         return model.training_flops(1)
+    @property
+    def enough_steps(self) -> int | None:
+        """Steps after which more of the same teaches it by heart, or nothing; None: there is no such number."""
+        return None
 
     def sample(self, model: Learner) -> str | None:
         """Something that the model makes as it is now, to be looked at later; None: there is nothing to look at."""
