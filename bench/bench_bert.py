@@ -72,12 +72,12 @@ def compare(size: tuple[int, ...], device: str, precision: str, ways: tuple[str,
     line = f"{layers}×{width}, {rows}×{places} places, vocabulary {vocab}, {device} {precision}:"
     for name, step_s in took_s.items():
         ratio = "" if name == "transformers" else f" ({took_s['transformers'] / step_s:.2f}×)"
-        if name.endswith(" muon") and "transformers muon" in took_s and not name.startswith("transformers"):
-            ratio = f"{ratio[:-1]}, {took_s['transformers muon'] / step_s:.2f}× with Muon on both sides)"
+        if name.endswith(" muon") and name != "transformers muon" in took_s:
+            ratio += f" ({took_s['transformers muon'] / step_s:.2f}× with Muon on both sides)"
         line += f"  {name} {1e3 * step_s:.1f} ms{ratio}"
     print(line, flush=True)
     for name, step_s in took_s.items():
-        if name != "transformers":
+        if not name.startswith("transformers"):
             what = f"bert, training step, {layers}×{width}, {device} {precision}, {name}"
             least = 1.0 if device == "cpu" else 1.5
             add_row(what, took_s["transformers"] / step_s, against="transformers", least=least)

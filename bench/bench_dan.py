@@ -1,9 +1,9 @@
 """`dan` beside fastText's supervised mode on one table of labelled texts, in one run, both with one thread.
 
     pip install fasttext-wheel
-    python bench/bench_dan.py FOLDER [--pairs]
+    LMLAB_BENCH_DATA=… python bench/bench_dan.py [--pairs]
 
-FOLDER holds train and test as `lmlab train dan` reads them. fastText is given the same words, with the order of the texts drawn
+LMLAB_BENCH_DATA names a folder with imdb/, which holds train and test as `lmlab train dan` reads them. fastText is given the same words, with the order of the texts drawn
 (it reads a file as it is, and one sorted by label teaches it nothing), and its own defaults; --pairs adds a line with pairs of
 neighbouring words. It learns from all training texts, dan from all but those it validates on. Printed are the accuracy on the
 test part, words learned from in a second (what one epoch more takes: fastText reads its file again in each, as it is made to),
@@ -13,13 +13,18 @@ and all seconds from the files to a model. Seconds are the processor's, so that 
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import tempfile
 import time
 from pathlib import Path
 
-import fasttext
 import torch
+
+try:
+    import fasttext
+except ImportError:
+    fasttext = None
 
 import lmlab
 from lmlab.classification.scores import ClassifierResult
@@ -32,22 +37,29 @@ from lmlab.learn.watch import Silent
 from lmlab.models.dan import DAN, DANConfig
 from lmlab.text.labelled import Labelled, read_labelled
 from lmlab.text.words import words_of
+from table import add_row
 
 EPOCHS = 5  # fastText's own, and the most that dan takes by itself
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
     parser.add_argument("--pairs", action="store_true", help="fastText with pairs of words too")
     asked = parser.parse_args()
+    folder = Path(os.environ.get("LMLAB_BENCH_DATA", "nowhere")) / "imdb"
+    if fasttext is None or not folder.exists():
+        print("fastText is not installed, or LMLAB_BENCH_DATA names no folder with imdb/: nothing to measure")
+        return
     torch.set_num_threads(1)
-    table = read_labelled(asked.folder)
+    table = read_labelled(folder)
     with tempfile.TemporaryDirectory() as name:
-        ours = dan(asked.folder, table, Path(name))
+        ours = dan(folder, table, Path(name))
         for most in (1, 2) if asked.pairs else (1,):
             theirs = fast_text(table, Path(name), most)
             what = "words" if most == 1 else "words and pairs"
+            if most == 1:
+                add_row("dan, training", ours[1] / theirs[1], against="fastText", least=0.5)
+                add_row("dan, accuracy", ours[0] - theirs[0], against="fastText", unit="more", least=0.0)
             print(
                 f"fastText, {what}: accuracy {theirs[0]:.4f}, {theirs[1] / 1e6:.2f} million words/s, {theirs[2]:.1f} s in all;"
                 f" dan learns at {ours[1] / theirs[1]:.2f} times its speed, {theirs[2] / ours[2]:.2f} times in all",

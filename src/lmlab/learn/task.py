@@ -68,6 +68,7 @@ class Task(ABC):
         By itself that of a batch that is one thing alone.
         """
         return model.training_flops(1)
+
     @property
     def enough_steps(self) -> int | None:
         """Steps after which more of the same teaches it by heart, or nothing; None: there is no such number."""
