@@ -3,11 +3,12 @@
     pip install fasttext-wheel
     LMLAB_BENCH_DATA=… python bench/bench_dan.py [--pairs]
 
-LMLAB_BENCH_DATA names a folder with imdb/, which holds train and test as `lmlab train dan` reads them. fastText is given the same words, with the order of the texts drawn
-(it reads a file as it is, and one sorted by label teaches it nothing), and its own defaults; --pairs adds a line with pairs of
-neighbouring words. It learns from all training texts, dan from all but those it validates on. Printed are the accuracy on the
-test part, words learned from in a second (what one epoch more takes: fastText reads its file again in each, as it is made to),
-and all seconds from the files to a model. Seconds are the processor's, so that a busy machine disturbs them little.
+LMLAB_BENCH_DATA names a folder with imdb/, which holds train and test as `lmlab train dan` reads them. fastText is given
+the same words, with the order of the texts drawn (it reads a file as it is, and one sorted by label teaches it nothing),
+and its own defaults; --pairs adds a line with pairs of neighbouring words. It learns from all training texts, dan from
+all but those it validates on. Printed are the accuracy on the test part, words learned from in a second (what one epoch
+more takes: fastText reads its file again in each, as it is made to), and all seconds from the files to a model. Seconds
+are the processor's, so that a busy machine disturbs them little.
 """
 
 from __future__ import annotations
