@@ -36,7 +36,7 @@ from lmlab.learn.loop import Trainer
 from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Silent
 from lmlab.models.dan import DAN, DANConfig
-from lmlab.text.labelled import Labelled, read_labelled
+from lmlab.text.labelled import Examples, Labelled, read_labelled
 from lmlab.text.words import words_of
 from table import add_row
 
@@ -56,7 +56,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         ours = dan(folder, table, Path(name))
         for most in (1, 2) if asked.pairs else (1,):
-            theirs = fast_text(table, Path(name), most)
+            theirs = fast_text(folder, Path(name), most)
             what = "words" if most == 1 else "words and pairs"
             if most == 1:
                 add_row("dan, training", ours[1] / theirs[1], against="fastText", least=0.5)
@@ -91,23 +91,15 @@ def dan(folder: Path, table: Labelled, scratch: Path) -> tuple[float, float, flo
     return found.value, rate, whole_s
 
 
-def fast_text(table: Labelled, scratch: Path, most: int) -> tuple[float, float, float]:
+def fast_text(folder: Path, scratch: Path, most: int) -> tuple[float, float, float]:
     """The same of fastText. most: words that are taken together."""
-    files, words = {}, 0
-    for part in ("train", "valid", "test"):
-        examples = table.parts[part]
-        lines = [
-            f"__label__{label} {words_of(text)}\n"
-            for text, label in zip(examples.texts, examples.labels_B.tolist(), strict=True)
-        ]
-        files[part] = lines
-        if part != "test":
-            words += sum(line.count(" ") for line in lines)
-    learned = files["train"] + files["valid"]
+    started = time.process_time()
+    table = read_labelled(folder)
+    learned = [line for part in ("train", "valid") for line in lines_of(table.parts[part])]
     random.Random(0).shuffle(learned)
     (scratch / "learned.txt").write_text("".join(learned))
-    (scratch / "test.txt").write_text("".join(files["test"]))
-    taken = {}
+    prepared_s, taken = time.process_time() - started, {}
+    (scratch / "test.txt").write_text("".join(lines_of(table.parts["test"])))
     for epochs in (1, EPOCHS):
         started = time.process_time()
         model = fasttext.train_supervised(
@@ -115,7 +107,14 @@ def fast_text(table: Labelled, scratch: Path, most: int) -> tuple[float, float, 
         )
         taken[epochs] = time.process_time() - started
     _, accuracy, _ = model.test(str(scratch / "test.txt"))
-    return accuracy, (EPOCHS - 1) * words / (taken[EPOCHS] - taken[1]), taken[EPOCHS]
+    words = sum(line.count(" ") for line in learned)
+    return accuracy, (EPOCHS - 1) * words / (taken[EPOCHS] - taken[1]), prepared_s + taken[EPOCHS]
+
+
+def lines_of(examples: Examples) -> list[str]:
+    """As fastText reads them."""
+    labelled = zip(examples.texts, examples.labels_B.tolist(), strict=True)
+    return [f"__label__{label} {words_of(text)}\n" for text, label in labelled]
 
 
 if __name__ == "__main__":

@@ -173,6 +173,23 @@ def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, t
     assert run.record.result.undertrained is None
 
 
+def test_in_few_steps_the_learning_rate_is_the_one_that_validates_best(table: Path, tmp_path: Path) -> None:
+    run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu")
+    best = {}
+    for times in training.RATES:
+        rate = times * DAN.default_learning_rate
+        tried = lmlab.train(
+            "dan", table, out=tmp_path / str(times), budget="20steps", device="cpu", learning={"learning_rate": rate}
+        )
+        best[rate] = min(line["valid_bits_per_label"] for line in tried.metrics)
+    assert len(set(best.values())) == len(training.RATES)
+    assert run.record.training.learning == {"learning_rate": min(best, key=best.__getitem__)}
+    asked = lmlab.train(
+        "dan", table, out=tmp_path / "asked", budget="10m", device="cpu", learning={"learning_rate": 0.004}
+    )
+    assert asked.record.training.learning == {"learning_rate": 0.004}  # whoever names one gets it
+
+
 def test_an_epoch_of_a_budget_is_as_many_examples_as_there_are(table: Path, tmp_path: Path) -> None:
     run = lmlab.train("dan", table, out=tmp_path / "run", budget="2epochs", device="cpu")
     assert 480 - 64 < run.record.result.tokens <= 480  # the last step must fit in
