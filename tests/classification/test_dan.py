@@ -16,6 +16,7 @@ import lmlab
 from lmlab.classification import training
 from lmlab.classification.task import Encoded, Labelling, words_of
 from lmlab.config import Mistake
+from lmlab.layers import fast
 from lmlab.learn.run import Run, load_run
 from lmlab.models.dan import DAN, Bags, DANConfig
 from lmlab.text.labelled import read_labelled
@@ -51,6 +52,9 @@ def test_words_are_left_out_in_training_alone_and_the_rest_averaged() -> None:
     torch.manual_seed(3)
     found = dan.logits(ids_N, starts_B)
     torch.testing.assert_close(found, dan.eval().logits(ids_N[kept], starts_B))
+    torch.manual_seed(3)
+    with fast.plain():
+        torch.testing.assert_close(dan.train().logits(ids_N, starts_B), found)
 
 
 def test_learning_moves_the_vectors_of_words_that_were_read_and_no_others() -> None:
