@@ -170,14 +170,7 @@ class Trainer:
         self.save()
 
     def _clock(self, spent: Spent | Progress) -> Clock:
-        return Clock(
-            self.config.budget,
-            steps=spent.steps,
-            tokens=spent.tokens,
-            seconds=spent.seconds,
-            earlier=self.earlier,
-            thing=self.task.thing,
-        )
+        return Clock(self.config.budget, spent.steps, spent.tokens, spent.seconds, self.earlier, thing=self.task.thing)
 
     def _cut_metrics(self) -> None:
         """Begin with the lines that the run had when this budget began."""
