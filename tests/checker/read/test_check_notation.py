@@ -48,6 +48,15 @@ SAID = {
     "4‖v‖": "4 * norm(v)",
     "2‖v‖² + 2‖w‖²": "2 * norm(v)**2 + 2 * norm(w)**2",
     "x |y|": "x * abs(y)",
+    "⟨v, w⟩": "dot(v, w)",
+    "|⟨v, w⟩|": "abs(dot(v, w))",
+    "(A^T)^T": "A.T.T",
+    "e^{-x}": "exp(-x)",
+    "2e": "2 * exp(1)",
+    r"\tanh^2(x)": "tanh(x)**2",
+    "x(1 - y)": "x * (1 - y)",
+    "2xy": "2 * (x * y)",
+    "pi": "pi",
     "||v||": "norm(v)",
     "norm(A, 'fro')": "norm(A)",
     r"\frac{1}{2} x": "1 / 2 * x",
@@ -66,7 +75,9 @@ def test_what_people_type_is_read_as_they_mean_it(typed: str) -> None:
     assert read(typed) == SAID[typed]
 
 
-@pytest.mark.parametrize("typed", ["1/2x", "v w", "x^", "P[x]", "H()", "sum(i, x)", "KL(v)"])
+@pytest.mark.parametrize(
+    "typed", ["1/2x", "v w", "x^", "x(2)", "tanh^(-1)(x)", "⟨v⟩", "P[x]", "H()", "sum(i, x)", "KL(v)"]
+)
 def test_what_is_not_clear_is_asked_about_in_one_line(typed: str) -> None:
     answer = last(f"given x: positive\ngiven v: k\ngiven w: k\nclaim {typed} = 0")
     assert answer.verdict == "invalid"
@@ -193,6 +204,10 @@ def test_no_internal_name_is_shown() -> None:
     text = "given x: n\nlet s = sum(x)\ngiven x: n, m\ngiven n: m\nclaim E[s] == x"
     for claim in check(text + "\nclaim x + n == s\nclaim s == 1").claims:
         assert "#" not in claim.reason + str(claim.counterexample) + str(claim.hint)
+
+
+def test_a_normal_by_its_letter_is_asked_whether_its_spread_is_a_variance() -> None:
+    assert "normal(mean, standard deviation)" in check("given x ~ N(0, 4)\nclaim E[x] = 0").claims[0].reason
 
 
 @pytest.mark.parametrize("word", ["scalar", "real", "number"])

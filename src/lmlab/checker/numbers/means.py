@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import mpmath
 import numpy as np
 
 from lmlab.checker.distributions import DISTRIBUTIONS, extreme_of, is_finite
-from lmlab.checker.formulas import times
+from lmlab.checker.formulas import call, minus, times
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.accuracy import Accuracy
@@ -24,7 +24,8 @@ from lmlab.checker.numbers.evaluate import Frame, Ops
 from lmlab.checker.numbers.expectations import average, degree, elementwise_in
 from lmlab.checker.numbers.iterated import Integration, Variable
 from lmlab.checker.numbers.moments import Poly, enumerated, outcomes_given, polynomial_mean
-from lmlab.checker.tree import Call, Expectation, Name, Node, walk
+from lmlab.checker.text import to_text
+from lmlab.checker.tree import Call, Expectation, Index, Name, Node, Slice, constant_value, letters_in, walk
 
 SHORT = 34  # digits in which polynomials are averaged for doubles
 MOST_INTEGRALS = 2  # one inside the other
@@ -109,7 +110,7 @@ class _Mean:
         return self.frame.ops.wrap(total), error, size
 
     def _integrated(self, names: list[str], frame: Frame) -> tuple[Array, float, float]:
-        node, variables = self._extreme(names, frame) or self._projected(names, frame)
+        node, variables = self._extreme(names, frame) or self._entered(names, frame) or self._projected(names, frame)
         whole = frozenset(variable.name for variable in variables)
         known = all(v.family.log_weight is not None for v in variables)
         if not known or len(variables) > MOST_INTEGRALS or not elementwise_in(node, whole, self.setting):
@@ -142,8 +143,36 @@ class _Mean:
             node = _replaced(self.node, Call(function, (Name(name),)), label, self.setting)
             alike = all(not self.setting.shape(argument) for argument in kind.arguments)
             if record and alike and node is not self.node and not self.setting.random_names(node) & self.over:
-                return node, [Variable(label.name, record, self._variable(name).arguments)]
+                return node, [Variable(label.name, record, self._variable(name, frame).arguments)]
         return None
+
+    def _entered(self, names: list[str], frame: Frame) -> tuple[Node, list[Variable]] | None:
+        """Single entries of arrays, as x[i] or x[0] and x[1], as variables of their own."""
+        node, variables = self.node, []
+        arrays = [name for name in names if self.setting.givens[name].shape]
+        for name in arrays:
+            family, kind = self.setting.family(name)
+            inside = [n for n in self.setting.opened(node) if isinstance(n, Index) and n.operand == Name(name)]
+            places = list({to_text(n): n for n in inside if len(_positions(n)) == len(n.items)}.values())
+            written = all((constant_value(i) or 0) >= 0 and not letters_in(i) for n in places for i in _positions(n))
+            if len(places) > 1 and (family.joint or not written):  # i may be j
+                return None
+            if self.setting.covaries(name) or self._parents(name):
+                return None
+            for place in places:
+                label = f"#L{next(_LABELS)}"
+                self.setting.shapes.names[label] = ()
+                node = _replaced(node, place, Name(label), self.setting)
+                parameters = [_entry(argument, place, self.setting) for argument in kind.arguments]
+                if family.joint:  # a share of a dirichlet row is a beta
+                    family, rest = DISTRIBUTIONS["beta"], minus(call("sum", kind.arguments[0]), parameters[0])
+                    parameters.append(rest)
+                    if frame.extents(Name(name))[-1] == 1:
+                        return None
+                variables.append(Variable(label, family, _evaluated(parameters)))
+        if not arrays or self.setting.random_names(node) & set(arrays):
+            return None
+        return node, variables + [self._variable(name, frame) for name in names if name not in arrays]
 
     def _projected(self, names: list[str], frame: Frame) -> tuple[Node, list[Variable]]:
         """The expression with linear combinations of normals as variables of their own; the other names are as they are."""
@@ -154,7 +183,7 @@ class _Mean:
         if plain or sum(map(len, used)) != len(
             frozenset[str]().union(*used)
         ):  # two that share a name are not independent
-            return self.node, [self._variable(name) for name in names]
+            return self.node, [self._variable(name, frame) for name in names]
         node, variables = self.node, []
         for i, piece in enumerate(pieces):
             label = f"#L{next(_LABELS)}"
@@ -164,7 +193,7 @@ class _Mean:
                 Variable(label, DISTRIBUTIONS["normal"], _constantly(self._moments(piece, used[i], frame)))
             )
         done = frozenset[str]().union(*used)
-        return node, variables + [self._variable(name) for name in names if name not in done]
+        return node, variables + [self._variable(name, frame) for name in names if name not in done]
 
     def _moments(self, piece: Node, names: frozenset[str], frame: Frame) -> list[Array]:
         """Mean and standard deviation of a linear combination of normals."""
@@ -175,11 +204,14 @@ class _Mean:
         root = np.frompyfunc(mpmath.sqrt, 1, 1) if self.helpers is None else np.sqrt
         return [mean, frame.ops.wrap(root(variance))]
 
-    def _variable(self, name: str) -> Variable:
+    def _variable(self, name: str, frame: Frame) -> Variable:
         family, kind = self.setting.family(name)
-        if self.setting.covaries(name) or family.joint:
+        if self.setting.covaries(name) or (family.joint and frame.extents(Name(name))[-1] == 1):
             raise NoExactValue
-        return Variable(name, family, lambda frame: [frame.evaluate(argument) for argument in kind.arguments])
+        if family.joint:  # entry by entry, a dirichlet row is beta
+            alpha = kind.arguments[0]
+            return Variable(name, DISTRIBUTIONS["beta"], _evaluated([alpha, minus(call("sum", alpha), alpha)]))
+        return Variable(name, family, _evaluated(kind.arguments))
 
     def _parents(self, name: str) -> set[str]:
         return parents(self.setting, name) & self.over
@@ -205,6 +237,20 @@ def ordered(setting: Any, over: frozenset[str]) -> list[str]:
 
 def _constantly(values: list[Array]) -> Callable[[Frame], list[Array]]:
     return lambda frame: list(values)
+
+
+def _evaluated(nodes: Sequence[Node]) -> Callable[[Frame], list[Array]]:
+    return lambda frame: [frame.evaluate(node) for node in nodes]
+
+
+def _positions(node: Index) -> list[Node]:
+    return [item for item in node.items if not isinstance(item, Slice)]
+
+
+def _entry(argument: Node, place: Index, setting: Any) -> Node:
+    """A parameter at the place of an entry."""
+    rank = len(setting.shape(argument))
+    return Index(argument, place.items[len(place.items) - rank :]) if rank else argument
 
 
 def _linear_pieces(node: Node, normals: frozenset[str], over: frozenset[str], setting: Any) -> list[Node]:

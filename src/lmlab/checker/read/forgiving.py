@@ -24,7 +24,7 @@ _SIGNS = {
     "·": "*",
 }
 _SIGNS |= {"×": "*", "∗": "*", "⋅": "*", "÷": "/", "∂": "d", "π": "pi", "ᵀ": ".T", "⊤": ".T", "√": " sqrt", "∑": " Σ"}
-_SIGNS |= {"∏": " Π", "‖": "||", "∣": "|", "⟨": "(", "⟩": ")", "𝔼": "E", "ℙ": "P", "…": "..", "⁻": "⁻", "∼": "~"}
+_SIGNS |= {"∏": " Π", "‖": "||", "∣": "|", "⟨": " dot(", "⟩": ")", "𝔼": "E", "ℙ": "P", "…": "..", "⁻": "⁻", "∼": "~"}
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ᵢⱼₖₙₜ", "0123456789ijknt", strict=True))
 _WORDS = {
@@ -35,7 +35,7 @@ _WORDS = {
     "quad": " ", "qquad": " ", "left": "", "right": "", "big": "", "Big": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "",
     "displaystyle": "", "limits": "", "nonumber": "", "varepsilon": "eps", "epsilon": "eps", "sim": "~", "colon": ":",
     "dots": "..", "cdots": "..",
-    "equiv": "=", "hat": "hat", "lambda": "lam", "nabla": "∇", "langle": "(", "rangle": ")",
+    "equiv": "=", "hat": "hat", "lambda": "lam", "nabla": "∇", "langle": " dot(", "rangle": ")",
     "infty": "inf",
 }  # fmt: skip
 _STYLES = "mathbf|boldsymbol|bm|mathrm|mathit|mathsf|mathcal|text|textbf|operatorname|mathbb|vec|overline|mathop"
@@ -71,7 +71,7 @@ def plain(row: str) -> str:
     row = "".join(_SIGNS.get(char, char) for char in row)
     row = re.sub(r"(?<=\|\|)_(?:F|2)(?!\w)", "", row)
     row = re.sub(r"(?<=\.T)_(\w+)|(?<=[)\]])_([^\W\d]+)", lambda m: f"[{','.join(m[1] or m[2])}]", row)
-    row = re.sub(r"\^\s*\{?\s*\(?\s*(?:T|⊤|top)\s*\)?\s*\}?(?!\w)", ".T", row)
+    row = re.sub(r"\^\s*(?:\(\s*T\s*\)|\{\s*T\s*\}|(?:T|⊤|top)(?!\w))", ".T", row)
     row = row.replace("^", "**")
     row = re.sub(r"(?<=[\w)\]])\s*,\s*['\"]fro['\"]\s*\)", ")", row)
     return row

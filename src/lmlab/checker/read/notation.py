@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from lmlab.checker import tree
-from lmlab.checker.distributions import log_density, random_kind
-from lmlab.checker.formulas import ONE, TWO, call, minus, over, plus, times
+from lmlab.checker.formulas import ONE, TWO, call, over, plus, power, times
+from lmlab.checker.functions import NAMES
 from lmlab.checker.limits import NoExactValue, Refusal
+from lmlab.checker.read.chances import ChanceParser
 from lmlab.checker.read.cursor import refusal
-from lmlab.checker.read.expressions import ExpressionParser
 from lmlab.checker.read.ranks import rank_of
 from lmlab.checker.read.scope import Macro, Scope, substituted
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.slopes import Alone, slope
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import (
-    Compare,
     Derivative,
-    Expectation,
     Given,
     Index,
     Let,
     Letter,
     Name,
-    Negate,
     Node,
     Over,
     Table,
     Witness,
     letters_in,
-    names_in,
     walk,
 )
 
-_COMPARISONS = ("==", "=", "!=", "<=", ">=", "<", ">")
 _PREFIXES = {"Σ": "sum", "Π": "prod"}
 
 
@@ -73,7 +69,7 @@ def free_letters(tokens: Sequence[Token], known: set[str]) -> set[str]:
     return found
 
 
-class NotationParser(ExpressionParser):
+class NotationParser(ChanceParser):
     """Expressions with letters and the names of the scope."""
 
     def __init__(self, tokens: Sequence[Token], scope: Scope) -> None:
@@ -133,7 +129,7 @@ class NotationParser(ExpressionParser):
             self.at += 1
             return Letter(text, self.letters[text], column=token.column)
         if text in self.known:
-            return None
+            return self._before_bracket(token)
         if text[0] in _PREFIXES:
             return self._prefix(token)
         if text in ("sum", "prod") and following == "(" and self._is_range():
@@ -148,7 +144,45 @@ class NotationParser(ExpressionParser):
             return self._greek(token)
         if text in ("d", "d2") and following == "/":
             return self._operator(token)
-        return self._entry_derivative(token)
+        return self._entry_derivative(token) or self._habit(token, following)
+
+    def _before_bracket(self, token: Token) -> Node | None:
+        """p in p(1 - p), a product: a number that is given is no function, and what follows is a sum."""
+        if self.peek(1).text != "(" or not self.peek(1).glued or not self._is_number(token.text):
+            return None
+        depth = 0
+        for inner in self.tokens[self.at + 1 :]:
+            depth += (inner.text in ("(", "[")) - (inner.text in (")", "]"))
+            if depth == 1 and inner.text in ("+", "-"):
+                self.at += 1
+                self.forgave = True
+                return Name(token.text, column=token.column)
+            if depth == 0:
+                break
+        return None
+
+    def _is_number(self, name: str) -> bool:
+        found = self.scope.definitions.get(name)
+        return name in self.scope.sizes or (isinstance(found, Given) and not found.shape)
+
+    def _habit(self, token: Token, following: str) -> Node | None:
+        """e^x, tanh^2(x), and ab for the product of two numbers."""
+        text = token.text
+        if text == "e":
+            self.at += 1
+            self.forgave = True
+            return call("exp", self._nested(self._signed) if self.take("**") else ONE)
+        exponent = self.peek(2)
+        if text in NAMES and following == "**" and exponent.text in ("2", "3", "4") and self.peek(3).text == "(":
+            self.at += 3
+            self.forgave = True
+            return power(self._call(token), int(exponent.text))
+        is_word = text in NAMES or text == "pi" or following == "(" or (text[0] == "d" and following == "/")
+        if len(text) > 1 and not is_word and all(map(self._is_number, text)):
+            self.at += 1
+            self.forgave = True
+            return functools.reduce(times, [Name(letter, column=token.column) for letter in text])
+        return None
 
     def bars(self) -> Node | None:
         """|x| and ||x||, where an operand is expected."""
@@ -251,92 +285,6 @@ class NotationParser(ExpressionParser):
             items += self.positions()
         whole = Derivative(Name(name, column=token.column), (bottom.text[1:],), column=token.column)
         return Index(whole, tuple(items), column=token.column)
-
-    # -- probability ----------------------------------------------------------------------------------------------------
-
-    def _event(self) -> Node | None:
-        """x > 0, a < x <= b, and several of them with `and` or a comma; None where no comparison follows."""
-        found: Node | None = None
-        while True:
-            left = self.sum_of_products()
-            if self.next.text not in _COMPARISONS:
-                if (
-                    found is None
-                    and isinstance(left, Compare | tree.Binary | Name)
-                    and self.next.text in ("]", ")", "|")
-                ):
-                    return left if any(isinstance(part, Compare) for part in walk(left)) else None
-                return None
-            while self.next.text in _COMPARISONS:
-                op = "==" if self.next.text == "=" else self.next.text
-                self.at += 1
-                right = self.sum_of_products()
-                part = Compare(op, left, right)
-                found, left = (part if found is None else times(found, part)), right
-            if not self.take("and", ","):
-                return found
-
-    def condition(self) -> Node | None:
-        """The event after a bar, if it is one; the cursor stays where it is otherwise."""
-        start, stops = self.at, self.stops
-        self.stops = (*stops, "and")
-        try:
-            found = self._event()
-        except Refusal:
-            found = None
-        self.stops = stops
-        if found is None:
-            self.at = start
-        return found
-
-    def _probability(self) -> Node:
-        """P[event], P[event | event], P[event | names]."""
-        token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
-        self.at += 2
-        stops, self.stops = self.stops, (*self.stops, "and")
-        event = self.enclosed(True, self._event)
-        self.stops = stops
-        if event is None:
-            raise refusal(token, "P[...] takes an event, such as P[x > 0] or P[a < x < b]")
-        return self.averaged(token, "E", event, closing)
-
-    def _information(self, token: Token) -> Node:
-        """KL(p, q) and H(p) of rows of probabilities, or of random givens; H(p, q) is the cross-entropy."""
-        self.at += 2
-        args, _ = self._arguments(")", f"{token.text}(...)")
-        random = [self._random(arg) for arg in args]
-        if len(args) not in ((2,) if token.text == "KL" else (1, 2)):
-            raise refusal(token, f"write {'KL(p, q)' if token.text == 'KL' else 'H(p) or H(p, q)'}")
-        if any(random):
-            if not all(random):
-                raise refusal(token, f"{token.text} takes random givens or rows of probabilities, not one of each")
-            logs = [self._log_density(token, given, args[0]) for given in random if given is not None]
-            inside = minus(logs[0], logs[-1]) if token.text == "KL" else Negate(logs[-1])
-            assert isinstance(args[0], Name)
-            return Expectation(inside, "E", column=token.column) if args[0].name in names_in(inside) else inside
-        p, q = args[0], args[-1]
-        inside = times(p, call("log", over(p, q) if token.text == "KL" else q))
-        total = call("sum", inside)
-        return total if token.text == "KL" else Negate(total)
-
-    def _random(self, node: Node) -> Given | None:
-        given = self.scope.definitions.get(node.name) if isinstance(node, Name) else None
-        return given if isinstance(given, Given) and random_kind(given) is not None else None
-
-    def _log_density(self, token: Token, given: Given, x: Node) -> Node:
-        kind = random_kind(given)
-        assert kind is not None
-        matrix = rank_of(kind.arguments[1], self.scope) if kind.name == "normal" else 0
-        if matrix == 2 and len(given.shape) == 1:
-            away, spread = minus(x, kind.arguments[0]), kind.arguments[1]
-            square = tree.Binary("@", tree.Binary("@", away, call("inv", spread)), away)
-            size = call("sum", plus(times(tree.Number(Fraction(0)), x), ONE))
-            constant = plus(call("log", call("det", spread)), times(size, call("log", times(TWO, tree.Constant("pi")))))
-            return Negate(over(plus(square, constant), TWO))
-        found = log_density(kind, x)
-        if found is None:
-            raise refusal(token, f"{token.text} does not know the density of {kind.name}")
-        return call("sum", found) if given.shape and kind.name != "onehot" else found
 
     # -- functions of one's own -------------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ Item = Node | Slice | None  # of x[...]; None is a new axis
 OTHER_OPTIONS = {"dim": "axis", "keepdim": "keepdims"}  # as torch has them
 NO_NUMBERS = {
     "inf": "infinity is no number here; a large one such as -1e9 does the same inside softmax",
-    "e": "write exp(1)",
 }
 TWO_WAYS = ("max", "min", "norm")  # max(x, 0) and norm(x, 1) are read in two ways
 

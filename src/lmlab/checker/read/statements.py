@@ -95,6 +95,8 @@ class StatementParser(ShapeParser):
 
     def _check_words(self, shape: Shape) -> None:
         """Refuse a misspelt kind that would pass for a size: `given x: postive`."""
+        if shape and self.next.text == "(" and "N" in shape[-1].names:
+            raise self.error("some read N(m, v) with a variance; write normal(mean, standard deviation)")
         for size in {size for axis in shape for size in axis.names} - self.scope.known:
             if size in ("vector", "matrix", "array"):
                 raise self.error(f"{size} has sizes: write `given x: n` for a vector, `given A: n, m` for a matrix")
