@@ -39,6 +39,7 @@ SAID = {
     "v^T w": "v.T @ w",
     "v w^T": "outer(v, w.T)",
     "x · y × 2": "x * y * 2",
+    "A · v": "A @ v",
     "√2": "sqrt(2)",
     "x⁴ − y": "x**4 - y",
     "x⁻¹": "x**-1",
@@ -76,7 +77,7 @@ def test_what_people_type_is_read_as_they_mean_it(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["1/2x", "v w", "x^", "x(2)", "tanh^(-1)(x)", "⟨v⟩", "P[x]", "H()", "sum(i, x)", "KL(v)"]
+    "typed", ["1/2x", "v w", "v · w", "x^", "x(2)", "tanh^(-1)(x)", "⟨v⟩", "P[x]", "H()", "sum(i, x)", "KL(v)"]
 )
 def test_what_is_not_clear_is_asked_about_in_one_line(typed: str) -> None:
     answer = last(f"given x: positive\ngiven v: k\ngiven w: k\nclaim {typed} = 0")
@@ -111,6 +112,8 @@ HOLDING = {
     "a recursion unrolled": "given x: T\ngiven a, s0\nlet s[0] = s0\nlet s[t] = a * s[t-1] + x[t]\n"
     "claim s[t] = a**t * s0 + sum(j=1..t, a**(t-j) * x[j])",
     "a condition before its name": "claim (1 + x)^3 >= 1 + 3x where x > -1, x: real",
+    "a sum up to a whole number": "given n: positive integer\nclaim sum(k=1..n, k^2) = n(n + 1)(2n + 1)/6",
+    "a row beside a number": "given x: T, D\nlet h[0] = zeros(D)\nlet h[t] = tanh(h[t-1] + x[t])\nclaim abs(h[t]) <= 1",
     "a product": "given x: n\nclaim prod(i=1..n, x[i]) = prod(x)",
     "a probability": "given t: positive\ngiven x: normal(0, 1)\nclaim P[-t < x < t] = erf(t / √2)",
     "a conditional one": "given t: positive\ngiven x: exponential(1)\ngiven s: positive\nclaim P[x > s + t | x > s] = P[x > t]",

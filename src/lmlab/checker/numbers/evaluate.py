@@ -240,11 +240,14 @@ class Frame:
                 return int(node.value)
             case Name() if node.name in self.setting.shapes.sizes:
                 return self.sizes[node.name]
+            case Name() if "integer" in self.setting.kinds(node.name):
+                return int(np.asarray(self.ops.to_numpy(self.value(node.name)), dtype=float))
             case tree.Negate():
                 return -self.integer(node.operand)
             case Binary(op="+" | "-" | "*"):
                 return int(OPERATORS[node.op](self.integer(node.left), self.integer(node.right)))
-        raise Refusal(f"{to_text(node)} is no position; positions are made of indices, sizes and whole numbers")
+        what = "positions are made of indices, sizes and whole numbers, as `given n: positive integer`"
+        raise Refusal(f"{to_text(node)} is no position; {what}")
 
     def _over(self, node: tree.Over) -> Array:
         if node.start is not None and node.stop is not None:

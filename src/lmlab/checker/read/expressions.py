@@ -27,7 +27,7 @@ _INSTEAD_OF = {
 }
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
 BESIDE = "beside"  # the sign that is not there in 2x
-_BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20, BESIDE: 20}
+_BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20, "·": 20, BESIDE: 20}
 
 
 class ExpressionParser(TokenReader):
@@ -55,13 +55,12 @@ class ExpressionParser(TokenReader):
         left = self._signed()
         while (op := self._operator_here()) and _BINDING[op] > tightest:
             token, before = self.next, self.tokens[self.at - 1]
-            if op != BESIDE:
-                self.at += 1
-                left = Binary(op, left, self.sum_of_products(_BINDING[op]), column=token.column)
-                continue
-            if isinstance(left, Binary) and left.op == "/" and before.text != ")":
+            self.at += op != BESIDE
+            if op == BESIDE and isinstance(left, Binary) and left.op == "/" and before.text != ")":
                 raise self.error("1/2x can be read in two ways; write 1/(2*x) or x/2")
-            left = self.joined(left, self.sum_of_products(_BINDING[op]), token)
+            right = self.sum_of_products(_BINDING[op])
+            plain = op not in (BESIDE, "·")
+            left = Binary(op, left, right, column=token.column) if plain else self.joined(left, right, token)
         return left
 
     def joined(self, left: Node, right: Node, token: Token) -> Node:

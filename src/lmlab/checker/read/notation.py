@@ -83,7 +83,7 @@ class NotationParser(ChanceParser):
         """Side by side: a product of numbers, of a number and an array, or of matrices; of vectors it is not clear."""
         self.forgave = True
         ranks = [rank_of(side, self.scope) for side in (left, right)]
-        if 0 in ranks:
+        if 0 in ranks or (None in ranks and token.text == "·"):
             return tree.Binary("*", left, right, column=token.column)
         turned = [isinstance(side, tree.Transpose) for side in (left, right)]
         if ranks == [1, 1] and turned == [False, True]:
@@ -91,7 +91,8 @@ class NotationParser(ChanceParser):
         if None in ranks or (ranks == [1, 1] and turned == [False, False]):
             sides = [to_text(side) for side in (left, right)]
             wanted = f"{sides[0]} @ {sides[1]} for a matrix product, {sides[0]} * {sides[1]} entry by entry"
-            raise refusal(token, f"an operator is missing; write {wanted}")
+            what = "a dot can be read in two ways" if token.text == "·" else "an operator is missing"
+            raise refusal(token, f"{what}; write {wanted}")
         return tree.Binary("@", left, right, column=token.column)
 
     # -- letters ------------------------------------------------------------------------------------------------------
@@ -110,7 +111,8 @@ class NotationParser(ChanceParser):
                     f"the range of {name} is not clear; let it stand alone as a position once, as in x[{name}]"
                 )
             letters.append((Letter(name), witness))
-        return [Table(side, tuple(letters)) for side in sides]
+        plain = [not letters_in(side) and rank_of(side, self.scope) == 0 for side in sides]
+        return [side if number else Table(side, tuple(letters)) for side, number in zip(sides, plain, strict=True)]
 
     def _row(self, node: Node, letter: str) -> Witness | None:
         """A letter that stands on a recursion counts its steps."""

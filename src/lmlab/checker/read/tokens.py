@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     r"""\s+ | (?:np|numpy|jnp|torch)\.(?:linalg\.|special\.)?(?=[a-z])
     | (?P<number>(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>[^\W\d]\w*'*)
-    | (?P<symbol>\*\*|==|<=|>=|!=|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@()\[\]{},:=<>|])""",
+    | (?P<symbol>\*\*|==|<=|>=|!=|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@·()\[\]{},:=<>|])""",
     re.VERBOSE,
 )
 _WRITE_INSTEAD = {
@@ -30,8 +30,8 @@ _WRITE_INSTEAD |= {
 _WRITE_INSTEAD |= dict.fromkeys("'\"", "@, sum and .T in place of einsum")
 KEYWORDS = ("given", "let", "assume", "claim", "derive")
 _STARTS = re.compile(r"\s*(given|let|assume|claim|derive)(?!\w)")
-_GOES_ON = re.compile(r"\s*([-−=<>≤≥+*/@)\]}]|where(?!\w)|\.T)")
-_OPEN_END = re.compile(r"[-−=<>≤≥+*/@,\\]$")  # a row that ends so goes on in the next one
+_GOES_ON = re.compile(r"\s*([-−=<>≤≥+*/@·)\]}]|where(?!\w)|\.T)")
+_OPEN_END = re.compile(r"[-−=<>≤≥+*/@·,\\]$")  # a row that ends so goes on in the next one
 
 
 @dataclass(frozen=True)

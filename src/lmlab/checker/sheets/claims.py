@@ -56,9 +56,11 @@ def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> Claim
 def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
     claim = scoped.claim
     rng = np.random.default_rng([seed, zlib.crc32(claim.text.encode()), claim.line])
+    setting = build(scoped.scope)
+    if any(isinstance(node, Derivative) for node in setting.opened(*(step.value for step in claim.steps))):
+        import lmlab.checker.numbers.autograd  # noqa: F401  # torch takes seconds to import: before the clock runs
     share = min(max(1.0, (len(claim.steps) - 1) / limits.STEPS_PER_CLAIM), limits.MOST_CLAIMS)
     deadline = Deadline(limits.CLAIM_WALL_S * share, limits.CLAIM_CPU_S * share)
-    setting = build(scoped.scope)
     findings: list[Finding] = []
     for i in range(1, len(claim.steps)):
         finding = _step(
