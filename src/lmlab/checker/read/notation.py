@@ -183,7 +183,8 @@ class NotationParser(ChanceParser):
         if len(text) > 1 and not is_word and all(map(self._is_number, text)):
             self.at += 1
             self.forgave = True
-            return functools.reduce(times, [Name(letter, column=token.column) for letter in text])
+            factors: list[Node] = [Name(letter, column=token.column) for letter in text]
+            return functools.reduce(times, factors)
         return None
 
     def bars(self) -> Node | None:
