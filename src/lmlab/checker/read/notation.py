@@ -97,8 +97,11 @@ class NotationParser(ChanceParser):
 
     # -- letters ------------------------------------------------------------------------------------------------------
 
-    def tabled(self, sides: list[Node]) -> list[Node]:
-        """Sides with free letters as arrays of all their values; the ranges are those of the axes they stand on."""
+    def tabled(self, sides: list[Node], bounds: bool = False) -> list[Node]:
+        """Sides with free letters as arrays of all their values; the ranges are those of the axes they stand on.
+
+        A number without letters stays one, where it `bounds`: it bounds all entries of a row as well.
+        """
         free = sorted(set[str]().union(*map(letters_in, sides)))
         if not free:
             return sides
@@ -111,7 +114,7 @@ class NotationParser(ChanceParser):
                     f"the range of {name} is not clear; let it stand alone as a position once, as in x[{name}]"
                 )
             letters.append((Letter(name), witness))
-        plain = [not letters_in(side) and rank_of(side, self.scope) == 0 for side in sides]
+        plain = [bounds and not letters_in(side) and rank_of(side, self.scope) == 0 for side in sides]
         return [side if number else Table(side, tuple(letters)) for side, number in zip(sides, plain, strict=True)]
 
     def _row(self, node: Node, letter: str) -> Witness | None:

@@ -308,7 +308,8 @@ class StatementParser(ShapeParser):
                 break
             relation, line = ("==" if token.text == "=" else token.text), token.line
         self.end()
-        sides = zip(signs, self.tabled(values), strict=True)
+        bounds = any(sign not in ("", "==") for sign, _ in signs)
+        sides = zip(signs, self.tabled(values, bounds), strict=True)
         return tuple(Step(relation=relation, value=value, line=line) for (relation, line), value in sides)
 
     def conditions(self) -> tuple[Condition, ...]:

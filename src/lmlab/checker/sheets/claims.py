@@ -107,7 +107,7 @@ def _step(
             try:
                 again = Relation(setting, target, "==", repaired, rng, deadline.within(REPAIR_S))
                 return Judge(again).decide().verdict in (*HOLDS, UNDECIDED)
-            except (Refusal, OutOfTime):
+            except (Refusal, OutOfTime, KeyError):  # a letter outside of its sum
                 return False
 
         finding.hint = find_hint(setting, left, right, rng, deadline, verify, only_right=chained)

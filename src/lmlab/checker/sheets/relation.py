@@ -22,6 +22,7 @@ class Tally:
     """What was seen while looking for a counterexample."""
 
     points: int = 0
+    ordinary: int = 0  # of those, the ones at sizes that are not 1 and values that are not far out
     draws: int = 0
     vague: int = 0  # points where an expectation is known too coarsely to agree with anything
     blur: float = 0.0  # the coarsest of those

@@ -54,7 +54,7 @@ class Judge:
             finding = None
         if finding is not None:
             return finding
-        if self.tally.vague > self.tally.points:
+        if self.tally.vague and not self.tally.ordinary:
             return Finding(UNDECIDED, self._doubt())
         if self.tally.points == 0:
             raise self._nowhere()
@@ -143,6 +143,7 @@ class Judge:
             tally.vague += 1
             return None
         tally.points += 1
+        tally.ordinary += style == "plain" and not strict
         tally.tolerance = max(tally.tolerance, sides.tolerance)
         if broken:
             if self.relation.confirmed(point, sides, trusting=style == "plain"):
@@ -163,6 +164,7 @@ class Judge:
             if not ruling.equal:  # doubles saw no value, and decimals see two
                 return self._refute(point)
             self.tally.points, self.tally.refereed = self.tally.points + 1, self.tally.refereed + 1
+            self.tally.ordinary += 1
             return None
         if not ruling.known or ruling.left_defined == ruling.right_defined:
             return None
