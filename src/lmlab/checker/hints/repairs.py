@@ -139,7 +139,7 @@ class Repairer:
                 try:
                     self.setting.shape(inner)
                     frame.memo[id(inner)] = (inner, exact.ops.to_numpy(exact.evaluate(inner)))
-                except Refusal:
+                except (Refusal, KeyError):  # a letter outside of its sum
                     continue
 
     def _shape_of(self, node: Node) -> Shape | None:

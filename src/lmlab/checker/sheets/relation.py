@@ -23,6 +23,7 @@ class Tally:
 
     points: int = 0
     ordinary: int = 0  # of those, the ones at sizes that are not 1 and values that are not far out
+    doubted: bool = False  # a point where doubles see a difference is being looked at
     draws: int = 0
     vague: int = 0  # points where an expectation is known too coarsely to agree with anything
     blur: float = 0.0  # the coarsest of those

@@ -51,6 +51,9 @@ class Judge:
         except OutOfTime:
             if self.tally.points < (3 if self.relation.varies else 1):
                 return Finding(INVALID, TOO_LONG)
+            if self.tally.doubted:
+                what = "the sides seem to differ at a point, and there was no time to look at it more closely"
+                return Finding(UNDECIDED, what)
             finding = None
         if finding is not None:
             return finding
@@ -142,13 +145,15 @@ class Judge:
             tally.blur = max(tally.blur, sides.tolerance)
             tally.vague += 1
             return None
+        if broken:
+            tally.doubted = True  # until it is confirmed or not, which takes time
+            if self.relation.confirmed(point, sides, trusting=style == "plain"):
+                return self._refute(point)
+            tally.doubted = False
+            tally.acquitted += sides.scale < DUST
         tally.points += 1
         tally.ordinary += style == "plain" and not strict
         tally.tolerance = max(tally.tolerance, sides.tolerance)
-        if broken:
-            if self.relation.confirmed(point, sides, trusting=style == "plain"):
-                return self._refute(point)
-            tally.acquitted += sides.scale < DUST
         tally.largest = max(tally.largest, 0.0 if broken else amount)
         return None
 
