@@ -182,7 +182,8 @@ class Judge:
 
     def _refute(self, point: Point) -> Finding:
         only_ones = bool(self.tally.points > POINTS and point.sizes and 1 in point.sizes.values())
-        note = f" (it holds at the {self.tally.points - 1} points tried with larger sizes)" if only_ones else ""
+        others = self.tally.points - (self.relation.sign != "==")  # the point itself is counted for a bound
+        note = f" (it holds at the {others} points tried with larger sizes)" if only_ones else ""
         what = (
             "the sides differ"
             if self.relation.sign == "=="
