@@ -20,8 +20,11 @@ CLEAR = 1e-3  # relative difference a reader can see
 ROUNDING = 1e-12  # what is this small beside the rest is taken for the 0 it stands for
 
 
-def readable(relation: Relation, refuting: Point) -> Counterexample:
-    """A counterexample as small as can be found; the one that refuted the claim if no smaller one fails clearly."""
+def readable(relation: Relation, refuting: Point) -> Counterexample | None:
+    """A counterexample as small as can be found; the one that refuted the claim if no smaller one fails clearly.
+
+    None on a machine so busy that it cannot be computed again.
+    """
     try:
         found = _search(relation)
         if found is not None:
@@ -29,7 +32,10 @@ def readable(relation: Relation, refuting: Point) -> Counterexample:
         sides = relation.sides(refuting)
     except OutOfTime:
         relation.deadline = Deadline(20.0)  # it has been computed before, so it can be again
-        sides = relation.sides(refuting)
+        try:
+            sides = relation.sides(refuting)
+        except OutOfTime:
+            return None
     return _describe(relation, refuting, sides, digits=17)
 
 
