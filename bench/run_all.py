@@ -30,7 +30,6 @@ SCRIPTS = {
     "score": [],
     "ngram": [],
     "bert": [],
-    "dan": [],
     "translator": [],
     "certificate": [],
     "check": [],

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 import lmlab as lab
-from lmlab.comparison.findings import Entry, Findings, Training
 
 Lmlab = Callable[..., tuple[int, str, str]]
 TINY = ["--each", "1s", "--set", "feedforward.width=8", "--set", "feedforward.embedding_width=4"]
@@ -44,21 +42,6 @@ def test_what_cannot_be_set_is_one_line(lmlab: Lmlab, small_text: Path, learning
     assert (code, out) == (2, "")
     assert all(word in err for word in words), err
     assert not Path("c").exists()
-
-
-def entry(name: str, wanted: str | None) -> Entry:
-    training = Training(tokens=1, seconds=1.0, steps=1, wanted=wanted)
-    given: dict[str, Any] = {"model": name, "tokenizer": "char", "status": "ranked", "error": "", "rank": 1}
-    return Entry(name=name, seconds=1.0, peak_memory_bytes=0, reused=False, training=training, **given)
-
-
-def test_models_that_were_undertrained_are_named_with_what_they_would_have_liked() -> None:
-    found = Findings.__new__(Findings)
-    object.__setattr__(found, "entries", [entry("gpt", "240s"), entry("bigram", None), entry("gru", "60s")])
-    said = "Undertrained, still learning fast when their time was up: gpt (at least 240s), gru (at least 60s)."
-    assert found.undertrained_sentence == said
-    object.__setattr__(found, "entries", [entry("bigram", None)])
-    assert found.undertrained_sentence == ""
 
 
 def test_a_comparison_in_python_is_short_and_a_picture_and_tells_its_progress(

@@ -175,6 +175,17 @@ def test_a_process_that_is_killed_costs_its_own_cell_only(small_text: Path, tmp_
     assert {seed: outcome.perplexity for seed, outcome in found.items()} == {0: 0.0, 2: 2.0}
 
 
+def test_a_plain_script_may_sweep_and_is_not_run_again_by_its_processes(small_text: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import lmlab\nprint('begins')\nover = {'tokenizer': ['byte', 'char']}\n"
+        f"found = lmlab.sweep('bag', {str(small_text)!r}, over=over, out={str(tmp_path / 's')!r})\n"
+        "print(len(found.cells), __file__ is not None)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "begins\n2 True\n"), done.stderr
+
+
 def test_finished_cells_are_not_run_again_and_an_unfinished_one_is(
     ran: list[str], small_text: Path, tmp_path: Path
 ) -> None:

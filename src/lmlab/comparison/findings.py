@@ -354,16 +354,3 @@ class Findings:
     def measured_entries(self) -> list[Entry]:
         """Those with a result, best first."""
         return [entry for entry in self.entries if entry.result is not None]
-
-    @property
-    def reused_sentence(self) -> str:
-        """Which models were not trained by this comparison, or not all of the time; empty: none."""
-        names = [entry.name for entry in self.entries if entry.reused]
-        return f"Trained before, in the same folder, wholly or in part: {', '.join(names)}." if names else ""
-
-    @property
-    def undertrained_sentence(self) -> str:
-        """Which models were still learning fast when their time was up, and the least that each would have liked."""
-        wanting = {e.name: e.training.wanted for e in self.entries if e.training is not None and e.training.wanted}
-        each = ", ".join(f"{name} (at least {wanted})" for name, wanted in wanting.items())
-        return f"Undertrained, still learning fast when their time was up: {each}." if wanting else ""

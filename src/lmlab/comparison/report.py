@@ -10,6 +10,7 @@ from pathlib import Path
 from lmlab.comparison import figures
 from lmlab.comparison.findings import Entry, Findings, Passage
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, Line, lines, what_ranks_mean
+from lmlab.comparison.remarks import remarks
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale
@@ -82,7 +83,7 @@ def _opening(found: Findings) -> str:
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
     notes = [
-        *filter(None, [measured.sentence, found.reused_sentence, found.undertrained_sentence]),
+        *remarks(found),
         *(f"{line}." for line in corpus.overlap),
     ]
     soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)

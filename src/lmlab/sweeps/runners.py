@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from typing import Any
 
 from lmlab.config import Mistake
 from lmlab.sweeps.grid import Job, Measured, Outcome
@@ -17,6 +20,7 @@ from lmlab.sweeps.grid import Job, Measured, Outcome
 TEST_BYTES = 120_000  # measured, spread over the test part: more would take longer than training does
 VALID_BYTES = 60_000  # likewise, of the validation part, by which the best cell is chosen
 HISTORY_BYTES = 2048  # read before each stretch; the same for all jobs, so that all are measured on the same bytes
+_STARTING = threading.Lock()  # one at a time hides the script
 DIED = "its process died; it was killed, or there was not enough memory"
 
 
@@ -95,7 +99,8 @@ def in_processes(
     left = {job.out: job for job in jobs}
     with _pool(processes) as pool:
         try:
-            waiting = {pool.submit(work, job): job for job in jobs}
+            with _main_left_alone(jobs, work):
+                waiting = {pool.submit(work, job): job for job in jobs}
             for future in as_completed(waiting):
                 outcome = future.result()
                 left.pop(waiting[future].out)
@@ -117,13 +122,37 @@ def in_processes(
 def _in_own_process(job: Job, work: Callable[[Job], Outcome]) -> Outcome:
     with _pool(1) as pool:
         try:
-            return pool.submit(work, job).result()
+            with _main_left_alone([job], work):
+                future = pool.submit(work, job)
+            return future.result()
         except BrokenProcessPool:
             return _failed(job, DIED)
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_follow_parent)
+
+
+@contextmanager
+def _main_left_alone(jobs: Sequence[Job], work: Callable[[Job], Outcome]) -> Iterator[None]:
+    """Processes that start in this block do not run the script again that they are started from.
+
+    They would, so that what it defines can be had from `__main__`: of use only to a model or a way to work that is defined
+    there. A script that calls a sweep at its top would begin another sweep in each of them.
+    """
+    if work.__module__ == "__main__" or any(job.model.startswith("__main__:") for job in jobs):
+        yield
+        return
+    main: Any = sys.modules["__main__"]
+    with _STARTING:
+        spec, file = main.__spec__, main.__dict__.pop("__file__", None)
+        main.__spec__ = None
+        try:
+            yield
+        finally:
+            main.__spec__ = spec
+            if file is not None:
+                main.__file__ = file
 
 
 def _follow_parent() -> None:

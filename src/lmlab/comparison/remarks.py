@@ -1,0 +1,53 @@
+"""What a reader of a comparison should know before believing it, in sentences for the terminal and the page."""
+
+from __future__ import annotations
+
+from lmlab.comparison.findings import Findings
+
+DRIFTED = 1.2  # times its bits per byte in validation: from there on a test part is another kind of text
+
+
+def remarks(found: Findings) -> list[str]:
+    """All that apply, those that change most first."""
+    said = (unlike_the_rest(found), beaten(found), found.measured.sentence, reused(found), undertrained(found))
+    return [sentence for sentence in said if sentence]
+
+
+def reused(found: Findings) -> str:
+    """Which models were not trained by this comparison, or not all of the time; empty: none."""
+    names = [entry.name for entry in found.entries if entry.reused]
+    return f"Trained before, in the same folder, wholly or in part: {', '.join(names)}." if names else ""
+
+
+def undertrained(found: Findings) -> str:
+    """Which models were still learning fast when their time was up, and the least that each would have liked."""
+    wanting = {e.name: e.training.wanted for e in found.entries if e.training is not None and e.training.wanted}
+    each = ", ".join(f"{name} (at least {wanted})" for name, wanted in wanting.items())
+    return f"Undertrained, still learning fast when their time was up: {each}." if wanting else ""
+
+
+def beaten(found: Findings) -> str:
+    """Whether a compressor needs less than every model; empty: none does."""
+    models = [bits for entry in found.measured_entries if (bits := entry.bits_per_byte) is not None]
+    best = min(found.yardsticks, key=lambda stick: stick.bits_per_byte, default=None)
+    if best is None or not models or best.bits_per_byte >= min(models):
+        return ""
+    needs = f"needs {best.bits_per_byte:.3f} bits per byte"
+    return f"{best.name}, a compressor ({best.detail}), {needs}: less than every model here."
+
+
+def unlike_the_rest(found: Findings) -> str:
+    """Whether every model that learned does much worse on the test part than in validation; empty: not so."""
+    both = [
+        (entry.name, min(point.bits_per_byte for point in entry.curve), entry.bits_per_byte)
+        for entry in found.measured_entries
+        if entry.curve and entry.bits_per_byte is not None
+    ]
+    if not both or any(test < DRIFTED * valid for _, valid, test in both):
+        return ""
+    name, valid, test = both[0]
+    return (
+        f"The test part is unlike the rest: {name} needs {valid:.2f} bits per byte in validation and {test:.2f} there, and"
+        " all that learned are so. Of one file the end is the test part; where a text changes along the way, give its"
+        " pieces as files of a folder."
+    )

@@ -1,0 +1,55 @@
+"""What a comparison says beside its numbers: said exactly where it is so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lmlab.comparison.findings import CurvePoint, Findings, Training, Yardstick
+from lmlab.comparison.remarks import beaten, reused, undertrained, unlike_the_rest
+
+
+def model(
+    name: str, bits: float, *, valid: float | None = None, wanted: str | None = None, reused: bool = False
+) -> Any:
+    curve = (
+        () if valid is None else (CurvePoint(seconds=1, bits_per_byte=9.0), CurvePoint(seconds=2, bits_per_byte=valid))
+    )
+    training = Training(tokens=1, seconds=1.0, steps=1, wanted=wanted)
+    return SimpleNamespace(name=name, bits_per_byte=bits, curve=curve, training=training, reused=reused)
+
+
+def found(entries: Sequence[Any], yardsticks: Sequence[Yardstick] = ()) -> Findings:
+    made = SimpleNamespace(entries=entries, measured_entries=entries, yardsticks=yardsticks)
+    return made  # type: ignore[return-value]
+
+
+def test_models_that_were_undertrained_are_named_with_what_they_would_have_liked() -> None:
+    entries = [model("gpt", 2.0, wanted="240s"), model("bigram", 3.0), model("gru", 2.5, wanted="60s")]
+    said = "Undertrained, still learning fast when their time was up: gpt (at least 240s), gru (at least 60s)."
+    assert undertrained(found(entries)) == said
+    assert undertrained(found(entries[1:2])) == ""
+
+
+def test_models_of_an_earlier_comparison_are_named() -> None:
+    assert reused(found([model("gpt", 2.0, reused=True), model("gru", 2.5)])).endswith("in part: gpt.")
+    assert reused(found([model("gru", 2.5)])) == ""
+
+
+@pytest.mark.parametrize(("bits", "is_said"), [(2.36, True), (5.4, False)])
+def test_a_compressor_that_needs_less_than_every_model_is_named(bits: float, is_said: bool) -> None:
+    stick = Yardstick(name="xz", bits_per_byte=bits, seconds=0.1, detail="shown the last 120,832 training bytes")
+    said = beaten(found([model("ngram", 5.329), model("gpt", 8.12)], [stick]))
+    assert ("xz, a compressor (shown the last 120,832 training bytes), needs 2.360 bits" in said) == is_said
+    assert bool(said) == is_said
+
+
+def test_a_test_part_of_another_kind_is_told_by_all_models_that_learned() -> None:
+    worse = model("gru", 5.3, valid=4.1)
+    said = unlike_the_rest(found([model("ngram", 5.0), worse, model("gpt", 8.1, valid=5.2)]))
+    assert "gru needs 4.10 bits per byte in validation and 5.30 there" in said
+    assert unlike_the_rest(found([worse, model("gpt", 5.3, valid=5.2)])) == ""  # one of them is as good there
+    assert unlike_the_rest(found([model("ngram", 5.0)])) == ""  # nothing was validated
