@@ -111,6 +111,7 @@ HOLDING = {
     "claim E[p[i] * p[j]] = a[i] * (a[j] + (i == j)) / (A * (A + 1))",
     "a recursion unrolled": "given x: T\ngiven a, s0\nlet s[0] = s0\nlet s[t] = a * s[t-1] + x[t]\n"
     "claim s[t] = a**t * s0 + sum(j=1..t, a**(t-j) * x[j])",
+    "a power of e": "claim e**2 = exp(2)",
     "a condition before its name": "claim (1 + x)^3 >= 1 + 3x where x > -1, x: real",
     "a sum up to a whole number": "given n: positive integer\nclaim sum(k=1..n, k^2) = n(n + 1)(2n + 1)/6",
     "a row beside a number": "given x: T, D\nlet h[0] = zeros(D)\nlet h[t] = tanh(h[t-1] + x[t])\nclaim abs(h[t]) <= 1",

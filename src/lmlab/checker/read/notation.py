@@ -183,7 +183,7 @@ class NotationParser(ChanceParser):
             self.forgave = True
             return power(self._call(token), int(exponent.text))
         is_word = text in NAMES or text == "pi" or following == "(" or (text[0] == "d" and following == "/")
-        if len(text) > 1 and not is_word and all(map(self._is_number, text)):
+        if len(set(text)) == len(text) > 1 and not is_word and all(map(self._is_number, text)):
             self.at += 1
             self.forgave = True
             factors: list[Node] = [Name(letter, column=token.column) for letter in text]
