@@ -11,8 +11,8 @@ import torch
 
 import lmlab
 from lmlab.config import Mistake
-from lmlab.inside.summaries import Ids, summaries
-from lmlab.layers.looking import Looks
+from lmlab.inside.summaries import Ids, _seems, summaries
+from lmlab.layers.looking import Looks, Way
 
 SENTENCE = "the cat sat on the mat and"
 
@@ -77,6 +77,15 @@ def test_heads_that_do_one_thing_are_told_apart() -> None:
     assert even.shares["beginning"] == pytest.approx(
         sum(1 / (t + 1) for t in range(1, length)) / (length - 1), abs=1e-4
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "name"), [(0.58, "the token before"), (0.38, "partly the token before"), (0.2, "partly the token before")]
+)
+def test_a_head_is_named_after_half_of_its_attention_and_partly_after_less(share: float, name: str) -> None:
+    shares = {"current": 0.1, "previous": share}
+    assert _seems(Way.BACK, shares, {"current": 0.05, "previous": 0.05}, 3.0, 0.5) == name
+    assert "mixed" in _seems(Way.BACK, shares, {"current": 0.3, "previous": 0.3}, 3.0, 0.5)  # little more than chance
 
 
 def test_a_model_without_attention_says_who_has_some(runs: dict[str, Path]) -> None:

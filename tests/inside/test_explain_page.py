@@ -61,6 +61,14 @@ def test_a_long_text_is_laid_out_piece_by_piece_and_loses_nothing(
     assert tab.problems == []
 
 
+def test_links_lead_to_every_section(tab: Any, page: Path) -> None:
+    tab.goto(page.as_uri())
+    links = tab.locator("nav a")
+    assert links.all_inner_texts() == ["Its surprise, token by token", "What gpt looks at"]
+    for link in links.all():
+        assert tab.locator(str(link.get_attribute("href"))).locator("h2").first.inner_text() == link.inner_text()
+
+
 def test_the_arrow_keys_walk_and_the_colours_change(tab: Any, page: Path) -> None:
     tab.goto(page.as_uri())
     tab.keyboard.press("Tab")
@@ -96,6 +104,11 @@ def test_the_heads_are_drawn_and_say_where_they_look(tab: Any, page: Path, runs:
     best = max(shares, key=lambda place: shares[place])
     assert f"{100 * shares[best]:.0f}%" in said.inner_text()
     assert str(tokens[best]).replace(" ", "␣") in said.inner_text()
+    for place in ("section.attention button[aria-pressed=true]", "canvas.map"):  # keys walk wherever one has clicked
+        tab.locator(place).click()
+        before = said.inner_text()
+        tab.keyboard.press("ArrowRight")
+        tab.wait_for_function("b => !document.querySelector('.said').textContent.includes(b)", arg=before)
     tab.locator(".tokens[data-of='2'] b").nth(9).hover()  # pointing at it in the text above chooses it here too
     said.filter(has_text="after a").wait_for()
     drawn = "c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size"

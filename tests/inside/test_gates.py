@@ -84,6 +84,42 @@ def test_a_tanh_network_has_no_gates(tmp_path: Path) -> None:
         lmlab.explain_gates(run, SENTENCE)
 
 
+def test_ends_of_lines_and_the_map_can_be_pointed_at_and_the_label_clears(
+    tab: Any, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    found = lmlab.explain_gates(
+        runs["gru"], SENTENCE, html=tmp_path / "gates.html", command="lmlab explain gates <gru>"
+    )
+    tab.goto((tmp_path / "gates.html").as_uri())
+    said = tab.locator(".said")
+    said.filter(has_text="update gate z, unit").wait_for()  # it opens on a gate
+    assert "Made by lmlab explain gates <gru>" in tab.locator("main").inner_text()
+    assert "bits per byte" in tab.locator(".facts").inner_text()
+    z_TH, end = found.layers[0].values["update gate z"], SENTENCE.index("\n")
+
+    def shown() -> tuple[int, float]:
+        said.filter(has_text=" after ").wait_for()
+        text = said.inner_text()
+        return int(text.partition("unit ")[2].partition(",")[0]) - 1, float(
+            text.rpartition(" after")[0].rpartition(": ")[2]
+        )
+
+    tab.locator(".strip b").nth(end).hover(position={"x": 3, "y": 6})
+    said.filter(has_text="after ⏎").wait_for()
+    unit, value = shown()
+    assert value == pytest.approx(z_TH[end, unit], abs=0.01)
+    box = tab.locator(".strip").bounding_box()
+    tab.mouse.move(box["x"] + box["width"] - 20, box["y"] + 15)  # past the end of the line
+    tab.wait_for_function("!document.querySelector('.said').textContent.includes(' after ')")
+    size = tab.locator("canvas.map").bounding_box()
+    at = {"x": size["width"] * (end + 0.5) / len(SENTENCE), "y": size["height"] * 3.5 / z_TH.shape[1]}
+    tab.locator("canvas.map").hover(position=at)
+    unit, value = shown()
+    assert tab.locator("select.unit option").nth(3).inner_text().startswith(f"unit {unit + 1},")
+    assert value == pytest.approx(z_TH[end, unit], abs=0.01)
+    assert tab.problems == []
+
+
 def test_the_page_colours_the_text_by_the_unit_that_is_chosen(tab: Any, runs: dict[str, Path], tmp_path: Path) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: make test-page installs it")
     found = lmlab.explain_gates(runs["lstm"], SENTENCE * 3, html=tmp_path / "gates.html")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 
 import lmlab
 from lmlab.config import Mistake
+from lmlab.inside.pages import heads_page
 
 SENTENCE = "the cat sat on the mat and the dog sat"
 
@@ -33,6 +35,19 @@ def test_the_cost_of_a_head_is_what_the_text_costs_without_its_output(runs: dict
         weight.data = kept
         assert one.cost == pytest.approx(without - base, abs=1e-6)
     assert lmlab.score(run, SENTENCE).bits / len(SENTENCE) == base  # every head is back
+
+
+def test_heads_within_chance_are_marked_in_table_chart_and_json(runs: dict[str, Path]) -> None:
+    found = lmlab.explain_heads(runs["gpt"], SENTENCE * 6)
+    costs = {0: (0.1, 0.02), 1: (0.01, 0.02), 2: (-0.1, 0.02), 3: (0.3, math.nan)}  # cost and error
+    heads = tuple(replace(one, cost=costs[i][0], error=costs[i][1]) for i, one in enumerate(found.heads))
+    changed = replace(found, heads=heads)
+    assert [one["within_chance"] for one in changed.to_json()["heads"]] == [False, True, True, False]
+    page = heads_page(changed, "gpt", "lmlab explain heads runs/gpt")
+    assert "2 of 4 heads can be switched off" in page
+    assert page.count('<tr class="yardstick">') == page.count("(chance)</text>") == 2
+    assert "+0.0100 ± 0.0200" in page
+    assert "Made by <code>lmlab explain heads runs/gpt</code>" in page
 
 
 def test_blocks_of_the_matrix_are_a_weight_times_one_matrix(runs: dict[str, Path]) -> None:

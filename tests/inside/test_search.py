@@ -42,7 +42,8 @@ def test_greedy_loses_on_the_fourth_table_of_the_exercise(table: Path) -> None:
     assert ways["best"].probability == pytest.approx(0.4, rel=1e-5)
     assert ways["beam"].text == "BA"  # a beam of one is greedy
     assert "takes 'B' (51.0%) and passes over 'A' (49.0%)" in found.lost
-    assert "40% against 30%" in found.lost
+    assert "1.33 times as likely (0.42 bits fewer): 40% against 30%" in found.lost
+    assert ways["greedy"].bits - ways["best"].bits == pytest.approx(math.log2(4 / 3), rel=1e-4)
     assert lmlab.explain_search(table, tokens=2, beam=2).ways[1].text == "AA"
 
 

@@ -33,7 +33,14 @@ def command(
     from lmlab.cli.show.inside import print_explanation
 
     folders, text = _divided(runs)
-    found = face.explain([options.opened(Path(run)) for run in folders], text, device=device, html=html, svg=svg)
+    found = face.explain(
+        [options.opened(Path(run)) for run in folders],
+        text,
+        device=device,
+        html=html,
+        svg=svg,
+        command=options.as_typed(),
+    )
     if json:
         options.print_json(found.to_json())
     else:

@@ -230,7 +230,9 @@
     for (const event of ["mouseover", "click"])
       strip.addEventListener(event, e => e.target.localName === "b" && choose(placeOf(e.target) + back));
     strip.addEventListener("focus", () => state.row === null && choose(state.from + back));
-    strip.addEventListener("keydown", e => {
+    // Keys walk after a click on a map or a head too; the slider and the table keep their own.
+    root.addEventListener("keydown", e => {
+      if (e.target.closest("input, .scroll")) return;
       const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 10, ArrowUp: -10 }[e.key];
       if (e.key === "Escape") choose(null);
       if (!step) return;

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmlab.inside.attention import BEGIN, END, Attention, Layer
 from lmlab.inside.sections import Section
-from lmlab.inside.summaries import Head
+from lmlab.inside.summaries import MOSTLY, PARTLY, Head
 from lmlab.layers.looking import Way
 from lmlab.page import html
 from lmlab.page.html import Row, escape
+from lmlab.page.numbers import plus_minus
+
+if TYPE_CHECKING:
+    from lmlab.inside.heads import HeadCost
 
 CHANCE = ("same", "induction", "along")  # shares that mean little without what chance would give
 TITLES = {
@@ -47,13 +53,13 @@ def by_way(found: Attention) -> dict[Way, list[Layer]]:
     return {way: [layer for layer in found.layers if layer.way is way] for way in ways}
 
 
-def opening(found: Attention, name: str) -> str:
-    """The heading of a page of attention alone."""
+def opening(found: Attention, name: str, learned: dict[str, str]) -> str:
+    """The heading of a page of attention alone. learned: what is known of the training."""
     what = {"model": found.model, "heads": str(len(found.heads)), "text": f"{len(found.tokens):,} tokens"}
     if found.language is not None:
         source = next(layer.sees for layer in found.layers if layer.way is Way.ACROSS)
         what |= {"source": "".join(source[:-1]), found.language: "".join(found.tokens[:-1])}
-    return f"<h1>Where {escape(name)} looks</h1>\n" + html.facts({**what, "context": found.policy})
+    return f"<h1>Where {escape(name)} looks</h1>\n" + html.facts({**what, "context": found.policy, **learned})
 
 
 def sections(found: Attention, index: int, name: str) -> list[Section]:
@@ -85,7 +91,8 @@ def _section(found: Attention, way: Way, of_way: list[Layer], index: int, name: 
         for head, weights_TC in enumerate(layer.weights_HTC)
     }
     whole = _html(found, way, of_way, key, name)
-    return Section(html=whole, data={key: data}, texts=heads, scripts=("shared.js", "attention.js"))
+    title, _ = _words(found, way, name)
+    return Section(html=whole, title=title, data={key: data}, texts=heads, scripts=("shared.js", "attention.js"))
 
 
 def packed(weights: np.ndarray) -> str:
@@ -118,8 +125,9 @@ def _html(found: Attention, way: Way, layers: list[Layer], key: str, name: str) 
         f' aria-label="First token shown: {label}"></label>'
         f' <output></output></p>\n<p class="said" role="status"></p>\n{source}'
         f'<p class="tokens strip rows" tabindex="0" role="group" aria-label="{label}; arrow keys walk"></p>\n'
-        '<div class="large"><canvas class="map" role="img" aria-label="Heat map of one head"></canvas>'
-        '<canvas class="lines" role="img" aria-label="Lines from each token to what it looked at"></canvas></div>\n'
+        '<div class="large"><canvas class="map" tabindex="-1" role="img" aria-label="Heat map of one head"></canvas>'
+        '<canvas class="lines" tabindex="-1" role="img" aria-label="Lines from each token to what it looked at"></canvas>'
+        "</div>\n"
         f"{heads_table(way, layers)}{_checked(way, max(layer.difference for layer in layers))}</section>"
     )
 
@@ -155,32 +163,36 @@ def _thumb(head: Head, layer: int, chosen: bool) -> str:
     )
 
 
-def heads_tables(found: Attention, costs: dict[str, float]) -> str:
-    """All heads, in a table for each way of looking; costs: bits that a text costs more without a head, by its name."""
-    chance = "Shares of the attention, averaged; chance is what a head would have that looks at everything alike."
+def heads_tables(found: Attention, costs: Mapping[str, HeadCost]) -> str:
+    """All heads, in a table for each way of looking; costs: what a text costs more without a head, by its name."""
     return "".join(
-        f'{heads_table(way, layers, costs)}<p class="soft">{chance} {EXPLAINED[way]}</p>\n'
+        f'{heads_table(way, layers, costs)}<p class="soft">{SHARES_ARE} {EXPLAINED[way]}</p>\n'
         for way, layers in by_way(found).items()
     )
 
 
-def heads_table(way: Way, layers: list[Layer], costs: dict[str, float] | None = None) -> str:
+def heads_table(way: Way, layers: list[Layer], costs: Mapping[str, HeadCost] | None = None) -> str:
     """Summaries of the heads of some layers, which look the same way."""
     heads = [head for layer in layers for head in layer.heads]
-    columns = ["head", "seems to look at", TITLES[way]["distance"], "entropy"]
+    columns = ["head", "seems to look at", TITLES[way]["distance"], "entropy,<br>bits"]
     columns += ["cost of its loss"] if costs else []
-    for name in heads[0].shares:
-        columns += [TITLES[way][name], "chance"] if name in CHANCE else [TITLES[way][name]]
+    columns += [f"{TITLES[way][name]}{'<br>(by chance)' * (name in CHANCE)}" for name in heads[0].shares]
     rows = []
     for head in heads:
-        cells = [escape(head.name), escape(head.seems), f"{head.distance:.1f}", f"{head.entropy:.2f} bits"]
-        cells += [f"{costs[head.name]:+.4f}"] if costs else []
+        cells = [escape(head.name), escape(head.seems), f"{head.distance:.1f}", f"{head.entropy:.2f}"]
+        cost = costs[head.name] if costs else None
+        cells += [f"{cost.cost:+.4f} {plus_minus(cost.error, 4).strip()}"] if cost else []
         for name, share in head.shares.items():
-            cells += [f"{share:.2f}", f"{head.chance[name]:.2f}"] if name in CHANCE else [f"{share:.2f}"]
-        rows.append(Row(cells))
+            cells.append(f"{share:.2f}" + (f" ({head.chance[name]:.2f})" if name in CHANCE else ""))
+        rows.append(Row(cells, style="yardstick" if cost and cost.within_chance else ""))
     return html.table(columns, rows, label=f"What each head does, looking {way.value}", words=(1,), named=0)
 
 
+SHARES_ARE = (
+    "Shares of the attention, averaged over the text; in brackets what a head would have that looks at everything alike. A head"
+    f" is named after what it does most beyond chance: at least {MOSTLY:.0%} of its attention, or partly so, from {PARTLY:.0%}"
+    " on; on another text it may get another name."
+)
 EXPLAINED = {
     Way.BACK: "Induction: what followed earlier occurrences of the token just read.",
     Way.AROUND: "Same: other places of the same token.",
@@ -191,7 +203,6 @@ EXPLAINED = {
 
 def _checked(way: Way, difference: float) -> str:
     return (
-        '<p class="soft">Shares of the attention, averaged over the text; chance is what a head would have that looks at'
-        f" everything alike. {EXPLAINED[way]} The weights are written out by softmax(QKᵀ/√d); the fast kernel's own differ by"
-        f" at most {difference:.1e}.</p>\n"
+        f'<p class="soft">{SHARES_ARE} {EXPLAINED[way]} The weights are'
+        f" written out by softmax(QKᵀ/√d); the fast kernel's own differ by at most {difference:.1e}.</p>\n"
     )

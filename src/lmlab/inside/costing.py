@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 OWN_BYTES = 20_000  # of the run's own test part: a few hundred tell nothing
 SUMMARISED = 4_000  # characters from which the summaries of the heads are made
+BEGINNING = f"the beginning of that text, at most {SUMMARISED:,} characters"
 SUMMARISED_PAIRS = 60
 STRETCH = 64  # tokens whose differences are taken for independent of the next ones'
 MOST_ROWS, AT_ONCE = 200, 100  # of pairs
@@ -33,10 +34,14 @@ MOST_ROWS, AT_ONCE = 200, 100  # of pairs
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measure:
-    """nats: of the text, stretch by stretch, as the model is now. count: of what the unit is per. over: what was measured."""
+    """nats: of the text, stretch by stretch, as the model is now. count: of what the unit is per. over: what was measured.
+
+    told: what the summaries of the heads are made from.
+    """
 
     unit: str
     over: str
+    told: str
     count: float
     nats: Callable[[], np.ndarray]
     attention: Attention
@@ -54,7 +59,7 @@ def of_language_model(run: Run, text: str | Path | None, device: str) -> Measure
 
     looks = attention_of(run, _beginning(found), device=device)
     over = counted(found.bytes, "byte")
-    return Measure(unit="bits per byte", over=over, count=found.bytes, nats=nats, attention=looks)
+    return Measure(unit="bits per byte", over=over, told=BEGINNING, count=found.bytes, nats=nats, attention=looks)
 
 
 def of_encoder(run: Run, text: str | Path | None, device: str) -> Measure:
@@ -72,7 +77,8 @@ def of_encoder(run: Run, text: str | Path | None, device: str) -> Measure:
     count = units()[1]
     looks = around(run, _beginning(found), device=device)
     over = f"{counted(int(count), 'masked token')} of {counted(found.bytes, 'byte')}"
-    return Measure(unit="bits per masked token", over=over, count=count, nats=lambda: units()[0], attention=looks)
+    unit, nats = "bits per masked token", lambda: units()[0]
+    return Measure(unit=unit, over=over, told=BEGINNING, count=count, nats=nats, attention=looks)
 
 
 def of_translator(run: Run, pairs: str | Path | None, device: str) -> Measure:
@@ -102,8 +108,8 @@ def of_translator(run: Run, pairs: str | Path | None, device: str) -> Measure:
     some = rows.texts[: max(1, SUMMARISED_PAIRS // len(languages))]
     looks = across(run, [Pair(row[0], row[k], k - 1) for row in some for k in languages], device=device)
     over = f"{counted(encoded.target_bytes, 'byte')} of {counted(len(rows) * len(languages), 'translation')}"
-    unit = "bits per byte of the target"
-    return Measure(unit=unit, over=over, count=encoded.target_bytes, nats=nats, attention=looks)
+    unit, told = "bits per byte of the target", f"the first {counted(len(some) * len(languages), 'translation')}"
+    return Measure(unit=unit, over=over, told=told, count=encoded.target_bytes, nats=nats, attention=looks)
 
 
 def _beginning(found: Passage) -> Passage:

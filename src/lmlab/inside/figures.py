@@ -106,10 +106,10 @@ def costs_of_heads(found: HeadCosts) -> str:
     heads = sorted(found.heads, key=lambda one: -one.cost)
     with drawing(6.4, 0.24 * len(heads) + 0.8) as (figure, axes):
         for place, one in enumerate(heads):
-            axes.barh(place, one.cost, color=series_colour(0), height=0.6)
+            axes.barh(place, one.cost, color=series_colour(0), height=0.6, alpha=0.35 if one.within_chance else 1.0)
             if np.isfinite(one.error):
                 axes.plot([one.cost - one.error, one.cost + one.error], [place, place], color=INK, linewidth=1)
-        names = [f"{one.head.name} {one.head.seems}" for one in heads]
+        names = [f"{one.head.name} {one.head.seems}{' (chance)' * one.within_chance}" for one in heads]
         axes.set_yticks(range(len(heads)), names, fontsize=8)
         axes.set_ylim(len(heads) - 0.4, -0.6)
         axes.axvline(0, color=SOFT, linewidth=0.8)

@@ -11,7 +11,7 @@
     const css = name => getComputedStyle(root).getPropertyValue(name).trim();
     const wide = () => Math.min(root.clientWidth < 640 ? 64 : 160, tokens.length);
     const state = { from: 0, unit: 0 };
-    const words = inside.pour(strip, tokens);
+    const words = inside.pour(strip, tokens.map(token => token.replace(/\n/g, "⏎\n")));  // so that ends of lines can be pointed at
 
     const opened = new Map();
     async function values() {
@@ -23,7 +23,7 @@
     }
 
     async function draw() {
-      const { gate, units, at } = await values(), hot = css("--heat"), cold = css("--cool");
+      const { units, at } = await values(), hot = css("--heat"), cold = css("--cool");
       words.forEach((token, i) => {
         const value = at(i, state.unit), level = Math.round(7 * Math.min(1, Math.abs(value)));
         token.className = `${value < 0 ? "s" : "t"}${level}`;
@@ -34,7 +34,14 @@
       pen.strokeStyle = css("--accent"), pen.lineWidth = 1.5;
       pen.strokeRect(0, height * state.unit, side * count, height);
       root.querySelector("output").textContent = `${state.from + 1}–${state.from + count} of ${tokens.length}`;
-      said.textContent = `${gate}, ${layers[Number(layerChoice.value)].units[state.unit]}`;
+      tell();
+    }
+
+    // What is shown, and its value after a token that is pointed at.
+    async function tell(token = null, unit = state.unit) {
+      const { gate, at } = await values();
+      const value = token === null ? "" : `: ${at(token, unit).toFixed(2)} after ${inside.seen(tokens[token])}`;
+      said.textContent = `${gate}, ${layers[Number(layerChoice.value)].units[unit]}${value}`;
     }
 
     function choose(unit) {
@@ -58,18 +65,19 @@
       state.from = Math.min(Number(slider.value), Math.max(0, tokens.length - wide()));
       draw();
     });
-    map.addEventListener("click", e => choose(Math.floor(e.offsetY / map.clientHeight * layers[Number(layerChoice.value)].units.length)));
+    const within = (share, count) => Math.min(count - 1, Math.max(0, Math.floor(share * count)));
+    const unitAt = e => within(e.offsetY / map.clientHeight, layers[Number(layerChoice.value)].units.length);
+    const tokenAt = e => state.from + within(e.offsetX / map.clientWidth, Math.min(wide(), tokens.length - state.from));
+    map.addEventListener("click", e => choose(unitAt(e)));
+    map.addEventListener("mousemove", e => tell(tokenAt(e), unitAt(e)));
     map.addEventListener("keydown", e => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
       if (!step) return;
       e.preventDefault();
       choose(state.unit + step);
     });
-    strip.addEventListener("mouseover", async e => {
-      if (e.target.localName !== "b") return;
-      const { gate, at } = await values(), i = words.indexOf(e.target);
-      said.textContent = `${gate}, ${layers[Number(layerChoice.value)].units[state.unit]}: ${at(i, state.unit).toFixed(2)} after ${inside.seen(tokens[i])}`;
-    });
+    strip.addEventListener("mouseover", e => tell(e.target.localName === "b" ? words.indexOf(e.target) : null));
+    for (const element of [strip, map]) element.addEventListener("mouseleave", () => tell());
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
     let width = 0;
     new ResizeObserver(() => {

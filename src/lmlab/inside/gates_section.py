@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lmlab.inside.attention_section import packed_bytes
-from lmlab.inside.gates import GateLayer, Gates, Unit
+from lmlab.inside.gates import FOLLOWS, GateLayer, Gates, Unit, correlation, features
 from lmlab.inside.sections import Section
 from lmlab.page import html
 from lmlab.page.html import Row, escape
@@ -21,17 +21,38 @@ DOES = {
 }  # what a gate is for; of a cell of someone else's, nothing is said
 
 
-def opening(found: Gates, name: str) -> str:
-    """The heading of a page of gates alone, with the unit that tells most."""
+KEEP = ("forget gate f", "update gate z")  # the gates that decide what is kept: the page opens on one
+
+
+def opening(found: Gates, name: str, learned: dict[str, str]) -> str:
+    """The heading of a page of gates alone, with the unit that tells most. learned: what is known of the training."""
     told = telling_units(found)
     lead = f"It has read {len(found.tokens):,} tokens, and no unit follows anything plain about the text."
     if told:
         best = told[0]
+        memory = list(found.layers[0].values)[-1]
         lead = (
-            f"Unit {best.unit} of layer {best.layer} follows {best.follows} (correlation {best.correlation:+.2f}), which"
-            " nobody taught it."
+            f"The {memory} of unit {best.unit} of layer {best.layer} follows {best.follows} (correlation"
+            f" {best.correlation:+.2f}), which nobody taught it.{_gate_of(found, best)}"
         )
-    return f'<h1>The gates of {escape(name)}</h1>\n<p class="lead">{escape(lead)}</p>\n'
+    facts = html.facts({"model": found.model, "text": f"{len(found.tokens):,} tokens", **learned})
+    return f'<h1>The gates of {escape(name)}</h1>\n<p class="lead">{escape(lead)}</p>\n{facts}'
+
+
+def _gate_of(found: Gates, unit: Unit) -> str:
+    """What the gate that decides what this unit keeps goes along with, if with anything plain."""
+    values = found.layers[unit.layer - 1].values
+    gate = _opens_on(values)
+    told = {
+        name: correlation(values[gate][:, unit.unit - 1], wanted) for name, wanted in features(found.tokens).items()
+    }
+    name = max(told, key=lambda name: abs(told[name]))
+    return f" Its {gate} goes along with {name} ({told[name]:+.2f})." if abs(told[name]) >= FOLLOWS else ""
+
+
+def _opens_on(values: dict[str, np.ndarray]) -> str:
+    """The gate or memory that a page shows first."""
+    return next((name for name in values if name in KEEP), next(iter(values)))
 
 
 def section(found: Gates, index: int, name: str) -> Section:
@@ -49,7 +70,8 @@ def section(found: Gates, index: int, name: str) -> Section:
             }
         )
     data = {"tokens": list(found.tokens), "layers": layers}
-    return Section(html=_html(found, key, name), data={key: data}, scripts=("shared.js", "gates.js"))
+    title = f"What {name} keeps and forgets"
+    return Section(html=_html(found, key, name), title=title, data={key: data}, scripts=("shared.js", "gates.js"))
 
 
 def _shown(layer: GateLayer) -> list[int]:
@@ -74,16 +96,19 @@ def _unit(unit: Unit) -> str:
 
 def _html(found: Gates, key: str, name: str) -> str:
     layers = "".join(f'<option value="{i}">{escape(layer.name)}</option>' for i, layer in enumerate(found.layers))
+    first = _opens_on(found.layers[0].values)
     choices = "".join(
         f'<label><input type="radio" name="{key}-gate" value="{escape(gate)}"'
-        f"{' checked' if i == len(found.layers[0].values) - 1 else ''}> {escape(gate)}</label>"
-        for i, gate in enumerate(found.layers[0].values)
+        f"{' checked' if gate == first else ''}> {escape(gate)}</label>"
+        for gate in found.layers[0].values
     )
     return (
         f'<section class="gates" data-of="{key}"><h2>What {escape(name)} keeps and forgets</h2>\n'
-        f"<p>{_how_many(found)}The text is coloured by one unit after it read each token: blue is positive (of a gate: open),"
-        " red negative. Below, all units over a stretch of the text, those that keep longest on top. Choose a unit in the list"
-        " or on the map; the arrow keys go from unit to unit.</p>\n"
+        f"<p>{_how_many(found)}The text is coloured by one unit after it read each token, ⏎ being the end of a line: blue is"
+        " positive (of a gate: open), red negative. Below, in stronger colours, all units over a stretch of the text, those"
+        " that keep longest on top. Point at a token or at the map to read a value. Choose a unit in the list or on the map;"
+        f" the arrow keys go from unit to unit. At first the {escape(first)} is shown; choose another gate, or what the unit"
+        " remembers.</p>\n"
         f'<fieldset class="modes"><legend>Show</legend>{choices}</fieldset>\n'
         f'<p class="where"><label>layer <select class="layer">{layers}</select></label>'
         f' <label>unit <select class="unit"></select></label></p>\n<p class="said" role="status"></p>\n'
@@ -114,7 +139,9 @@ def tables(found: Gates) -> str:
         html.table(["gate", "what it does", "mean", "above 0.9", "below 0.1"], rows, label="Gates", words=(0, 1))
         + (told + html.table(columns, units, label="Units", words=(1,)) if units else "")
         + '<p class="soft">A unit keeps so many tokens: after them a third (1/e) of what it remembered is left, by the mean of'
-        " the logarithm of the gate that keeps. States made from these gates differ from the fast kernel's by at most"
+        " the logarithm of the gate that keeps. A single token that shuts this gate counts for much: a unit that keeps a whole"
+        " line and begins anew with the next one keeps few tokens by this measure."
+        " States made from these gates differ from the fast kernel's by at most"
         f" {found.difference:.1e}.</p>\n"
     )
 

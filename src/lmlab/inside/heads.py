@@ -29,22 +29,34 @@ class HeadCost:
     cost: float
     error: float
 
+    @property
+    def within_chance(self) -> bool:
+        """Whether the text might as well cost nothing more without it."""
+        return self.cost < self.error
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HeadCosts:
-    """All heads of a model, each switched off once. over: what was measured. bits: per `unit`, with all heads."""
+    """All heads of a model, each switched off once. bits: per `unit`, with all heads.
+
+    over: what was measured. told: what the summaries of the heads were made from.
+    """
 
     run: str
     model: str
     unit: str
     over: str
+    told: str
     bits: float
     heads: tuple[HeadCost, ...]
     attention: Attention
 
     def to_json(self) -> dict[str, Any]:
         """Costs beside the summaries."""
-        heads = [{**one.head.to_json(), "cost": one.cost, "error": to_json(one.error)} for one in self.heads]
+        heads = [
+            {**one.head.to_json(), "cost": one.cost, "error": to_json(one.error), "within_chance": one.within_chance}
+            for one in self.heads
+        ]
         found = {"run": self.run, "model": self.model, "unit": self.unit, "over": self.over, "bits": self.bits}
         return {**found, "heads": heads}
 
@@ -77,6 +89,7 @@ def heads_of(run: Run, text: str | Path | None, *, device: str = "auto") -> Head
         model=run.record.model.name,
         unit=measure.unit,
         over=measure.over,
+        told=measure.told,
         bits=float(whole.sum()) * to_bits,
         heads=tuple(found),
         attention=measure.attention,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmlab.config import Mistake
+from lmlab.page import numbers
 from lmlab.text.corpus import read
 from lmlab.text.intake import gather, strings
 from lmlab.text.parts import Part
@@ -57,6 +58,18 @@ def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Pa
             " of it (for all of it there is lmlab eval)"
         )
     return found
+
+
+def learned(run: Run) -> dict[str, str]:
+    """What a model learned from, and how well at its best; for the heading of a page."""
+    inputs = run.record.inputs
+    size = numbers.counted(inputs.corpus["parts"]["train"]["bytes"], "byte")
+    facts = {"trained on": f"{inputs.corpus['name']}, {size} in {inputs.tokenizer} tokens"}
+    if metrics := run.metrics:
+        measured = f"valid_{run.unit.replace(' ', '_')}"
+        found = [line[measured] for line in metrics if line.get(measured) is not None]
+        facts |= {"on its validation part": f"{numbers.bits(min(found), 3)} {run.unit}"} if found else {}
+    return facts
 
 
 def _is_file(text: str) -> bool:

@@ -55,6 +55,11 @@ class Way:
     probability: float
     asked: int
 
+    @property
+    def bits(self) -> float:
+        """What its text costs."""
+        return -math.log2(self.probability) if self.probability > 0 else math.inf
+
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTree:
@@ -105,7 +110,7 @@ def search_tree(run: Run, prompt: str, *, tokens: int = 5, beam: int = 3, device
         vocabulary=model.vocab_size,
         ways=tuple(found),
         best=bool(best),
-        lost=_lost(asks, greedy, best or widest[0]),
+        lost=_lost(asks, prompt, greedy, best or widest[0]),
         children=_children(asks, (), kept),
     )
 
@@ -188,17 +193,19 @@ def _children(asks: _Asks, before: Ids, kept: dict[str, set[Ids]]) -> tuple[Node
     return tuple(nodes)
 
 
-def _lost(asks: _Asks, greedy: Ids, best: Ids) -> str:
+def _lost(asks: _Asks, prompt: str, greedy: Ids, best: Ids) -> str:
     """The step at which greedy took what was likeliest, and missed what would have been."""
     if asks.total(best) <= asks.total(greedy) + SLACK:
         return ""
     step = next(i for i, (a, b) in enumerate(zip(greedy, best, strict=True)) if a != b)
     logp_V, piece = asks.one(greedy[:step]), asks.reader.tokenizer.piece
     took, missed = greedy[step], best[step]
+    more = asks.total(best) - asks.total(greedy)  # nats
     return (
-        f"At token {step + 1} greedy search takes {piece(took)!r} ({math.exp(logp_V[took]):.1%}) and passes over"
+        f"At token {step + 1}{' after the prompt' if prompt else ''} greedy search takes"
+        f" {piece(took)!r} ({math.exp(logp_V[took]):.1%}) and passes over"
         f" {piece(missed)!r} ({math.exp(logp_V[missed]):.1%}), with which the whole would have been"
-        f" {math.exp(asks.total(best) - asks.total(greedy)):.2f} times as likely:"
+        f" {math.exp(more):.2f} times as likely ({more / math.log(2):.2f} bits fewer):"
         f" {100 * math.exp(asks.total(best)):.2g}% against {100 * math.exp(asks.total(greedy)):.2g}%."
     )
 

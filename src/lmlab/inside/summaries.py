@@ -16,9 +16,10 @@ from lmlab.layers.looking import Looks, Way
 from lmlab.records import fields_to_json
 
 # A head is named after what it looks at from this share of its attention on, if that is so many times what attention to
-# everything alike would give; and partly so from a smaller share on.
+# everything alike would give, or else from a smaller share on; with the word partly, where it is less than half.
 SEEMS, TIMES_CHANCE = 0.35, 2.0
 PARTLY, PARTLY_TIMES = 0.15, 4.0
+MOSTLY = 0.5
 EVEN = 0.85  # of the entropy of attention to everything alike
 
 SHARES: dict[Way, dict[str, str]] = {
@@ -168,10 +169,11 @@ _WAYS = {Way.BACK: _back, Way.AROUND: _around, Way.ACROSS: _across}
 
 def _seems(way: Way, shares: dict[str, float], chance: dict[str, float], distance: float, evenness: float) -> str:
     """What a head does most, where it does one thing much more than chance would."""
-    for least, times, word in ((SEEMS, TIMES_CHANCE, ""), (PARTLY, PARTLY_TIMES, "partly ")):
+    for least, times in ((SEEMS, TIMES_CHANCE), (PARTLY, PARTLY_TIMES)):
         able = [name for name, share in shares.items() if share >= max(least, times * chance[name])]
         if able:
-            return word + SHARES[way][max(able, key=lambda name: shares[name] - chance[name])]
+            best = max(able, key=lambda name: shares[name] - chance[name])
+            return ("" if round(shares[best], 2) >= MOSTLY else "partly ") + SHARES[way][best]
     if evenness > EVEN:
         return "everything alike"
     return f"mixed, about {distance:.0f} {FAR[way]}"

@@ -87,7 +87,8 @@ def section(found: Explanation) -> Section:
         + "".join(_orders(reading, name) for reading, name in zip(found.readings, names, strict=True))
     )
     data = {"models": [_data(r, n) for r, n in zip(found.readings, names, strict=True)], "kinds": kinds}
-    return Section(html=body, data={"surprisal": data}, scripts=("shared.js", "surprisal.js"))
+    title = "Its surprise, token by token"
+    return Section(html=body, title=title, data={"surprisal": data}, scripts=("shared.js", "surprisal.js"))
 
 
 def _box(index: int, reading: Reading, name: str) -> str:

@@ -14,7 +14,7 @@ from lmlab.inside.gates import Gates, gates_of
 from lmlab.inside.heads import HeadCosts, heads_of
 from lmlab.inside.matrix import AttentionMatrix, matrix_of
 from lmlab.inside.openings import Attentive, AttentiveAcross, AttentiveAround, Gated
-from lmlab.inside.passage import passage
+from lmlab.inside.passage import learned, passage
 from lmlab.inside.search import SearchTree, search_tree
 from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
@@ -32,11 +32,12 @@ def explain(
     device: str = "auto",
     html: str | Path | None = None,
     svg: str | Path | None = None,
+    command: str = "lmlab.explain()",
 ) -> Explanation:
     """How surprised one or several models are by every token of a text, what they expected and how sure they were.
 
     text: words, or the name of a file; None: a piece of what the first run was tested on.
-    html: a page of it, with attention and gates where there are any. svg: a picture.
+    html: a page of it, with attention and gates where there are any. svg: a picture. command: what the page says made it.
     """
     opened = [_opened(run) for run in ([runs] if isinstance(runs, Run | str | Path) else runs)]
     if not opened:
@@ -59,7 +60,7 @@ def explain(
                 sections += attention_section.sections(looks, index, name)
             if isinstance(run.model, Gated) and run.model.gate_names:
                 sections.append(gates_section.section(gates_of(run, found, device=device), index, name))
-        write(Path(html), page("A text, as models read it", surprisal_section.opening(explanation), sections))
+        write(Path(html), page("A text, as models read it", surprisal_section.opening(explanation), sections, command))
     if svg is not None:
         write(Path(svg), standalone(figures.surprise(explanation)))
     return explanation
@@ -74,6 +75,7 @@ def explain_attention(
     device: str = "auto",
     html: str | Path | None = None,
     svg: str | Path | None = None,
+    command: str = "lmlab.explain_attention()",
 ) -> Attention:
     """What every attention head of a model looked at while it read a text, and what each seems to do. html: a page of it.
 
@@ -84,8 +86,8 @@ def explain_attention(
     found = _looks(opened, text, to, target, device)
     if html is not None:
         name = opened.folder.name
-        opening = attention_section.opening(found, name)
-        write(Path(html), page(f"Where {name} looks", opening, attention_section.sections(found, 0, name)))
+        opening = attention_section.opening(found, name, learned(opened))
+        write(Path(html), page(f"Where {name} looks", opening, attention_section.sections(found, 0, name), command))
     if svg is not None:
         write(Path(svg), standalone(figures.heads_map(found)))
     return found
@@ -113,14 +115,15 @@ def explain_gates(
     device: str = "auto",
     html: str | Path | None = None,
     svg: str | Path | None = None,
+    command: str = "lmlab.explain_gates()",
 ) -> Gates:
     """What the gates of a gru or an lstm did while it read a text, how long each unit keeps, and what it follows."""
     opened = _opened(run)
     found = gates_of(opened, passage(text, opened), device=device)
     if html is not None:
         name = opened.folder.name
-        opening = gates_section.opening(found, name)
-        write(Path(html), page(f"The gates of {name}", opening, [gates_section.section(found, 0, name)]))
+        opening = gates_section.opening(found, name, learned(opened))
+        write(Path(html), page(f"The gates of {name}", opening, [gates_section.section(found, 0, name)], command))
     if svg is not None:
         write(Path(svg), standalone(figures.unit_map(found)))
     return found
@@ -133,6 +136,7 @@ def explain_heads(
     device: str = "auto",
     html: str | Path | None = None,
     svg: str | Path | None = None,
+    command: str = "lmlab.explain_heads()",
 ) -> HeadCosts:
     """What a text costs more without each attention head, one at a time, beside what the head does.
 
@@ -142,7 +146,7 @@ def explain_heads(
     opened = _opened(run)
     found = heads_of(opened, text, device=device)
     if html is not None:
-        write(Path(html), pages.heads_page(found, opened.folder.name))
+        write(Path(html), pages.heads_page(found, opened.folder.name, command))
     if svg is not None:
         write(Path(svg), standalone(figures.costs_of_heads(found)))
     return found
@@ -157,12 +161,13 @@ def explain_search(
     device: str = "auto",
     html: str | Path | None = None,
     svg: str | Path | None = None,
+    command: str = "lmlab.explain_search()",
 ) -> SearchTree:
     """How greedy, beam and exhaustive search continue a prompt: the tree they walk, and where greedy loses."""
     opened = _opened(run)
     found = search_tree(opened, prompt, tokens=tokens, beam=beam, device=device)
     if html is not None:
-        write(Path(html), pages.search_page(found, opened.folder.name))
+        write(Path(html), pages.search_page(found, opened.folder.name, command))
     if svg is not None:
         write(Path(svg), standalone(figures.tree(found)))
     return found
@@ -177,12 +182,13 @@ def explain_matrix(
     device: str = "auto",
     html: str | Path | None = None,
     svg: str | Path | None = None,
+    command: str = "lmlab.explain_matrix()",
 ) -> AttentionMatrix:
     """The ND×ND matrix that one head (numbers from 1) amounts to for a text, its blocks a_nm W, and the parameters."""
     opened = _opened(run)
     found = matrix_of(opened, passage(text, opened), layer=layer, head=head, device=device)
     if html is not None:
-        write(Path(html), pages.matrix_page(found, opened.folder.name))
+        write(Path(html), pages.matrix_page(found, opened.folder.name, command))
     if svg is not None:
         write(Path(svg), standalone(figures.matrices(found)))
     return found

@@ -88,11 +88,15 @@ def test_at_rest_a_plain_cell_follows_the_powers_of_its_weights_which_the_spectr
     assert flow.factor == pytest.approx(flow.spectral_radius, rel=0.05)  # Gelfand: ‖Uᵏ‖^(1/k) goes to ρ(U)
 
 
-def test_a_plain_cell_vanishes_at_small_and_explodes_at_large_weights_and_the_lstm_with_forget_bias_holds() -> None:
+def test_a_plain_cell_vanishes_at_small_and_explodes_at_large_weights_and_the_lstm_with_forget_bias_does_neither() -> (
+    None
+):
     verdicts = {flow.name: flow.verdict for flow in explain_gradients(train=False).flows}
     assert verdicts["rnn, orthogonal × 0.5"] == "vanishes"
     assert verdicts["rnn, orthogonal × 2.5"] == "explodes"
-    assert {verdicts[f"lstm, orthogonal × {scale}, forget bias 3"] for scale in ("0.5", "1", "2.5")} == {"holds"}
+    assert {verdicts[f"lstm, orthogonal × {scale}, forget bias 3"] for scale in ("0.5", "1", "2.5")} == {
+        "does not vanish"
+    }
     assert verdicts["lstm, orthogonal × 1, forget bias 0"] == "vanishes"
 
 
@@ -138,3 +142,16 @@ def test_clipping_rescues_a_start_that_explodes_and_not_one_that_vanishes() -> N
 def test_a_mistake_is_said_before_anything_is_computed(asked: dict[str, object], said: str) -> None:
     with pytest.raises(Mistake, match=said):
         explain_gradients(**({"width": 4, "length": 3} | asked))  # type: ignore[arg-type]
+
+
+def test_the_steps_until_a_thousandth_are_counted_from_the_last_state() -> None:
+    (fades,) = flows(
+        cells=["rnn"], scales=[0.5], inits=["identity"], forget_biases=[0.0], width=2, length=12, inputs=0.0
+    )
+    assert fades.norms == pytest.approx([0.5**k for k in range(13)])  # at rest a step back multiplies by U itself
+    assert fades.steps_to_a_thousandth == 10  # 2⁹ = 512 and 2¹⁰ = 1024
+    assert fades.to_json()["steps_to_a_thousandth"] == 10
+    (stays,) = flows(
+        cells=["rnn"], scales=[1.0], inits=["identity"], forget_biases=[0.0], width=2, length=12, inputs=0.0
+    )
+    assert stays.steps_to_a_thousandth is None

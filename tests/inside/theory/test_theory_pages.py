@@ -106,6 +106,23 @@ def test_the_sandbox_is_used_with_the_keyboard_alone(tab: Any, pages: dict[str, 
     assert tab.locator("#cloud-one circle").count() > 600
 
 
+def test_the_sandbox_says_at_table_and_line_where_its_closed_forms_do_not_hold(
+    tab: Any, pages: dict[str, Path]
+) -> None:
+    tab.goto(pages["sandbox"].as_uri())
+    warnings, dashed = tab.locator("[data-noisy]"), tab.locator("#histogram-one path[stroke-dasharray]")
+    assert [element.is_visible() for element in warnings.all()] == [False, False, False]
+    assert dashed.count() == 0
+    tab.locator("button[data-preset='A little noise in every key']").click()
+    numbers = read(tab)[1]
+    assert (
+        numbers["one.sampled.deviation"] > 0.3 > 1e-6 > numbers["one.closed.deviation"]
+    )  # what must not pass in silence
+    assert [element.is_visible() for element in warnings.all()] == [True, True, True]
+    assert "do not hold" in warnings.first.inner_text()
+    assert dashed.count() == 1
+
+
 def test_the_pictures_of_the_sandbox_show_what_its_numbers_say(tab: Any, pages: dict[str, Path]) -> None:
     tab.goto(pages["sandbox"].as_uri())
     script = "which => [...document.querySelectorAll(`#histogram-${which} rect`)].map(e => +e.getAttribute('height'))"

@@ -35,7 +35,9 @@ def command(
     from lmlab import face
     from lmlab.cli.show.inside import print_attention
 
-    found = face.explain_attention(options.opened(run), text, to=to, target=target, device=device, html=html, svg=svg)
+    found = face.explain_attention(
+        options.opened(run), text, to=to, target=target, device=device, html=html, svg=svg, command=options.as_typed()
+    )
     if json:
         options.print_json(found.to_json())
         return

@@ -27,7 +27,7 @@ def command(
     from lmlab import face
     from lmlab.cli.show.inside import print_gates
 
-    found = face.explain_gates(options.opened(run), text, device=device, html=html, svg=svg)
+    found = face.explain_gates(options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed())
     if json:
         options.print_json(found.to_json())
         return

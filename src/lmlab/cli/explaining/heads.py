@@ -33,7 +33,7 @@ def command(
     from lmlab import face
     from lmlab.cli.show.inside import print_heads
 
-    found = face.explain_heads(options.opened(run), text, device=device, html=html, svg=svg)
+    found = face.explain_heads(options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed())
     if json:
         options.print_json(found.to_json())
     else:

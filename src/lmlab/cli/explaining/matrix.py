@@ -28,7 +28,9 @@ def command(
     from lmlab.cli.show.inside import print_matrix
 
     opened = options.opened(run)
-    found = face.explain_matrix(opened, text, layer=layer, head=head, device=device, html=html, svg=svg)
+    found = face.explain_matrix(
+        opened, text, layer=layer, head=head, device=device, html=html, svg=svg, command=options.as_typed()
+    )
     if json:
         options.print_json(found.to_json())
     else:

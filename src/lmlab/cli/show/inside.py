@@ -131,11 +131,18 @@ def print_search(found: SearchTree) -> None:
         Column("search", left=True),
         Column("found", left=True),
         Column("probability"),
+        Column("bits"),
         Column("predictions asked for"),
     ]
     names = {"beam": f"beam of {found.beam}", "best": "likeliest of all"}
     rows = [
-        [names.get(way.method, way.method), seen(way.text), f"{100 * way.probability:.3g}%", f"{way.asked:,}"]
+        [
+            names.get(way.method, way.method),
+            seen(way.text),
+            f"{100 * way.probability:.3g}%",
+            f"{way.bits:.2f}",
+            f"{way.asked:,}",
+        ]
         for way in found.ways
     ]
     print_table(console, columns, rows)

@@ -72,13 +72,14 @@ def print_sandbox(found: Sandbox, *written: Path | None) -> None:
     }
     ways = [found.one.sampled, found.one.closed, found.two.sampled, found.two.closed]
     rows = [[name, *(f"{getattr(way, field):.4f}" for way in ways)] for name, field in named.items()]
-    heads = ["one head, sampled", "closed form", "two heads, sampled", "closed form"]
+    closed = "closed form" if found.settings.noise == 0 else "without the noise"
+    heads = ["one head, sampled", closed, "two heads, sampled", closed]
     print_table(
         console, [Column(f"{found.settings.samples:,} draws of the keys", left=True), *map(Column, heads)], rows
     )
     say(console, f"In one head the scores of a and b differ by {found.score_deviation:.3g} (standard deviation).")
     if found.settings.noise:
-        say(console, "The closed forms take the noise in every key as vanishing.", style="dim")
+        say(console, "The closed forms leave the noise in every key out, and do not hold with it.", style="dim")
     print_written(*written)
 
 

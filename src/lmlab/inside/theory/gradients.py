@@ -20,6 +20,7 @@ from lmlab.records import fields_to_json
 
 Initialisation = Literal["orthogonal", "xavier", "he", "identity"]
 GONE, WILD = 1e-4, 1e4  # a derivative below this has vanished, one above that has exploded
+FADED = 1e-3  # what is left of a derivative when it has faded to a thousandth
 MOST_WIDTH, MOST_LENGTH = 256, 1000
 
 
@@ -58,11 +59,17 @@ class Through:
     @property
     def verdict(self) -> str:
         """What has become of the derivative at the far end."""
-        return "vanishes" if self.norms[-1] < GONE else "explodes" if self.norms[-1] > WILD else "holds"
+        return "vanishes" if self.norms[-1] < GONE else "explodes" if self.norms[-1] > WILD else "does not vanish"
+
+    @property
+    def steps_to_a_thousandth(self) -> int | None:
+        """Steps back after which the norm is below a thousandth for the first time; None: it never is."""
+        return next((back for back, size in enumerate(self.norms) if size < FADED), None)
 
     def to_json(self) -> dict[str, Any]:
         """Every field, and what follows from them."""
-        return {"name": self.name, **fields_to_json(self), "factor_a_step": self.factor, "verdict": self.verdict}
+        follows = {"factor_a_step": self.factor, "steps_to_a_thousandth": self.steps_to_a_thousandth}
+        return {"name": self.name, **fields_to_json(self), **follows, "verdict": self.verdict}
 
 
 def flows(

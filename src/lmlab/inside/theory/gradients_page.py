@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from lmlab.inside.theory.clipping import LEARNED
+from lmlab.inside.theory.clipping import LAST, LEARNED
 from lmlab.inside.theory.gradients import GONE, WILD, Through
 from lmlab.inside.theory.publish import Panel, opening, side_by_side, to_try, together
 from lmlab.inside.theory.through_time import Gradients
@@ -20,6 +20,7 @@ from lmlab.page.html import Row, escape
 LOWEST, HIGHEST = 1e-14, 1e14  # norms that the pictures show
 NEXT_NAME = 60.0  # a name is as high as this factor between norms
 PANEL = (3.9, 3.3)  # inches
+SMOOTH = 7  # steps of training that a point of a line is the mean of
 DASHES: Any = (0, (4, 3))
 DOTS: Any = (0, (1, 1.5))
 TITLE = "How much of the past is left in a gradient"
@@ -78,8 +79,15 @@ def _draw_flows(axes: Axes, flows: Sequence[Through]) -> None:
     axes.set_yscale("log")
     place = LOWEST
     for series, flow in sorted(enumerate(flows), key=lambda pair: pair[1].norms[-1]):
+        name, colour = f"×{flow.scale:g}", series_colour(series)
+        last = max(back for back, size in enumerate(flow.norms) if LOWEST <= size <= HIGHEST)
+        if last < len(flow.norms) - 1:  # its line leaves the picture: the name stands there, away from what is dashed
+            fell = flow.norms[last] < 1
+            offset, side = ((-7, 5), "right") if fell else ((5, -5), "left")
+            note(axes, name, (last, flow.norms[last]), offset, color=colour, ha=side)
+            continue
         place = min(max(flow.norms[-1], place * NEXT_NAME), HIGHEST)  # names stand apart where lines end together
-        note(axes, f"×{flow.scale:g}", (len(flow.norms) - 1, place), (4, 0), color=series_colour(series))
+        note(axes, name, (last, place), (4, 0), color=colour)
     axes.set_ylim(LOWEST, HIGHEST)
     axes.set_yticks([1e-12, 1e-6, 1.0, 1e6, 1e12], ["10⁻¹²", "10⁻⁶", "1", "10⁶", "10¹²"])
     axes.minorticks_off()
@@ -121,7 +129,7 @@ def _draw_training(axes: Axes, found: Gradients, clipped: bool) -> None:
     axes.legend(loc="upper right", fontsize=8)
 
 
-def _smooth(values: Sequence[float], over: int = 7) -> list[float]:
+def _smooth(values: Sequence[float], over: int = SMOOTH) -> list[float]:
     """Means over the last few: single batches jump."""
     return [sum(values[max(0, k - over + 1) : k + 1]) / min(k + 1, over) for k in range(len(values))]
 
@@ -143,7 +151,9 @@ def _flow_section(found: Gradients) -> str:
             axes.set_ylabel("norm of the derivative")
             axes.set_title(name, fontsize=10)
             gated = flows[0].kept is not None
-            dashed = "what the gates keep, ∏(1 - z) or ∏f" if gated else "the bound ‖U‖ᵏ"
+            dashed = "the bound ‖U‖ᵏ, which no line exceeds"
+            if gated:
+                dashed = f"no bound, but what the gates alone keep, {'∏f' if flows[0].forget_bias is not None else '∏(1 - z)'}"
             told = ", ".join(f"×{flow.scale:g} {flow.verdict}" for flow in flows)
             figures.append((svg(figure, f"Norms through time, {name}"), f"{name}: {told}. Dashed: {dashed}."))
     return (
@@ -162,7 +172,7 @@ def _bound_section(found: Gradients) -> str:
         with drawing(*PANEL) as (figure, axes):
             _draw_bounds(axes, flow)
             axes.set_ylabel("norm of the derivative")
-            figures.append((svg(figure, f"Bounds, {flow.name}"), flow.name))
+            figures.append((svg(figure, f"Bounds, {flow.name}"), f"{flow.name}. Dashed: at most. Dotted: at least."))
     return (
         "<h2>What theory can promise</h2>\n"
         "<p>The orange line must lie between two that need no product of matrices. <strong>Above</strong> (dashed): the norm"
@@ -171,7 +181,8 @@ def _bound_section(found: Gradients) -> str:
         " the product of the determinants, and the norm is at least the S-th root of its size, for a state of S numbers. Where"
         " every state is zero, a plain cell's product is Uᵏ itself, whose norm goes like ρ(U)ᵏ and is never below it (ρ: the"
         " largest size of an eigenvalue). So ρ(U) &gt; 1 is what explodes at rest; units in the flat ends of tanh can still"
-        " prevent it.</p>\n" + side_by_side(figures)
+        " prevent it. One size of the weights is drawn for each cell; the table below has the bounds of all.</p>\n"
+        + side_by_side(figures)
     )
 
 
@@ -184,11 +195,14 @@ def _training_section(found: Gradients) -> str:
         with drawing(*PANEL) as (figure, axes):
             _draw_training(axes, found, clipped)
             name = f"gradients shortened to norm {clip:g}" if clipped else "gradients as they are"
-            figures.append((svg(figure, f"Training with {name}"), name))
+            caption = f"{name.capitalize()}. Thin: one run each. Thick: their median. Dashed: a guess."
+            figures.append((svg(figure, f"Training with {name}"), caption))
     with drawing(*PANEL) as (figure, axes):
         for series, start in enumerate(_starts(found)):
-            for run in (r for r in found.trainings if r.start == start and r.clip is None):
-                axes.plot(_drawable(run.gradient_norms), color=series_colour(series), linewidth=0.8, alpha=0.7)
+            for number, run in enumerate(r for r in found.trainings if r.start == start and r.clip is None):
+                look: dict[str, Any] = {"color": series_colour(series), "linewidth": 0.8, "alpha": 0.7}
+                axes.plot(_drawable(run.gradient_norms), label=None if number else start, **look)
+        axes.legend(fontsize=8)
         axes.axhline(clip, color=INK, linewidth=1, linestyle=DASHES)
         axes.set_yscale("log")
         axes.set_xlabel("steps of training")
@@ -213,7 +227,8 @@ def _training_section(found: Gradients) -> str:
         "<h2>The same in training</h2>\n"
         f"<p>A plain recurrent network reads {found.trained_length} numbers. The first is +1 or -1, the rest is noise; after"
         " the last it must say which the first was. A guess costs one bit. Plain gradient descent, the same data with and"
-        f" without clipping; thin lines are single runs. Learned means below {LEARNED:g} bits at the end.</p>\n"
+        f" without clipping. Lines are means over the last {SMOOTH} steps. Learned means below {LEARNED:g} bits over"
+        f" the last {LAST}.</p>\n"
         + side_by_side(figures)
         + html.table(columns, rows, label="Who learned to remember", words=(0, 1))
     )
@@ -227,6 +242,7 @@ def _table(found: Gradients) -> str:
                 flow.verdict,
                 f"{flow.norms[-1]:.2g}",
                 f"{flow.factor:.3f}",
+                "never" if flow.steps_to_a_thousandth is None else str(flow.steps_to_a_thousandth),
                 f"{flow.lower[-1]:.1g}",
                 f"{flow.upper[-1]:.1g}",
                 "" if flow.kept is None else f"{flow.kept[-1]:.1g}",
@@ -239,8 +255,9 @@ def _table(found: Gradients) -> str:
     columns = [
         "weights",
         "gradient",
-        f"norm, {found.length} steps back",
+        f"norm, {found.length}<br>steps back",
         "factor a step",
+        "steps until<br>below 1/1000",
         "at least",
         "at most",
         "kept",
@@ -248,7 +265,8 @@ def _table(found: Gradients) -> str:
         "ρ(U)",
     ]
     about = (
-        "<p>The norm at the far end; the factor that, taken at every step, gives it; the bounds it must lie between; what"
+        "<p>The norm at the far end; the factor that, taken at every step, gives it; after how many steps back less"
+        " than a thousandth is left; the bounds it must lie between; what"
         " reaches back past all weights (kept: the product of 1 - z, or of f, of the best unit); the norm and the spectral"
         " radius of U.</p>\n"
     )

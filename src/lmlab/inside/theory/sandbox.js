@@ -176,8 +176,8 @@ function drawAxis(svg, label, ticks, x, bottom) {
   write(svg, (left + right) / 2, bottom + 40, label, "", SMALL);
 }
 
-// Bars: how often the output held how much of v_a. Line: the closed form.
-function drawHistogram(svg, which, found) {
+// Bars: how often the output held how much of v_a. Line: the closed form, dashed where noise keeps it from holding.
+function drawHistogram(svg, which, found, noisy) {
   svg.textContent = "";
   const left = 12, right = 308, bottom = 150, top = 12, { sampled, closed } = found[which];
   const most = Math.max(...sampled.histogram, ...closed.histogram);
@@ -189,7 +189,8 @@ function drawHistogram(svg, which, found) {
     add(svg, "rect", { ...bar, fill: COLOURS[which], "fill-opacity": 0.45 });
     path += `${i ? "L" : "M"}${x(i / BINS)},${y(closed.histogram[i])}L${x((i + 1) / BINS)},${y(closed.histogram[i])}`;
   });
-  add(svg, "path", { d: path, fill: "none", stroke: "var(--ink)", "stroke-width": 1.3 });
+  add(svg, "path", { d: path, fill: "none", stroke: "var(--ink)", "stroke-width": 1.3, ...noisy && { "stroke-dasharray": "4 3" } });
+  if (noisy) write(svg, (left + right) / 2, top - 3, "dashed: without the noise", "", SMALL);
 }
 
 // Why: the share of v_a against the length of key a, over the density of that length.
@@ -235,13 +236,13 @@ function show() {
     document.getElementById(`${input.name}-is`).textContent = Number(s[input.name].toFixed(2)) + input.dataset.unit;
   for (const which of ["one", "two"]) {
     drawCloud(document.getElementById(`cloud-${which}`), s, which, found);
-    drawHistogram(document.getElementById(`histogram-${which}`), which, found);
+    drawHistogram(document.getElementById(`histogram-${which}`), which, found, s.noise > 0);
   }
   drawCliffs(document.getElementById("cliffs"), s);
   for (const cell of document.querySelectorAll("[data-of]"))
     showNumber(cell, cell.dataset.of.split(".").reduce((part, name) => part[name], found), 3);
   showNumber(document.getElementById("score-deviation"), found.score_deviation, 2);
-  document.getElementById("noisy").hidden = s.noise === 0;
+  for (const element of document.querySelectorAll("[data-noisy]")) element.hidden = s.noise === 0;
 }
 
 form.addEventListener("input", () => { told.textContent = ""; show(); });

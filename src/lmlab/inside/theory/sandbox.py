@@ -87,7 +87,11 @@ class Seen:
 
 @dataclass(frozen=True, kw_only=True)
 class Heads:
-    """What came out over samples, and by the closed forms: exact where noise vanishes, as the assignment assumes."""
+    """What came out over samples, and by the closed forms, which leave `noise` out.
+
+    They are exact where noise is 0, whatever the queries, the temperature, the overlap and the number of keys; with noise in
+    every key they say what would be without it, and not what is sampled.
+    """
 
     sampled: Seen
     closed: Seen

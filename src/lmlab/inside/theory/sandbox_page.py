@@ -149,7 +149,8 @@ def _stage(settings: SandboxSettings) -> str:
         f'<div class="stage" id="outputs">{"".join(heads)}</div>\n'
         '<p class="soft">Above: the values, larger where they get more weight; a dot is the output for one draw of the keys;'
         " the ring is the average that is wanted. Below: how often the output holds how much of v<sub>a</sub> (the attention"
-        " weight of key a, averaged over heads); the line is the closed form.</p>\n"
+        " weight of key a, averaged over heads); the line is the closed form, dashed where it does not hold because there is"
+        " noise in every key. Dots are moved a little up or down, so that they do not hide one another.</p>\n"
         f'<form id="settings"><div class="sliders">{first}</div>{more}</form>\n'
     )
 
@@ -180,7 +181,9 @@ def _why() -> str:
 
 
 def _table(found: Sandbox) -> str:
-    columns = ["over the draws of the keys", "one head, sampled", "closed form", "two heads, sampled", "closed form"]
+    noisy = f"data-noisy{'' if found.settings.noise else ' hidden'}"  # shown where there is noise
+    closed = f"closed form<span {noisy}><br>without the noise</span>"
+    columns = ["over the draws of the keys", "one head, sampled", closed, "two heads, sampled", closed]
     rows = []
     for what, name in ROWS.items():
         cells = [
@@ -191,11 +194,12 @@ def _table(found: Sandbox) -> str:
         rows.append(Row([subscripted(name), *cells]))
     return (
         "<h2>In numbers</h2>\n"
+        f'<p {noisy} class="hint"><strong>The closed forms do not hold here</strong>:'
+        " they leave the noise in every key out, as assignment2 does, and now there is some. They say what would be without it."
+        "</p>\n"
         + html.table(columns, rows, label="Sampled and by closed forms")
         + '<p>In one head, the score of a less that of b has standard deviation <strong id="score-deviation">'
         f"{found.score_deviation:.2f}</strong>. As long as that is small against 1 the softmax hardly notices.</p>\n"
-        '<p id="noisy" class="hint" hidden>The closed forms take the noise in every key as vanishing, as assignment2 does; now'
-        " there is some, and what is sampled may differ from them.</p>\n"
     )
 
 
@@ -206,8 +210,9 @@ def _formulas() -> str:
         r" + \frac{1}{2} \cdot \frac{1}{e^{\lambda} + n - 1}"
     )
     return (
-        "<h2>The closed forms</h2>\n<p>With keys at right angles, no noise but γ, x = y = λ and τ = 1, the share of"
-        " v<sub>a</sub> is, for one head and for two,</p>\n"
+        "<h2>The closed forms</h2>\n<p>Where γ alone varies (noise 0), the share of v<sub>a</sub> is a function of γ. The"
+        " column and the line have it for every query, temperature, overlap and number of keys; with keys at right angles,"
+        " x = y = λ and τ = 1 it is, for one head and for two,</p>\n"
         + html.formula(mathml.to_mathml(one))
         + html.formula(mathml.to_mathml(two))
         + "<p>γ is normal, so the probability that the share is above a limit is the normal distribution function where the"
@@ -282,7 +287,8 @@ def _draw_histograms(axes: Axes, found: Sandbox) -> None:
         axes.stairs(heads.closed.histogram, edges, color=colour, linewidth=1.2)
     axes.set_xlabel("share of value a in the output")
     axes.set_ylabel("share of draws")
-    axes.set_title("bars: sampled, lines: closed form", fontsize=10)
+    noisy = bool(found.settings.noise)
+    axes.set_title(f"bars: sampled, lines: closed form{' without noise' if noisy else ''}", fontsize=10)
     axes.legend(fontsize=8)
 
 
