@@ -83,7 +83,7 @@ def _draw_flows(axes: Axes, flows: Sequence[Through]) -> None:
         last = max(back for back, size in enumerate(flow.norms) if LOWEST <= size <= HIGHEST)
         if last < len(flow.norms) - 1:  # its line leaves the picture: the name stands there, away from what is dashed
             fell = flow.norms[last] < 1
-            offset, side = ((-7, 5), "right") if fell else ((5, -5), "left")
+            offset, side = ((-18, 2), "right") if fell else ((5, -5), "left")
             note(axes, name, (last, flow.norms[last]), offset, color=colour, ha=side)
             continue
         place = min(max(flow.norms[-1], place * NEXT_NAME), HIGHEST)  # names stand apart where lines end together
