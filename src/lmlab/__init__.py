@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lmlab.version import __version__ as __version__
 
 __all__ = [
+    "Mistake",
     "analogy",
     "check",
     "classify",
@@ -65,6 +66,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from lmlab.face import (
+        Mistake,
         analogy,
         check,
         classify,

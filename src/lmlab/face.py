@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmlab.config import Mistake
 from lmlab.models.registry import Role, kind_of
+from lmlab.text.files import free_file
 
 if TYPE_CHECKING:
     from lmlab.checker.verbs import check as check
@@ -117,9 +118,9 @@ def __getattr__(name: str) -> Any:
 
 
 def _opened(run: Run | str | Path) -> Run:
-    from lmlab.learn.run import load_run
+    from lmlab.learn.run import opened
 
-    return load_run(run) if isinstance(run, str | Path) else run
+    return opened(run)
 
 
 def _on(device: str, run: Run | str | Path) -> Run:
@@ -129,18 +130,6 @@ def _on(device: str, run: Run | str | Path) -> Run:
         raise Mistake(f"{run.folder} is unfinished, and its weights will change; finish it first: {run.how_to_go_on}")
     run.load(device)
     return run
-
-
-def _free(out: str | Path, force: bool) -> Path:
-    """Before any work is done: a Mistake if writing the file `out` would lose something."""
-    if str(out) == "-":
-        raise Mistake("- is standard output, which only the command line writes to; name a file")
-    out = Path(out)
-    if out.is_dir():
-        raise Mistake(f"{out} is a folder; name a file to write")
-    if out.exists() and not force:
-        raise Mistake(f"{out} exists; name another file, or replace it with {{force}}", force=True)
-    return out
 
 
 def evaluate(
@@ -283,7 +272,7 @@ def compress(
     file: UTF-8, plain or gzip; "-" is standard input. model: the run. check: decompress again and compare before writing.
     device: what is compressed on one is opened on one of its kind alone; there is a CPU everywhere.
     """
-    target = _free(out, force)
+    target = free_file(out, force)
     from lmlab.compression.files import compress_file
 
     return compress_file(file, _on(device, model), target, streams=streams, check=check, watch=watch)
@@ -299,7 +288,7 @@ def decompress(
     watch: Progress | None = None,
 ) -> Coded:
     """Bring back a text that `compress` made small, byte for byte, with the run it was compressed with."""
-    target = _free(out, force)
+    target = free_file(out, force)
     from lmlab.compression.files import decompress_file
 
     return decompress_file(Path(file), lambda: _on(device, model), target, watch=watch)
@@ -317,7 +306,7 @@ class Exported:
 
 def export(run: Run | str | Path, *, out: str | Path, force: bool = False) -> Exported:
     """Write an n-gram model as an ARPA file, which KenLM, SRILM and others read with the same log-probabilities."""
-    target = _free(out, force)
+    target = free_file(out, force)
     from lmlab.exchange.arpa import write_arpa
     from lmlab.models.ngram import NGram
 

@@ -161,7 +161,7 @@ def _tokenizer(cls: type[TextClassifier], asked: str | None, table: Labelled) ->
     """Made for the texts of the training part, as the model reads them."""
     part = table.parts["train"]
     texts = (words_of(text) if cls.by_words else text for text in part.texts)
-    return train_tokenizer(asked or cls.usual_tokenizer(part.bytes), texts)
+    return train_tokenizer(asked or cls.usual_tokenizer(part.bytes), texts, at_most=asked is None)
 
 
 def _fresh(

@@ -9,7 +9,7 @@ from lmlab.classification import using
 from lmlab.classification.errors import Explanation
 from lmlab.classification.page import mistakes_page
 from lmlab.config import Mistake
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
 from lmlab.page.html import write
 
@@ -30,19 +30,17 @@ def mistakes(
     """The surest mistakes of a classifier on its own data, each explained by what really moves it. html: a page of them."""
     if part not in ("train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
-    opened = _classifier(run)
-    found = using.mistakes(opened, number=number, part=part, device=device)
+    run = _classifier(run)
+    found = using.mistakes(run, number=number, part=part, device=device)
     if html is not None:
-        write(Path(html), mistakes_page(opened.record.inputs.corpus["name"], found, using.model_of(opened).ordered))
+        write(Path(html), mistakes_page(run.record.inputs.corpus["name"], found, using.model_of(run).ordered))
     return found
 
 
 def _classifier(run: Run | str | Path) -> Run:
     """The run, which must hold a classifier."""
-    opened = load_run(run) if isinstance(run, str | Path) else run
-    name = opened.record.model.name
+    run = opened(run)
+    name = run.record.model.name
     if kind_of(name).role is not Role.CLASSIFIER:
-        raise Mistake(
-            f"{opened.folder} holds a {name}, which gives no labels; train a classifier: lmlab train dan DATA"
-        )
-    return opened
+        raise Mistake(f"{run.folder} holds a {name}, which gives no labels; train a classifier: lmlab train dan DATA")
+    return run

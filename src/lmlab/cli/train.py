@@ -149,8 +149,9 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
         raise Mistake(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
     _refuse_changes(begun, {key: value for key, value in given.items() if not (more and key == "budget")})
     if begun.status != "unfinished" and not more:
-        more_of_it = f"{begun.how_to_go_on} --budget +10m"
-        print(f"{out} came to its end before and is left as it was. For more: {more_of_it}", file=sys.stderr)
+        counts = registry.kind_of(name).way is registry.Way.COUNTS
+        advice = "" if counts else f" For more: {begun.how_to_go_on} --budget +10m"
+        print(f"{out} came to its end before and is left as it was.{advice}", file=sys.stderr)
     with ProgressLine(out.name) as watch:
         return face.resume(out, budget=asked["budget"] if more else None, watch=watch)
 
@@ -172,7 +173,11 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
     if model is None and text in registry.KINDS and registry.KINDS[text].begins_with == name:
         raise Mistake(f"name the table that it learns from: lmlab train {text} DATA --from {source}")
     if model not in (None, name) and registry.kind_of(model).begins_with != name:
-        raise Mistake(f"{source} is a run of {name}, not of {model}; leave the model out")
+        wanted = registry.kind_of(model).begins_with
+        begins = f"begins with the weights of a {wanted}" if wanted else "begins with the weights of no other"
+        raise Mistake(
+            f"{source} is a run of {name}, not of {model}, which {begins}; to go on as a {name}, leave the model out"
+        )
     from lmlab.text.tokenizers import plain_spec
 
     if plain_spec(given.get("tokenizer", tokenizer)) != tokenizer:

@@ -26,6 +26,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option(help="Of a map: the picture (.svg) or page (.html); of save: the file.")
     ] = None,
+    force: options.Force = False,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -62,7 +63,7 @@ def command(
     else:
         if out is None or given:
             raise Mistake("save writes all vectors to a file: lmlab vectors RUN save {out}", out="vectors.txt")
-        written = found.save(out)
+        written = found.save(out, force=force)
         _print(json, {"out": str(written), "words": len(found.words)}, show.print_written, len(found.words), written)
 
 

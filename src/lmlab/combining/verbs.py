@@ -13,7 +13,7 @@ import torch
 from lmlab.combining.training import has_vector, material_of
 from lmlab.config import Mistake, nearest
 from lmlab.hardware.choice import choose_device
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.models.autoencoder import Autoencoder
 from lmlab.records import fields_to_json
 from lmlab.wordvectors.space import Neighbour, WordVectors
@@ -45,22 +45,22 @@ def combine(
     device: str = "auto",
 ) -> list[Combination]:
     """Combine words two by two. out: a picture (.svg) or page (.html) of where these pairs and their neighbours lie."""
-    opened = load_run(run) if isinstance(run, str | Path) else run
-    model = opened.saved
+    run = opened(run)
+    model = run.saved
     if not isinstance(model, Autoencoder):
         raise Mistake(
-            f"{opened.folder} holds a {opened.record.model.name}, which does not combine words: lmlab train autoencoder"
+            f"{run.folder} holds a {run.record.model.name}, which does not combine words: lmlab train autoencoder"
         )
     if isinstance(words, str) or len(words) < 2 or len(words) % 2:
         raise Mistake("words are combined two by two; give two, such as: new york")
     place = choose_device(device)
-    model, material = model.to(place).eval(), material_of(opened)
-    names = [piece.strip(" ") for piece in opened.tokenizer.vocabulary.pieces]
-    asked_B2 = np.array(_ids(words, names, model, str(opened.folder))).reshape(-1, 2)
+    model, material = model.to(place).eval(), material_of(run)
+    names = [piece.strip(" ") for piece in run.tokenizer.vocabulary.pieces]
+    asked_B2 = np.array(_ids(words, names, model, str(run.folder))).reshape(-1, 2)
     all_B2 = np.array(list(dict.fromkeys(map(tuple, np.concatenate([asked_B2, material.frequent_B2]).tolist()))))
     parents_BP = model.parents(torch.from_numpy(all_B2).to(place))
     space = WordVectors(
-        [f"{names[a]} {names[b]}" for a, b in all_B2], parents_BP.cpu().numpy(), str(opened.folder), str(place)
+        [f"{names[a]} {names[b]}" for a, b in all_B2], parents_BP.cpu().numpy(), str(run.folder), str(place)
     )
     found = []
     for pair in dict.fromkeys(map(tuple, asked_B2.tolist())):

@@ -7,22 +7,21 @@ came to; asked for something else, the folder is taken.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from lmlab.config import Mistake
 from lmlab.learn.run import load_run
 from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import counted
 from lmlab.records import from_json, to_json
-from lmlab.text.files import write_atomically
+from lmlab.text.files import locked, write_atomically
 
-PLAN, TEXT, LOCK, MODELS = "plan.json", "corpus.json", ".lock", "models"
+PLAN, TEXT, MODELS = "plan.json", "corpus.json", "models"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,10 @@ def claimed(out: Path, text: Mapping[str, Any], terms: Terms, *, beside: bool) -
         if path.is_file():
             raise Mistake(f"{path} is a file; name a new folder with {{out}}", out=None)
         path.mkdir(parents=True, exist_ok=True)
-        with _locked(path):
+        busy = Mistake(
+            f"another comparison is at work in {path}; wait for it, or name a new folder with {{out}}", out=None
+        )
+        with locked(path, busy):
             why = _held_against(path, text, terms)
             if not why:
                 yield _opened(path, text, terms)
@@ -128,31 +130,3 @@ def _runs(path: Path) -> list[str]:
 
 def _visible(path: Path) -> bool:
     return any(not inside.name.startswith(".") for inside in path.iterdir())
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Nobody else works in the folder meanwhile. The system lifts the lock when a process ends, however it does."""
-    with open(folder / LOCK, "a+b") as file:
-        if not _lock(file):
-            raise Mistake(
-                f"another comparison is at work in {folder}; wait for it, or name a new folder with {{out}}", out=None
-            )
-        yield
-
-
-def _lock(file: BinaryIO) -> bool:
-    """Take the lock if it is free; it is lifted when the file is closed."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

@@ -29,6 +29,8 @@ class Reader:
     def __init__(self, model: LanguageModel, tokenizer: Tokenizer, prompt: str, rows: int = 1) -> None:
         if isinstance(model, nn.Module) and model.training:
             raise ValueError(f"this {model.name} is in training, where dropout disturbs it; call model.eval() first")
+        if not isinstance(prompt, str):
+            raise Mistake(f"a prompt is a text; got {type(prompt).__name__}")
         self.model, self.tokenizer, self.rows = model, tokenizer, rows
         try:
             prompt.encode()

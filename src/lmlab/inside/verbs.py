@@ -18,7 +18,7 @@ from lmlab.inside.passage import learned, passage
 from lmlab.inside.search import SearchTree, search_tree
 from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.page.figures import standalone
 from lmlab.page.html import write
 
@@ -195,4 +195,4 @@ def explain_matrix(
 
 
 def _opened(run: AnyRun) -> Run:
-    return load_run(run) if isinstance(run, str | Path) else run
+    return opened(run)

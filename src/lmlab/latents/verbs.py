@@ -12,7 +12,7 @@ from torch import Tensor
 from lmlab.config import Mistake
 from lmlab.latents.picture import draws_picture
 from lmlab.latents.writing import read, written
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
 from lmlab.models.variational import Variational
 from lmlab.page.html import write
@@ -53,8 +53,8 @@ def latent(
     greedy: the likeliest token every time, as is done between sentences, so that only z differs; else drawn.
     svg: where to write a picture of the bound by the number of draws, on some of the test part.
     """
-    opened = load_run(run) if isinstance(run, str | Path) else run
-    model = _model(opened, device)
+    run = opened(run)
+    model = _model(run, device)
     segment: int = model.config.segment
     if tokens is not None and not 1 <= tokens <= segment:
         raise Mistake(f"{{tokens}} is from 1 to {segment}, the segment of this model; got {tokens}", tokens=None)
@@ -70,10 +70,10 @@ def latent(
     if first is None:
         z_BK = noise_BK
     elif second is None:
-        q = read(model, _ids(opened, first, segment))
+        q = read(model, _ids(run, first, segment))
         z_BK = q.draw(noise_BK.to(q.mean_BK)[:, None])[:, 0].cpu()
     else:
-        ends = [read(model, _ids(opened, sentence, segment)).mean_BK.cpu() for sentence in (first, second)]
+        ends = [read(model, _ids(run, sentence, segment)).mean_BK.cpu() for sentence in (first, second)]
         way = [i / (number - 1) for i in range(number)] if number > 1 else [0.5]
         shares, z_BK = [*way], torch.cat([(1 - share) * ends[0] + share * ends[1] for share in way])
     if greedy is None:
@@ -81,9 +81,9 @@ def latent(
     drawn = None if greedy else luck
     ids_BT = written(model, z_BK, tokens=tokens or segment, temperature=temperature, luck=drawn)
     if svg is not None:
-        write(Path(svg), draws_picture(opened, device))
+        write(Path(svg), draws_picture(run, device))
     return [
-        Written(text=opened.tokenizer.decode(ids.tolist()), z=tuple(z.tolist()), share=share)
+        Written(text=run.tokenizer.decode(ids.tolist()), z=tuple(z.tolist()), share=share)
         for ids, z, share in zip(ids_BT, z_BK, shares, strict=True)
     ]
 

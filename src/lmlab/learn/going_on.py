@@ -13,11 +13,12 @@ from lmlab.hardware.choice import as_chosen, choose
 from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
 from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
-from lmlab.learn.run import Run, create_run, free_folder, load_run, refuse_if_taken
+from lmlab.learn.run import Run, create_run, free_folder, load_run, opened, refuse_if_taken
 from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
+from lmlab.text.files import locked
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
@@ -37,7 +38,14 @@ def resume(
     better by validation.
     With a budget of steps or tokens the weights come out as if it had never stopped, to the last bit.
     """
-    run = load_run(run if isinstance(run, str | Path) else run.folder)
+    folder = opened(run).folder
+    state = folder / "state"
+    state.mkdir(exist_ok=True)
+    with locked(state, Mistake(f"another process trains in {folder}; wait for it")):
+        return _resumed(load_run(folder), budget, watch, progress)
+
+
+def _resumed(run: Run, budget: str | Budget | None, watch: Watch | None, progress: bool) -> Run:
     if budget is None and run.status != "unfinished":
         return run
     cls: Any = trainable_kind(run.record.model.name).load()
@@ -92,7 +100,7 @@ def fine_tune(
     The tokenizer and the settings are those of the run; `settings` may change what leaves every weight its place, such as
     dropout. The other arguments are those of `train`. Weights that validate worse than those it began with are not kept.
     """
-    run = load_run(run) if isinstance(run, str | Path) else run
+    run = opened(run)
     out = free_folder(model or run.folder.resolve().name, text) if out is None else Path(out)
     name, tokenizer = run.record.model.name, run.tokenizer
     if model not in (None, name):
@@ -109,7 +117,9 @@ def fine_tune(
         raise Mistake(f"{{columns}} are of a table of labelled texts, which a {name} does not read", columns=None)
     cls: Any = trainable_kind(name).load()
     if not issubclass(cls, CountModel | TextLearner):
-        raise Mistake(f"{run.folder} holds a {name}, which does not learn from plain text")
+        raise Mistake(
+            f"{run.folder} holds a {name}, whose weights cannot be begun with; train a new {name} on the new data"
+        )
     if kind_of(name).way is Way.COUNTS:
         raise Mistake(f"{run.folder} holds a {name}, which counts; count both texts together instead")
     if run.status == "unfinished":

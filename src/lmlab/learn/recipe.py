@@ -23,6 +23,7 @@ from typing import Any
 from lmlab.config import Mistake, nearest
 from lmlab.learn.record import Record
 from lmlab.models.registry import kind_of
+from lmlab.text.files import read_text
 
 FILE = "recipe.toml"
 
@@ -53,10 +54,8 @@ def recipe(file: str | Path) -> dict[str, Any]:
     if path.is_dir() and (path / FILE).exists():  # a run
         path = path / FILE
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise Mistake(f"there is no file {path}; every run has a {FILE}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        found = tomllib.loads(read_text(path, f"every run has a {FILE}, which is TOML"))
+    except tomllib.TOMLDecodeError as error:
         raise Mistake(f"{path} is not TOML: {error}") from None
     for key, value in found.items():
         if key not in PLAIN:

@@ -215,12 +215,16 @@ class Run:
 
     def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
         """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
         from torch.nn import Module
 
         path = self.folder / "model.safetensors"
         with atomic_file(path) as file:  # written from where the tensors lie: a copy of large tables would not fit
-            save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
+            try:
+                save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
+            except SafetensorError as error:  # a full disk, mostly, in a class of theirs
+                raise OSError(f"{path} cannot be written: {error}") from None
         trained = replace(
             self.record.model,
             config=config,
@@ -288,6 +292,15 @@ def refuse_if_taken(folder: Path) -> None:
         is_run = (folder / "config.json").exists()
         instead = ", or go on with the one in it: {resume} {out}" if is_run else ""
         raise Mistake(f"{folder} is not empty; name a new folder for the run{instead}", resume=None, out=str(folder))
+
+
+def opened(run: Run | Path | str) -> Run:
+    """The run itself, or the one in the folder of that name; Mistake for anything else."""
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, str | Path) and str(run):
+        return load_run(run)
+    raise Mistake(f"a run is the name of its folder, or what lmlab.load or lmlab.train gave; got {str(run)[:40]!r}")
 
 
 def load_run(folder: Path | str) -> Run:

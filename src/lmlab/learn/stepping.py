@@ -14,7 +14,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 import torch
@@ -44,6 +44,18 @@ LossOf = Callable[[Learner, Any, Any], tuple[Loss, Any]]  # (model, piece of a b
 
 class CannotRecord(Exception):
     """The step does something that can only be asked for when it is reached, such as looking at a number."""
+
+
+@contextmanager
+def _fastest_attention() -> Iterator[None]:
+    """Attention in our order; in torch's own where torch cannot set one.
+
+    torch 2.11 forgets one of its ways when an order was set and taken back, and then refuses to set another in that process.
+    """
+    with ExitStack() as stack:
+        with suppress(ValueError):
+            stack.enter_context(sdpa_kernel(FASTEST_ATTENTION, set_priority=True))
+        yield
 
 
 class Steps(ABC):
@@ -139,7 +151,7 @@ class Captured(Steps):
         generator = torch.cuda.default_generators[self.device.index or 0]
         spare = generator.clone_state()  # a recording that fails leaves the generator's own in a state of no use
         graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-        attention = sdpa_kernel(FASTEST_ATTENTION, set_priority=True) if self.compiled else nullcontext()
+        attention = _fastest_attention() if self.compiled else nullcontext()
         try:
             side.wait_stream(torch.cuda.current_stream())
             with attention, torch.cuda.stream(side):

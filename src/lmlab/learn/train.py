@@ -119,7 +119,7 @@ def tokenizer_for(cls: type[CountModel | TextLearner], asked: str | Tokenizer | 
     if isinstance(asked, Tokenizer):
         return asked
     usual = cls.usual_tokenizer(corpus.train.bytes) if issubclass(cls, TextLearner) else "char"
-    return train_tokenizer(asked or usual, corpus.train.pieces())
+    return train_tokenizer(asked or usual, corpus.train.pieces(), at_most=asked is None)
 
 
 def sized_on_text(

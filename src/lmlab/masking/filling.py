@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from lmlab.config import Mistake
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.masking.scores import encoder_of
 from lmlab.records import fields_to_json
 
@@ -49,10 +49,10 @@ def fill(run: Run | str | Path, texts: str | Sequence[str], *, top: int = 5, dev
     """Fill every [MASK] of texts with a run's encoder. top: how many candidates are given for each."""
     if top < 1:
         raise Mistake("{top} is a whole number from 1 up", top=None)
-    opened = load_run(run) if isinstance(run, str | Path) else run
-    model = encoder_of(opened, device)
+    run = opened(run)
+    model = encoder_of(run, device)
     given = [texts] if isinstance(texts, str) else list(texts)
-    return [_filled(model, opened.tokenizer, text, top) for text in given]
+    return [_filled(model, run.tokenizer, text, top) for text in given]
 
 
 @torch.no_grad()

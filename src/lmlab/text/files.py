@@ -15,6 +15,9 @@ from typing import BinaryIO
 
 from lmlab.config import Mistake
 
+LOCK = ".lock"  # a file in the folder that somebody works in
+_HELD: set[Path] = set()  # the locks of this process
+
 
 def cache_folder() -> Path:
     """Where fetched and derived texts are kept: $LMLAB_CACHE, or the place the operating system has for such things."""
@@ -32,6 +35,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file opened for writing that appears under its name only once it is complete and on disk."""
     if str(path) == "-":  # where standard output can be written to, the command line sees to it before
         raise Mistake("- is no name for this file, which is not written to standard output; name a file")
+    if path.is_dir():
+        raise Mistake(f"{path} is a folder; name a file to write")
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"  # the same folder, so that renaming is atomic
     try:
@@ -40,8 +45,10 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(temporary):  # a name that nobody knows
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 
@@ -49,6 +56,55 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a whole file, or leave the old one as it was."""
     with atomic_file(path) as file:
         file.write(content)
+
+
+def free_file(out: str | Path, force: bool) -> Path:
+    """Before any work is done: a Mistake if writing the file `out` would lose something."""
+    if str(out) == "-":
+        raise Mistake("- is standard output, which only the command line writes to; name a file")
+    out = Path(out)
+    if out.is_dir():
+        raise Mistake(f"{out} is a folder; name a file to write")
+    if out.exists() and not force:
+        raise Mistake(f"{out} exists; name another file, or replace it with {{force}}", force=True)
+    return out
+
+
+@contextmanager
+def locked(folder: Path, busy: Mistake, *, again: bool = False) -> Iterator[None]:
+    """Nobody else works in the folder meanwhile, or `busy` is raised. The system lifts the lock when a process ends.
+
+    again: it may be that this very process has locked it already, further out.
+    """
+    path = (folder / LOCK).resolve()
+    if again and path in _HELD:
+        yield
+        return
+    with open(path, "a+b") as file:
+        if not _lock(file):
+            raise busy
+        _HELD.add(path)
+        try:
+            yield
+        finally:
+            _HELD.remove(path)
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Take the lock if it is free; it is lifted when the file is closed."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def file_sha256(path: Path) -> str:

@@ -104,7 +104,7 @@ def read_labelled(
     is_named = str(data) in tables.NAMES and not Path(data).exists()
     origin: dict[str, Any] = {"text": str(data) if is_named else _resolved(data), "split": list(split), "seed": seed}
     origin |= {"valid": _resolved(valid), "test": _resolved(test)}
-    if columns is not None and len(columns) != 2:
+    if columns is not None and len(set(columns)) != 2:
         raise Mistake(
             f"{{columns}} are two, the text's and the label's, such as review,stars; got {','.join(columns)}",
             columns=None,
@@ -115,6 +115,8 @@ def read_labelled(
     label_first = _label_first(train_file)
     rows = {name: list(_rows(file, columns, label_first)) for name, file in _named(train_file, valid_file, test_file)}
     classes = tuple(sorted({label for _, _, label in rows["train"]}, key=_naturally))
+    if not classes:
+        raise Mistake(f"{train_file} has no examples below its first line, which names the columns")
     if len(classes) < 2:
         raise Mistake(f"{train_file} has one label only, {classes[0]!r}; a classifier needs examples of two or more")
     number = {label: i for i, label in enumerate(classes)}

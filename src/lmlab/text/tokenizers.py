@@ -168,11 +168,18 @@ class Tokenizer:
             raise Mistake(f"{path} (or spelling.json beside it) is damaged: {error}") from None
 
 
-def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]], least: int | None = None) -> Tokenizer:
+def train_tokenizer(
+    spec: str,
+    texts: Iterable[str] | Iterable[tuple[int, str]],
+    least: int | None = None,
+    *,
+    at_most: bool = False,
+) -> Tokenizer:
     """Make a tokenizer for these training texts.
 
     texts: whole documents, or the (document, piece) pairs of `Part.pieces()`. They are read once.
     least: of `words` without a number: how often a word must occur to be known.
+    at_most: of bpe: its size is the most, and a text that allows fewer ids has fewer; for sizes that nobody asked for.
     """
     kind, size = parse_spec(spec)
     spec = plain_spec(spec)
@@ -183,7 +190,7 @@ def train_tokenizer(spec: str, texts: Iterable[str] | Iterable[tuple[int, str]],
     if kind == "words":
         return _train_words(spec, texts, size, least)
     assert size is not None, "parse_spec asks for the size of bpe"
-    return _train_bpe(size, texts)
+    return _train_bpe(size, texts, at_most)
 
 
 def parse_spec(spec: str) -> tuple[str, int | None]:
@@ -240,7 +247,7 @@ def _train_char(texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
     return _char(sorted(seen))
 
 
-def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
+def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]], at_most: bool) -> Tokenizer:
     """Learn merges that occur at least twice, most frequent first, until there are `size` ids."""
     learner = Backend(models.BPE())
     learner.pre_tokenizer = pre_tokenizers.Sequence(
@@ -259,6 +266,8 @@ def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]]) -> T
     backend = byte_level_backend(merges, BPE_PATTERN)
     if backend.get_vocab_size() < size:
         possible = backend.get_vocab_size()
+        if at_most:
+            return _byte() if possible <= BYTES else Tokenizer(f"bpe:{possible}", backend, BpeCoding(backend))
         advice = f"write bpe:{possible} or less" if possible > 256 else "use byte or char"
         raise Mistake(f"bpe:{size} is larger than the text allows: it has pairs for {possible} ids; {advice}")
     return Tokenizer(f"bpe:{size}", backend, BpeCoding(backend))

@@ -9,7 +9,7 @@ import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
 from lmlab.text.pairs import Pairs, Rows, read_pairs
 from lmlab.translation.certificate import certify, scored
@@ -59,7 +59,7 @@ def evaluate(
     data: other pairs with the same languages, used whole; without it a part of the run's own. against: another run that
     translates the same languages, which is measured on the same sentences and compared sentence by sentence.
     """
-    other = load_run(against) if isinstance(against, str | Path) else against
+    other = None if against is None else opened(against)
     if other is not None and not has_sacrebleu():
         raise Mistake(MISSING)
     pairs = Pairs.from_spec(run.record.inputs.corpus)

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmlab.config import Mistake, nearest
 from lmlab.hardware.choice import choose_device
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
 from lmlab.records import fields_to_json
 from lmlab.translation.decoding import translations
@@ -46,18 +46,18 @@ def translate(
     to: the languages; by itself all that the translator knows. A text is read once, whatever it is to become. A beam of 1 is
     greedy; length_penalty: translations are ranked by log p / tokens^length_penalty.
     """
-    opened = load_run(run) if isinstance(run, str | Path) else run
-    model = opened.saved
+    run = opened(run)
+    model = run.saved
     if not isinstance(model, Translator):
         raise Mistake(
-            f"{opened.folder} holds a {opened.record.model.name}, which does not translate; train one: lmlab train"
+            f"{run.folder} holds a {run.record.model.name}, which does not translate; train one: lmlab train"
             " translator PAIRS"
         )
-    known = list(opened.record.inputs.corpus["languages"])[1:]
+    known = list(run.record.inputs.corpus["languages"])[1:]
     wanted = known if to is None else [to] if isinstance(to, str) else list(to)
     for language in wanted:
         if language not in known:
-            raise Mistake(f"{opened.folder} does not translate into {language!r}; {nearest(language, known)}")
+            raise Mistake(f"{run.folder} does not translate into {language!r}; {nearest(language, known)}")
     given = [texts] if isinstance(texts, str) else list(texts)
     if not given or not wanted:
         raise Mistake("give a text to translate and a language")
@@ -65,7 +65,7 @@ def translate(
         raise Mistake("a text to translate is empty; give it some words")
     model = model.to(choose_device(device)).eval()
     found = translations(
-        model, opened.tokenizer, [text.strip() for text in given], [known.index(language) for language in wanted],
+        model, run.tokenizer, [text.strip() for text in given], [known.index(language) for language in wanted],
         beam=beam, best=best, length_penalty=length_penalty,
     )  # fmt: skip
     return [

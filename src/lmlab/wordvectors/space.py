@@ -14,6 +14,7 @@ from lmlab.config import Mistake, nearest
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe
 from lmlab.records import fields_to_json
+from lmlab.text.files import free_file
 from lmlab.text.vectors import read_all_vectors, write_vectors
 
 COMPARED = 50_000  # words with which a misspelt one is compared whatever their first letter
@@ -72,9 +73,9 @@ class WordVectors:
         wanted = self._directions_VX[two] - self._directions_VX[one] + self._directions_VX[three]
         return self._near(wanted / wanted.norm().clamp(min=1e-12), number, {one, two, three})
 
-    def save(self, path: str | Path) -> Path:
-        """Write them in the GloVe text format."""
-        return write_vectors(Path(path), self.words, self.vectors_VX)
+    def save(self, path: str | Path, *, force: bool = False) -> Path:
+        """Write them in the GloVe text format; force: over a file that exists."""
+        return write_vectors(free_file(path, force), self.words, self.vectors_VX)
 
     def _near(self, direction_X: torch.Tensor, number: int, without: set[int]) -> list[Neighbour]:
         if number < 1:

@@ -1,0 +1,118 @@
+"""What an impatient or hostile user tries: one line that says what would be right, and nothing lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from safetensors import SafetensorError
+
+import lmlab as lab
+from lmlab.config import Mistake
+from lmlab.text import files
+from lmlab.text.tokenizers import train_tokenizer
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+
+def refused(result: tuple[int, str, str], *words: str) -> None:
+    code, out, err = result
+    assert (code, out) == (2, ""), err
+    assert err.count("\n") == 1, err
+    assert all(word in err for word in words), err
+
+
+def test_vectors_are_never_saved_over_a_file_unless_forced(lmlab: Lmlab, tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_text("king 1 2\nqueen 2 1\nman 1 0\n")
+    (tmp_path / "mine.txt").write_text("a text of mine")
+    refused(lmlab("vectors", "v.txt", "save", "--out", "mine.txt"), "mine.txt exists", "--force")
+    assert (tmp_path / "mine.txt").read_text() == "a text of mine"
+    code, _, err = lmlab("vectors", "v.txt", "save", "--out", "mine.txt", "--force")
+    assert code == 0, err
+    (tmp_path / "folder").mkdir()
+    refused(lmlab("vectors", "v.txt", "save", "--out", "folder"), "folder is a folder", "name a file")
+
+
+def test_a_size_of_bpe_that_nobody_asked_for_shrinks_with_the_text() -> None:
+    texts = ["the cat sat on the mat and the rat sat on the cat\n" * 3]
+    assert train_tokenizer("bpe:8000", texts, at_most=True).vocab_size in range(257, 400)
+    assert train_tokenizer("bpe:8000", ["q"], at_most=True).spec == "byte"
+    with pytest.raises(Mistake, match="larger than the text allows"):
+        train_tokenizer("bpe:8000", texts)
+
+
+def test_a_disk_that_fills_while_weights_are_written_is_no_bug_of_ours(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr("safetensors.torch.save_file", full)
+    refused(lmlab("train", "bag", small_text, "--out", "run"), "model.safetensors cannot be written", "No space left")
+
+
+@pytest.mark.parametrize("model", ["glove", "autoencoder"])
+def test_a_text_without_a_word_has_no_pairs_of_words(lmlab: Lmlab, tmp_path: Path, model: str) -> None:
+    (tmp_path / "spaces.txt").write_text(" " * 5000)
+    code, out, err = lmlab("train", model, "spaces.txt", "--budget", "5steps", "--out", "run")
+    assert (code, out) == (2, ""), err
+    assert err.splitlines()[-1].startswith("lmlab: spaces")
+
+
+def test_a_table_of_a_header_alone_and_one_column_twice(lmlab: Lmlab, tmp_path: Path) -> None:
+    (tmp_path / "header.tsv").write_text("text\tlabel\n")
+    refused(lmlab("train", "dan", "header.tsv", "--out", "run"), "no examples")
+    (tmp_path / "table.tsv").write_text("text\tlabel\ngood\tyes\nbad\tno\n")
+    refused(lmlab("train", "dan", "table.tsv", "--columns", "text,text", "--out", "run"), "two")
+
+
+def test_one_process_at_a_time_trains_in_a_run(small_text: Path, tmp_path: Path) -> None:
+    settings = {"width": 8, "embedding_width": 8, "context": 2}
+    run = lab.train("feedforward", small_text, out=tmp_path / "run", budget="2steps", settings=settings)
+    with open(run.folder / "state" / files.LOCK, "a+b") as other:
+        assert files._lock(other)  # as another process would take it
+        with pytest.raises(Mistake, match="another process trains in"):
+            lab.resume(run, budget="+2steps")
+    assert lab.resume(run, budget="+2steps").record.result.steps == 4
+
+
+def test_what_cannot_be_gone_on_with_or_begun_with_says_what_can(
+    lmlab: Lmlab, small_text: Path, tmp_path: Path
+) -> None:
+    assert lmlab("train", "ngram", small_text, "--out", "counted")[0] == 0
+    code, _, err = lmlab("train", "--resume", "--out", "counted")
+    assert code == 0
+    assert "--budget +10m" not in err  # which would be refused
+    (tmp_path / "table.tsv").write_text("text\tlabel\ngood\tyes\nbad\tno\n")
+    refused(
+        lmlab("train", "classifier", "table.tsv", "--from", "counted"),
+        "classifier, which begins with the weights of a bert",
+    )
+    (tmp_path / "folder").mkdir()
+    refused(lmlab("train", "--config", "folder"), "folder is a folder", "TOML")
+    (tmp_path / "noise.toml").write_bytes(bytes(range(128, 256)))
+    refused(lmlab("train", "--config", "noise.toml"), "UTF-8")
+
+
+def test_a_file_that_cannot_be_written_is_called_by_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(temporary: Path, path: Path) -> None:
+        raise OSError(30, "Read-only file system", str(temporary))
+
+    monkeypatch.setattr("os.replace", broken)
+    with pytest.raises(OSError, match="Read-only") as raised:
+        files.write_atomically(tmp_path / "mine.txt", b"")
+    assert raised.value.filename == str(tmp_path / "mine.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("run", [None, 3, ["a"], b"run", {}, ""])
+def test_what_is_no_run_is_a_mistake_in_python_too(run: object) -> None:
+    for verb in (lab.generate, lab.score, lab.fill, lab.classify, lab.translate):
+        with pytest.raises(lab.Mistake, match="a run is"):
+            verb(run, "a")  # type: ignore[operator]
+    for bare in (lab.evaluate, lab.resume):
+        with pytest.raises(lab.Mistake, match="a run is"):
+            bare(run)  # type: ignore[operator]
