@@ -30,6 +30,7 @@ SCRIPTS = {
     "score": [],
     "ngram": [],
     "bert": [],
+    "dan": [],
     "translator": [],
     "certificate": [],
     "check": [],

@@ -244,6 +244,9 @@ class Learner(nn.Module, Saved):
     default_matrix_learning_rate: ClassVar[float] = 0.02  # of Muon
     default_weight_decay: ClassVar[float] = 0.1
 
+    # Tables whose gradients are sparse, each row that a step read there once: only these rows move.
+    read_by_row: ClassVar[tuple[str, ...]] = ()
+
     vocab_size: int
     letters: ClassVar[dict[str, str]] = {}  # what formulas call a setting, such as "d" or "N - 1"; else its name
 

@@ -13,10 +13,14 @@ import torch
 from torch import nn
 
 import lmlab
+from lmlab.classification import training
 from lmlab.classification.task import Encoded, Labelling, words_of
 from lmlab.config import Mistake
+from lmlab.layers import fast
 from lmlab.learn.run import Run, load_run
 from lmlab.models.dan import DAN, Bags, DANConfig
+from lmlab.text.labelled import read_labelled
+from lmlab.text.tokenizers import train_tokenizer
 
 CONFIG = DANConfig(labels=3, width=5, hidden=7, layers=2, word_dropout=0.5, dropout=0.0)
 
@@ -48,6 +52,34 @@ def test_words_are_left_out_in_training_alone_and_the_rest_averaged() -> None:
     torch.manual_seed(3)
     found = dan.logits(ids_N, starts_B)
     torch.testing.assert_close(found, dan.eval().logits(ids_N[kept], starts_B))
+    torch.manual_seed(3)
+    with fast.plain():
+        torch.testing.assert_close(dan.train().logits(ids_N, starts_B), found)
+
+
+def test_learning_moves_the_vectors_of_words_that_were_read_and_no_others() -> None:
+    dan = DAN(DANConfig(labels=3, width=5, hidden=7, word_dropout=0.0, dropout=0.0), 11).train()
+    ids_N, starts_B = torch.tensor([1, 2, 3, 3, 10]), torch.tensor([0, 2, 2])  # the second text has no words
+    loss = dan.loss(Bags(ids_N, starts_B, torch.tensor([0, 1, 2]))).total
+    torch.testing.assert_close(loss, dan.eval().loss(Bags(ids_N, starts_B, torch.tensor([0, 1, 2]))).total)
+    loss.backward()
+    assert dan.embedding_VX.grad is not None
+    assert dan.embedding_VX.grad._indices()[0].tolist() == [1, 2, 3, 10]
+    with torch.no_grad():
+        assert torch.isfinite(dan.train().logits(ids_N[:0], torch.tensor([0]))).all()
+
+
+def test_texts_are_divided_together_as_each_by_itself(table: Path) -> None:
+    texts = [*read_labelled(table).parts["train"].texts, "", " ", "It's — a ‘film’,\u00a0isn’t it?", "?!"]
+    plain = [words_of(text) for text in texts]
+    words = train_tokenizer("words", plain)
+    together = Encoded.of(words, texts)
+    for i, text in enumerate(plain):
+        assert together.words(i).tolist() == words.encode(text).ids.tolist()
+    joined = training._tokenizer(DAN, None, read_labelled(table))
+    assert (
+        joined.hash == train_tokenizer("words", [words_of(t) for t in read_labelled(table).parts["train"].texts]).hash
+    )
 
 
 def test_the_loss_is_the_sum_of_the_labels_nats() -> None:
@@ -141,6 +173,25 @@ def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, t
     run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu", watch=told)
     assert run.record.training.budget == "20steps"  # 240 examples, 64 at a time, five times over
     assert any("epochs" in line for line in told.lines)
+    assert not any("undertrained" in line for line in told.lines)  # it was told to learn no more
+    assert run.record.result.undertrained is None
+
+
+def test_in_few_steps_the_learning_rate_is_the_one_that_validates_best(table: Path, tmp_path: Path) -> None:
+    run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu")
+    best = {}
+    for times in training.RATES:
+        rate = times * DAN.default_learning_rate
+        tried = lmlab.train(
+            "dan", table, out=tmp_path / str(times), budget="20steps", device="cpu", learning={"learning_rate": rate}
+        )
+        best[rate] = min(line["valid_bits_per_label"] for line in tried.metrics)
+    assert len(set(best.values())) == len(training.RATES)
+    assert run.record.training.learning == {"learning_rate": min(best, key=best.__getitem__)}
+    asked = lmlab.train(
+        "dan", table, out=tmp_path / "asked", budget="10m", device="cpu", learning={"learning_rate": 0.004}
+    )
+    assert asked.record.training.learning == {"learning_rate": 0.004}  # whoever names one gets it
 
 
 def test_an_epoch_of_a_budget_is_as_many_examples_as_there_are(table: Path, tmp_path: Path) -> None:
@@ -157,6 +208,13 @@ def test_what_is_no_table_or_no_classifier_is_refused(table: Path, classifier: R
         lmlab.generate(classifier)
     with pytest.raises(Mistake, match="empty"):
         lmlab.classify(classifier, "  ")
+    (tmp_path / "v.txt").write_text("film 1 2 3\n")
+    with pytest.raises(Mistake, match="vectors of width 3, not 5: leave width out"):
+        lmlab.train("dan", table, out=tmp_path / "a", settings={"vectors": str(tmp_path / "v.txt"), "width": 5})
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "other.tsv").write_text("pos\ta film\nsplendid\tanother\n")
+    with pytest.raises(Mistake, match=r"other.tsv has the label 'splendid', which the classifier never saw"):
+        lmlab.evaluate(classifier, tmp_path / "other.tsv")
     ngram = lmlab.train("ngram", table, out=tmp_path / "ngram")
     with pytest.raises(Mistake, match="gives no labels"):
         lmlab.classify(ngram, "a film")

@@ -40,6 +40,13 @@ def test_from_a_text_to_scores_and_filled_blanks(lmlab: Lmlab, trained: Path) ->
     (found,) = json.loads(out)
     assert len(found["blanks"]) == 2
     assert "[MASK]" not in found["filled"]
+    assert found["wholes"][0]["text"] == found["filled"]
+    code, out, err = lmlab("fill", trained, "The [MASK] sat on [MASK] mat,", "--top", "3")
+    assert code == 0, err
+    assert [line for line in out.splitlines() if not line.startswith("  ")] == [
+        f"{whole['text']}  {whole['p']:.1%}" for whole in found["wholes"][:3]
+    ]
+    assert out.count("by itself: ") == 2
 
 
 @pytest.mark.parametrize(

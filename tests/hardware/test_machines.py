@@ -70,6 +70,23 @@ def test_where_bf16_crawls_neither_products_nor_the_iteration_use_it(machine: Ca
     assert all("no units" in why for why in words)
 
 
+def test_a_device_that_takes_longer_to_ask_than_to_multiply_is_timed_where_it_multiplies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the size of a small model's matrices both precisions would seem equally fast: what asking takes."""
+    asking_s, speed = 7e-6, {torch.float32: 4e13, torch.bfloat16: 7e14}
+    monkeypatch.setattr(rates, "request_s", lambda device: asking_s)
+
+    def seconds(flops: float) -> Callable[[torch.device, torch.dtype, int], float]:
+        return lambda device, dtype, scale: asking_s + flops * scale**3 / speed[dtype]
+
+    monkeypatch.setattr(rates, "_products_s", seconds(6.0 * rates.ROWS * rates.WIDTH * rates.HIDDEN))
+    monkeypatch.setattr(rates, "_iteration_s", seconds(4.0 * rates.MATRICES * rates.WIDTH**3))
+    for dtype, true in speed.items():
+        for timed in (rates.product_flops, rates.iteration_flops):
+            assert timed(torch.device("cpu"), dtype) == pytest.approx(true, rel=0.15)
+
+
 def test_a_device_that_takes_long_to_ask_gets_larger_batches(machine: Callable[..., None]) -> None:
     machine(scaling(float32=20_000, bf16=200_000), request_s=6e-6)
     assert choice.choose("cpu").batch == 4

@@ -110,6 +110,17 @@ def test_the_gap_of_the_bound_is_the_divergence_to_the_true_posterior(ids: tuple
     assert gap > 0
 
 
+def test_a_divergence_of_the_wrong_sign_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted bug: it breaks the identity that the test above holds."""
+    right = Posterior.kl_BK
+    assert isinstance(right, property)
+    assert right.fget is not None
+    monkeypatch.setattr(Posterior, "kl_BK", property(lambda q, kl=right.fget: -kl(q)))
+    model, x = model_of(), torch.tensor([(0, 1, 2, 2)])
+    gap = exact_log_p(model, x) - elbo(model, x)
+    assert abs(gap - kl_to_the_true_posterior(model, x)) > 0.01
+
+
 def test_more_draws_bring_the_bound_down_to_the_exact_cost() -> None:
     model, x = model_of(), torch.tensor([[0, 1, 2, 2]])
     exact = -exact_log_p(model, x)

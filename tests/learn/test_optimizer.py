@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 import torch
 
@@ -43,6 +45,43 @@ def test_adagrad_steps_as_torch_does_and_keeps_one_slot() -> None:
         reference.step()
         torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-5)
     assert list(optimizer.slots) == ["second.p"]
+
+
+@pytest.mark.parametrize("adaptive", ["adamw", "adagrad"])
+def test_rows_that_wait_are_where_they_would_be_had_every_row_been_stepped(
+    adaptive: Literal["adamw", "adagrad"],
+) -> None:
+    """Two rows of seven a step, at last all of them: sparse gradients against the same gradients with their zeros."""
+    waiting, stepped = _twins((7, 5))
+    config = OptimizerConfig(adaptive=adaptive, learning_rate=0.05, weight_decay=0.3, clip=1.0)
+    one, other = (Optimizer({"p": p}, config, tables=("p",)) for p in (waiting, stepped))
+    draw = torch.Generator().manual_seed(0)
+    for step in range(12):
+        rows = torch.arange(7) if step == 11 else torch.randperm(7, generator=draw)[:2].sort().values
+        wanted = torch.randn(len(rows), 5, generator=draw) * (3.0 if step % 2 else 0.1)
+        for p, sparse in ((waiting, True), (stepped, False)):
+            p.grad = None
+            (torch.nn.functional.embedding(rows, p, sparse=sparse) * wanted).sum().backward()
+            assert p.grad.is_sparse == sparse
+        torch.testing.assert_close(one.step(1.0), other.step(1.0))
+        torch.testing.assert_close(waiting[rows], stepped[rows], atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(waiting, stepped, atol=1e-6, rtol=1e-5)
+    assert sorted(one.slots) == ["read.p", "second.p"]
+
+
+def test_stepping_by_row_is_adamw_without_momentum_where_every_row_is_read() -> None:
+    mine, theirs = _twins((7, 5))
+    config = OptimizerConfig(learning_rate=0.01, weight_decay=0.1, clip=1e9)
+    optimizer = Optimizer({"p": mine}, config, tables=("p",))
+    reference = torch.optim.AdamW([theirs], lr=0.01, betas=(0.0, config.betas[1]), eps=config.epsilon, weight_decay=0.1)
+    for step in range(20):
+        target = torch.randn(7, 5, generator=torch.Generator().manual_seed(step))
+        for p in (mine, theirs):
+            p.grad = None
+            ((p - target) ** 3).abs().sum().backward()
+        optimizer.step(1.0)
+        reference.step()
+        torch.testing.assert_close(mine, theirs, atol=1e-6, rtol=1e-5)
 
 
 def test_clipping_shrinks_a_long_gradient_to_the_limit_and_leaves_a_short_one() -> None:

@@ -29,6 +29,23 @@ def test_several_blanks_are_filled_so_that_they_go_together(encoder: Run) -> Non
     assert {"cat": "milk.", "dog": "bones.", "horse": "hay.", "bird": "seeds."}[animal] == food
 
 
+def test_ways_to_fill_all_blanks_are_as_likely_as_guessing_them_in_turn_says(encoder: Run) -> None:
+    text = "The [MASK] likes [MASK]\nThe cat likes milk."
+    (one,) = lmlab.fill(encoder, text, top=6)
+    assert one.filled == one.wholes[0].text
+    assert [whole.p for whole in one.wholes] == sorted((whole.p for whole in one.wholes), reverse=True)
+    first = int(one.blanks[1][0].p > one.blanks[0][0].p)  # the surest blank
+    for whole in one.wholes:
+        found = whole.text.split("\n")[0].removeprefix("The ").split(" likes ")
+        begun = text.replace("[MASK]", "{}").format(*(found[n] if n == first else "[MASK]" for n in range(2)))
+        p = {c.text: c.p for c in lmlab.fill(encoder, text, top=999)[0].blanks[first]}[found[first]]
+        then = {c.text: c.p for c in lmlab.fill(encoder, begun, top=999)[0].blanks[0]}[found[1 - first]]
+        assert whole.p == pytest.approx(p * then, rel=1e-4)
+    assert lmlab.fill(encoder, "The [MASK] likes hay.", top=2)[0].wholes[1].p == pytest.approx(
+        lmlab.fill(encoder, "The [MASK] likes hay.", top=2)[0].blanks[0][1].p, rel=1e-4
+    )
+
+
 def test_several_texts_and_a_run_by_its_folder(encoder: Run) -> None:
     found = lmlab.fill(str(encoder.folder), ["The [MASK] likes hay.", "The bird [MASK] seeds."], top=1)
     assert [len(one.blanks[0]) for one in found] == [1, 1]

@@ -1,4 +1,4 @@
-"""The translator: against torch.nn.Transformer, as a distribution of its own, blind to padding and to the target's future."""
+"""The translator: against torch.nn.Transformer and transformers, a distribution of its own, blind to padding and the future."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from huggingface import pegasus_of
 from lmlab.config import Mistake
 from lmlab.costs.dispatcher import counted_as_run
 from lmlab.formulas import Shape, work
@@ -94,6 +95,25 @@ def test_it_is_what_torch_nn_transformer_computes_with_the_same_weights() -> Non
         expected = F.cross_entropy(logits_BTV.flatten(0, 1), targets_BT.reshape(-1), reduction="none")
         found = ours.given(source, language).score(targets_BT).reshape(-1)
         torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_it_is_the_encoder_decoder_of_transformers_with_the_same_weights() -> None:
+    ours, data = translator(), batch()
+    theirs = pegasus_of(ours)
+    source = ours.encode(data.source_BS, data.there_BS)
+    for language in range(2):
+        targets_BT = data.targets_BKT[:, language]
+        logits_BTV = theirs(
+            data.source_BS, attention_mask=data.there_BS.long(),
+            decoder_input_ids=F.pad(targets_BT[:, :-1], (1, 0), value=VOCAB + 1 + language),
+        ).logits[..., : VOCAB + 1]  # fmt: skip
+        logp_BTV = logits_BTV.log_softmax(-1)
+        found = ours.given(source, language).score(targets_BT)
+        expected = -logp_BTV.gather(-1, targets_BT[..., None])[..., 0]
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+        first_BV, _ = ours.given(source, language).begin(len(targets_BT))
+        torch.testing.assert_close(first_BV, logp_BTV[:, 0], atol=1e-4, rtol=0)
 
 
 def test_the_loss_is_the_sum_of_what_the_views_score_under_the_mask() -> None:

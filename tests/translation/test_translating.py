@@ -18,7 +18,7 @@ from lmlab.config import Mistake
 from lmlab.layers import blocks
 from lmlab.learn.run import Run, load_run
 from lmlab.models.translator import Translator
-from lmlab.translation import evaluating, scores, training
+from lmlab.translation import evaluating, scores, task, training
 from lmlab.translation.decoding import translations
 
 
@@ -190,6 +190,7 @@ def test_bits_per_byte_intervals_cover_as_often_as_they_say() -> None:
 
 
 def test_more_time_than_some_epochs_is_not_used(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task, "EPOCHS", 1)
     monkeypatch.setattr(training, "EPOCHS", 1)
     run = lmlab.train(
         "translator", table, out=tmp_path / "run", budget="10m", device="cpu", settings={**TINY, "width": 8}

@@ -17,6 +17,7 @@ from lmlab.text.labelled import Examples
 from lmlab.text.tokenizers import Tokenizer
 from lmlab.text.words import words_of as words_of
 
+EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 
@@ -33,9 +34,14 @@ class Encoded:
         cls, tokenizer: Tokenizer, texts: Sequence[str], labels_B: np.ndarray | None = None, *, by_words: bool = True
     ) -> Encoded:
         """Every text as its words (see `words_of`), or as it is."""
-        ids = [tokenizer.encode(words_of(text) if by_words else text).ids for text in texts]
-        starts_B = np.concatenate([[0], np.cumsum([len(i) for i in ids], dtype=np.int64)])
-        joined = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64)
+        if by_words:
+            together, lengths_B = tokenizer.encode_each([words_of(text) for text in texts])
+            joined = together.ids
+        else:
+            ids = [tokenizer.encode(text).ids for text in texts]
+            lengths_B = np.array([len(i) for i in ids], dtype=np.int64)
+            joined = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int64)
+        starts_B = np.concatenate([[0], np.cumsum(lengths_B, dtype=np.int64)])
         return cls(joined.astype(np.int32), starts_B, np.zeros(len(texts), np.int64) if labels_B is None else labels_B)
 
     def __len__(self) -> int:
@@ -105,6 +111,11 @@ class Labelling(Task):
         batches = [lengths_B[first : first + self.rows] for first in range(0, len(lengths_B), self.rows)]
         operations = [model.training_flops(len(batch), int(batch.max())) or 0 for batch in batches]
         return sum(operations) / len(lengths_B) or None
+
+    @property
+    def enough_steps(self) -> int:
+        """Of a few epochs."""
+        return EPOCHS * self.steps_per_epoch
 
     @property
     def worst_nats(self) -> float:

@@ -98,8 +98,7 @@ def command(
         options.print_json({"run": str(run.folder), **run.record.to_json()})
     elif run.status == "unfinished":
         print(
-            f"Stopped, and saved. Go on with: {run.how_to_go_on}\n"
-            f"Or use what it has learned so far: lmlab generate {quote(str(run.folder))}"
+            f"Stopped, and saved. Go on with: {run.how_to_go_on}\nOr use what it has learned so far: {run.how_to_use()}"
         )
     else:
         print(_summary(run))
@@ -276,4 +275,4 @@ def _next(run: Run) -> str:
     folder = quote(str(run.folder))
     if sizes["test"]:
         return f"lmlab eval {folder}"
-    return f"lmlab eval {folder} --part valid" if sizes["valid"] else f"lmlab generate {folder}"
+    return f"lmlab eval {folder} --part valid" if sizes["valid"] else run.how_to_use()

@@ -150,6 +150,7 @@ _REMEMBERED: dict[str, Found] = {}
 
 def _key(device: str) -> dict[str, str]:
     key = {
+        "timed": rates.TIMED,
         "device": device,
         "torch": torch.__version__,
         "processor": _processor(),

@@ -15,6 +15,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+TIMED = "2"  # what is timed, and how: kept figures of another number are measured anew
+
 # A two-layer network of a small Transformer: what most of a training step goes into.
 ROWS, WIDTH, HIDDEN = 512, 192, 768
 WORTH_ASKING = 30  # times what asking for a kernel costs: a product that takes less says nothing of the device
@@ -50,15 +52,20 @@ def seconds_of(work: Callable[[], object], device: torch.device, timed_s: float 
 
 
 def product_flops(device: torch.device, dtype: torch.dtype) -> float:
-    """Floating-point operations per second of a product forward and its two products backward.
+    """Floating-point operations per second of a product forward and its two products backward."""
+    return _busy_flops(device, lambda scale: _products_s(device, dtype, scale), 6.0 * ROWS * WIDTH * HIDDEN)
 
-    At the size of a small model's; on a device that takes longer to ask than to multiply, at sizes that keep it busy.
+
+def _busy_flops(device: torch.device, seconds_at: Callable[[int], float], flops: float) -> float:
+    """Operations per second of work of so many at a small model's size; n times that size has n³ as many.
+
+    At that size; on a device that takes longer to ask than to multiply, at sizes that keep it busy.
     """
     least_s, scale = WORTH_ASKING * request_s(device), 1
     while True:
-        seconds = _products_s(device, dtype, scale)
+        seconds = seconds_at(scale)
         if seconds >= least_s or scale == LARGEST:
-            return 6.0 * ROWS * WIDTH * HIDDEN * scale**3 / seconds
+            return flops * scale**3 / seconds
         scale *= 2
 
 
@@ -77,14 +84,19 @@ def _products_s(device: torch.device, dtype: torch.dtype, scale: int) -> float:
 
 
 def iteration_flops(device: torch.device, dtype: torch.dtype) -> float:
-    """Floating-point operations per second of the products in Muon's iteration: batches of small square matrices."""
-    x_KDD = (torch.randn(MATRICES, WIDTH, WIDTH, device=device) / WIDTH).to(dtype)
+    """Floating-point operations per second of the products in Muon's iteration: batches of square matrices."""
+    return _busy_flops(device, lambda scale: _iteration_s(device, dtype, scale), 4.0 * MATRICES * WIDTH**3)
+
+
+def _iteration_s(device: torch.device, dtype: torch.dtype, scale: int) -> float:
+    width = WIDTH * scale
+    x_KDD = (torch.randn(MATRICES, width, width, device=device) / width).to(dtype)
 
     def work() -> Tensor:
         gram_KDD = torch.bmm(x_KDD, x_KDD.mT)
         return torch.baddbmm(x_KDD, gram_KDD, x_KDD)
 
-    return 4.0 * MATRICES * WIDTH**3 / seconds_of(work, device)
+    return seconds_of(work, device)
 
 
 def crawls(device: torch.device, dtype: torch.dtype) -> bool:

@@ -25,12 +25,19 @@ class Clock:
     The schedule ends where the budget ends: `fraction` goes from 0 to 1 and the learning rate is back at zero at 1.
     With a budget in seconds it depends on the machine; with one in steps or tokens it is the same everywhere.
     earlier: what the run had spent, under budgets that are used up, before this one began.
+    thing: what `tokens` counts, where a task learns from something else.
     """
 
     def __init__(
-        self, budget: Budget, steps: int = 0, tokens: int = 0, seconds: float = 0.0, earlier: Spent | None = None
+        self,
+        budget: Budget,
+        steps: int = 0,
+        tokens: int = 0,
+        seconds: float = 0.0,
+        earlier: Spent | None = None,
+        thing: str = "token",
     ) -> None:
-        self.budget, self.steps, self.tokens = budget, steps, tokens
+        self.budget, self.steps, self.tokens, self.thing = budget, steps, tokens, thing
         self.earlier = earlier or Spent()
         self._before, self._started = seconds, time.perf_counter()
         self.reserve_s = 0.0  # what the last validation will take: a budget in seconds must leave room for it

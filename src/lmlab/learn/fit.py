@@ -117,4 +117,6 @@ def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: H
 
 
 def _undertrained(run: Run, task: Task, config: TrainConfig) -> Undertrained | None:
+    if task.enough_steps is not None and run.metrics[-1]["step"] >= task.enough_steps:
+        return None
     return undertrained(run.metrics, task.unit, config.budget, run.record.training.earlier)

@@ -79,6 +79,7 @@ class Trainer:
                 iteration_dtype=hardware.iteration_dtype,
             ),
             model.hidden_matrices() if method == "muon" else {},
+            model.read_by_row,
         )
         self.stepping = hardware.stepping
         self.steps = steps_for(
@@ -169,9 +170,7 @@ class Trainer:
         self.save()
 
     def _clock(self, spent: Spent | Progress) -> Clock:
-        return Clock(
-            self.config.budget, steps=spent.steps, tokens=spent.tokens, seconds=spent.seconds, earlier=self.earlier
-        )
+        return Clock(self.config.budget, spent.steps, spent.tokens, spent.seconds, self.earlier, thing=self.task.thing)
 
     def _cut_metrics(self) -> None:
         """Begin with the lines that the run had when this budget began."""

@@ -9,7 +9,7 @@ State is kept as plain tensors by parameter name, so that a checkpoint is one fl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -39,19 +39,25 @@ class OptimizerConfig:
 
 @dataclass
 class Optimizer:
-    """Updates `parameters` in place. `matrices` names those that Muon steps, each seen as `parts` square-ish matrices."""
+    """Updates `parameters` in place. `matrices` names those that Muon steps, each seen as `parts` square-ish matrices.
+
+    tables: those of which a step moves the rows that it read, and no others (see `Learner.read_by_row`).
+    """
 
     parameters: Mapping[str, Tensor]
     config: OptimizerConfig
     matrices: Mapping[str, int] = field(default_factory=dict)
+    tables: Collection[str] = ()
     steps: int = 0
 
     def __post_init__(self) -> None:
-        unknown = set(self.matrices) - set(self.parameters)
+        unknown = {*self.matrices, *self.tables} - set(self.parameters)
         assert not unknown, f"not parameters: {unknown}"
         self.slots: dict[str, Tensor] = {}
         for name, p in self.parameters.items():
-            if self.config.adaptive == "adamw" or name in self.matrices:
+            if name in self.tables:
+                self.slots[f"read.{name}"] = p.new_zeros(len(p))  # the last step that read each row
+            elif self.config.adaptive == "adamw" or name in self.matrices:
                 self.slots[f"first.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
             if name not in self.matrices:
                 self.slots[f"second.{name}"] = torch.zeros_like(p, memory_format=torch.contiguous_format)
@@ -65,10 +71,13 @@ class Optimizer:
     def update(self, factor: float | Tensor, steps: int | Tensor) -> Tensor:
         """As `step`, which is the `steps`-th; tensors where the update is recorded once to be replayed many times."""
         grads = {n: p.grad for n, p in self.parameters.items() if p.grad is not None}
-        vectors = [n for n in grads if n not in self.matrices]
-        norms = dict(zip(grads, torch._foreach_norm(list(grads.values())), strict=True))
-        if vectors:
-            excess = (_length(norms[n] for n in vectors) / self.config.clip).clamp(min=1.0)
+        numbers = [grad._values() if grad.is_sparse else grad for grad in grads.values()]
+        norms = dict(zip(grads, torch._foreach_norm(numbers), strict=True))
+        if clipped := [n for n in grads if n not in self.matrices]:
+            excess = (_length(norms[n] for n in clipped) / self.config.clip).clamp(min=1.0)
+            for name in self.tables:
+                self._by_row(name, grads[name], factor, steps, excess)
+            vectors = [n for n in clipped if n not in self.tables]
             if self.config.adaptive == "adagrad":
                 self._adagrad(vectors, grads, factor, excess)
             else:
@@ -114,6 +123,31 @@ class Optimizer:
                 p.mul_(1 - rate * c.weight_decay)
             _move(p, grad.div_(second.sqrt().add_(c.adagrad_epsilon)), -rate)
 
+    def _by_row(self, name: str, grad: Tensor, factor: float | Tensor, steps: int | Tensor, divisor: Tensor) -> None:
+        """AdamW without momentum, or AdaGrad, of the rows in a sparse gradient (each there once); the others wait.
+
+        What time does to a row whose gradient is zero is made up for when it is read again: its squared gradients fade and
+        it decays. Momentum would move it in between; where rows are read seldom it does about what larger steps do.
+        """
+        c, rate, p = self.config, self.config.learning_rate * factor, self.parameters[name]
+        read_V, second_VX = self.slots[f"read.{name}"], self.slots[f"second.{name}"]
+        if grad.is_sparse:
+            rows_R, grad_RX = grad._indices()[0], grad._values() / divisor
+        else:
+            rows_R, grad_RX = torch.arange(len(p), device=p.device), grad / divisor
+        since_R1 = (steps - read_V.index_select(0, rows_R))[:, None]
+        second_RX = second_VX.index_select(0, rows_R)
+        if c.adaptive == "adagrad":
+            size_RX = second_RX.addcmul_(grad_RX, grad_RX).sqrt().add_(c.adagrad_epsilon)
+        else:
+            second_RX.mul_(c.betas[1] ** since_R1).addcmul_(grad_RX, grad_RX, value=1 - c.betas[1])
+            size_RX = (second_RX / (1 - c.betas[1] ** steps)).sqrt_().add_(c.epsilon)
+        moved_RX = p.index_select(0, rows_R).mul_((1 - rate * c.weight_decay) ** since_R1)
+        _move(moved_RX, grad_RX.div_(size_RX), -rate)
+        read_V.index_fill_(0, rows_R, steps)
+        second_VX.index_copy_(0, rows_R, second_RX)
+        p.index_copy_(0, rows_R, moved_RX)
+
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor) -> None:
         """Nesterov momentum, then the nearest orthogonal matrix; equal shapes go through the iteration together."""
         c, rate = self.config, self.config.matrix_learning_rate * factor
@@ -125,7 +159,7 @@ class Optimizer:
             parameters, found = [self.parameters[n] for n in members], [grads[n] for n in members]
             momenta = [self.slots[f"first.{n}"] for n in members]
             size = max(1.0, rows / columns) ** 0.5
-            if fast.enabled and muon.HAS_TRITON and isinstance(rate, Tensor):
+            if fast.enabled and muon.HAS_TRITON and parameters[0].is_cuda and isinstance(rate, Tensor):
                 directions = muon.nesterov(momenta, found, c.momentum, (rows, columns), c.iteration_dtype)
                 update = orthogonalize(directions, c.iteration_dtype)
                 muon.move(parameters, update, 1 - rate * c.weight_decay, -rate * size)

@@ -242,18 +242,21 @@ class Run:
         """Write config.json."""
         write_atomically(self.folder / "config.json", (json.dumps(self.record.to_json(), indent=2) + "\n").encode())
 
-    def _readme(self) -> str:
-        from lmlab.models.registry import Role, kind_of
+    def how_to_use(self, folder: str | None = None) -> str:
+        """The command that uses what was trained; folder: how it is named there."""
+        from lmlab.models.registry import kind_of
 
+        use = kind_of(self.record.model.name).use
+        return f"lmlab {use.replace('RUN', quote(folder or str(self.folder)), 1)}"
+
+    def _readme(self) -> str:
         record, folder = self.record, quote(self.folder.name)
         settings = "\n".join(f"- {key}: {value}" for key, value in record.model.config.items())
-        is_language_model = kind_of(record.model.name).role is Role.LANGUAGE_MODEL
-        writes = f'    lmlab generate {folder} --prompt "…"\n' if is_language_model else ""
         return (
             f"# {record.model.name} on {record.inputs.corpus['name']}\n\n"
             f"Trained by lmlab {record.lmlab} with the `{record.inputs.tokenizer}` tokenizer;"
             f" {record.model.parameters:,} parameters; {self.status}.\n\n"
-            f"    lmlab eval {folder}\n{writes}\n"
+            f"    lmlab eval {folder}\n    {self.how_to_use(self.folder.name)}\n\n"
             f"Settings\n\n{settings}\n"
         )
 

@@ -69,6 +69,11 @@ class Task(ABC):
         """
         return model.training_flops(1)
 
+    @property
+    def enough_steps(self) -> int | None:
+        """Steps after which more of the same teaches it by heart, or nothing; None: there is no such number."""
+        return None
+
     def sample(self, model: Learner) -> str | None:
         """Something that the model makes as it is now, to be looked at later; None: there is nothing to look at."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,11 @@ from lmlab.masking.scores import encoder_of
 from lmlab.records import fields_to_json
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from lmlab.models.bert import BERT
     from lmlab.text.tokenizers import Tokenizer
 
 BLANK = "[MASK]"
+BEAM = 8  # ways to fill all blanks that are followed at least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +34,16 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Filled:
-    """A text with blanks. filled: with the surest blank filled first, and the others guessed anew after each."""
+    """A text with blanks, and the text with all of them filled.
+
+    wholes: the likeliest ways to fill all blanks that a beam found. The surest blank is filled first, and the others are
+    guessed anew after each, so that they go together; p is the product of what each was then given.
+    """
 
     text: str
-    filled: str
+    filled: str  # the likeliest of the wholes
     blanks: tuple[tuple[Candidate, ...], ...]  # of each blank, likeliest first
+    wholes: tuple[Candidate, ...]
 
     def to_json(self) -> dict[str, Any]:
         """As one document."""
@@ -69,27 +74,53 @@ def _filled(model: BERT, tokenizer: Tokenizer, text: str, top: int) -> Filled:
     allowed_NV = np.stack([_allowed(vocabulary.pieces, vocabulary.words, space) for space in spaced])
     if vocabulary.unknown_id is not None:
         allowed_NV[:, vocabulary.unknown_id] = False
-    p_NV = _guesses(model, ids, blanks, allowed_NV)
+    p_NV = _guesses(model, [ids], blanks, allowed_NV)[0]
+    shown = [[piece.removeprefix(" ") if space else piece for piece in vocabulary.pieces] for space in (False, True)]
     found = tuple(
         tuple(
-            Candidate(text=vocabulary.pieces[i].removeprefix(" ") if space else vocabulary.pieces[i], p=float(p_V[i]))
+            Candidate(text=shown[space][i], p=float(p_V[i]))
             for i in np.argsort(-p_V, kind="stable")[:top].tolist()
             if p_V[i] > 0
         )
         for p_V, space in zip(p_NV, spaced, strict=True)
     )
-    filled, open_ = list[str]([""] * len(blanks)), list(range(len(blanks)))
+    wholes = tuple(
+        Candidate(
+            text="".join(
+                part + (shown[spaced[n]][way.ids[blanks[n]]] if n < len(blanks) else "")
+                for n, part in enumerate(pieces)
+            ),
+            p=math.exp(way.logp),
+        )
+        for way in _ways(model, ids, blanks, allowed_NV, max(top, BEAM))[:top]
+    )
+    return Filled(text=text, filled=wholes[0].text, blanks=found, wholes=wholes)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Ids in which some blanks are filled, and the logarithm of the probability of what fills them."""
+
+    ids: list[int]
+    logp: float
+
+
+def _ways(model: BERT, ids: list[int], blanks: list[int], allowed_NV: np.ndarray, beam: int) -> list[_Way]:
+    """Ways to fill all blanks, likeliest first. Which blank is next, the likeliest way so far says."""
+    ways, open_ = [_Way(ids, 0.0)], list(range(len(blanks)))
     while open_:
-        surest = max(open_, key=lambda n: float(p_NV[n].max()))
-        chosen = int(p_NV[surest].argmax())
-        ids[blanks[surest]] = chosen
-        piece = vocabulary.pieces[chosen]
-        filled[surest] = piece.removeprefix(" ") if spaced[surest] else piece
-        open_.remove(surest)
-        if open_:
-            p_NV[open_] = _guesses(model, ids, [blanks[n] for n in open_], allowed_NV[open_])
-    whole = "".join(part for pair in zip(pieces, [*filled, ""], strict=True) for part in pair)
-    return Filled(text=text, filled=whole, blanks=found)
+        p_BNV = _guesses(model, [way.ids for way in ways], [blanks[n] for n in open_], allowed_NV[open_])
+        surest = int(p_BNV[0].max(-1).argmax())
+        with np.errstate(divide="ignore"):  # what cannot stand there
+            logp_BV = np.log(p_BNV[:, surest]) + np.array([way.logp for way in ways])[:, None]
+        best = np.argsort(-logp_BV, axis=None, kind="stable")[:beam]
+        place = blanks[open_.pop(surest)]
+        ways = [
+            _Way([*ways[row].ids[:place], token, *ways[row].ids[place + 1 :]], float(logp_BV[row, token]))
+            for row, token in (divmod(at, logp_BV.shape[1]) for at in best.tolist())
+            if logp_BV[row, token] > -np.inf
+        ]
+    return ways
 
 
 def with_blanks(model: BERT, tokenizer: Tokenizer, pieces: Sequence[str]) -> tuple[list[int], list[int], list[bool]]:
@@ -118,11 +149,13 @@ def _allowed(pieces: Sequence[str], words: bool, space: bool) -> np.ndarray:
     return np.array([piece.startswith(" ") == space for piece in pieces])
 
 
-def _guesses(model: BERT, ids: Sequence[int], blanks: Sequence[int], allowed_NV: np.ndarray) -> np.ndarray:
-    """Probabilities of the allowed tokens at the blanks, N×V."""
+def _guesses(model: BERT, texts: Sequence[Sequence[int]], blanks: Sequence[int], allowed_NV: np.ndarray) -> np.ndarray:
+    """Probabilities of the allowed tokens at the same blanks of several texts, B×N×V."""
     symbols, device = model.symbols, next(model.parameters()).device
-    inputs_BT = torch.tensor([[symbols.begin, *ids, symbols.end]], device=device)
-    logp_NV: Tensor = model.guesses(inputs_BT, torch.tensor(blanks, device=device) + 1)
-    logp_NV = logp_NV.masked_fill(~torch.from_numpy(allowed_NV).to(device), -torch.inf)
-    found: np.ndarray = torch.softmax(logp_NV, dim=-1).cpu().numpy()
+    inputs_BT = torch.tensor([[symbols.begin, *ids, symbols.end] for ids in texts], device=device)
+    places_BN = torch.arange(len(texts), device=device)[:, None] * inputs_BT.shape[1] + 1
+    places_BN = places_BN + torch.tensor(blanks, device=device)
+    logp_BNV = model.guesses(inputs_BT, places_BN.flatten()).view(len(texts), len(blanks), -1)
+    logp_BNV = logp_BNV.masked_fill(~torch.from_numpy(allowed_NV).to(device), -torch.inf)
+    found: np.ndarray = torch.softmax(logp_BNV, dim=-1).cpu().numpy()
     return found

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, a_share, at_least_one
 from lmlab.formulas import EMBEDDING, HEAD, ONE_TOKEN, Part, Shape, Size, joined, linear
+from lmlab.layers import fast
 from lmlab.models.families.labelling import Bags as Bags
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.text.vectors import read_vectors
@@ -56,6 +57,7 @@ class DAN(TextClassifier):
     by_words, ordered = True, False
     reads: ClassVar[str] = "a text, however long"
     letters: ClassVar[dict[str, str]] = {"width": "d", "hidden": "H", "layers": "L", "labels": "K"}
+    read_by_row = ("embedding_VX",)
     default_learning_rate: ClassVar[float] = 0.001
     default_weight_decay: ClassVar[float] = 1.0  # nearly all weights are vectors of words that are seldom met
 
@@ -109,17 +111,38 @@ class DAN(TextClassifier):
 
     def logits(self, ids_N: Tensor, starts_B: Tensor) -> Tensor:
         """B×K, before the softmax. A text without words is the zero vector."""
-        if self.training and self.config.word_dropout:
-            kept_N = (torch.rand(len(ids_N), device=ids_N.device) >= self.config.word_dropout).to(
-                self.embedding_VX.dtype
-            )
-            ends_B = torch.cat([starts_B[1:], starts_B.new_tensor([len(ids_N)])])
-            sums_N = F.pad(kept_N.cumsum(0), (1, 0))
-            words_B1 = (sums_N[ends_B] - sums_N[starts_B]).clamp(min=1)[:, None]
-            v_BX = F.embedding_bag(ids_N, self.embedding_VX, starts_B, mode="sum", per_sample_weights=kept_N) / words_B1
-        else:
-            v_BX = F.embedding_bag(ids_N, self.embedding_VX, starts_B, mode="mean")
+        by_row = self.training and fast.enabled and ids_N.device.type != "mps"  # which has no sparse tensors
+        v_BX = self._average_by_row(ids_N, starts_B) if by_row else self._average(ids_N, starts_B)
         for layer in self.layers:
             v_BX = F.dropout(torch.relu(layer(v_BX)), self.config.dropout, self.training)
         logits_BK: Tensor = self.output(v_BX)
         return logits_BK
+
+    def _average(self, ids_N: Tensor, starts_B: Tensor) -> Tensor:
+        """Of the words of each text; in training of those that are not left out."""
+        if not (self.training and self.config.word_dropout):
+            return F.embedding_bag(ids_N, self.embedding_VX, starts_B, mode="mean")
+        kept_N = (torch.rand(len(ids_N), device=ids_N.device) >= self.config.word_dropout).to(self.embedding_VX.dtype)
+        ends_B = torch.cat([starts_B[1:], starts_B.new_tensor([len(ids_N)])])
+        sums_N = F.pad(kept_N.cumsum(0), (1, 0))
+        words_B1 = (sums_N[ends_B] - sums_N[starts_B]).clamp(min=1)[:, None]
+        return F.embedding_bag(ids_N, self.embedding_VX, starts_B, mode="sum", per_sample_weights=kept_N) / words_B1
+
+    def _average_by_row(self, ids_N: Tensor, starts_B: Tensor) -> Tensor:
+        """The same in training, as a product of how often each text has each word with the words' vectors.
+
+        So the gradient is that of a few rows: most words are in none of the texts.
+        """
+        texts, device = len(starts_B), ids_N.device
+        lengths_B = torch.diff(starts_B, append=starts_B.new_tensor([len(ids_N)]))
+        text_N = torch.repeat_interleave(torch.arange(texts, device=device), lengths_B)
+        if self.config.word_dropout:
+            kept_M = (torch.rand(len(ids_N), device=device) >= self.config.word_dropout).nonzero()[:, 0]
+            ids_N, text_N = ids_N.index_select(0, kept_M), text_N.index_select(0, kept_M)
+        there_V = torch.zeros(self.vocab_size, dtype=torch.bool, device=device).index_fill_(0, ids_N, True)
+        words_R = there_V.nonzero()[:, 0]
+        column_N = (there_V.cumsum(0) - 1).index_select(0, ids_N)  # of a word among these
+        times_M = torch.bincount(text_N * len(words_R) + column_N, minlength=texts * len(words_R))
+        times_BR = times_M.view(texts, len(words_R))
+        vectors_RX = F.embedding(words_R, self.embedding_VX, sparse=True)
+        return times_BR.to(vectors_RX.dtype) @ vectors_RX / times_BR.sum(1, keepdim=True).clamp(min=1)

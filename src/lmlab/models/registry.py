@@ -55,6 +55,7 @@ class Kind:
     home: str | None = None  # the package that trains and measures it; None: as every language model is
     data: str = "sotu"  # what it learns when nobody says what
     begins_with: str | None = None  # the kind of model whose trained weights it can begin with, other than its own
+    use: str = 'generate RUN --prompt "…"'  # how what was trained is used
 
     def load(self) -> type[Saved]:
         """The class; importing it may take a moment."""
@@ -100,6 +101,7 @@ _OTHERS = (
         role=Role.CLASSIFIER,
         home="lmlab.classification",
         data="authors",
+        use='classify RUN "…"',
     ),
     Kind(
         name="classifier",
@@ -109,6 +111,7 @@ _OTHERS = (
         home="lmlab.classification",
         data="authors",
         begins_with="bert",
+        use='classify RUN "…"',
     ),
     Kind(
         name="bert",
@@ -116,6 +119,7 @@ _OTHERS = (
         about="an encoder Transformer that fills blanks: every place sees what is before and after it",
         role=Role.ENCODER,
         home="lmlab.masking",
+        use='fill RUN "The [MASK] …"',
     ),
     Kind(
         name="variational",
@@ -123,6 +127,7 @@ _OTHERS = (
         about="a gru with a latent variable behind every segment, trained on a bound",
         role=Role.LATENT_VARIABLE_MODEL,
         home="lmlab.latents",
+        use="latent RUN",
     ),
     Kind(
         name="translator",
@@ -131,6 +136,7 @@ _OTHERS = (
         role=Role.TRANSLATOR,
         home="lmlab.translation",
         data="numbers",
+        use='translate RUN "…"',
     ),
     Kind(
         name="glove",
@@ -138,6 +144,7 @@ _OTHERS = (
         about="word vectors from which words stand near which, by weighted least squares",
         role=Role.WORD_VECTORS,
         home="lmlab.wordvectors",
+        use="vectors RUN neighbours WORD",
     ),
     Kind(
         name="autoencoder",
@@ -146,6 +153,7 @@ _OTHERS = (
         role=Role.AUTOENCODER,
         home="lmlab.combining",
         data="austen",
+        use="combine RUN WORD WORD",
     ),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (*_LADDER, _MIX, *_OTHERS)}

@@ -16,6 +16,7 @@ from lmlab.text.tokenizers import Tokenizer
 from lmlab.translation.decoding import translations
 from lmlab.translation.sentences import Encoded, Group, grouped
 
+EPOCHS = 60  # at most, where the budget is seconds; in more a translator learns its sentences by heart
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 
@@ -74,6 +75,11 @@ class Translating(Task):
         of_one = [model.training_flops(group.rows, group.target, group.source) or 0 for group in self.groups]
         operations = sum(group.batches * each for group, each in zip(self.groups, of_one, strict=True))
         return operations / self.train.target_tokens
+
+    @property
+    def enough_steps(self) -> int:
+        """Of a few epochs."""
+        return EPOCHS * self.steps_per_epoch
 
     @property
     def worst_nats(self) -> float:

@@ -24,9 +24,8 @@ from lmlab.models.translator import BATCH_TOKENS, TranslatorConfig
 from lmlab.text.pairs import Pairs, Rows, read_pairs
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 from lmlab.translation.sentences import Encoded
-from lmlab.translation.task import Translating
+from lmlab.translation.task import EPOCHS, Translating
 
-EPOCHS = 60  # at most, where the budget is seconds; in more a translator learns its sentences by heart
 LONGEST = 256  # tokens of a sentence, where nothing is set
 BPE_SIZES = (
     8000,
@@ -91,7 +90,7 @@ def train(
         hardware = dataclasses.replace(hardware, now=plan.threads)
         if plan.tokens > EPOCHS * whole.target_tokens:
             watch.say(f"{model}: {budget} is more than {EPOCHS} epochs take, and more would be learned by heart")
-            enough = Budget(steps=EPOCHS * task.steps_per_epoch)
+            enough = Budget(steps=task.enough_steps)
             train_config = dataclasses.replace(train_config, budget=enough)
             learning["rows"] = task.rows  # which followed from the seconds
     asked = Training(

@@ -19,6 +19,7 @@ from lmlab.text.words import words_of
 from lmlab.wordvectors.counting import Pairs, count_pairs
 
 ROWS = 1 << 16  # pairs in a step, at most
+EPOCHS = 8  # at most, where the budget is seconds: held-out pairs are no better for more
 STEPS = 100  # of an epoch, at least: a short text has smaller steps
 AT_ONCE = 1 << 16  # pairs, where nothing is learned
 DIVERGED = 10  # times the error of a model that says nothing
@@ -126,6 +127,11 @@ class CoOccurrence(Task):
     def measured(self, nats: float, part: PartName) -> Mapping[str, float]:
         """The objective, for each pair: half the weighted squared error of the logarithm."""
         return {"error_per_pair": nats}
+
+    @property
+    def enough_steps(self) -> int:
+        """Of a few epochs."""
+        return EPOCHS * self.steps_per_epoch
 
     @property
     def worst_nats(self) -> float:

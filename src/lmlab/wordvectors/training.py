@@ -30,9 +30,8 @@ from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
 from lmlab.text.vectors import RUN_FILE, write_vectors
 from lmlab.wordvectors.counting import Pairs
 from lmlab.wordvectors.space import of_run
-from lmlab.wordvectors.task import CoOccurrence, divided, pairs_of, plain_documents, refuse_if_short
+from lmlab.wordvectors.task import EPOCHS, CoOccurrence, divided, pairs_of, plain_documents, refuse_if_short
 
-EPOCHS = 8  # at most, where the budget is seconds: held-out pairs are no better for more
 BRIEFLY = 4  # epochs, of vectors that another model begins with
 USUAL_SPLIT, WHOLE = (80, 10, 10), (100, 0, 0)  # what is passed where nobody said anything, and what is meant here
 
@@ -86,7 +85,7 @@ def train(
     config = cls.resolve(config, facts, budget)
     task = CoOccurrence.of(parts, config, train_config.rows, seed)
     train_config = dataclasses.replace(train_config, budget=budget.over(len(task.train)))
-    enough = EPOCHS * task.steps_per_epoch
+    enough = task.enough_steps
     if lasts_longer(enough, train_config, _fresh(cls, config, words.vocab_size, seed), task, hardware):
         watch.say(f"{model}: {budget} is more than {EPOCHS} epochs take; it learns these")
         train_config = dataclasses.replace(train_config, budget=Budget(steps=enough))

@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 
 def print_filled(found: Sequence[Filled]) -> None:
-    """Each text filled, and under it a line of candidates for every blank."""
+    """Each text filled; where it has several blanks, other ways to fill them all; and a line of candidates for every blank."""
     console = result_console()
     for one in found:
-        say(console, one.filled, style="bold")
+        several = len(one.blanks) > 1
+        say(console, f"{one.filled}{f'  {one.wholes[0].p:.1%}' if several else ''}", style="bold")
+        for whole in one.wholes[1:] if several else ():
+            say(console, f"{whole.text}  {whole.p:.1%}")
         for number, candidates in enumerate(one.blanks, start=1):
-            which = f"blank {number}: " if len(one.blanks) > 1 else ""
+            which = f"blank {number} by itself: " if several else ""
             say(console, f"  {which}" + "  ".join(f"{_shown(c.text)} {c.p:.1%}" for c in candidates))
 
 

@@ -59,7 +59,7 @@ class ProgressLine:
         held_out = "" if valid is None else f", valid {valid:.3f}"
         speed = clock.tokens / max(clock.seconds, 1e-9)
         left = minutes(clock.remaining_s)
-        self.show(clock.fraction, f"{train:.3f} {unit}{held_out} · {speed:,.0f} tokens/s · {left} left")
+        self.show(clock.fraction, f"{train:.3f} {unit}{held_out} · {speed:,.0f} {clock.thing}s/s · {left} left")
 
     def tokens(self, done: int, total: int) -> None:
         """Of coding: how many tokens of how many."""
