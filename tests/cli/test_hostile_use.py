@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from safetensors import SafetensorError
 
 import lmlab as lab
 from lmlab.config import Mistake
+from lmlab.inside.passage import passage
 from lmlab.text import files
 from lmlab.text.tokenizers import train_tokenizer
 
@@ -116,3 +118,25 @@ def test_what_is_no_run_is_a_mistake_in_python_too(run: object) -> None:
     for bare in (lab.evaluate, lab.resume):
         with pytest.raises(lab.Mistake, match="a run is"):
             bare(run)  # type: ignore[operator]
+
+
+def test_a_run_named_where_a_text_is_wanted_or_named_twice(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("train", "ngram", small_text, "--out", "one")[0] == 0
+    refused(lmlab("mix", "one", "one", "--out", "mixed"), "named twice")
+    with pytest.raises(Mistake, match="one is a run, where a text is wanted"):
+        passage("one", lab.load("one"))
+
+
+def test_half_a_character_on_the_command_line_is_one_line(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("train", "ngram", small_text, "--out", "one")[0] == 0
+    refused(lmlab("explain", "one", "\udce2 king"), "UTF-8")
+
+
+def test_a_home_that_cannot_be_written_costs_the_cache_its_usual_place_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LMLAB_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert files.cache_folder() == tmp_path / "cache" / "lmlab"
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert files.cache_folder().parent == Path(tempfile.gettempdir())

@@ -74,7 +74,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("LMLAB_DEBUG"):
             raise
-        if isinstance(error, MENDABLE):
+        if isinstance(error, MENDABLE) or _is_not_unicode(error):
             fail(_line(error), 2)
         if _is_out_of_memory(error):
             fail("not enough memory for this text and these settings; take a smaller text or model", 2)
@@ -127,7 +127,14 @@ def _is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or is_torch
 
 
+def _is_not_unicode(error: Exception) -> bool:
+    """A byte of the command line that is not UTF-8, or half a character, got into a text."""
+    return isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
+
+
 def _line(error: Exception) -> str:
+    if _is_not_unicode(error):
+        return "what was typed is not valid Unicode; give text in UTF-8 (such as with PYTHONUTF8=1)"
     if isinstance(error, Mistake):
         return " ".join(error.written(as_flag(app, sys.argv[1:])).split())
     if isinstance(error, OSError) and error.strerror:

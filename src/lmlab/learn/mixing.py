@@ -47,6 +47,8 @@ def mix(
     """
     started, out = time.perf_counter(), Path(out)
     opened = [run if isinstance(run, Run) else load_run(run) for run in runs]
+    if len({run.folder.resolve() for run in opened}) < len(opened):
+        raise Mistake("a run is named twice; a model mixed with itself is itself")
     _require_company(opened)
     refuse_if_taken(out)
     first = opened[0]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 BITS_OF_A_BYTE = 8
+ROUNDING = 1e-6  # of bits per byte: a uniform model of bytes has 8, give or take the last digit
 UNITS = {
     "token": "e to the nats per token, spelling included; compare only under one tokenizer",
     "word": "e to the nats of the whole text per whitespace-separated word",
@@ -216,7 +217,7 @@ def evaluate(
 
 def _notes(scored: Scored, found: Interval, tokenizer: Tokenizer) -> list[str]:
     notes = []
-    if BITS_OF_A_BYTE < scored.bits_per_byte < math.inf:
+    if BITS_OF_A_BYTE + ROUNDING < scored.bits_per_byte < math.inf:
         per_token = scored.bits_per_byte * scored.bytes / max(1, scored.tokens)
         holds_all_alike = math.isclose(per_token, math.log2(tokenizer.vocab_size), rel_tol=1e-4)
         why = (

@@ -7,6 +7,7 @@ import hashlib
 import os
 import secrets
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,9 +21,29 @@ _HELD: set[Path] = set()  # the locks of this process
 
 
 def cache_folder() -> Path:
-    """Where fetched and derived texts are kept: $LMLAB_CACHE, or the place the operating system has for such things."""
+    """Where fetched and derived texts are kept: $LMLAB_CACHE, or the place the operating system has for such things.
+
+    Where nothing can be written there (a read-only home), a folder among the temporary files.
+    """
     if chosen := os.environ.get("LMLAB_CACHE"):
         return Path(chosen).expanduser()
+    usual = _usual_cache_folder()
+    return usual if _can_be_written(usual) else Path(tempfile.gettempdir()) / f"lmlab-{_user()}"
+
+
+def _user() -> int:
+    """A number that tells users apart, where the system has one: temporary files are for everybody."""
+    return os.getuid() if sys.platform != "win32" else 0
+
+
+def _can_be_written(folder: Path) -> bool:
+    """Whether the folder, or the nearest above it that is there, takes new files."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return os.access(folder, os.W_OK)
+
+
+def _usual_cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "lmlab"
     if sys.platform == "win32":
