@@ -154,6 +154,15 @@ def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:
     return [f.name for f in dataclasses.fields(config_class) if f.name not in leave_out]
 
 
+def texts_of(given: object) -> list[str]:
+    """A text or several, as a list of at least one; Mistake for anything else."""
+    texts = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple) else None
+    if not texts or not all(isinstance(text, str) for text in texts):
+        what = given if texts is None else next((text for text in texts if not isinstance(text, str)), given)
+        raise Mistake(f"give a text, or a list of texts; got {str(what)[:40]!r}")
+    return texts
+
+
 def parse_settings(
     config_class: type, assignments: Iterable[str], what: str, leave_out: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -168,6 +177,8 @@ def parse_settings(
         key = key.strip()
         if not equals:
             raise Mistake(f"setting {assignment!r} has no value; write it like key=value")
+        if not text.strip():
+            raise Mistake(f"setting {assignment!r} has no value; write auto to leave it open")
         if key not in hints:
             raise Mistake(f"{what} has no setting {key!r}; {nearest(key, hints)}")
         values[key] = _read(text.strip(), hints[key], key)

@@ -10,7 +10,7 @@ import pytest
 from safetensors import SafetensorError
 
 import lmlab as lab
-from lmlab.config import Mistake
+from lmlab.config import Mistake, texts_of
 from lmlab.inside.passage import passage
 from lmlab.text import files
 from lmlab.text.tokenizers import train_tokenizer
@@ -140,3 +140,34 @@ def test_a_home_that_cannot_be_written_costs_the_cache_its_usual_place_only(
     assert files.cache_folder() == tmp_path / "cache" / "lmlab"
     monkeypatch.setattr("os.access", lambda *_: False)
     assert files.cache_folder().parent == Path(tempfile.gettempdir())
+
+
+def test_pages_pictures_and_numbers_replace_nothing_of_another_kind(lmlab: Lmlab, small_text: Path) -> None:
+    before = small_text.read_bytes()
+    settings = ["--set", "width=8", "--set", "embedding_width=8", "--set", "context=2", "--budget", "2steps"]
+    assert lmlab("train", "feedforward", small_text, *settings, "--out", "one")[0] == 0
+    refused(lmlab("explain", "one", "king", "--html", small_text), "small.txt exists", ".html")
+    refused(lmlab("curves", "one", "--csv", small_text), "small.txt exists", ".csv")
+    assert small_text.read_bytes() == before
+    for _ in range(2):  # over its own kind it may
+        assert lmlab("explain", "one", "king", "--html", "page.html")[0] == 0
+    refused(lmlab("train", "feedforward", small_text, "--out", small_text / "inside"), "is a file", "new folder")
+    refused(lmlab("train", "feedforward", small_text, "--set", "width=", "--out", "two"), "no value", "auto")
+
+
+@pytest.mark.parametrize("text", [None, 3, b"a", [None], [], {}])
+def test_what_is_no_text_is_a_mistake_in_python_too(text: object) -> None:
+    with pytest.raises(Mistake, match="give a text, or a list of texts"):
+        texts_of(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["plan", "--loss", "nan", "--device", "A100"], "--loss"),
+        (["plan", "--parameters", "7B", "--tokens", "1T", "--device", "A100", "--length", "0"], "--length"),
+        (["count", "gpt", "--vocab", "0"], "--vocab is"),
+    ],
+)
+def test_sizes_that_cannot_be_name_the_one_that_is_wrong(lmlab: Lmlab, arguments: list[str], word: str) -> None:
+    refused(lmlab(*arguments), word)

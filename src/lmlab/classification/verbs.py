@@ -8,7 +8,7 @@ from pathlib import Path
 from lmlab.classification import using
 from lmlab.classification.errors import Explanation
 from lmlab.classification.page import mistakes_page
-from lmlab.config import Mistake
+from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
 from lmlab.page.html import write
@@ -16,7 +16,7 @@ from lmlab.page.html import write
 
 def classify(run: Run | str | Path, texts: str | Sequence[str], *, device: str = "auto") -> list[using.Label]:
     """What a classifier says of each text, with the probability of every class."""
-    return using.classify(_classifier(run), [texts] if isinstance(texts, str) else list(texts), device=device)
+    return using.classify(_classifier(run), texts_of(texts), device=device)
 
 
 def mistakes(

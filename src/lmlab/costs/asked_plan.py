@@ -94,6 +94,10 @@ def plan(
         raise Mistake(f"{{law}} is one of {', '.join(LAWS)}; got {asked.law!r}", law=None)
     if asked.devices < 1:
         raise Mistake("{devices} is a whole number from 1 up: nothing runs on none", devices=None)
+    if asked.loss is not None and not 0 < asked.loss < math.inf:
+        raise Mistake(f"{{loss}} is in nats a token, above 0; got {asked.loss:g}", loss=None)
+    if asked.length is not None and asked.length < 1:
+        raise Mistake(f"{{length}} is a whole number of tokens from 1 up; got {asked.length}", length=None)
     counted = _counted(asked)
     build, tokens, operations, notes = _work(asked, counted)
     found, room, name = _rate(asked)

@@ -89,12 +89,10 @@ def count_learned(
     length: tokens of the sequence whose operations are counted; by itself what the model trains on.
     """
     cls = model_class(name)
-    if vocab_size < 1 or (length is not None and length < 1):
-        raise Mistake(
-            f"{{vocab}} and {{length}} are whole numbers from 1 up; got {vocab_size} and {length}",
-            vocab=None,
-            length=None,
-        )
+    if vocab_size < 1:
+        raise Mistake(f"{{vocab}} is a whole number of tokens from 1 up; got {vocab_size}", vocab=None)
+    if length is not None and length < 1:
+        raise Mistake(f"{{length}} is a whole number of tokens from 1 up; got {length}", length=None)
     asked = make(cls.Config, settings or {}, name)
     facts = TextFacts(train_tokens=OPEN_TEXT, train_bytes=OPEN_TEXT, vocab_size=vocab_size)
     config = cls.resolve(asked, facts, Budget(tokens=OPEN_BUDGET))

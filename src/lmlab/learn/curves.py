@@ -17,7 +17,7 @@ from lmlab.page import html
 from lmlab.page.figures import standalone
 from lmlab.page.notebook import panel
 from lmlab.page.numbers import counted
-from lmlab.text.files import write_atomically
+from lmlab.text.files import replace_only, write_atomically
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +74,7 @@ def curves(
         page = html.document("Curves", _page(lines, unit, over, figure))
         written.append(html.write(Path(out), standalone(figure) if Path(out).suffix == ".svg" else page))
     if csv is not None:
+        replace_only(Path(csv), (".csv",))
         write_atomically(Path(csv), _csv(lines).encode())
         written.append(Path(csv))
     if tensorboard is not None:

@@ -50,7 +50,7 @@ def mix(
     if len({run.folder.resolve() for run in opened}) < len(opened):
         raise Mistake("a run is named twice; a model mixed with itself is itself")
     _require_company(opened)
-    refuse_if_taken(out)
+    refuse_if_taken(out, can_go_on=False)
     first = opened[0]
     valid = tokenize(first.corpus.valid, first.tokenizer, stream_folder())
     if valid.tokens < FEWEST_TOKENS:

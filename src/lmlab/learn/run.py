@@ -285,14 +285,16 @@ def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> 
     return folder
 
 
-def refuse_if_taken(folder: Path) -> None:
-    """Mistake unless `folder` is new or empty: a run never overwrites anything."""
+def refuse_if_taken(folder: Path, *, can_go_on: bool = True) -> None:
+    """Mistake unless `folder` is new or empty: a run never overwrites anything. can_go_on: a run in it could be, instead."""
+    if above := next((path for path in folder.parents if path.is_file()), None):
+        raise Mistake(f"{above} is a file, and nothing can be in it; name a new folder for the run")
     if folder.is_file() or str(folder) == "-":
         raise Mistake(f"{folder} is {'a file' if folder.is_file() else 'no folder'}; name a new folder for the run")
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
     beginnings = {"tokenizer.json", "spelling.json", f"{FINGERPRINT}.safetensors"}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
-        is_run = (folder / "config.json").exists()
+        is_run = can_go_on and (folder / "config.json").exists()
         instead = ", or go on with the one in it: {resume} {out}" if is_run else ""
         raise Mistake(f"{folder} is not empty; name a new folder for the run{instead}", resume=None, out=str(folder))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened
 from lmlab.masking.scores import encoder_of
 from lmlab.records import fields_to_json
@@ -56,7 +56,7 @@ def fill(run: Run | str | Path, texts: str | Sequence[str], *, top: int = 5, dev
         raise Mistake("{top} is a whole number from 1 up", top=None)
     run = opened(run)
     model = encoder_of(run, device)
-    given = [texts] if isinstance(texts, str) else list(texts)
+    given = texts_of(texts)
     return [_filled(model, run.tokenizer, text, top) for text in given]
 
 

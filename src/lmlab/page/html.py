@@ -8,7 +8,7 @@ from html import escape as escape_html
 from importlib import resources
 from pathlib import Path
 
-from lmlab.text.files import write_atomically
+from lmlab.text.files import replace_only, write_atomically
 
 CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
 CONTROL_PICTURES |= {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
@@ -36,7 +36,8 @@ def document(title: str, body: str, *, skip_to: tuple[str, str] | None = None, a
 
 
 def write(path: Path, text: str) -> Path:
-    """Put a page or figure on disk, whole or not at all; returns its path."""
+    """Put a page or figure on disk, whole or not at all, over an older one but over nothing else; returns its path."""
+    replace_only(path, (".html", ".htm", ".svg"))
     write_atomically(path, text.encode())
     return path
 

@@ -91,6 +91,12 @@ def free_file(out: str | Path, force: bool) -> Path:
     return out
 
 
+def replace_only(path: Path, endings: tuple[str, ...]) -> None:
+    """A Mistake where a file of another kind is there: what can be made again may be replaced, a text may not."""
+    if path.is_file() and path.suffix.lower() not in endings:
+        raise Mistake(f"{path} exists, and does not end in {' or '.join(endings)}; name another file")
+
+
 @contextmanager
 def locked(folder: Path, busy: Mistake, *, again: bool = False) -> Iterator[None]:
     """Nobody else works in the folder meanwhile, or `busy` is raised. The system lifts the lock when a process ends.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Mistake, nearest
+from lmlab.config import Mistake, nearest, texts_of
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
@@ -58,7 +58,7 @@ def translate(
     for language in wanted:
         if language not in known:
             raise Mistake(f"{run.folder} does not translate into {language!r}; {nearest(language, known)}")
-    given = [texts] if isinstance(texts, str) else list(texts)
+    given = texts_of(texts)
     if not given or not wanted:
         raise Mistake("give a text to translate and a language")
     if any(not text.strip() for text in given):
