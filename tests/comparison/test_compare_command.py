@@ -82,6 +82,7 @@ def test_several_seeds_are_averaged_and_their_spread_is_measured(lmlab: Lmlab, s
     assert "was trained once" in Path("out/report.html").read_text()
 
 
+@pytest.mark.slow  # its twin, by the other door, is fast enough
 def test_each_and_shares_say_how_long_models_train(lmlab: Lmlab, small_text: Path) -> None:
     small = [*SMALL, "--set", "gru.width=8", "--set", "bigram.width=8"]
     models = ["--models", "bag,bigram,feedforward,gru", "--out", "out"]

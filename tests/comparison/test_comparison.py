@@ -169,6 +169,7 @@ def test_a_model_that_does_not_hold_what_it_claims_is_not_ranked(
 
 
 @pytest.mark.slow
+@pytest.mark.slow  # its twin, by the other door, is fast enough
 def test_finished_models_are_not_trained_again(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

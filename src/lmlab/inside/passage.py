@@ -44,7 +44,7 @@ def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Pa
     """
     if text is None:
         return _of_run(run, own_bytes)
-    if isinstance(text, str) and (Path(text) / "config.json").is_file():
+    if isinstance(text, str) and _is_file(f"{text}/config.json"):
         raise Mistake(f"{text} is a run, where a text is wanted; give a few words in quotes, or a file")
     found = Passage("the text", str(text))
     if isinstance(text, Path) or text == "-" or _is_file(text):
