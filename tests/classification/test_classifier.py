@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +16,7 @@ from lmlab.classification.scores import ClassifierResult
 from lmlab.config import Mistake
 from lmlab.learn.run import Run, load_run
 from lmlab.models.classifier import Classifier, ClassifierConfig
+from under_fire import survives_a_kill
 
 SMALL = ClassifierConfig(
     layers=2, width=12, heads=3, hidden=20, context=8, symbols=False, dropout=0.0, labels=3, pooling="first"
@@ -144,38 +142,9 @@ def test_its_mistakes_are_explained_without_a_word_of_averages(tuned: Run, tmp_p
         assert one.right != one.predicted
 
 
-ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
-KILLED = """
-import os, signal, sys
-import lmlab
-from lmlab.learn import loop
-loop.CHECKPOINT_EVERY_S = 0.0
-take, done = loop.Trainer._step, 0
-def step(self, piece, carry):
-    global done
-    done += 1
-    if done == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return take(self, piece, carry)
-loop.Trainer._step = step
-lmlab.fine_tune(sys.argv[1], sys.argv[2], model="classifier", out=sys.argv[3], budget="8steps", device="cpu")
-"""
-
-
 def test_killed_and_resumed_it_ends_with_the_same_bits(encoder: Run, films: Path, tmp_path: Path) -> None:
-    whole = lmlab.fine_tune(
-        encoder, films, model="classifier", out=tmp_path / "whole", budget="8steps", device="cpu"
-    )  # fmt: skip
-    killed = tmp_path / "killed"
-    dead = subprocess.run(
-        [sys.executable, "-c", KILLED, encoder.folder, films, killed],
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert dead.returncode == -9
-    resumed = lmlab.resume(killed)
-    for name, weight in whole.saved.tensors().items():
-        assert torch.equal(resumed.saved.tensors()[name], weight), name
+    given = (encoder.folder, films)
+    survives_a_kill("fine_tune", *given, folder=tmp_path, at_step=4, model="classifier", budget="8steps")
 
 
 def test_the_recipe_of_a_tuned_run_repeats_it(tuned: Run, tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +14,11 @@ from lmlab.classification import training
 from lmlab.classification.task import Encoded, Labelling, words_of
 from lmlab.config import Mistake
 from lmlab.layers import fast
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run
 from lmlab.models.dan import DAN, Bags, DANConfig
 from lmlab.text.labelled import read_labelled
 from lmlab.text.tokenizers import train_tokenizer
+from under_fire import survives_a_kill
 
 CONFIG = DANConfig(labels=3, width=5, hidden=7, layers=2, word_dropout=0.5, dropout=0.0)
 
@@ -114,37 +112,8 @@ def test_a_run_is_saved_and_opened_with_the_same_numbers(classifier: Run) -> Non
     assert sum(after[0].p.values()) == pytest.approx(1)
 
 
-ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
-KILLED = """
-import os, signal, sys
-import lmlab
-from lmlab.learn import loop
-loop.CHECKPOINT_EVERY_S = 0.0
-take, done = loop.Trainer._step, 0
-def step(self, piece, carry):
-    global done
-    done += 1
-    if done == 23:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return take(self, piece, carry)
-loop.Trainer._step = step
-lmlab.train("dan", sys.argv[1], out=sys.argv[2], budget="40steps", device="cpu")
-"""
-
-
 def test_killed_and_resumed_it_ends_with_the_same_bits(table: Path, tmp_path: Path) -> None:
-    whole = lmlab.train("dan", table, out=tmp_path / "whole", budget="40steps", device="cpu")
-    dead = subprocess.run(
-        [sys.executable, "-c", KILLED, str(table), str(tmp_path / "killed")],
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert dead.returncode == -9
-    assert load_run(tmp_path / "killed").status == "unfinished"
-    resumed = lmlab.resume(tmp_path / "killed")
-    assert resumed.status == whole.status
-    for name, weight in whole.saved.tensors().items():
-        assert torch.equal(resumed.saved.tensors()[name], weight), name
+    survives_a_kill("train", "dan", table, folder=tmp_path, at_step=23, budget="40steps")
 
 
 def test_vectors_of_a_file_are_begun_with(table: Path, tmp_path: Path) -> None:

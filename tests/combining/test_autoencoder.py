@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +12,10 @@ import torch
 import lmlab
 from lmlab.combining.using import CombiningResult
 from lmlab.config import Mistake
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run
 from lmlab.models.autoencoder import Autoencoder, AutoencoderConfig, LabelledPairs
 from lmlab.models.autoencoder_by_hand import gradients
+from under_fire import survives_a_kill
 
 
 def model_in_double() -> tuple[Autoencoder, LabelledPairs]:
@@ -73,37 +71,9 @@ def test_word_vectors_have_length_one_and_are_not_learned(of_table: Run, table: 
             np.testing.assert_allclose(kept[i].numpy(), given[piece] / np.linalg.norm(given[piece]), atol=1e-6)
 
 
-ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
-KILLED = """
-import os, signal, sys
-import lmlab
-from lmlab.learn import loop
-loop.CHECKPOINT_EVERY_S = 0.0
-take, done = loop.Trainer._step, 0
-def step(self, piece, carry):
-    global done
-    done += self.task.name == "combining"
-    if done == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return take(self, piece, carry)
-loop.Trainer._step = step
-lmlab.train("autoencoder", sys.argv[1], out=sys.argv[2], budget="24steps", settings=dict(width=8), device="cpu")
-"""
-
-
 @pytest.mark.slow
 def test_killed_and_resumed_it_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:
-    whole = lmlab.train("autoencoder", text, out=tmp_path / "a", budget="24steps", settings={"width": 8}, device="cpu")
-    dead = subprocess.run(
-        [sys.executable, "-c", KILLED, str(text), str(tmp_path / "b")],
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert dead.returncode == -9
-    assert load_run(tmp_path / "b").status == "unfinished"
-    resumed = lmlab.resume(tmp_path / "b")
-    for name, weight in whole.saved.tensors().items():
-        assert torch.equal(resumed.saved.tensors()[name], weight), name
+    survives_a_kill("train", "autoencoder", text, folder=tmp_path, at_step=13, budget="24steps", settings={"width": 8})
 
 
 def test_eval_stands_beside_addition_and_a_linear_map(of_table: Run) -> None:

@@ -245,21 +245,6 @@ def test_the_environment_tells_child_processes_to_keep_memory() -> None:
     assert said == (str((1 << 31) - 1) if sys.platform == "linux" and not os.environ.get("LD_PRELOAD") else "None")
 
 
-@pytest.mark.parametrize(("bf16", "chosen"), [(0.9, "bf16"), (0.5, "float32")])
-def test_on_a_gpu_the_iteration_follows_the_products_unless_that_is_clearly_slower(bf16: float, chosen: str) -> None:
-    """Small products take as long as asking for them: which precision was faster by a little is luck."""
-    rates_of = {"float32": (5e13, 1e12), "bf16": (6e14, bf16 * 1e12)}
-    figures = found.Found(
-        key={},
-        rates=tuple(
-            Rate(device="cuda", precision=name, threads=1, products=p, iteration=i) for name, (p, i) in rates_of.items()
-        ),
-        devices=(),
-        seconds=0.0,
-    )
-    assert choice.faster_iteration(figures, "cuda") == chosen
-
-
 def test_rates_are_chosen_by_speed_unless_threads_are_named() -> None:
     pairs = [(1, 50.0), (2, 20.0)]
     figures = found.Found(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import lmlab as lab
 from lmlab.config import Mistake
 from lmlab.latents.measuring import LatentResult
 from lmlab.learn.run import Run
+from under_fire import survives_a_kill
 
 
 class InterruptAt:
@@ -88,36 +87,11 @@ def test_a_resumed_run_ends_with_the_same_bits(tmp_path: Path) -> None:
     assert lab.resume(half.folder).record.model.sha256 == whole.record.model.sha256
 
 
-KILLED = f"""
-import os, signal, sys
-import lmlab
-from lmlab.learn import loop
-loop.CHECKPOINT_EVERY_S = 0.0
-take, done = loop.Trainer._step, 0
-def step(self, piece, carry):
-    global done
-    done += 1
-    if done == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return take(self, piece, carry)
-loop.Trainer._step = step
-lmlab.train("variational", sys.argv[1], out=sys.argv[2], budget="20steps", device="cpu", settings={SETTINGS})
-"""
-
-
 @pytest.mark.slow
 def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT)
-    asked: dict[str, Any] = {"budget": "20steps", "settings": SETTINGS, "device": "cpu"}
-    whole = lab.train("variational", tmp_path / "text.txt", out=tmp_path / "whole", **asked)
-    dead = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path / "text.txt"), str(tmp_path / "killed")],
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert dead.returncode == -9
-    assert lab.load(tmp_path / "killed").status == "unfinished"
-    assert lab.resume(tmp_path / "killed").record.model.sha256 == whole.record.model.sha256
+    text = tmp_path / "text.txt"
+    survives_a_kill("train", "variational", text, folder=tmp_path, at_step=13, budget="20steps", settings=SETTINGS)
 
 
 def test_what_does_not_fit_is_refused_in_a_line(run: Run, tmp_path: Path, lmlab: Lmlab) -> None:

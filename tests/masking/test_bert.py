@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +12,8 @@ import lmlab
 from huggingface import config_of, copy, copy_encoder, shaken
 from lmlab.config import Budget, Mistake, TextFacts
 from lmlab.costs.asked import count
-from lmlab.learn.run import load_run
 from lmlab.models.bert import BERT, BERTConfig, Masked
+from under_fire import survives_a_kill
 
 SMALL = BERTConfig(
     layers=2, width=12, heads=3, hidden=20, context=10, symbols=False, pooler=True, transform=True, dropout=0.0
@@ -135,41 +132,12 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, object], words:
         BERTConfig(**settings)  # type: ignore[arg-type]
 
 
-ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
-KILLED = """
-import os, signal, sys
-import lmlab
-from lmlab.learn import loop
-loop.CHECKPOINT_EVERY_S = 0.0
-take, done = loop.Trainer._step, 0
-def step(self, piece, carry):
-    global done
-    done += 1
-    if done == 5:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return take(self, piece, carry)
-loop.Trainer._step = step
-lmlab.train("bert", sys.argv[1], out=sys.argv[2], budget="8steps", device="cpu", tokenizer="words", settings=SETTINGS)
-"""
 TINY = {"layers": 1, "width": 8, "heads": 1, "context": 18, "dropout": 0.1}
 
 
 def test_killed_and_resumed_it_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:
-    whole = lmlab.train(
-        "bert", text, out=tmp_path / "whole", budget="8steps", device="cpu", tokenizer="words", settings=TINY
-    )
-    program = KILLED.replace("SETTINGS", repr(TINY))
-    dead = subprocess.run(
-        [sys.executable, "-c", program, str(text), str(tmp_path / "killed")],
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert dead.returncode == -9
-    assert load_run(tmp_path / "killed").status == "unfinished"
-    resumed = lmlab.resume(tmp_path / "killed")
-    assert resumed.status == whole.status
-    for name, weight in whole.saved.tensors().items():
-        assert torch.equal(resumed.saved.tensors()[name], weight), name
+    options = {"budget": "8steps", "tokenizer": "words", "settings": TINY}
+    survives_a_kill("train", "bert", text, folder=tmp_path, at_step=5, **options)
 
 
 def test_a_preset_whose_symbols_are_in_the_vocabulary_is_not_trained_on_a_text(text: Path, tmp_path: Path) -> None:

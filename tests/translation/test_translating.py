@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +13,11 @@ from small_pairs import TINY, write_table
 import lmlab
 from lmlab.config import Mistake
 from lmlab.layers import blocks
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run
 from lmlab.models.translator import Translator
 from lmlab.translation import evaluating, scores, task, training
 from lmlab.translation.decoding import translations
+from under_fire import survives_a_kill
 
 
 def test_a_text_is_read_once_and_written_in_each_language(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,39 +56,9 @@ def test_the_nats_of_a_translation_are_what_scoring_it_says(trained: Run) -> Non
         assert found.nats == pytest.approx(nats, abs=1e-3)
 
 
-ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
-KILLED = """
-import os, signal, sys
-import lmlab
-from lmlab.learn import loop
-loop.CHECKPOINT_EVERY_S = 0.0
-take, done = loop.Trainer._step, 0
-def step(self, piece, carry):
-    global done
-    done += 1
-    if done == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return take(self, piece, carry)
-loop.Trainer._step = step
-lmlab.train("translator", sys.argv[1], out=sys.argv[2], budget="20steps", device="cpu",
-            settings={"layers": 1, "width": 16, "heads": 2, "dropout": 0.2})
-"""
-
-
 def test_killed_and_resumed_it_ends_with_the_same_bits(table: Path, tmp_path: Path) -> None:
     settings = {**TINY, "dropout": 0.2}
-    whole = lmlab.train("translator", table, out=tmp_path / "whole", budget="20steps", device="cpu", settings=settings)
-    dead = subprocess.run(
-        [sys.executable, "-c", KILLED, str(table), str(tmp_path / "killed")],
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert dead.returncode == -9
-    assert load_run(tmp_path / "killed").status == "unfinished"
-    resumed = lmlab.resume(tmp_path / "killed")
-    assert resumed.status == whole.status
-    for name, weight in whole.saved.tensors().items():
-        assert torch.equal(resumed.saved.tensors()[name], weight), name
+    survives_a_kill("train", "translator", table, folder=tmp_path, at_step=13, budget="20steps", settings=settings)
 
 
 @pytest.fixture(autouse=True)

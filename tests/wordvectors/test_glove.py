@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +12,12 @@ import torch
 
 import lmlab
 from lmlab.config import Mistake
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe, GloVeConfig, PairBatch
 from lmlab.wordvectors.counting import Pairs
 from lmlab.wordvectors.task import CoOccurrence, Entries, divided
 from lmlab.wordvectors.using import VectorsResult, frequency_biases
+from under_fire import survives_a_kill
 
 PAIRS = Pairs(np.array([0, 0, 1], np.int32), np.array([0, 1, 2], np.int32), np.array([2.0, 200.0, 0.5]))
 CONFIG = GloVeConfig(width=3, most=100.0)
@@ -98,36 +96,8 @@ def test_eval_explains_more_of_held_out_pairs_than_frequencies_alone(vectors_run
     assert json.dumps(other.to_json())
 
 
-ONE_THREAD = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
-KILLED = """
-import os, signal, sys
-import lmlab
-from lmlab.learn import loop
-loop.CHECKPOINT_EVERY_S = 0.0
-take, done = loop.Trainer._step, 0
-def step(self, piece, carry):
-    global done
-    done += 1
-    if done == 13:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return take(self, piece, carry)
-loop.Trainer._step = step
-lmlab.train("glove", sys.argv[1], out=sys.argv[2], budget="24steps", settings=dict(width=8), device="cpu")
-"""
-
-
 def test_killed_and_resumed_it_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:
-    whole = lmlab.train("glove", text, out=tmp_path / "whole", budget="24steps", settings={"width": 8}, device="cpu")
-    dead = subprocess.run(
-        [sys.executable, "-c", KILLED, str(text), str(tmp_path / "killed")],
-        check=False,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert dead.returncode == -9
-    assert load_run(tmp_path / "killed").status == "unfinished"
-    resumed = lmlab.resume(tmp_path / "killed")
-    for name, weight in whole.saved.tensors().items():
-        assert torch.equal(resumed.saved.tensors()[name], weight), name
+    survives_a_kill("train", "glove", text, folder=tmp_path, at_step=13, budget="24steps", settings={"width": 8})
     files = [(tmp_path / run / "vectors.txt").read_bytes() for run in ("whole", "killed")]
     assert files[0] == files[1]
 

@@ -19,7 +19,8 @@ from lmlab.learn.run import load_run
 from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import counted
 from lmlab.records import from_json, to_json
-from lmlab.text.files import locked, write_atomically
+from lmlab.text.files import write_atomically
+from lmlab.text.locks import locked
 
 PLAN, TEXT, MODELS = "plan.json", "corpus.json", "models"
 

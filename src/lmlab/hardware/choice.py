@@ -135,13 +135,5 @@ def faster_precision(found: Found, device: str) -> str:
 
 
 def faster_iteration(found: Found, device: str) -> str:
-    """The precision in which Muon's small products are faster; nothing has to be exact there.
-
-    On a GPU small products take as long as asking for them, whatever the precision. Those of a large model do not, so there
-    they follow the other products unless that is clearly slower.
-    """
-    fastest = max(PRECISIONS, key=lambda precision: found.rate(device, precision).iteration)
-    usual = faster_precision(found, device)
-    if device == "cpu" or found.rate(device, usual).iteration * WORTH < found.rate(device, fastest).iteration:
-        return fastest
-    return usual
+    """The precision in which Muon's products are faster, at sizes that keep the device busy; nothing has to be exact there."""
+    return max(PRECISIONS, key=lambda precision: found.rate(device, precision).iteration)

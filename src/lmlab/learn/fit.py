@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.load import at_this_moment
 from lmlab.interface import CountModel, Learner, TextLearner
@@ -23,7 +22,7 @@ from lmlab.learn.task import Task
 from lmlab.learn.undertrained import Undertrained, undertrained
 from lmlab.learn.watch import Watch
 from lmlab.text.corpus import Corpus
-from lmlab.text.files import cache_folder, locked, write_atomically
+from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer
 
@@ -83,11 +82,12 @@ def count(run: Run, cls: type[CountModel], config: Any, tokenizer: Tokenizer, st
 
 def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
     """Train from the weights the model has or from the checkpoint, and save what came to an end."""
-    state = run.checkpoint.parent
-    state.mkdir(exist_ok=True)
-    busy = Mistake(f"another process trains in {run.folder}; wait for it")
-    with locked(state, busy, again=True):
-        outcome = Trainer(model, task, config, hardware, run.folder, watch, run.record.training.earlier).run()
+    with run.alone():
+        return _learn(run, model, task, config, hardware, watch)
+
+
+def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
+    outcome = Trainer(model, task, config, hardware, run.folder, watch, run.record.training.earlier).run()
     watch.say(f"{run.record.model.name}: {outcome.message}")
     if outcome.status == "interrupted":
         return run

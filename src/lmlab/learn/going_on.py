@@ -18,7 +18,6 @@ from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
-from lmlab.text.files import locked
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
@@ -38,11 +37,9 @@ def resume(
     better by validation.
     With a budget of steps or tokens the weights come out as if it had never stopped, to the last bit.
     """
-    folder = opened(run).folder
-    state = folder / "state"
-    state.mkdir(exist_ok=True)
-    with locked(state, Mistake(f"another process trains in {folder}; wait for it")):
-        return _resumed(load_run(folder), budget, watch, progress)
+    run = opened(run)
+    with run.alone():
+        return _resumed(load_run(run.folder), budget, watch, progress)
 
 
 def _resumed(run: Run, budget: str | Budget | None, watch: Watch | None, progress: bool) -> Run:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,7 @@ from lmlab.learn.record import Record, Result
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
 from lmlab.text.files import atomic_file, file_sha256, write_atomically
+from lmlab.text.locks import locked
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -173,6 +175,14 @@ class Run:
 
         place, model = choose_device(device), self.model
         return model.to(place) if isinstance(model, Module) else model
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process trains in it meanwhile; Mistake where one does."""
+        state = self.checkpoint.parent
+        state.mkdir(exist_ok=True)
+        with locked(state, Mistake(f"another process trains in {self.folder}; wait for it"), again=True):
+            yield
 
     def load_again(self, device: str = "auto") -> LanguageModel:
         """The model as it is on disk, in another copy: what the one in memory has seen, it has not."""

@@ -16,9 +16,6 @@ from typing import BinaryIO
 
 from lmlab.config import Mistake
 
-LOCK = ".lock"  # a file in the folder that somebody works in
-_HELD: set[Path] = set()  # the locks of this process
-
 
 def cache_folder() -> Path:
     """Where fetched and derived texts are kept: $LMLAB_CACHE, or the place the operating system has for such things.
@@ -95,43 +92,6 @@ def replace_only(path: Path, endings: tuple[str, ...]) -> None:
     """A Mistake where a file of another kind is there: what can be made again may be replaced, a text may not."""
     if path.is_file() and path.suffix.lower() not in endings:
         raise Mistake(f"{path} exists, and does not end in {' or '.join(endings)}; name another file")
-
-
-@contextmanager
-def locked(folder: Path, busy: Mistake, *, again: bool = False) -> Iterator[None]:
-    """Nobody else works in the folder meanwhile, or `busy` is raised. The system lifts the lock when a process ends.
-
-    again: it may be that this very process has locked it already, further out.
-    """
-    path = (folder / LOCK).resolve()
-    if again and path in _HELD:
-        yield
-        return
-    with open(path, "a+b") as file:
-        if not _lock(file):
-            raise busy
-        _HELD.add(path)
-        try:
-            yield
-        finally:
-            _HELD.remove(path)
-
-
-def _lock(file: BinaryIO) -> bool:
-    """Take the lock if it is free; it is lifted when the file is closed."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def file_sha256(path: Path) -> str:
