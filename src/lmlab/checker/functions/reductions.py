@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -80,10 +81,7 @@ def _total(x: Array, axes: Axes, keepdims: bool) -> Array:
 
 
 def _mean(x: Array, axes: Axes, keepdims: bool) -> Array:
-    count = 1
-    for axis in axes:
-        count *= x.shape[axis]
-    return _total(x, axes, keepdims) / count
+    return _total(x, axes, keepdims) / math.prod(x.shape[axis] for axis in axes)
 
 
 def _root(ops: Arithmetic, squares: Array) -> Array:

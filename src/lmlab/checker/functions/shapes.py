@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from lmlab.checker.functions.record import ShapeReader
@@ -37,10 +38,7 @@ def checked(shape: Shape, name: str) -> Shape:
 
 def count(shape: Shape) -> Size:
     """How many entries an array of this shape has."""
-    total = ONE
-    for axis in shape:
-        total = total * axis
-    return total
+    return math.prod(shape, start=ONE)
 
 
 def axis_of(node: Call, shape: Shape, shown: Shape | None = None) -> int:

@@ -18,7 +18,6 @@ from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
 from lmlab.checker.numbers.expectations import average, without_derivatives
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.numbers.quadrature import Leaf
-from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Derivative, Expectation, Node
 
@@ -108,14 +107,7 @@ class TorchOps(Ops):
         assert self.collected is None, "autograd's leaves are not allowed inside vmap; see quadrature.Leaf"
         with torch.enable_grad():
             leaf = here.view_as(here) if here.requires_grad else here.detach().clone().requires_grad_()
-            return _jacobian(self._top(node, frame.child({name: leaf}, graph=True)), leaf, frame.graph)
-
-    def _top(self, node: Derivative, frame: Frame) -> Tensor:
-        """What is differentiated last: the operand itself, or its derivative by all names but the last."""
-        if len(node.by) > 1:
-            return self.derivative(Derivative(node.operand, node.by[:-1], node.strict), frame)
-        top: Tensor = frame.evaluate(node.operand)
-        return top.reshape(()) if not node.strict and scalar_like(frame.setting.shape(node.operand)) else top
+            return _jacobian(self.top(node, frame.child({name: leaf}, graph=True)), leaf, frame.graph)
 
     def expectation(self, node: Expectation, frame: Frame) -> Tensor:
         """As doubles have it, unless derivatives stand inside that are no formulas, or are taken of the whole."""

@@ -20,7 +20,6 @@ from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.doubles import ArrayOps
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.means import expectation
-from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.tree import Derivative, Expectation
 
 NAN = mpmath.nan
@@ -101,17 +100,9 @@ class LongOps(ArrayOps):
             for sign in (1, -1):
                 moved = flat.copy()
                 moved[i] = moved[i] + sign * self.step
-                sides.append(self._top(node, frame.child({name: moved.reshape(here.shape)})))
+                sides.append(self.top(node, frame.child({name: moved.reshape(here.shape)})))
             columns.append(self.wrap((sides[0] - sides[1]) / (2 * self.step)))
         return np.stack(columns, axis=-1).reshape(columns[0].shape + here.shape)
-
-    def _top(self, node: Derivative, frame: Frame) -> Array:
-        if len(node.by) > 1:
-            return self.derivative(Derivative(node.operand, node.by[:-1], node.strict), frame)
-        top = frame.evaluate(node.operand)
-        if not node.strict and scalar_like(frame.setting.shape(node.operand)):
-            top = top.reshape(())
-        return self.wrap(top)
 
     def expectation(self, node: Expectation, frame: Frame) -> Array:
         """Exact, or integrated; anything else has no value here."""

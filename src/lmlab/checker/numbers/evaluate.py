@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import operator
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,6 +18,7 @@ from lmlab.checker.functions import FUNCTIONS
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Arithmetic, Array
 from lmlab.checker.limits import MAX_RANGE, Deadline, Refusal
+from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import (
@@ -67,6 +69,15 @@ class Ops(Arithmetic):
             self.edged |= edge and bool((away == 0).any())
             self.margin = min(self.margin, float(away.min(initial=np.inf, where=away > 0)))
 
+    @contextmanager
+    def collecting(self) -> Iterator[list[Array]]:
+        """Inside: the distances of many points at once, which say nothing of the point outside."""
+        outside, self.collected = self.collected, []
+        try:
+            yield self.collected
+        finally:
+            self.collected = outside
+
     @abstractmethod
     def compare(self, op: str, left: Array, right: Array) -> Array:
         """1 where the comparison holds, else 0."""
@@ -74,6 +85,14 @@ class Ops(Arithmetic):
     @abstractmethod
     def derivative(self, node: Derivative, frame: Frame) -> Array:
         """d operand / d name at the frame's point."""
+
+    def top(self, node: Derivative, frame: Frame) -> Array:
+        """What is differentiated last: the operand itself, or its derivative by all names but the last."""
+        if len(node.by) > 1:
+            return self.derivative(Derivative(node.operand, node.by[:-1], node.strict), frame)
+        top = frame.evaluate(node.operand)
+        plain = not node.strict and scalar_like(frame.setting.shape(node.operand))
+        return self.wrap(top.reshape(()) if plain else top)
 
     @abstractmethod
     def expectation(self, node: Expectation, frame: Frame) -> Array:

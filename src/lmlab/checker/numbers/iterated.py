@@ -128,13 +128,8 @@ class Integration:
             values[variable.name] = self.frame.ops.wrap(variable.family.place(z, arguments))
             frame = self.frame.child(values)
             frame.trailing = self.rank + 1
-        ops = self.frame.ops
-        outside, ops.collected = ops.collected, []
-        try:
+        with self.frame.ops.collecting() as distances:
             value = frame.evaluate(self.node)
-            distances = ops.collected
-        finally:
-            ops.collected = outside
         weight = self.functions.exp(weight)
         value = np.asarray(value * weight)
         value = np.where(weight == 0, weight * 0, value)  # inf where nothing is: nothing

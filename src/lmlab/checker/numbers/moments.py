@@ -213,25 +213,10 @@ def _standard(shape: tuple[int, ...], family: Distribution, arguments: list[Arra
 
 
 def enumerated(names: list[str], frame: Frame) -> list[tuple[dict[str, Array], Any]]:
-    """Every joint outcome of finite names with its probability; `NoExactValue` if there are too many."""
-    if any(
-        frame.setting.random_names(node) & set(names) for n in names for node in frame.setting.family(n)[1].arguments
-    ):
-        return _in_turn(names, frame)
-    options = [_outcomes(frame.setting.family(name)[1], name, frame) for name in names]
-    if math.prod(map(len, options)) > MAX_OUTCOMES // 20:
-        raise NoExactValue
-    joint = []
-    for combination in itertools.product(*options):
-        chance: Any = 1
-        for _, probability in combination:
-            chance = chance * probability
-        joint.append(({name: value for name, (value, _) in zip(names, combination, strict=True)}, chance))
-    return joint
+    """Every joint outcome of finite names with its probability, which may depend on the outcomes of names before.
 
-
-def _in_turn(names: list[str], frame: Frame) -> list[tuple[dict[str, Array], Any]]:
-    """The same where the probabilities of one name depend on the outcome of another."""
+    `NoExactValue` if there are too many.
+    """
     joint: list[tuple[dict[str, Array], Any]] = [({}, 1)]
     for name in names:
         longer = []

@@ -157,22 +157,17 @@ class Leaf:
 
     def _weighted(self, codes: Any) -> tuple[Any, Any]:
         """The expression times the density at many points, and how far the kinks are."""
-        ops = self.frame.ops
-        outside, ops.collected = ops.collected, []
         width = 0
 
         def at(codes_M: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             nonlocal width
-            ops.collected = []
-            value, chance = self._at(codes_M)
+            with self.frame.ops.collecting() as distances:
+                value, chance = self._at(codes_M)
             width = value.ndim
-            kinks = [d.reshape(-1) for d in ops.collected or []]
+            kinks = [d.reshape(-1) for d in distances]
             return value, chance, torch.cat(kinks) if kinks else torch.zeros(0, dtype=_F64)
 
-        try:
-            value, weight, kinks = torch.func.vmap(at)(torch.tensor(codes, dtype=_F64))
-        finally:
-            ops.collected = outside
+        value, weight, kinks = torch.func.vmap(at)(torch.tensor(codes, dtype=_F64))
         weight = weight.reshape(-1, *[1] * width)
         weighted = torch.where(weight == 0, 0.0, value * weight)
         return weighted.numpy(), kinks.numpy() if kinks.shape[-1] else None
@@ -191,12 +186,8 @@ class Leaf:
         if self.slow:
             rows = [self._at(codes_M, weigh=False) for codes_M in codes_PM]
             return torch.stack([value for value, _ in rows]), torch.stack([chance for _, chance in rows])
-        ops = self.frame.ops
-        outside, ops.collected = ops.collected, []
-        try:
+        with self.frame.ops.collecting():
             values, chances = torch.func.vmap(lambda codes_M: self._at(codes_M, weigh=False))(codes_PM)
-        finally:
-            ops.collected = outside
         return values, chances
 
     def _at(self, codes_M: Tensor, weigh: bool = True) -> tuple[Tensor, Tensor]:
@@ -314,16 +305,11 @@ class Leaf:
         self, name: str, codes_PM: Tensor, of: Callable[[str, Frame], list[Tensor]], shape: tuple[int, ...]
     ) -> list[Any]:
         """What hangs on the names before this one, for every row of codes (once, where it hangs on none), as arrays."""
-        ops = self.frame.ops
-        outside, ops.collected = ops.collected, []
-        try:
-            with torch.no_grad():
-                if parents(self.setting, name) & self.over:
-                    found = list(torch.func.vmap(lambda row: tuple(of(name, self._placed(row, False)[0])))(codes_PM))
-                else:
-                    found = [value[None] for value in of(name, self.frame)]
-        finally:
-            ops.collected = outside
+        with self.frame.ops.collecting(), torch.no_grad():
+            if parents(self.setting, name) & self.over:
+                found = list(torch.func.vmap(lambda row: tuple(of(name, self._placed(row, False)[0])))(codes_PM))
+            else:
+                found = [value[None] for value in of(name, self.frame)]
         missing = [len(shape) - value.ndim for value in found]
         return [v.reshape(v.shape[0], *[1] * n, *v.shape[1:]).numpy() for v, n in zip(found, missing, strict=True)]
 
