@@ -11,8 +11,7 @@ from lmlab.cli.explaining import TOPICS
 from lmlab.cli.verbs import GROUPS
 
 Lmlab = Callable[..., tuple[int, str, str]]
-NOT_YET = {"serve", "import"}
-COMMANDS = [[], *([verb] for verbs in GROUPS.values() for verb in verbs if verb not in NOT_YET)]
+COMMANDS = [[], *([verb] for verbs in GROUPS.values() for verb in verbs)]
 COMMANDS += [["explain", topic] for topic in TOPICS]
 
 

@@ -32,16 +32,10 @@ def command(
         if texts:
             raise Mistake("{errors} are looked for in the run's own data; leave the texts out", errors=errors)
         found = face.mistakes(opened, number=errors, part=part, device=device, html=html)
-        if json:
-            options.print_json([explanation.to_json() for explanation in found])
-        else:
-            show.print_mistakes(found, part, html)
+        options.answer(json, found, show.print_mistakes, part, html)
         return
     if html is not None:
         raise Mistake("{html} is a page of mistakes: it needs {errors}", html=None, errors=5)
     wanted = options.given_texts(texts, 'give texts to label, such as: lmlab classify RUN "not bad at all"')
     labels = face.classify(opened, wanted, device=device)
-    if json:
-        options.print_json([label.to_json() for label in labels])
-    else:
-        show.print_labels(labels)
+    options.answer(json, labels, show.print_labels)

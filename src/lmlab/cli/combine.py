@@ -26,7 +26,4 @@ def command(
     from lmlab.cli.show.combining import print_combinations
 
     found = face.combine(options.opened(run), words, number=number, out=out, device=device)
-    if json:
-        options.print_json([one.to_json() for one in found])
-    else:
-        print_combinations(found, out)
+    options.answer(json, found, print_combinations, out)

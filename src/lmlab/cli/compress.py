@@ -1,4 +1,4 @@
-"""`lmlab compress` and `lmlab decompress`: a text in as few bytes as a model claims, and back."""
+"""`lmlab compress`: a text in as few bytes as a model claims."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from lmlab.cli import options
 if TYPE_CHECKING:
     from lmlab.compression.files import Compressed
 
-Model = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
 
-
-def compress(
+def command(
     file: Annotated[str, typer.Argument(help="A text in UTF-8, plain or gzip (then its content), or - for stdin.")],
-    model: Model,
+    model: options.Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="The compressed file to write; - is standard output.")],
     streams: Annotated[
         int, typer.Option(help="Code so many pieces side by side: faster for neural models, and a little larger.")
@@ -44,27 +42,6 @@ def compress(
         options.print_json(found.to_json())
     else:
         print(_summary(replace(found, output=str(out))), file=told)
-
-
-def decompress(
-    file: Annotated[Path, typer.Argument(help="A file that `lmlab compress` wrote.")],
-    model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The text file to write; - is standard output.")],
-    force: options.Force = False,
-    device: options.Device = "cpu",
-    json: options.Json = False,
-) -> None:
-    """Bring back a text that `lmlab compress` made small, byte for byte, with the run it was compressed with."""
-    from lmlab import face
-    from lmlab.cli.show.progress import ProgressLine
-
-    with options.output(out, json) as (target, told), ProgressLine("decompress") as line:
-        found = face.decompress(file, model=model, out=target, force=force, device=device, watch=line.tokens)
-    if json:
-        options.print_json(found.to_json())
-    else:
-        sizes = f"{found.original_bytes:,} bytes, as they were (their hash matches), from {found.compressed_bytes:,}"
-        print(f"{out}: {sizes}", file=told)
 
 
 def _summary(found: Compressed) -> str:

@@ -63,10 +63,7 @@ def command(
         memory=memory,
         device=device,
     )
-    if json:
-        options.print_json(found.to_json())
-    else:
-        print_count(found, latex=latex)
+    options.answer(json, found, print_count, latex=latex)
     if svg is not None:
         from lmlab.costs.figures import where
         from lmlab.page.figures import standalone

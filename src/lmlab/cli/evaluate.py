@@ -33,18 +33,11 @@ def command(
 
     result = face.evaluate(run, text, part=part, seed=seed, device=device, against=against)
     if not isinstance(result, Result):
-        if json:
-            options.print_json(result.to_json())
-        else:
-            print_scores = import_module(f"lmlab.cli.show.{result.task}").print_scores
-            print_scores(result)
+        options.answer(json, result, import_module(f"lmlab.cli.show.{result.task}").print_scores)
         return
-    if json:
-        options.print_json(result.to_json())
-    else:
-        from lmlab.cli.show.result import print_result
+    from lmlab.cli.show.result import print_result
 
-        print_result(result, verbose=verbose)
+    options.answer(json, result, print_result, verbose=verbose)
     # whoever asks for the training part knows what it is; the number is marked all the same
     if [name for name in result.certificate.failures if name != "held_out" or part != "train"]:
         raise typer.Exit(1)

@@ -41,12 +41,7 @@ def command(
         svg=svg,
         command=options.as_typed(),
     )
-    if json:
-        options.print_json(found.to_json())
-    else:
-        print_explanation(found)
-        if html is not None:
-            print(f"Look around in {html}")
+    options.answer(json, found, print_explanation, html)
 
 
 def _divided(words: list[str]) -> tuple[list[str], str | None]:

@@ -28,7 +28,4 @@ def command(
     opened = options.opened(run)
     wanted = options.given_texts(texts, 'give texts with blanks, such as: lmlab fill RUN "The [MASK] sat"')
     found = face.fill(opened, wanted, top=top, device=device)
-    if json:
-        options.print_json([one.to_json() for one in found])
-    else:
-        print_filled(found)
+    options.answer(json, found, print_filled)

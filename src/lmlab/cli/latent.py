@@ -37,9 +37,4 @@ def command(
         options.opened(run), first, second, number=number, tokens=tokens, temperature=temperature, greedy=greedy,
         svg=svg, seed=seed, device=device,
     )  # fmt: skip
-    if json:
-        options.print_json([one.to_json() for one in found])
-    else:
-        print_written(found)
-        if svg is not None:
-            print(f"The bounds as a picture: {svg}")
+    options.answer(json, found, print_written, svg)

@@ -36,10 +36,7 @@ def command(
     from lmlab import face
 
     found = face.machine(again=again)
-    if json:
-        options.print_json(found.to_json())
-    else:
-        _print(found)
+    options.answer(json, found, _print)
 
 
 def _print(report: MachineReport) -> None:

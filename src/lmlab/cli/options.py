@@ -6,11 +6,11 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TextIO, TypeVar
 
 import typer
 
@@ -20,6 +20,9 @@ from lmlab.models.registry import trainable_kind
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run as TrainedRun
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 Text = Annotated[
     str,
@@ -37,6 +40,7 @@ TextOrNone = Annotated[
     ),
 ]
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", autocompletion=completion.runs)]
+Model = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option(min=0, help="Makes everything random repeatable.")]
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
@@ -145,6 +149,15 @@ def print_json(document: Any) -> None:
     """One JSON document on stdout."""
     json.dump(document, sys.stdout, indent=2, allow_nan=False)
     print()
+
+
+def answer(json: bool, found: T, show: Callable[Concatenate[T, P], None], *args: P.args, **named: P.kwargs) -> None:
+    """What a verb found: as one JSON document, or shown, by a function that may take more than that."""
+    if json:
+        given: Any = found
+        print_json([one.to_json() for one in given] if isinstance(found, Sequence) else given.to_json())
+    else:
+        show(found, *args, **named)
 
 
 def as_typed() -> str:

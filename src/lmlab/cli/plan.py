@@ -81,7 +81,7 @@ def command(
             tokenizer=tokenizer,
             device=device or "auto",
         )
-        options.print_json(planned.to_json()) if json else print_steps(planned)
+        options.answer(json, planned, print_steps)
         return
     if learning or tokenizer is not None:
         raise Mistake(
@@ -105,4 +105,4 @@ def command(
         memory=memory,
         calibrate=calibrate,
     )
-    options.print_json(found.to_json()) if json else print_plan(found)
+    options.answer(json, found, print_plan)

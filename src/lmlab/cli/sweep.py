@@ -79,10 +79,7 @@ def command(
         device=device,
         progress=True,
     )
-    if json:
-        options.print_json(found.to_json())
-    else:
-        print_sweep(found)
+    options.answer(json, found, print_sweep)
     if found.left:
         print(
             f"lmlab: stopped; {found.left} of {found.runs} runs had no turn: the same command goes on", file=sys.stderr

@@ -36,7 +36,4 @@ def command(
     found = face.translate(
         opened, wanted, languages, beam=beam, best=best, length_penalty=length_penalty, device=device
     )
-    if json:
-        options.print_json([one.to_json() for one in found])
-    else:
-        show.print_translations(found)
+    options.answer(json, found, show.print_translations)

@@ -13,23 +13,13 @@ import typer.core
 from lmlab.cli.help import CONTEXT, name_values, print_so_far
 from lmlab.config import Mistake
 
-TOPICS: dict[str, str] = {
-    "attention": "lmlab.cli.explaining.attention",
-    "gates": "lmlab.cli.explaining.gates",
-    "heads": "lmlab.cli.explaining.heads",
-    "matrix": "lmlab.cli.explaining.matrix",
-    "search": "lmlab.cli.explaining.search",
-    "gradients": "lmlab.cli.explaining.gradients",
-    "positions": "lmlab.cli.explaining.positions",
-    "dot-products": "lmlab.cli.explaining.dot_products",
-    "sandbox": "lmlab.cli.explaining.sandbox",
-}  # what follows `lmlab explain`, and the module whose `command` it is
+TOPICS = ("attention", "gates", "heads", "matrix", "search", "gradients", "positions", "dot-products", "sandbox")
 
 
 def topic(name: str) -> Any:
     """The command of a topic, as click knows commands."""
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
-    alone.command(name)(import_module(TOPICS[name]).command)
+    alone.command(name)(import_module(f"{__name__}.{name.replace('-', '_')}").command)
     command = typer.main.get_command(alone)
     name_values(command)
     return command

@@ -38,9 +38,4 @@ def command(
     found = face.explain_attention(
         options.opened(run), text, to=to, target=target, device=device, html=html, svg=svg, command=options.as_typed()
     )
-    if json:
-        options.print_json(found.to_json())
-        return
-    print_attention(found)
-    if html is not None:
-        print(f"Look around in {html}")
+    options.answer(json, found, print_attention, html)

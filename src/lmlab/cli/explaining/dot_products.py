@@ -38,4 +38,4 @@ def command(
         svg=svg,
         command=options.as_typed(),
     )
-    options.print_json(found.to_json()) if json else print_dot_products(found, html, svg)
+    options.answer(json, found, print_dot_products, html, svg)

@@ -28,9 +28,4 @@ def command(
     from lmlab.cli.show.inside import print_gates
 
     found = face.explain_gates(options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed())
-    if json:
-        options.print_json(found.to_json())
-        return
-    print_gates(found)
-    if html is not None:
-        print(f"Look around in {html}")
+    options.answer(json, found, print_gates, html)

@@ -50,4 +50,4 @@ def command(
         svg=svg,
         command=options.as_typed(),
     )
-    options.print_json(found.to_json()) if json else print_gradients(found, html, svg)
+    options.answer(json, found, print_gradients, html, svg)

@@ -34,7 +34,4 @@ def command(
     from lmlab.cli.show.inside import print_heads
 
     found = face.explain_heads(options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed())
-    if json:
-        options.print_json(found.to_json())
-    else:
-        print_heads(found)
+    options.answer(json, found, print_heads)

@@ -31,7 +31,4 @@ def command(
     found = face.explain_matrix(
         opened, text, layer=layer, head=head, device=device, html=html, svg=svg, command=options.as_typed()
     )
-    if json:
-        options.print_json(found.to_json())
-    else:
-        print_matrix(found)
+    options.answer(json, found, print_matrix)

@@ -28,4 +28,4 @@ def command(
     found = face.explain_positions(
         width=width, length=length, offset=offset, seed=seed, html=html, svg=svg, command=options.as_typed()
     )
-    options.print_json(found.to_json()) if json else print_positions(found, html, svg)
+    options.answer(json, found, print_positions, html, svg)

@@ -49,4 +49,4 @@ def command(
         svg=svg,
         command=options.as_typed(),
     )
-    options.print_json(found.to_json()) if json else print_sandbox(found, html, svg)
+    options.answer(json, found, print_sandbox, html, svg)

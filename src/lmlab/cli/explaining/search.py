@@ -31,7 +31,4 @@ def command(
     found = face.explain_search(
         opened, prompt, tokens=tokens, beam=beam, device=device, html=html, svg=svg, command=options.as_typed()
     )
-    if json:
-        options.print_json(found.to_json())
-    else:
-        print_search(found)
+    options.answer(json, found, print_search)

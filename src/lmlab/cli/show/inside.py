@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmlab.cli.show.console import result_console, say
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 60  # of a table; the rest is for the page
 
 
-def print_explanation(found: Explanation) -> None:
+def print_explanation(found: Explanation, page: Path | None) -> None:
     """One model: a row a token. Several: a row for each stretch that is whole tokens for all of them."""
     console = result_console()
     if len(found.readings) == 1:
@@ -46,9 +47,10 @@ def print_explanation(found: Explanation) -> None:
             say(console, "  NOT HELD OUT: the model was trained on this text", style="bold red")
         if reading.note:
             say(console, f"  {reading.note}", style="dim")
+    _print_page(page)
 
 
-def print_attention(found: Attention) -> None:
+def print_attention(found: Attention, page: Path | None) -> None:
     """A row a head: what it seems to look at, with the shares that say so; a table for each way of looking."""
     from lmlab.inside.attention_section import TITLES, by_way
 
@@ -73,9 +75,10 @@ def print_attention(found: Attention) -> None:
         say(console, f"{found.language}: {''.join(found.tokens[:-1])}")
     say(console, f"shares of the attention over {counted(len(found.tokens), 'token')}; {found.policy}")
     say(console, f"written out, the weights differ from the fast kernel's by at most {found.difference:.1e}")
+    _print_page(page)
 
 
-def print_gates(found: Gates) -> None:
+def print_gates(found: Gates, page: Path | None) -> None:
     """What the gates do on the whole, and the units that follow something."""
     from lmlab.inside.gates_section import telling_units
 
@@ -97,6 +100,7 @@ def print_gates(found: Gates) -> None:
         print_table(console, columns, units)
     apart = f"states made from these gates differ from the fast kernel's by at most {found.difference:.1e}"
     say(console, f"over {counted(len(found.tokens), 'token')}; {apart}")
+    _print_page(page)
 
 
 def print_heads(found: HeadCosts) -> None:
@@ -167,6 +171,11 @@ def _row(token: TokenRead, ordered: bool) -> list[str]:
     favourites = "  ".join(f"{seen(piece)} {p:.2f}" for piece, p in token.favourites)
     order = [str(token.order)] if ordered else []
     return [seen(token.text), bits(token.bits, 2), f"{token.entropy:.2f}", str(token.rank), *order, favourites]
+
+
+def _print_page(page: Path | None) -> None:
+    if page is not None:
+        print(f"Look around in {page}")
 
 
 def _name(reading: Reading) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmlab.cli.show.console import result_console, say
@@ -35,12 +36,14 @@ def print_scores(result: LatentResult) -> None:
         say(console, f"Note: {note}")
 
 
-def print_written(found: Sequence[Written]) -> None:
-    """One text after the other."""
+def print_written(found: Sequence[Written], svg: Path | None) -> None:
+    """One text after the other. svg: where the bounds were drawn."""
     console = result_console()
     for one in found:
         head = "" if one.share is None else f"{one.share:.0%}".rjust(4) + "  "
         say(console, head + one.text.replace("\n", "↵"))
+    if svg is not None:
+        print(f"The bounds as a picture: {svg}")
 
 
 def _figures(found: Interval) -> list[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from lmlab.inside.theory.clipping import Training, check_trainings, trainings
-from lmlab.inside.theory.gradients import Through, flows
+from lmlab.inside.theory.clipping import Training
+from lmlab.inside.theory.gradients import Through
 from lmlab.records import fields_to_json, to_json
 
 MEMORY = 30  # steps over which the network that is trained has to remember
@@ -57,35 +56,3 @@ class Gradients:
     def to_json(self) -> dict[str, Any]:
         """Everything, and how the runs ended."""
         return fields_to_json(self) | {"ended": to_json(self.ended)}
-
-
-def gradients(
-    *,
-    cells: Sequence[str],
-    scales: Sequence[float],
-    inits: Sequence[str],
-    forget_biases: Sequence[float],
-    width: int,
-    length: int,
-    inputs: float,
-    train: bool,
-    clip: float,
-    steps: int,
-    tries: int,
-    seed: int,
-) -> Gradients:
-    """The derivative of the last state by each earlier one (see `flows`), and small runs with and without clipping."""
-    if train:
-        check_trainings(clip, steps, tries)
-    found = flows(
-        cells=cells,
-        scales=scales,
-        inits=inits,
-        forget_biases=forget_biases,
-        width=width,
-        length=length,
-        inputs=inputs,
-        seed=seed,
-    )
-    runs = trainings(clip=clip, steps=steps, tries=tries, seed=seed, length=MEMORY) if train else []
-    return Gradients(width=width, length=length, inputs=inputs, seed=seed, flows=tuple(found), trainings=tuple(runs))

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
-from lmlab.inside.theory.dot_products import DotProducts
-from lmlab.inside.theory.dot_products import dot_products as dot_products_of
-from lmlab.inside.theory.positions import Positions
-from lmlab.inside.theory.positions import positions as positions_of
-from lmlab.inside.theory.sandbox import Sandbox, SandboxSettings
-from lmlab.inside.theory.sandbox import sandbox as sandbox_of
-from lmlab.inside.theory.through_time import Gradients
-from lmlab.inside.theory.through_time import gradients as gradients_of
+from lmlab.inside.theory.clipping import check_trainings, trainings
+from lmlab.inside.theory.dot_products import DotProducts, dot_products
+from lmlab.inside.theory.gradients import flows
+from lmlab.inside.theory.positions import Positions, positions
+from lmlab.inside.theory.sandbox import Sandbox, SandboxSettings, sandbox
+from lmlab.inside.theory.through_time import MEMORY, Gradients
+
+T = TypeVar("T")
+
+
+def _published(found: T, topic: str, html: str | Path | None, svg: str | Path | None, command: str) -> T:
+    """The numbers of a topic, once its page and its picture are where they were asked for; only then it is drawn."""
+    if html is not None or svg is not None:
+        from lmlab.inside.theory.publish import publish
+
+        drawn = import_module(f"lmlab.inside.theory.{topic}_page")
+        publish(html=html, svg=svg, page=lambda: drawn.page(found, command), picture=lambda: drawn.picture(found))
+    return found
 
 
 def explain_gradients(
@@ -41,7 +53,9 @@ def explain_gradients(
     so many steps) with gradients as they are and clipped to norm `clip`. html, svg: files to write a page and
     a picture to; command: what the page says made it.
     """
-    found = gradients_of(
+    if train:
+        check_trainings(clip, steps, tries)
+    through = flows(
         cells=cells,
         scales=scales,
         inits=inits,
@@ -49,18 +63,11 @@ def explain_gradients(
         width=width,
         length=length,
         inputs=inputs,
-        train=train,
-        clip=clip,
-        steps=steps,
-        tries=tries,
         seed=seed,
     )
-    if html is not None or svg is not None:
-        from lmlab.inside.theory.gradients_page import page, picture
-        from lmlab.inside.theory.publish import publish
-
-        publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
-    return found
+    runs = trainings(clip=clip, steps=steps, tries=tries, seed=seed, length=MEMORY) if train else []
+    found = Gradients(width=width, length=length, inputs=inputs, seed=seed, flows=tuple(through), trainings=tuple(runs))
+    return _published(found, "gradients", html, svg, command)
 
 
 def explain_sandbox(
@@ -100,13 +107,7 @@ def explain_sandbox(
         samples=samples,
         seed=seed,
     )
-    found = sandbox_of(settings)
-    if html is not None or svg is not None:
-        from lmlab.inside.theory.publish import publish
-        from lmlab.inside.theory.sandbox_page import page, picture
-
-        publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
-    return found
+    return _published(sandbox(settings), "sandbox", html, svg, command)
 
 
 def explain_positions(
@@ -124,13 +125,8 @@ def explain_positions(
     width: of the encoding, or of a head with rotary positions. length: positions that are looked at. html, svg: files to write
     a page and a picture to; command: what the page says made it.
     """
-    found = positions_of(width=width, length=length, offset=offset, seed=seed)
-    if html is not None or svg is not None:
-        from lmlab.inside.theory.positions_page import page, picture
-        from lmlab.inside.theory.publish import publish
-
-        publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
-    return found
+    found = positions(width=width, length=length, offset=offset, seed=seed)
+    return _published(found, "positions", html, svg, command)
 
 
 def explain_dot_products(
@@ -150,10 +146,5 @@ def explain_dot_products(
     keys: that each query is compared with. mean, sigma: of the entries of queries and keys. html, svg: files to write a page
     and a picture to; command: what the page says made it.
     """
-    found = dot_products_of(widths=widths, keys=keys, mean=mean, sigma=sigma, draws=draws, seed=seed)
-    if html is not None or svg is not None:
-        from lmlab.inside.theory.dot_products_page import page, picture
-        from lmlab.inside.theory.publish import publish
-
-        publish(html=html, svg=svg, page=lambda: page(found, command), picture=lambda: picture(found))
-    return found
+    found = dot_products(widths=widths, keys=keys, mean=mean, sigma=sigma, draws=draws, seed=seed)
+    return _published(found, "dot_products", html, svg, command)
