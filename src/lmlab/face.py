@@ -54,9 +54,10 @@ if TYPE_CHECKING:
     from lmlab.learn.train import train as train
     from lmlab.ledger.running import Entry
     from lmlab.masking.filling import fill as fill
-    from lmlab.measure import OtherResult, Result
+    from lmlab.measure import Result
     from lmlab.measure.strings import ScoredText, ScoredTexts
     from lmlab.promises.suite import contract as contract
+    from lmlab.results import OtherResult
     from lmlab.sweeps import sweep as sweep
     from lmlab.text.corpus import Corpus
     from lmlab.text.corpus import read as read

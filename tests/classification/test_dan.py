@@ -171,6 +171,8 @@ def test_an_epoch_of_a_budget_is_as_many_examples_as_there_are(table: Path, tmp_
 def test_what_is_no_table_or_no_classifier_is_refused(table: Path, classifier: Run, tmp_path: Path) -> None:
     with pytest.raises(Mistake, match="one table"):
         lmlab.train("dan", [table, table], out=tmp_path / "a")
+    with pytest.raises(Mistake, match="of its own"):
+        lmlab.train("dan", table, out=tmp_path / "a", tokenizer=classifier.tokenizer)
     with pytest.raises(Mistake, match="plain text"):
         lmlab.train("ngram", table, out=tmp_path / "a", columns=["text", "label"])
     with pytest.raises(Mistake, match="no language model"):

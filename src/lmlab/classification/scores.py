@@ -11,26 +11,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, ClassVar
 
 import numpy as np
 
-from lmlab.records import fields_to_json
+from lmlab.results import Figure, OtherResult
 
 RESAMPLES, LEVEL = 1000, 0.95
 BINS = 10  # of equally many examples, by how sure the classifier is
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A number and its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +31,10 @@ class Scores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifierResult:
+class ClassifierResult(OtherResult):
     """What `lmlab eval` says of a classifier. All shares are between 0 and 1; bits are per label."""
 
-    task: ClassVar[str] = "classification"
-    model: str
-    data: str
-    part: str
+    task = "classification"
     examples: int
     classes: tuple[str, ...]
     scores: Scores
@@ -60,11 +44,6 @@ class ClassifierResult:
     confusion: tuple[tuple[int, ...], ...]  # [right][predicted]
     leaks: int  # examples that stand in the training part too
     accuracy_without_leaks: float | None  # None: there are none
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 def scores(p_BK: np.ndarray, labels_B: np.ndarray, seed: int = 0) -> Scores:

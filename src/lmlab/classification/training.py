@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,12 +15,12 @@ from lmlab.classification.task import EPOCHS, Labelling, encoded, words_of
 from lmlab.config import Budget, Mistake, TextFacts, make, settings_of
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.interface import Learner
+from lmlab.learn.asked import Asked
 from lmlab.learn.enough import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
-from lmlab.learn.going_on import ancestor_of, source_of
+from lmlab.learn.going_on import lineage_from, source_of
 from lmlab.learn.loop import Trainer
-from lmlab.learn.record import Inputs, Model, Record, Training
-from lmlab.learn.run import Run, create_run, refuse_if_taken
+from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.watch import Silent, Watch
 from lmlab.models.families.labelling import TextClassifier
@@ -33,47 +33,28 @@ STRETCH = 200  # texts that are joined where only their words count
 RATES = (1, 3, 10)  # times the usual one, then tried, if there is time
 
 
-def train(
-    model: str,
-    data: Any,
-    *,
-    out: str | Path,
-    budget: str | Budget = "3m",
-    split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
-    columns: Sequence[str] | None = None,
-    tokenizer: str | None = None,
-    seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
-    learning: Mapping[str, Any] | None = None,
-    device: str = "auto",
-    precision: str = "auto",
-    begin: Run | None = None,
-    watch: Watch | None = None,
-) -> Run:
-    """Train a classifier on a table of texts with labels (TSV, CSV or JSONL) and save it in the new folder `out`.
+def train(model: str, data: Any, asked: Asked) -> Run:
+    """Train a classifier on a table of texts with labels (TSV, CSV or JSONL) and save it.
 
-    columns: the names of those with the text and the label, where the header leaves it open.
-    begin: a run whose weights, settings and tokenizer it begins with.
+    Its columns are the names of those with the text and the label, where the header leaves it open.
     The weights that are kept are the best by validation, whose examples are drawn from the training ones where none are given.
     """
     if not isinstance(data, str | Path):
         raise Mistake(f"{model} learns from one table; name a file or a folder")
-    watch, out = watch or Silent(), Path(out)
+    watch, budget, seed, begin, learning = asked.watch, asked.budget, asked.seed, asked.begin, dict(asked.learning)
     cls = model_class(model)
-    config: Any = make(cls.Config, {**_settings_of(cls, begin), **(settings or {})}, model)
-    budget = Budget.parse(budget) if isinstance(budget, str) else budget
-    train_config = training_config(budget, seed, learning or {})
-    hardware = as_asked(hardware_for(train_config, device, precision), "eager")  # no two batches have one shape
-    refuse_if_taken(out)
-    table = read_labelled(data, valid=valid, test=test, split=split, seed=seed, columns=columns)
+    config: Any = make(cls.Config, {**_settings_of(cls, begin), **asked.settings}, model)
+    train_config = asked.config
+    hardware = hardware_for(train_config, asked.device, asked.precision)
+    hardware = as_asked(hardware, "eager")  # no two batches have one shape
+    refuse_if_taken(asked.out)
+    table = read_labelled(data, **asked.division, columns=asked.columns)
     if table.leaks:
         watch.say(
             f"{table.name}: {table.leaks} of {len(table.parts['test'])} test examples stand in the training part too;"
             " eval says what they change"
         )
-    words = begin.tokenizer if begin is not None else _tokenizer(cls, tokenizer, table)
+    words = begin.tokenizer if begin is not None else _tokenizer(cls, asked.tokenizer, table)
     config = _resolved(cls, config, table, words, budget)
     train_config = dataclasses.replace(train_config, budget=budget.over(len(table.parts["train"])))
     task = _task(cls, table, words, train_config)
@@ -88,27 +69,12 @@ def train(
         if few and lasts_longer(tries, whole, _fresh(cls, config, words, seed), task, hardware):
             rate = _learning_rate(lambda: _fresh(cls, config, words, seed, begin), task, train_config, hardware)
             watch.say(f"{model}: in so few steps the learning rate decides; by validation it is {rate:g}")
-            learning = {**(learning or {}), "learning_rate": rate}
+            learning["learning_rate"] = rate
             train_config = dataclasses.replace(train_config, learning_rate=rate)
-    asked = Training(
-        budget=str(train_config.budget),
-        seed=seed,
-        device=device,
-        precision=precision,
-        learning=dict(learning or {}),
-        chosen=hardware.chosen,
-        lineage=()
-        if begin is None
-        else (*begin.record.training.lineage, ancestor_of(begin, str(begin.folder.resolve()))),
-    )
-    record = Record(
-        task=Labelling.name,
-        inputs=Inputs(corpus=table.spec(), tokenizer=words.spec),
-        model=Model(name=model, config=dataclasses.asdict(config)),
-        training=asked,
-    )
-    fresh = _fresh(cls, config, words, seed, begin)
-    return learn(create_run(out, record, words), fresh, task, train_config, hardware, watch)
+    lineage = () if begin is None else lineage_from(begin)
+    training = asked.training(train_config.budget, learning=learning, chosen=hardware.chosen, lineage=lineage)
+    run = asked.new_run(Labelling.name, model, config, table.spec(), words, training)
+    return learn(run, _fresh(cls, config, words, seed, begin), task, train_config, hardware, watch)
 
 
 def _learning_rate(fresh: Callable[[], Learner], task: Labelling, config: TrainConfig, hardware: Hardware) -> float:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from lmlab.combining.pairs import is_table, read_table
 from lmlab.combining.task import ROWS, Combining
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
+from lmlab.learn.asked import Asked
 from lmlab.learn.fit import hardware_for, learn
-from lmlab.learn.record import Inputs, Model, Record, Training
-from lmlab.learn.run import Run, create_run, refuse_if_taken
+from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.watch import Silent, Watch
 from lmlab.models.autoencoder import WIDTH, Autoencoder, AutoencoderConfig
@@ -30,37 +29,20 @@ from lmlab.wordvectors.task import plain_documents
 from lmlab.wordvectors.training import learned_vectors
 
 
-def train(
-    model: str,
-    data: Any,
-    *,
-    out: str | Path,
-    budget: str | Budget = "3m",
-    split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
-    tokenizer: str = "words",
-    seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
-    learning: Mapping[str, Any] | None = None,
-    device: str = "auto",
-    precision: str = "auto",
-    watch: Watch | None = None,
-) -> Run:
+def train(model: str, data: Any, asked: Asked) -> Run:
     """Learn to combine two words from a text, or from a table (.tsv, .csv) of two words and a label on each line.
 
     Without `vectors` among the settings, word vectors are learned from the training part of the text first.
     """
-    watch, out = watch or Silent(), Path(out)
-    if not isinstance(tokenizer, str) or parse_spec(tokenizer)[0] != "words":
+    watch, budget, seed, train_config = asked.watch, asked.budget, asked.seed, asked.config
+    tokenizer = asked.tokenizer or "words"
+    if parse_spec(tokenizer)[0] != "words":
         raise Mistake(f"{model} combines words; its {{tokenizer}} is words or words:N", tokenizer=None)
-    config: AutoencoderConfig = make(model_class(model).Config, settings or {}, model)
-    budget = Budget.parse(budget)
-    train_config = training_config(budget, seed, learning or {})
-    hardware = as_asked(hardware_for(train_config, device, precision), "eager")
-    refuse_if_taken(out)
+    config: AutoencoderConfig = make(model_class(model).Config, asked.settings, model)
+    hardware = as_asked(hardware_for(train_config, asked.device, asked.precision), "eager")
+    refuse_if_taken(asked.out)
     if is_table(data):
-        if valid is not None or test is not None:
+        if asked.valid is not None or asked.test is not None:
             message = "a table of pairs is divided by {split}; leave {valid} and {test} away"
             raise Mistake(message, split=None, valid=None, test=None)
         if config.vectors is None:
@@ -70,11 +52,11 @@ def train(
         table = read_table(data)
         words = train_tokenizer(tokenizer, [" ".join(f"{a} {b}" for _, a, b, _ in table.rows)], least=1)
         vectors_VX = _given(config.vectors, words, config.width)
-        material = of_table(table, words, has_vector(vectors_VX), tuple(split), seed)
-        spec, learned_from = table_spec(table, material, tuple(split), seed), []
+        material = of_table(table, words, has_vector(vectors_VX), tuple(asked.split), seed)
+        spec, learned_from = table_spec(table, material, tuple(asked.split), seed), []
         watch.say(_left_out(table.path.name, len(table.rows), spec["parts"]))
     else:
-        corpus = data if isinstance(data, Corpus) else read(data, valid=valid, test=test, split=split, seed=seed)
+        corpus = data if isinstance(data, Corpus) else read(data, **asked.division)
         words = train_tokenizer(tokenizer, plain_documents(corpus.train), least=config.least)
         if config.vectors is None:
             watch.say(f"{model}: first, vectors for {words.vocab_size - 1:,} words are learned from the text")
@@ -88,16 +70,8 @@ def train(
     config = dataclasses.replace(config, width=vectors_VX.shape[1], labels=len(material.classes))
     config = Autoencoder.resolve(config, facts, budget)
     train_config = dataclasses.replace(train_config, budget=budget.over(len(material.train)))
-    record = Record(
-        task=Combining.name,
-        inputs=Inputs(corpus=spec, tokenizer=words.spec),
-        model=Model(name=model, config=dataclasses.asdict(config)),
-        training=Training(
-            budget=str(train_config.budget), seed=seed, device=device, precision=precision, learning=dict(learning or {}),
-            chosen=hardware.chosen,
-        ),
-    )  # fmt: skip
-    run = create_run(out, record, words, learned_from)
+    training = asked.training(train_config.budget, chosen=hardware.chosen)
+    run = asked.new_run(Combining.name, model, config, spec, words, training, learned_from)
     write_vectors(run.folder / RUN_FILE, _pieces(words), vectors_VX)
     return _learn(run, config, vectors_VX, material, train_config, hardware, watch)
 

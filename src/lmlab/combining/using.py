@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from lmlab.classification.scores import Figure, bits, interval, of_share
+from lmlab.classification.scores import bits, interval, of_share
 from lmlab.combining.beside import Simple
 from lmlab.combining.material import of_text
 from lmlab.combining.pairs import WordPairs, is_table, read_table
@@ -19,7 +18,7 @@ from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.autoencoder import Autoencoder
-from lmlab.records import fields_to_json
+from lmlab.results import Figure, OtherResult
 from lmlab.text.corpus import read
 
 FITTED_ON = 50_000  # pairs of the training part that the simpler ways are fitted to
@@ -43,13 +42,10 @@ class Gain:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CombiningResult:
+class CombiningResult(OtherResult):
     """What `lmlab eval` says of a combiner."""
 
-    task: ClassVar[str] = "combining"
-    model: str
-    data: str
-    part: str
+    task = "combining"
     pairs: int
     classes: tuple[str, ...]
     parent: int  # numbers of a parent
@@ -58,11 +54,6 @@ class CombiningResult:
     linear: CombinerScores  # the best linear map to a parent of the same width
     over_addition: Gain
     over_linear: Gain
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 @dataclass(frozen=True)

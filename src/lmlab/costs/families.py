@@ -52,6 +52,7 @@ class Family(ABC):
     instance: ClassVar[str]  # the class of transformers (or what in torch) that has these weights
     letters: ClassVar[dict[str, str]]
     heads: ClassVar[tuple[str, str]] = ("", "")  # the fields (width, heads) of which the second divides the first
+    table: ClassVar[str] = ""  # the field that says how many positions it learns; without one they have no bound
 
     vocab_size: int
 
@@ -78,7 +79,7 @@ class Family(ABC):
     @property
     def longest(self) -> int | None:
         """Tokens that it has positions for; None: there is no bound."""
-        return None
+        return getattr(self, self.table) if self.table else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +95,7 @@ class GPT2(Family):
         "n_inner": "F",
     }
     heads = ("n_embd", "n_head")
+    table = "n_positions"
 
     vocab_size: int = 50257
     n_positions: int = 1024
@@ -120,11 +122,6 @@ class GPT2(Family):
     def cached(self) -> int:
         """Keys and values of every layer."""
         return 2 * self.n_layer * self.n_embd
-
-    @property
-    def longest(self) -> int:
-        """Its table of positions."""
-        return self.n_positions
 
 
 def feed_forward(
@@ -157,6 +154,7 @@ class BERT(Family):
         "type_vocab_size": "S",
     }
     heads = ("hidden_size", "num_attention_heads")
+    table = "max_position_embeddings"
 
     vocab_size: int = 30522
     hidden_size: int = 768
@@ -184,11 +182,6 @@ class BERT(Family):
     def cached(self) -> int:
         """It does not write."""
         return 0
-
-    @property
-    def longest(self) -> int:
-        """Its table of positions."""
-        return self.max_position_embeddings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,6 +336,7 @@ class TorchDecoder(Family):
 
     instance = "torch.nn.TransformerDecoderLayer"
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "hidden": "F", "positions": "P"}
+    table = "positions"
 
     layers: int
     width: int
@@ -369,11 +363,6 @@ class TorchDecoder(Family):
     def cached(self) -> int:
         """Keys and values of every layer, for a token of the target; one of the source takes as many."""
         return 2 * self.layers * self.width
-
-    @property
-    def longest(self) -> int:
-        """Its table of positions."""
-        return self.positions
 
 
 FAMILIES: dict[str, type[Family]] = {

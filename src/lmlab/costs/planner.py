@@ -116,28 +116,3 @@ def plan_of(
 
 def _assumed(build: Build) -> tuple[str]:
     return (f"built as usual: {build.layers} layers of width {build.width}, sequences of {build.length} tokens",)
-
-
-@dataclass(frozen=True)
-class Backtest:
-    """A published run, predicted from the others."""
-
-    run: str
-    hours: float
-    predicted: float
-    covered: bool  # whether the interval has it
-
-    @property
-    def error(self) -> float:
-        """Predicted over published, less one."""
-        return self.predicted / self.hours - 1
-
-
-def leave_one_out(runs: Sequence[Run] = RUNS) -> list[Backtest]:
-    """Each published run predicted with the rate of the others."""
-    found = []
-    for run in runs:
-        rate = published_rate(run.device, [other for other in runs if other is not run])
-        hours = run.operations / rate.per_second / 3600
-        found.append(Backtest(run.name, run.hours, hours, hours / rate.times <= run.hours <= hours * rate.times))
-    return found

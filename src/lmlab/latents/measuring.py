@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from lmlab.measure import Interval, paired_difference, score_part
 from lmlab.measure.held_out import held_out
 from lmlab.measure.interval import interval
 from lmlab.models.variational import Posterior, Variational
-from lmlab.records import fields_to_json
+from lmlab.results import OtherResult
 from lmlab.text.corpus import read
 from lmlab.text.parts import Part
 
@@ -33,13 +33,10 @@ IN_USE = 0.01  # variance of a number's mean over segments, from which it counts
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentResult:
+class LatentResult(OtherResult):
     """What `lmlab eval` says of a latent-variable model. Bits per byte are at most these."""
 
-    task: ClassVar[str] = "latents"
-    model: str
-    data: str
-    part: str
+    task = "latents"
     bytes: int
     bound: Interval  # E_q[-log p(x | z)] + KL, in bits per byte
     tightened: Interval  # by importance sampling
@@ -50,7 +47,6 @@ class LatentResult:
     used: int  # numbers of z whose mean differs from segment to segment
     latent: int
     blind: float  # bits per byte where z is drawn from the prior: what the text costs if z tells nothing of it
-    notes: tuple[str, ...] = ()
 
     @property
     def bits_per_byte(self) -> float:
@@ -59,7 +55,7 @@ class LatentResult:
 
     def to_json(self) -> dict[str, Any]:
         """As one document."""
-        return {"bits_per_byte_at_most": self.bits_per_byte, **fields_to_json(self)}
+        return {"bits_per_byte_at_most": self.bits_per_byte, **super().to_json()}
 
 
 class Bounded(LanguageModel):

@@ -11,9 +11,10 @@ from typing import Any
 from lmlab.config import Budget, Mistake, make
 from lmlab.hardware.choice import as_chosen, choose
 from lmlab.interface import CountModel, TextLearner
+from lmlab.learn.asked import Asked
 from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
-from lmlab.learn.record import Ancestor, Inputs, Model, Record, Result, Training
-from lmlab.learn.run import Run, create_run, free_folder, load_run, opened, refuse_if_taken
+from lmlab.learn.record import Ancestor, Result
+from lmlab.learn.run import Run, free_folder, load_run, opened, refuse_if_taken
 from lmlab.learn.settings import training_config
 from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import Way, kind_of, trainable_kind
@@ -100,16 +101,17 @@ def fine_tune(
     run = opened(run)
     out = free_folder(model or run.folder.resolve().name, text) if out is None else Path(out)
     name, tokenizer = run.record.model.name, run.tokenizer
+    asked = Asked(
+        out=out, budget=Budget.parse(budget), split=split, valid=valid, test=test, seed=seed, settings=settings or {},
+        learning=learning or {}, device=device, precision=precision, watch=watching(watch, progress, model or name),
+        columns=columns, begin=run,
+    )  # fmt: skip
     if model not in (None, name):
         kind = kind_of(str(model))
         if kind.begins_with != name or kind.home is None:
             raise Mistake(f"{run.folder} is a run of {name}, and a {model} cannot begin with its weights")
-        begins: Callable[..., Run] = importlib.import_module(kind.home).train
-        return begins(
-            model, text, out=out, budget=budget, split=split, valid=valid, test=test, seed=seed, settings=settings,
-            learning=learning, device=device, precision=precision, columns=columns, begin=run,
-            watch=watching(watch, progress, str(model)),
-        )  # fmt: skip
+        begins: Callable[[str, Any, Asked], Run] = importlib.import_module(kind.home).train
+        return begins(str(model), text, asked)
     if columns is not None:
         raise Mistake(f"{{columns}} are of a table of labelled texts, which a {name} does not read", columns=None)
     cls: Any = trainable_kind(name).load()
@@ -121,35 +123,19 @@ def fine_tune(
         raise Mistake(f"{run.folder} holds a {name}, which counts; count both texts together instead")
     if run.status == "unfinished":
         raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}")
-    wanted: Any = make(cls.Config, {**run.record.model.config, **(settings or {})}, name)
-    budget = Budget.parse(budget)
-    config = training_config(budget, seed, learning or {})
+    wanted: Any = make(cls.Config, {**run.record.model.config, **asked.settings}, name)
+    config = asked.config
     hardware = hardware_for(config, device, precision)
     refuse_if_taken(out)
-    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
+    corpus = text if isinstance(text, Corpus) else read(text, **asked.division)
     stream = tokenize(corpus.train, tokenizer, stream_folder())
-    config = replace(config, budget=budget.over(stream.tokens))
+    config = replace(config, budget=asked.budget.over(stream.tokens))
     learner = _with_weights(cls, wanted, tokenizer, run)
     task = task_of(learner, tokenizer, corpus, stream, config, hardware)
-    asked = Training(
-        budget=str(budget),
-        seed=seed,
-        device=device,
-        precision=precision,
-        learning=dict(learning or {}),
-        chosen=hardware.chosen,
-        lineage=(*run.record.training.lineage, ancestor_of(run, str(run.folder.resolve()))),
-    )
-    record = Record(
-        task=task.name,
-        inputs=Inputs(corpus=corpus.spec(), tokenizer=tokenizer.spec),
-        model=Model(name=name, config=asdict(wanted)),
-        training=asked,
-    )
+    training = asked.training(asked.budget, chosen=hardware.chosen, lineage=lineage_from(run))
     texts = [fingerprint_of(corpus.train), *run.learned_from]
-    return learn(
-        create_run(out, record, tokenizer, texts), learner, task, config, hardware, watching(watch, progress, name)
-    )
+    new = asked.new_run(task.name, name, wanted, corpus.spec(), tokenizer, training, texts)
+    return learn(new, learner, task, config, hardware, asked.watch)
 
 
 def _more(budget: str | Budget) -> Budget:
@@ -170,7 +156,7 @@ def _extend(run: Run, more: Budget) -> None:
     else:
         _ = run.saved  # its weights are there and whole, or nothing is changed
         run.checkpoint.unlink(missing_ok=True)  # a kill in the last moment of finishing leaves one
-        asked = replace(asked, budget=str(more), planned=None, lineage=(*asked.lineage, ancestor_of(run, None)))
+        asked = replace(asked, budget=str(more), planned=None, lineage=(*asked.lineage, _ancestor(run, None)))
     run.record = replace(record, training=asked, result=Result())
     run.write_record()
 
@@ -183,7 +169,12 @@ def _sum(first: Budget, more: Budget) -> Budget:
     return Budget(**{name: have + add})
 
 
-def ancestor_of(run: Run, folder: str | None) -> Ancestor:
+def lineage_from(run: Run) -> tuple[Ancestor, ...]:
+    """What the weights of a run went through, for another that begins with them."""
+    return (*run.record.training.lineage, _ancestor(run, str(run.folder.resolve())))
+
+
+def _ancestor(run: Run, folder: str | None) -> Ancestor:
     """A run as one whose weights another begins with. folder: None: it is the same run."""
     record = run.record
     assert record.model.sha256 is not None

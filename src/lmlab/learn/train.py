@@ -5,19 +5,18 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import CountModel, Learner, TextLearner
+from lmlab.learn.asked import Asked
 from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_class, task_of
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.learn.pace import Plan, Timings
-from lmlab.learn.record import Inputs, Model, Record, Training
-from lmlab.learn.run import Run, create_run, free_folder, refuse_if_taken
-from lmlab.learn.settings import TrainConfig, training_config
+from lmlab.learn.run import Run, free_folder, refuse_if_taken
+from lmlab.learn.settings import TrainConfig
 from lmlab.learn.sized import sized
 from lmlab.learn.task import Task
 from lmlab.learn.watch import Watch, watching
@@ -63,39 +62,38 @@ def train(
     cls: Any = trainable_kind(model).load()
     text = kind_of(model).data if text is None else text
     out = free_folder(model, text) if out is None else Path(out)
+    asked = Asked(
+        out=out, budget=Budget.parse(budget), split=split, valid=valid, test=test, seed=seed, settings=settings or {},
+        learning=learning or {}, device=device, precision=precision, watch=watch, columns=columns,
+        tokenizer=None if isinstance(tokenizer, Tokenizer) else tokenizer,
+    )  # fmt: skip
     if not issubclass(cls, CountModel | TextLearner):
-        return _elsewhere(model, text, tokenizer, columns)(
-            out=out, budget=budget, split=split, valid=valid, test=test, seed=seed, settings=settings,
-            learning=learning, device=device, precision=precision, watch=watch,
-        )  # fmt: skip
+        if isinstance(tokenizer, Tokenizer):
+            raise Mistake(f"{model} makes a {{tokenizer}} of its own; say which kind, such as words", tokenizer=None)
+        return _elsewhere(model, text, asked)
     if columns is not None:
         raise Mistake("{columns} are of a table of labelled texts; a language model reads plain text", columns=None)
-    config: Any = make(cls.Config, settings or {}, model)
-    budget = Budget.parse(budget)
-    learning = dict(learning or {})
-    train_config = training_config(budget, seed, learning)
+    config: Any = make(cls.Config, asked.settings, model)
+    train_config = asked.config
     hardware = hardware_for(train_config, device, precision)
     refuse_if_taken(out)
-    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
+    corpus = text if isinstance(text, Corpus) else read(text, **asked.division)
     if not corpus.train.bytes:
         raise Mistake(f"{corpus.name} has no training part; give it a share above 0 in {{split}}", split=None)
     tokens = tokenizer_for(cls, tokenizer, corpus)
     stream = tokenize(corpus.train, tokens, stream_folder())
-    train_config = dataclasses.replace(train_config, budget=budget.over(stream.tokens))
-    asked = Training(budget=str(budget), seed=seed, device=device, precision=precision, learning=learning)
-    inputs = Inputs(corpus=corpus.spec(), tokenizer=tokens.spec)
+    train_config = dataclasses.replace(train_config, budget=asked.budget.over(stream.tokens))
+    training = asked.training(asked.budget)
 
     def create() -> Run:
-        about = Model(name=model, config=dataclasses.asdict(config))
         task = task_class(cls).name if issubclass(cls, TextLearner) else NextToken.name
-        record = Record(task=task, inputs=inputs, model=about, training=asked)
-        return create_run(out, record, tokens, [fingerprint_of(corpus.train)])
+        return asked.new_run(task, model, config, corpus.spec(), tokens, training, [fingerprint_of(corpus.train)])
 
     if issubclass(cls, CountModel):
         return count(create(), cls, config, tokens, stream)
     looked_at = train_config.validations * min(VALIDATION_TOKENS, corpus.valid.bytes)
     config, plan = sized_on_text(cls, config, tokens, stream, train_config, hardware, timings, looked_at)
-    asked = dataclasses.replace(asked, chosen=hardware.chosen, planned=plan)
+    training = dataclasses.replace(training, chosen=hardware.chosen, planned=plan)
     if plan is not None:
         hardware = dataclasses.replace(hardware, now=plan.threads)
     fresh = fresh_model(cls, config, tokens, seed)
@@ -103,15 +101,12 @@ def train(
     return learn(create(), fresh, task, train_config, hardware, watch)
 
 
-def _elsewhere(model: str, data: Any, tokenizer: Any, columns: Sequence[str] | None) -> Callable[..., Run]:
-    """How a model of another task is trained: what its home does with these."""
-    given = {} if tokenizer is None else {"tokenizer": tokenizer}
-    if columns is not None:
-        if kind_of(model).role not in (Role.CLASSIFIER, Role.TRANSLATOR):
-            raise Mistake(f"{{columns}} are of a table, which {model} does not read", columns=None)
-        given["columns"] = columns
-    trains: Callable[..., Run] = importlib.import_module(str(kind_of(model).home)).train
-    return partial(trains, model, data, **given)
+def _elsewhere(model: str, data: Any, asked: Asked) -> Run:
+    """A model of another task, trained by its home."""
+    if asked.columns is not None and kind_of(model).role not in (Role.CLASSIFIER, Role.TRANSLATOR):
+        raise Mistake(f"{{columns}} are of a table, which {model} does not read", columns=None)
+    trains: Callable[[str, Any, Asked], Run] = importlib.import_module(str(kind_of(model).home)).train
+    return trains(model, data, asked)
 
 
 def tokenizer_for(cls: type[CountModel | TextLearner], asked: str | Tokenizer | None, corpus: Corpus) -> Tokenizer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from lmlab.measure.held_out import HeldOut, held_out
 from lmlab.measure.interval import Interval, difference, own_intervals
 from lmlab.measure.units import Units
 from lmlab.models.bert import BERT
-from lmlab.records import fields_to_json
+from lmlab.results import OtherResult
 from lmlab.text.corpus import read
 from lmlab.text.parts import Part
 from lmlab.text.stream import TokenStream, tokenize
@@ -40,13 +40,10 @@ AT_ONCE = 32  # windows
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskedResult:
+class MaskedResult(OtherResult):
     """What `lmlab eval` says of an encoder. Intervals are of bits per masked token, and of pseudo bits per byte."""
 
-    task: ClassVar[str] = "masking"
-    model: str
-    data: str
-    part: str
+    task = "masking"
     masked_tokens: int  # that were guessed, of `read_tokens` in `windows`
     read_tokens: int
     windows: int
@@ -57,11 +54,6 @@ class MaskedResult:
     pseudo_tokens: int
     pseudo_bytes: int
     held_out: HeldOut
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 def evaluate(

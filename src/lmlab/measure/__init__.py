@@ -3,7 +3,7 @@
 from lmlab.measure.certificate import Certificate, Check, certify
 from lmlab.measure.interval import Interval, paired_difference
 from lmlab.measure.ranks import Ranking, rank
-from lmlab.measure.result import OtherResult, Result, evaluate
+from lmlab.measure.result import Result, evaluate
 from lmlab.measure.score import Scored, score_part, score_stream
 from lmlab.measure.spread import Spread, spread
 
@@ -11,7 +11,6 @@ __all__ = [
     "Certificate",
     "Check",
     "Interval",
-    "OtherResult",
     "Ranking",
     "Result",
     "Scored",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
@@ -35,16 +35,6 @@ UNITS = {
     "closed_vocabulary": "e to the nats per word and line end, where an unknown word costs its symbol alone and"
     " other whitespace is not counted: what textbooks print, not a probability of the text",
 }
-
-
-class OtherResult(Protocol):
-    """What measuring a model of another task finds: figures of its own, a document of them, and what shows them."""
-
-    task: ClassVar[str]  # the module of lmlab.cli.show that prints it
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

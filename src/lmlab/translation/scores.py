@@ -10,25 +10,16 @@ import importlib.util
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.measure import Certificate
-from lmlab.records import fields_to_json
+from lmlab.results import Figure, OtherResult
 
 RESAMPLES, LEVEL = 1000, 0.95
 MISSING = "BLEU and chrF are computed by sacrebleu, which is not installed: pip install 'lmlab[translate]'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Figure:
-    """A number and its interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,13 +49,10 @@ class Into:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationResult:
+class TranslationResult(OtherResult):
     """What `lmlab eval` says of a translator. BLEU and chrF are from 0 to 100."""
 
-    task: ClassVar[str] = "translation"
-    model: str
-    data: str
-    part: str
+    task = "translation"
     source: str
     sentences: int
     into: tuple[Into, ...]
@@ -73,11 +61,10 @@ class TranslationResult:
     signatures: dict[str, str]  # of BLEU and chrF: all that their numbers depend on
     certificate: Certificate
     against: str | None = None  # the folder of the other run
-    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As one document."""
-        return {**fields_to_json(self), "certified": self.certificate.passed}
+        return {**super().to_json(), "certified": self.certificate.passed}
 
 
 def has_sacrebleu() -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import torch
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_chosen, choose
 from lmlab.interface import Learner
+from lmlab.learn.asked import Asked
 from lmlab.learn.fit import hardware_for, learn
-from lmlab.learn.record import Inputs, Model, Record, Training
-from lmlab.learn.run import Run, create_run, refuse_if_taken
+from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.sized import sized
 from lmlab.learn.watch import Silent, Watch
@@ -38,44 +37,25 @@ BPE_SIZES = (
 BYTES_PER_ID = 500  # of text: a token that is seldom met is not learned
 
 
-def train(
-    model: str,
-    data: Any,
-    *,
-    out: str | Path,
-    budget: str | Budget = "3m",
-    split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
-    columns: Sequence[str] | None = None,
-    tokenizer: str | None = None,
-    seed: int = 0,
-    settings: Mapping[str, Any] | None = None,
-    learning: Mapping[str, Any] | None = None,
-    device: str = "auto",
-    precision: str = "auto",
-    watch: Watch | None = None,
-) -> Run:
-    """Train a translator on pairs of sentences (see `read_pairs`) and save it in the new folder `out`.
+def train(model: str, data: Any, asked: Asked) -> Run:
+    """Train a translator on pairs of sentences (see `read_pairs`) and save it.
 
-    columns: the languages, the one that is translated first. tokenizer: one for all of them; by itself bpe, as large as the
-    sentences allow. The weights that are kept are the best by validation.
+    Its columns are the languages, the one that is translated first; its tokenizer is one for all of them, by itself bpe, as
+    large as the sentences allow. The weights that are kept are the best by validation.
     """
     if not isinstance(data, str | Path):
         raise Mistake(f"{model} learns from one table of pairs; name a file, a folder or a corpus")
-    watch, out = watch or Silent(), Path(out)
+    watch, budget, learning, train_config = asked.watch, asked.budget, dict(asked.learning), asked.config
     cls = model_class(model)
-    config: Any = make(cls.Config, settings or {}, model)
-    budget, learning = Budget.parse(budget), dict(learning or {})
-    train_config = training_config(budget, seed, learning)
-    hardware = hardware_for(train_config, device, precision)
-    refuse_if_taken(out)
-    pairs = read_pairs(data, valid=valid, test=test, split=split, seed=seed, columns=columns)
+    config: Any = make(cls.Config, asked.settings, model)
+    hardware = hardware_for(train_config, asked.device, asked.precision)
+    refuse_if_taken(asked.out)
+    pairs = read_pairs(data, **asked.division, columns=asked.columns)
     source, *targets = pairs.languages
     watch.say(f"{pairs.name}: {source} to {', '.join(targets)}, {len(pairs.parts['train']):,} rows to learn from")
     if pairs.leaks:
         watch.say(f"{pairs.name}: {pairs.leaks} test rows stand in the training part too")
-    tokens = _tokenizer(tokenizer, pairs.parts["train"])
+    tokens = _tokenizer(asked.tokenizer, pairs.parts["train"])
     config = dataclasses.replace(config, languages=len(targets), context=config.context or _longest(pairs, tokens))
     task = _task(pairs, tokens, train_config, config, hardware, watch)
     whole = task.train
@@ -93,24 +73,10 @@ def train(
             enough = Budget(steps=task.enough_steps)
             train_config = dataclasses.replace(train_config, budget=enough)
             learning["rows"] = task.rows  # which followed from the seconds
-    asked = Training(
-        budget=str(train_config.budget if budget.epochs is None else budget),
-        seed=seed,
-        device=device,
-        precision=precision,
-        learning=learning,
-        chosen=hardware.chosen,
-        planned=plan,
-    )
-    record = Record(
-        task=Translating.name,
-        inputs=Inputs(corpus=pairs.spec(), tokenizer=tokens.spec),
-        model=Model(name=model, config=dataclasses.asdict(config)),
-        training=asked,
-    )
-    return learn(
-        create_run(out, record, tokens), _fresh(cls, config, tokens, seed), task, train_config, hardware, watch
-    )
+    kept_to = train_config.budget if budget.epochs is None else budget
+    training = asked.training(kept_to, learning=learning, chosen=hardware.chosen, planned=plan)
+    run = asked.new_run(Translating.name, model, config, pairs.spec(), tokens, training)
+    return learn(run, _fresh(cls, config, tokens, asked.seed), task, train_config, hardware, watch)
 
 
 def resume(run: Run, *, watch: Watch | None = None) -> Run:

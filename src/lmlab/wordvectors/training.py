@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,11 +13,11 @@ import torch
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.interface import Learner
+from lmlab.learn.asked import Asked
 from lmlab.learn.enough import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
 from lmlab.learn.loop import Trainer
-from lmlab.learn.record import Inputs, Model, Record, Training
-from lmlab.learn.run import Run, create_run, refuse_if_taken
+from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.watch import Silent, Watch
 from lmlab.models.glove import GloVe, GloVeConfig
@@ -36,28 +35,12 @@ BRIEFLY = 4  # epochs, of vectors that another model begins with
 USUAL_SPLIT, WHOLE = (80, 10, 10), (100, 0, 0)  # what is passed where nobody said anything, and what is meant here
 
 
-def train(
-    model: str,
-    text: Any,
-    *,
-    out: str | Path,
-    budget: str | Budget = "3m",
-    split: Sequence[float] = USUAL_SPLIT,
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
-    tokenizer: str = "words",
-    seed: int = 0,
-    settings: dict[str, Any] | None = None,
-    learning: dict[str, Any] | None = None,
-    device: str = "auto",
-    precision: str = "auto",
-    watch: Watch | None = None,
-) -> Run:
-    """Count which words of a text stand near which, learn vectors from it, and save them in the new folder `out`.
+def train(model: str, text: Any, asked: Asked) -> Run:
+    """Count which words of a text stand near which, learn vectors from it, and save them.
 
     All of the text is read; what is held out are pairs of words (the setting `held_out`).
     """
-    if tuple(split) not in (USUAL_SPLIT, WHOLE) or valid is not None or test is not None:
+    if tuple(asked.split) not in (USUAL_SPLIT, WHOLE) or asked.valid is not None or asked.test is not None:
         raise Mistake(
             f"{model} reads all of its text and holds out pairs of words; leave {{split}}, {{valid}} and {{test}} away,"
             " and say how many pairs by the setting held_out, such as held_out=0.01",
@@ -65,15 +48,15 @@ def train(
             valid=None,
             test=None,
         )
-    if not isinstance(tokenizer, str) or parse_spec(tokenizer)[0] != "words":
+    tokenizer = asked.tokenizer or "words"
+    if parse_spec(tokenizer)[0] != "words":
         raise Mistake(f"{model} learns vectors of words; its {{tokenizer}} is words or words:N", tokenizer=None)
-    watch, out = watch or Silent(), Path(out)
+    watch, budget, seed, train_config = asked.watch, asked.budget, asked.seed, asked.config
     cls = model_class(model)
-    config: Any = make(cls.Config, settings or {}, model)
-    budget = Budget.parse(budget)
-    train_config = training_config(budget, seed, learning or {})
-    hardware = as_asked(hardware_for(train_config, device, precision), "eager")  # sorting decides by looking
-    refuse_if_taken(out)
+    config: Any = make(cls.Config, asked.settings, model)
+    hardware = hardware_for(train_config, asked.device, asked.precision)
+    hardware = as_asked(hardware, "eager")  # sorting decides by looking
+    refuse_if_taken(asked.out)
     corpus = text if isinstance(text, Corpus) else read(text, split=WHOLE)
     words = train_tokenizer(tokenizer, plain_documents(corpus.train), least=config.least)
     watch.say(f"{model}: counting the pairs of {words.vocab_size - 1:,} words")
@@ -89,20 +72,8 @@ def train(
     if lasts_longer(enough, train_config, _fresh(cls, config, words.vocab_size, seed), task, hardware):
         watch.say(f"{model}: {budget} is more than {EPOCHS} epochs take; it learns these")
         train_config = dataclasses.replace(train_config, budget=Budget(steps=enough))
-    record = Record(
-        task=CoOccurrence.name,
-        inputs=Inputs(corpus=_spec(corpus, parts), tokenizer=words.spec),
-        model=Model(name=model, config=dataclasses.asdict(config)),
-        training=Training(
-            budget=str(train_config.budget),
-            seed=seed,
-            device=device,
-            precision=precision,
-            learning=dict(learning or {}),
-            chosen=hardware.chosen,
-        ),
-    )
-    run = create_run(out, record, words, [fingerprint_of(corpus.train)])
+    training, learned_from = asked.training(train_config.budget, chosen=hardware.chosen), [fingerprint_of(corpus.train)]
+    run = asked.new_run(CoOccurrence.name, model, config, _spec(corpus, parts), words, training, learned_from)
     return _learn(run, _fresh(cls, config, words.vocab_size, seed), task, train_config, hardware, watch)
 
 

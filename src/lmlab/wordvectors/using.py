@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from lmlab.classification.scores import Figure, interval
+from lmlab.classification.scores import interval
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe
-from lmlab.records import fields_to_json
+from lmlab.results import Figure, OtherResult
 from lmlab.text.corpus import read
 from lmlab.wordvectors.counting import Pairs
 from lmlab.wordvectors.task import Entries, pairs_of
@@ -35,23 +34,15 @@ class PairScores:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VectorsResult:
+class VectorsResult(OtherResult):
     """What `lmlab eval` says of word vectors."""
 
-    task: ClassVar[str] = "wordvectors"
-    model: str
-    data: str
-    part: str
+    task = "wordvectors"
     words: int  # that have vectors
     pairs: int  # that were measured
     scores: PairScores
     frequencies: PairScores  # of b_i + b_j alone, fitted to the pairs that were learned from
     gain: Figure  # share explained above that of the frequencies, paired
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 def evaluate(

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
     from lmlab.classification.errors import Explanation
-    from lmlab.classification.scores import ClassifierResult, Figure, Scores
+    from lmlab.classification.scores import ClassifierResult, Scores
     from lmlab.classification.using import Label
 
 WORDS = 4  # shown for and against
@@ -27,20 +27,21 @@ def print_labels(labels: Sequence[Label]) -> None:
 def print_scores(result: ClassifierResult) -> None:
     """The classifier and what it must beat, in one table; then what a reader should know."""
     console = result_console()
-    where = result.data if result.part == "whole" else f"the {result.part} part of {result.data}"
-    say(console, f"{result.model} on {where}: {result.examples:,} examples, {len(result.classes)} classes")
+    say(console, f"{result.model} on {result.where}: {result.examples:,} examples, {len(result.classes)} classes")
     columns = [Column("", left=True), Column("accuracy"), Column("macro F1", expendable=2)]
     columns += [Column("bits per label", expendable=1), Column("calibration error", expendable=3)]
     rows = [(result.model, result.scores), ("bag of words", result.bag_of_words), ("majority", result.majority)]
     print_table(console, columns, [[name, *_figures(scores)] for name, scores in rows], "--json has all")
     sure = "ahead of" if result.gain.low > 0 else "behind" if result.gain.high < 0 else "not told apart from"
-    say(console, f"In accuracy it is {sure} the bag of words: {_signed(result.gain)} (95% intervals over examples).")
+    say(
+        console,
+        f"In accuracy it is {sure} the bag of words: {result.gain.shown(4, '+')} (95% intervals over examples).",
+    )
     if result.leaks:
         without = result.accuracy_without_leaks
         rest = "" if without is None else f"; without them the accuracy is {without:.4f}"
         say(console, f"Note: {result.leaks} of these examples stand in the training part too{rest}.")
-    for note in result.notes:
-        say(console, f"Note: {note}")
+    say_notes(console, result.notes)
 
 
 def print_mistakes(found: Sequence[Explanation], part: str, html: Path | None) -> None:
@@ -70,7 +71,3 @@ def print_mistakes(found: Sequence[Explanation], part: str, html: Path | None) -
 
 def _figures(scores: Scores) -> list[str]:
     return [str(figure) for figure in (scores.accuracy, scores.macro_f1, scores.bits, scores.calibration)]
-
-
-def _signed(figure: Figure) -> str:
-    return f"{figure.value:+.4f} [{figure.low:+.4f}, {figure.high:+.4f}]"

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.classification.scores import Figure
     from lmlab.combining.using import CombiningResult, Gain
     from lmlab.combining.verbs import Combination
 
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 def print_scores(result: CombiningResult) -> None:
     """The combiner and what it must beat, in one table."""
     console = result_console()
-    where = result.data if result.part == "whole" else f"the {result.part} part of {result.data}"
-    say(console, f"{result.model} on {where}: {result.pairs:,} pairs ({', '.join(result.classes[:6])})")
+    say(console, f"{result.model} on {result.where}: {result.pairs:,} pairs ({', '.join(result.classes[:6])})")
     columns = [
         Column("", left=True),
         Column("brought back"),
@@ -32,8 +30,7 @@ def print_scores(result: CombiningResult) -> None:
     say(console, f"Over addition: {_gain(result.over_addition)}.")
     say(console, f"Over the best linear map to {result.parent} numbers: {_gain(result.over_linear)}.")
     say(console, "Brought back is the share of the variance of the two vectors; 95% intervals over pairs.")
-    for note in result.notes:
-        say(console, f"Note: {note}")
+    say_notes(console, result.notes)
 
 
 def print_combinations(found: Sequence[Combination], out: Path | None) -> None:
@@ -48,8 +45,4 @@ def print_combinations(found: Sequence[Combination], out: Path | None) -> None:
 
 
 def _gain(gain: Gain) -> str:
-    return f"{_signed(gain.explained)} brought back, {_signed(gain.accuracy)} in accuracy"
-
-
-def _signed(figure: Figure) -> str:
-    return f"{figure.value:+.3f} [{figure.low:+.3f}, {figure.high:+.3f}]"
+    return f"{gain.explained.shown(sign='+')} brought back, {gain.accuracy.shown(sign='+')} in accuracy"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -22,3 +23,9 @@ def say(console: Console, line: str | Text, style: str = "") -> None:
     """A sentence: broken between words on a terminal, in one piece in a file; what would command the terminal is shown."""
     line = visible(line) if isinstance(line, str) else line
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=not console.is_terminal)
+
+
+def say_notes(console: Console, notes: Sequence[str]) -> None:
+    """What a reader of a result should know, a line each."""
+    for note in notes:
+        say(console, f"Note: {note}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def print_scores(result: LatentResult) -> None:
     """The two bounds and what the text costs without z; then what z carries."""
     console = result_console()
-    where = result.data if result.part == "whole" else f"the {result.part} part of {result.data}"
-    say(console, f"{result.model} on {where}: {result.bytes:,} bytes, {result.segments:,} segments")
+    say(console, f"{result.model} on {result.where}: {result.bytes:,} bytes, {result.segments:,} segments")
     columns = [Column("bits per byte, at most", left=True), Column("estimate"), Column("interval", expendable=1)]
     rows = [
         [f"importance sampling, {result.draws} draws", *_figures(result.tightened)],
@@ -32,8 +31,7 @@ def print_scores(result: LatentResult) -> None:
         f"z carries {result.kl_nats:.2f} nats of a segment; {result.used} of its {result.latent} numbers are in use.",
     )
     say(console, "Bounds are not ranked with the numbers of models whose cost is exact.")
-    for note in result.notes:
-        say(console, f"Note: {note}")
+    say_notes(console, result.notes)
 
 
 def print_written(found: Sequence[Written], svg: Path | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ def print_filled(found: Sequence[Filled]) -> None:
 def print_scores(result: MaskedResult) -> None:
     """What the blanks cost, beside what counting costs; then the pseudo-log-likelihood, and what it is not."""
     console = result_console()
-    where = result.data if result.part == "whole" else f"the {result.part} part of {result.data}"
     read = f"{result.masked_tokens:,} of {result.read_tokens:,} tokens masked"
-    say(console, f"{result.model} on {where}: {read}, in {result.windows:,} windows")
+    say(console, f"{result.model} on {result.where}: {read}, in {result.windows:,} windows")
     columns = [Column("", left=True), Column("bits per masked token"), Column("95% interval")]
     rows = [(result.model, result.masked), ("unigram", result.unigram), ("saved", result.saved)]
     print_table(console, columns, [[name, f"{i.estimate:.3f}", _interval(i)] for name, i in rows])
@@ -46,8 +45,7 @@ def print_scores(result: MaskedResult) -> None:
     say(console, f"Intervals are {result.masked.note}.")
     if result.held_out.verdict != "held out":
         say(console, f"{result.held_out.verdict.capitalize()}: {result.held_out.detail}.", style="bold red")
-    for note in result.notes:
-        say(console, f"Note: {note}")
+    say_notes(console, result.notes)
 
 
 def _interval(one: Interval) -> str:

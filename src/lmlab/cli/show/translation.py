@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.translation.scores import Figure, TranslationResult
+    from lmlab.results import Figure
+    from lmlab.translation.scores import TranslationResult
     from lmlab.translation.verbs import Translated
 
 
@@ -27,8 +28,7 @@ def print_translations(found: Sequence[Translated]) -> None:
 def print_scores(result: TranslationResult) -> None:
     """A row for each language; then what a reader should know."""
     console = result_console()
-    where = result.data if result.part == "whole" else f"the {result.part} part of {result.data}"
-    say(console, f"{result.model} on {where}: {result.sentences:,} sentences from {result.source}")
+    say(console, f"{result.model} on {result.where}: {result.sentences:,} sentences from {result.source}")
     columns = [Column("into", left=True), Column("BLEU"), Column("chrF"), Column("bits per byte")]
     columns.append(Column("copied BLEU", expendable=1))
     rows = [
@@ -49,12 +49,12 @@ def print_scores(result: TranslationResult) -> None:
     )
     for one in result.into:
         if one.against is not None:
-            bits = one.against.bits_per_byte
+            bits = one.against.bits_per_byte.shown(4, "+")
             say(
                 console,
                 f"{one.language} against {result.against}: BLEU {one.against.bleu:+.2f} (p = {one.against.bleu_p:.3f}), chrF"
-                f" {one.against.chrf:+.2f} (p = {one.against.chrf_p:.3f}), bits per byte {bits.value:+.4f}"
-                f" [{bits.low:+.4f}, {bits.high:+.4f}]; paired over sentences",
+                f" {one.against.chrf:+.2f} (p = {one.against.chrf_p:.3f}), bits per byte {bits};"
+                " paired over sentences",
             )
         if one.unended:
             say(console, f"Note: {one.unended} translations into {one.language} did not end and were cut.")
@@ -66,11 +66,10 @@ def print_scores(result: TranslationResult) -> None:
     for check in certificate.checks:
         if not check.passed:
             say(console, f"FAILS {check.name}: {check.detail}", style="bold red")
-    for note in result.notes:
-        say(console, f"Note: {note}")
+    say_notes(console, result.notes)
 
 
 def _figure(figure: Figure | None, digits: int) -> str:
     if figure is None:
         return "–"
-    return f"{figure.value:.{digits}f} [{figure.low:.{digits}f}, {figure.high:.{digits}f}]"
+    return figure.shown(digits)

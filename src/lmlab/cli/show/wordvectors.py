@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say
+from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
@@ -21,20 +21,15 @@ def print_scores(result: VectorsResult) -> None:
     say(console, f"{result.model} on {where}: {result.pairs:,} pairs of {result.words:,} words")
     columns = [Column("", left=True), Column("objective"), Column("variance explained")]
     rows = [(result.model, result.scores), ("frequencies alone", result.frequencies)]
-    cells = [
-        [name, f"{s.objective.value:.5f} [{s.objective.low:.5f}, {s.objective.high:.5f}]", str(s.explained)]
-        for name, s in rows
-    ]
+    cells = [[name, s.objective.shown(5), str(s.explained)] for name, s in rows]
     print_table(console, columns, cells, "--json has all")
     gain = result.gain
     sure = "more than" if gain.low > 0 else "less than" if gain.high < 0 else "not told apart from"
     say(
         console,
-        f"It explains {sure} the frequencies of the words do: {gain.value:+.4f} [{gain.low:+.4f}, {gain.high:+.4f}]"
-        " (95% intervals over words).",
+        f"It explains {sure} the frequencies of the words do: {gain.shown(4, '+')} (95% intervals over words).",
     )
-    for note in result.notes:
-        say(console, f"Note: {note}")
+    say_notes(console, result.notes)
 
 
 def print_neighbours(near: Mapping[str, Sequence[Neighbour]]) -> None:

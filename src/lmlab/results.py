@@ -1,0 +1,45 @@
+"""What measuring a model of any other task than the next token finds: numbers with their intervals, and what they are of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from lmlab.records import fields_to_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A number and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def shown(self, digits: int = 3, sign: str = "") -> str:
+        """With so many digits behind the point. sign: "+" where it is a difference."""
+        value, low, high = (f"{number:{sign}.{digits}f}" for number in (self.value, self.low, self.high))
+        return f"{value} [{low}, {high}]"
+
+    def __str__(self) -> str:
+        return self.shown()
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherResult:
+    """What `lmlab eval` says of a model that is not measured in bits per byte; each task adds its own figures."""
+
+    task: ClassVar[str]  # the module of lmlab.cli.show that prints it
+    model: str
+    data: str
+    part: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Which text it was measured on."""
+        return self.data if self.part == "whole" else f"the {self.part} part of {self.data}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As one document."""
+        return fields_to_json(self)
