@@ -242,6 +242,7 @@ class Learner(nn.Module, Saved):
     default_optimizer: ClassVar[str] = "muon"  # one of `learn.settings.Method`
     default_learning_rate: ClassVar[float] = 0.002  # of AdamW at the top of the schedule
     default_matrix_learning_rate: ClassVar[float] = 0.02  # of Muon
+    default_momentum: ClassVar[float] = 0.95  # of Muon
     default_weight_decay: ClassVar[float] = 0.1
 
     # Tables whose gradients are sparse, each row that a step read there once: only these rows move.

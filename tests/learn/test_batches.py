@@ -47,6 +47,18 @@ def test_every_token_is_drawn_sooner_or_later() -> None:
     assert seen == set(range(65))
 
 
+def test_a_round_reads_the_whole_text_once_and_the_next_one_in_another_order() -> None:
+    text, rows, length = stream(1000), 4, 10
+    rounds = [
+        [draw_windows(text, rows, length, 0, step).tokens_BT for step in range(first, first + 25)] for first in (0, 25)
+    ]
+    for windows in rounds:
+        seen, times = torch.cat(windows).unique(return_counts=True)
+        assert len(seen) >= 1000 - length
+        assert times.max() <= 2  # where the last window reaches back
+    assert not torch.equal(*(torch.cat(windows)[:, 0] for windows in rounds))
+
+
 def test_stretches_are_contiguous() -> None:
     tokens_BT = draw_stretches(stream(30, 30), 5, 24, 0, 3)
     assert (tokens_BT.diff(dim=1) == 1).all()

@@ -44,12 +44,14 @@ class Block(nn.Module):
         """The whole sequence at once; `dropout` of what is added to the stream."""
         return self.network(self.attend(x_BTD, rotation, dtype, dropout), dtype, dropout)
 
-    def step(self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int) -> Tensor:
+    def step(
+        self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int, dtype: torch.dtype
+    ) -> Tensor:
         """T more positions after the `filled` ones whose keys and values are in `kv`, which is written in place.
 
-        float32, without gradients.
+        dtype: of the products. Without gradients.
         """
-        return self.network(self.attend_further(x_BTD, rotation, kv_2BHCD, filled), x_BTD.dtype, 0.0)
+        return self.network(self.attend_further(x_BTD, rotation, kv_2BHCD, filled, dtype), dtype, 0.0)
 
     def attend(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what every position finds in itself and those before it."""
@@ -61,21 +63,24 @@ class Block(nn.Module):
         attended_BTD = self_attention(self._project(x_BTD, dtype), there_BT)
         return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
 
-    def attend_further(self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int) -> Tensor:
+    def attend_further(
+        self, x_BTD: Tensor, rotation: Rotation | None, kv_2BHCD: Tensor, filled: int, dtype: torch.dtype
+    ) -> Tensor:
         """`attend` for T more positions, as in `step`."""
         rows, length, width = x_BTD.shape
-        q_BHTD, k_BHTD, v_BHTD = split_heads(self._project(x_BTD, x_BTD.dtype), rotation)
+        q_BHTD, k_BHTD, v_BHTD = split_heads(self._project(x_BTD, dtype), rotation)
         end = filled + length
-        keys, values = kv_2BHCD[..., :end, :].unbind(0)
-        keys[:, :, filled:] = k_BHTD
-        values[:, :, filled:] = v_BHTD
+        kept = kv_2BHCD[..., :end, :]
+        kept[0, :, :, filled:] = k_BHTD
+        kept[1, :, :, filled:] = v_BHTD
+        keys, values = kept.to(dtype).unbind(0)
         if filled == 0 or length == 1:  # no mask needed: the fast kernels
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, is_causal=length > 1)
         else:
             seen_TS = torch.ones(length, end, dtype=torch.bool, device=x_BTD.device).tril(filled)
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
         attended_BTD = attended.transpose(1, 2).reshape(rows, length, width)
-        return _add(x_BTD, F.linear(attended_BTD, self.out), 0.0)
+        return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), 0.0)
 
     @torch.no_grad()
     def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:

@@ -75,6 +75,7 @@ class Trainer:
                 adaptive="adagrad" if method == "adagrad" else "adamw",
                 learning_rate=config.learning_rate or model.default_learning_rate,
                 matrix_learning_rate=config.matrix_learning_rate or model.default_matrix_learning_rate,
+                momentum=model.default_momentum,
                 weight_decay=model.default_weight_decay if config.weight_decay is None else config.weight_decay,
                 iteration_dtype=hardware.iteration_dtype,
             ),

@@ -102,6 +102,7 @@ class GPT(SoftmaxModel):
     cos_CD: Tensor  # of rotary positions
     sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
+    default_momentum: ClassVar[float] = 0.9  # recurrent and convolutional models do better with more
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "heads": "H", "context": "C", "stride": "s"}
     writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
 
@@ -329,8 +330,9 @@ class GPT(SoftmaxModel):
             logits_V = after.one_row.logits(int(inputs_BT), state.filled, state.kv_L2BHCD)
             return torch.log_softmax(logits_V, dim=-1)[None], after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
+        dtype = self.writing_dtype if x_BTD.is_cuda else x_BTD.dtype  # a CPU may have no fast products in bf16
         for block, kv_2BHCD in zip(self._stack(), state.kv_L2BHCD, strict=True):
-            x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled)
+            x_BTD = block.step(x_BTD, rotation, kv_2BHCD, state.filled, dtype)
         last_BD = F.layer_norm(x_BTD[:, -1], (self.width,), self.norm)
         return log_probabilities(last_BD, self.output_weight(), None), after
 

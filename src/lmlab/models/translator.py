@@ -346,7 +346,7 @@ class Conditioned(LanguageModel):
         x_BTD = model._embed(inputs_BT, state.filled, 0.0)
         parts = zip(_blocks(model.decoder), model._crosses(), source.kv, state.kv_L2BHCD, strict=True)
         for block, cross, kv_BS2HD, own_2BHCD in parts:
-            x_BTD = block.attend_further(x_BTD, None, own_2BHCD, state.filled)
+            x_BTD = block.attend_further(x_BTD, None, own_2BHCD, state.filled, x_BTD.dtype)
             x_BTD = cross(x_BTD, kv_BS2HD, source.there_BS, torch.float32, 0.0)
             x_BTD = block.network(x_BTD, torch.float32, 0.0)
         last_BD = F.layer_norm(x_BTD[:, -1], (model.width,), model.norm)
