@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherResult:
+class OtherResult(Document):
     """What `lmlab eval` says of a model that is not measured in bits per byte; each task adds its own figures."""
 
     task: ClassVar[str]  # the module of lmlab.cli.show that prints it
@@ -39,7 +39,3 @@ class OtherResult:
     def where(self) -> str:
         """Which text it was measured on."""
         return self.data if self.part == "whole" else f"the {self.part} part of {self.data}"
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)

@@ -8,14 +8,13 @@ of order; where a text holds negations it is said of a model that averages that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lmlab.classification.scores import log_odds
 from lmlab.classification.task import Encoded
 from lmlab.models.families.labelling import TextClassifier
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 from lmlab.text.tokenizers import Tokenizer
 
 NEGATIONS = {"not", "no", "never", "nothing", "nor", "neither", "none", "without", "cannot", "hardly", "barely"}
@@ -33,7 +32,7 @@ class Contribution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(Document):
     """One text and why it was taken for what it is not."""
 
     example: int  # its number in the part
@@ -49,10 +48,6 @@ class Explanation:
     near_neutral: bool
     words: int
     unknown_words: int
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
     @property
     def sentences(self) -> list[str]:

@@ -73,8 +73,9 @@ def train(model: str, data: Any, asked: Asked) -> Run:
             train_config = dataclasses.replace(train_config, learning_rate=rate)
     lineage = () if begin is None else lineage_from(begin)
     training = asked.training(train_config.budget, learning=learning, chosen=hardware.chosen, lineage=lineage)
+    fresh = _fresh(cls, config, words, seed, begin)  # before anything is written: the weights may not fit
     run = asked.new_run(Labelling.name, model, config, table.spec(), words, training)
-    return learn(run, _fresh(cls, config, words, seed, begin), task, train_config, hardware, watch)
+    return learn(run, fresh, task, train_config, hardware, watch)
 
 
 def _learning_rate(fresh: Callable[[], Learner], task: Labelling, config: TrainConfig, hardware: Hardware) -> float:

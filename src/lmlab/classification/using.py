@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,22 +14,18 @@ from lmlab.classification.task import Encoded, encoded, words_of
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.families.labelling import TextClassifier
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 from lmlab.text.labelled import Examples, Labelled, read_labelled
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)
-class Label:
+class Label(Document):
     """What a classifier says of a text. p: the probability of each class."""
 
     text: str
     label: str
     p: dict[str, float]
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 def classify(run: Run, texts: Sequence[str], *, device: str = "auto") -> list[Label]:

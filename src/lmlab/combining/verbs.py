@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +14,13 @@ from lmlab.config import Mistake, nearest
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.autoencoder import Autoencoder
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 from lmlab.wordvectors.space import Neighbour, WordVectors
 from lmlab.wordvectors.verbs import word_map
 
 
 @dataclass(frozen=True, kw_only=True)
-class Combination:
+class Combination(Document):
     """Two words as one. p: the probability of each label; parent: its numbers; neighbours: pairs of the training part."""
 
     words: tuple[str, str]
@@ -29,10 +28,6 @@ class Combination:
     p: dict[str, float]
     neighbours: tuple[Neighbour, ...]
     parent: tuple[float, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 @torch.no_grad()

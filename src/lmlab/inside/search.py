@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from lmlab.decode.generate import generate
 from lmlab.decode.options import Options
 from lmlab.decode.reader import Reader
 from lmlab.decode.searching import beam as beam_search
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -62,7 +62,7 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchTree:
+class SearchTree(Document):
     """All that the searches looked at. best: whether nothing is likelier than the last way is known."""
 
     run: str
@@ -75,10 +75,6 @@ class SearchTree:
     best: bool
     lost: str  # where greedy left the best way, in words; nothing where it did not
     children: tuple[Node, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything."""
-        return fields_to_json(self)
 
 
 def search_tree(run: Run, prompt: str, *, tokens: int = 5, beam: int = 3, device: str = "auto") -> SearchTree:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from torch import Tensor
 from lmlab.inside.openings import BacksOff
 from lmlab.measure.held_out import held_out
 from lmlab.measure.score import Scored, device_of, evaluating, score_part
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -50,7 +50,7 @@ class TokenRead:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Reading(Document):
     """A text as one run's model read it."""
 
     run: str  # its folder
@@ -83,10 +83,6 @@ class Reading:
         where = ", ".join(f"{t:,}" for t in self.windows[:4]) + (", …" if len(self.windows) > 4 else "")
         cut = f"; new windows were read from token {where} on" if self.moves > 1 else ""
         return f"the text is longer than the context: {self.policy}{cut}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything; null stands for infinitely many bits."""
-        return fields_to_json(self)
 
 
 def read_passage(run: Run, passage: Passage, *, device: str = "auto") -> Reading:

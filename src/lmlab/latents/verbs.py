@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,20 +15,16 @@ from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
 from lmlab.models.variational import Variational
 from lmlab.page.html import write
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class Written(Document):
     """A text and the place it was written from. share: of the way from the first sentence to the second; None: drawn."""
 
     text: str
     z: tuple[float, ...]
     share: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 def latent(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ import torch
 from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened
 from lmlab.masking.scores import encoder_of
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 
 if TYPE_CHECKING:
     from lmlab.models.bert import BERT
@@ -33,7 +33,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filled:
+class Filled(Document):
     """A text with blanks, and the text with all of them filled.
 
     wholes: the likeliest ways to fill all blanks that a beam found. The surest blank is filled first, and the others are
@@ -44,10 +44,6 @@ class Filled:
     filled: str  # the likeliest of the wholes
     blanks: tuple[tuple[Candidate, ...], ...]  # of each blank, likeliest first
     wholes: tuple[Candidate, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 def fill(run: Run | str | Path, texts: str | Sequence[str], *, top: int = 5, device: str = "auto") -> list[Filled]:

@@ -43,7 +43,10 @@ if TYPE_CHECKING:
 
 Positions = Literal["sinusoidal", "learned", "none"]
 
-BATCH = (32, 64)  # rows, tokens
+BATCH = (
+    32,
+    64,
+)  # rows, tokens: much longer than the window, so that few windows reach back over the begin of their row
 BLOCK = 64  # places whose windows are looked at together
 WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
 APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=10.0, weights_per_token=2.0)
@@ -76,6 +79,7 @@ class Attention(WindowedModel):
     name = "attention"
     Config = AttentionConfig
     default_learning_rate: ClassVar[float] = 0.012
+    batch_shape = BATCH
     letters: ClassVar[dict[str, str]] = {
         "context": "N - 1",
         "embedding_width": "d",
@@ -184,11 +188,6 @@ class Attention(WindowedModel):
             joined("hidden layer", linear(shape.places, d_v, c.width, bias=True)),
             head_part(vocab_size, c.width, shape),
         ]
-
-    @property
-    def batch_shape(self) -> tuple[int, int]:
-        """Rows much longer than the window, so that few windows reach back over the begin of their row."""
-        return BATCH
 
     def hidden_matrices(self) -> dict[str, int]:
         """W^q, W^k, W^v and W."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
     from lmlab.text.pieces import Vocabulary
 
-BATCH = (32, 64)  # rows, tokens
+BATCH = (32, 64)  # rows, tokens: none sees beyond the one before it, so only their product matters
 TABLE_ELEMENTS = 1 << 23
 """Up to this many probabilities (32 MiB of float32), what follows a word is worked out once however often it occurs."""
 
@@ -62,6 +62,7 @@ class Bigram(WindowedModel):
     name = "bigram"
     Config = BigramConfig
     default_learning_rate: ClassVar[float] = 0.012
+    batch_shape = BATCH
     letters: ClassVar[dict[str, str]] = {"embedding_width": "D_x", "width": "D_h"}
 
     def __init__(self, config: BigramConfig, vocab_size: int) -> None:
@@ -153,11 +154,6 @@ class Bigram(WindowedModel):
             joined("hidden layer", linear(shape.places, c.embedding_width, c.width, bias=True)),
             head_part(vocab_size, c.width, shape, bias=True),
         ]
-
-    @property
-    def batch_shape(self) -> tuple[int, int]:
-        """Rows and tokens. No token sees beyond the one before it, so only their product matters."""
-        return BATCH
 
     @classmethod
     def resolve(cls, config: BigramConfig, facts: TextFacts, budget: Budget) -> BigramConfig:

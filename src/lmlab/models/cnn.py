@@ -61,6 +61,7 @@ class CNN(WindowedModel):
     name = "cnn"
     Config = CNNConfig
     default_learning_rate: ClassVar[float] = 0.012
+    batch_shape = BATCH
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "kernel": "K"}
 
     def __init__(self, config: CNNConfig, vocab_size: int) -> None:
@@ -107,11 +108,6 @@ class CNN(WindowedModel):
             Part("norm", c.width),
             head_part(vocab_size, c.width, shape),
         ]
-
-    @property
-    def batch_shape(self) -> tuple[int, int]:
-        """Rows much longer than the window, so that few windows reach back over the begin of their row."""
-        return BATCH
 
     def hidden_matrices(self) -> dict[str, int]:
         """A and G of every layer."""

@@ -29,7 +29,10 @@ from lmlab.models.sizing import Appetite, with_settings
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
 
-BATCH = (32, 64)  # rows, tokens
+BATCH = (
+    32,
+    64,
+)  # rows, tokens: much longer than the window, so that few windows reach back over the begin of their row
 WIDTHS = [32, 64, 128, 256, 512, 1024, 2048]
 APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=10.0, weights_per_token=2.0)
 WORDS_FROM = 2048  # vocabulary from which a token is more like a word than a character, and tells more
@@ -58,6 +61,7 @@ class FeedForward(WindowedModel):
     name = "feedforward"
     Config = FeedForwardConfig
     default_learning_rate: ClassVar[float] = 0.012
+    batch_shape = BATCH
     letters: ClassVar[dict[str, str]] = {"context": "N - 1", "embedding_width": "d", "width": "d_h"}
 
     def __init__(self, config: FeedForwardConfig, vocab_size: int) -> None:
@@ -80,11 +84,6 @@ class FeedForward(WindowedModel):
     def head(self) -> tuple[Tensor, None]:
         """U, without a bias (week2 E1)."""
         return self.output_VH, None
-
-    @property
-    def batch_shape(self) -> tuple[int, int]:
-        """Rows much longer than the window, so that few windows reach back over the begin of their row."""
-        return BATCH
 
     @classmethod
     def parts(cls, config: Any, vocab_size: Size, shape: Shape = ONE_TOKEN) -> list[Part]:

@@ -84,6 +84,7 @@ class RNNAttention(CarriedModel):
     name = "rnn-attention"
     Config = RNNAttentionConfig
     default_learning_rate: ClassVar[float] = 0.012
+    batch_shape = BATCH
     letters: ClassVar[dict[str, str]] = {"width": "H", "embedding_width": "X", "score_width": "A", "memory": "M"}
 
     def __init__(self, config: RNNAttentionConfig, vocab_size: int) -> None:
@@ -150,11 +151,6 @@ class RNNAttention(CarriedModel):
     def usual_past(self) -> int:
         """In the middle of a stretch: the memory is full."""
         return int(self.config.memory)
-
-    @property
-    def batch_shape(self) -> tuple[int, int]:
-        """Rows, and tokens through which gradients flow back."""
-        return BATCH
 
     def hidden_matrices(self) -> dict[str, int]:
         """W and U, and W₁ and W₂ where there are any."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lmlab.config import Mistake, nearest, texts_of
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 from lmlab.translation.decoding import translations
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translated:
+class Translated(Document):
     """A text in another language. nats: -log p of it given the text, its end included. score: what the search ranks by."""
 
     text: str
@@ -25,10 +24,6 @@ class Translated:
     nats: float
     score: float | None
     ended: bool  # whether the model ended it, rather than the number of tokens that are allowed
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 def translate(

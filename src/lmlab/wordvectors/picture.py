@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.page.figures import drawing, name_points, series_colour, svg
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 from lmlab.wordvectors.space import WordVectors
 
 AROUND = 6  # neighbours of each word on a map
@@ -18,17 +17,13 @@ FREQUENT = 60  # words, where none are named
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Place(Document):
     """A word on the map. group: the word whose neighbour it is, itself for that word; empty where none was named."""
 
     word: str
     group: str
     x: float
     y: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 def map_of(vectors: WordVectors, words: Sequence[str], around: int = AROUND) -> tuple[list[Place], float]:

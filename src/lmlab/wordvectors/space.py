@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ import torch
 from lmlab.config import Mistake, nearest
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 from lmlab.text.files import free_file
 from lmlab.text.vectors import read_all_vectors, write_vectors
 
@@ -21,15 +20,11 @@ COMPARED = 50_000  # words with which a misspelt one is compared whatever their 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Neighbour:
+class Neighbour(Document):
     """A word and the cosine of its angle to what was asked for, from -1 to 1."""
 
     word: str
     cosine: float
-
-    def to_json(self) -> dict[str, Any]:
-        """As one document."""
-        return fields_to_json(self)
 
 
 @dataclass(frozen=True)

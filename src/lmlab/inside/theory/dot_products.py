@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 
 BINS = 40  # of the histogram of cosines, from -1 to 1
 NEAR = 0.1  # a cosine as small as this passes for a right angle
@@ -48,7 +47,7 @@ class AtWidth:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DotProducts:
+class DotProducts(Document):
     """The same at several widths. Entries of queries and keys are normal with this mean and standard deviation."""
 
     keys: int
@@ -57,10 +56,6 @@ class DotProducts:
     draws: int
     seed: int
     widths: tuple[AtWidth, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything."""
-        return fields_to_json(self)
 
 
 def dot_products(*, widths: Sequence[int], keys: int, mean: float, sigma: float, draws: int, seed: int) -> DotProducts:

@@ -7,7 +7,6 @@ queries and keys. Shapes: T positions, D width; a pair is a sine and the cosine 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ from torch import Tensor
 from lmlab.config import Mistake
 from lmlab.layers.attention import split_heads
 from lmlab.layers.positions import rotary_tables, sinusoidal_table
-from lmlab.records import fields_to_json
+from lmlab.records import Document
 
 MOST_WIDTH, MOST_LENGTH = 512, 2000
 
@@ -38,7 +37,7 @@ class Missed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Positions:
+class Positions(Document):
     """What encodings of position keep of distance.
 
     similarity: PE(n)·PE(n + d) for d = 0, 1, …, which is the same for every n (its largest deviation beside it).
@@ -56,10 +55,6 @@ class Positions:
     similarity_deviation: float
     rotary: tuple[float, ...]
     rotary_deviation: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything."""
-        return fields_to_json(self)
 
 
 def positions(*, width: int, length: int, offset: int, seed: int) -> Positions:

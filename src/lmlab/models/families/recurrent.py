@@ -188,6 +188,7 @@ class RecurrentModel(CarriedModel):
 
     Config = RecurrentConfig
     cell: ClassVar[Cell]
+    batch_shape = BATCH
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "H", "embedding_width": "X"}
 
     def __init__(self, config: RecurrentConfig, vocab_size: int) -> None:
@@ -246,11 +247,6 @@ class RecurrentModel(CarriedModel):
             other,
             head_part(vocab_size, c.width, shape, bias=True, tied=c.tie),
         ]
-
-    @property
-    def batch_shape(self) -> tuple[int, int]:
-        """Rows, and tokens through which gradients flow back."""
-        return BATCH
 
     def hidden_matrices(self) -> dict[str, int]:
         """W and U of every layer, a matrix for each gate."""
