@@ -276,7 +276,8 @@ class Job:
     def _mix_all(self, time_s: float | None) -> None:
         """What the models of each tokenizer are worth together, as many of the best as there is time for."""
         for tokenizer in dict.fromkeys(entry.tokenizer for entry in self.entries):
-            ranked = [e for e in self.entries if e.tokenizer == tokenizer and e.status == "ranked"]
+            here = self.measuring.in_one_place(self.entries)
+            ranked = [e for e in here if e.tokenizer == tokenizer and e.status == "ranked"]
             chosen = worth_mixing(ranked, None if time_s is None else time_s / len(self.measuring.tokenizers))
             if not chosen:
                 if len(ranked) > 1:
@@ -285,9 +286,8 @@ class Job:
                 continue
             self._show("mixing")
             place = self.folder.path / MODELS / f"mix-{tokenizer.replace(':', '')}"
-            options: dict[str, Any] = {"name": self.corpus.name, "seed": self.seeds[0], "device": self.device}
             try:
-                found = mixed(chosen, self.measuring.text, place, **options)
+                found = mixed(chosen, self.measuring, place)
             except Exception as error:  # as with a single model: the comparison must survive it
                 self._say(f"the mix failed: {type(error).__name__}: {error}")
                 continue

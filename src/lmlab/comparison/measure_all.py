@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 
 import torch
 
@@ -22,13 +23,14 @@ from lmlab.comparison.time_shares import LEAST_TEST_BYTES
 from lmlab.hardware.rates import settle
 from lmlab.interface import LanguageModel, Learner
 from lmlab.learn.run import Run
-from lmlab.measure import Spread, score_part
+from lmlab.measure import Result, Spread, score_part
 from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.spread import word_end
 from lmlab.text.parts import Document, Part
 
 SCORING = 0.35  # of the time for measuring; certificates, mixing and close looks take the rest
 TRIED, WARMED = 1 / 16, 1 / 64  # of every stretch: scored to see how long it takes, after a little that does not count
+LONG_S = 0.2  # for that on a GPU: the model seems to be asked for token by token, and is tried on the CPU too
 LOOKING = 0.35  # of the time for close looks: reading and writing a paragraph; the rest is for proofs
 LEAST_LOOK = 0.1  # of the usual paragraphs
 PROBED_STEPS = 12  # of one token, after as many that do not count
@@ -45,6 +47,7 @@ class Measuring:
     wanted_bytes: int
     device: str
     seed: int
+    beside: set[Path] = field(default_factory=set)  # runs that are measured on the CPU, where they are faster
 
     @cached_property
     def text(self) -> Spread:
@@ -80,10 +83,18 @@ class Measuring:
 
     def measure(self, entry: Contender) -> None:
         """The numbers of one entry, of all its seeds."""
-        for run in entry.runs:
-            entry.seed_results.append(measure_run(run, self.text, name=self.name, seed=self.seed, device=self.device))
+        entry.seed_results += map(self.result, entry.runs)
         entry.result = mean_result(entry.seed_results)
         entry.status = "ranked" if entry.result.certified else "unranked"
+
+    def result(self, run: Run) -> Result:
+        """The numbers of one run."""
+        device = "cpu" if run.folder in self.beside else self.device
+        return measure_run(run, self.text, name=self.name, seed=self.seed, device=device)
+
+    def in_one_place(self, entries: Sequence[Contender]) -> list[Contender]:
+        """Those that are measured where it was asked for, as all parts of a mix must be."""
+        return [entry for entry in entries if not any(run.folder in self.beside for run in entry.runs)]
 
     def looks(
         self, entries: Sequence[Contender], until_s: float | None
@@ -107,15 +118,23 @@ class Measuring:
         return measured_text(self.part, limit, self.tokenizers, self.contexts)
 
     def _seconds(self, text: Spread, runs: Sequence[Run]) -> float:
-        """What scoring a text with these models will take, about."""
+        """What scoring a text with these models will take, about, each where it is faster."""
         some, few = _beginnings(text.part, TRIED), _beginnings(text.part, WARMED)
-        taken_s = 0.0
-        for run in runs:
-            model = run.load(self.device)
+
+        def tried_s(run: Run, device: str) -> float:
+            model = run.load(device)
             score_part(model, run.tokenizer, few)
             started = time.perf_counter()
             score_part(model, run.tokenizer, some)
-            taken_s += time.perf_counter() - started
+            return time.perf_counter() - started
+
+        taken_s = 0.0
+        for run in runs:
+            here_s = tried_s(run, self.device)
+            if here_s > LONG_S and device_of(run.model).type != "cpu" and (cpu_s := tried_s(run, "cpu")) < here_s:
+                self.beside.add(run.folder)
+                here_s = cpu_s
+            taken_s += here_s
         return taken_s * text.part.bytes / some.bytes
 
     def _place_for_steps(self, entry: Contender) -> float:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from lmlab.comparison.contender import Contender
 from lmlab.comparison.findings import MixedPart, Score, Together
-from lmlab.comparison.measuring import measure_run
+from lmlab.comparison.measure_all import Measuring
 from lmlab.learn.mixing import FEWEST_TOKENS, mix
 from lmlab.learn.train import stream_folder
-from lmlab.measure import Spread, paired_difference
+from lmlab.measure import paired_difference
 from lmlab.text.stream import tokenize
 
 READINGS = 1.5  # what mixing takes of the time that measuring its parts took: the validation part, then the test part
@@ -34,12 +34,10 @@ def worth_mixing(entries: Sequence[Contender], time_s: float | None) -> list[Con
     return chosen if len(chosen) > 1 else []
 
 
-def mixed(
-    entries: Sequence[Contender], text: Spread, folder: Path, *, name: str, seed: int, device: str
-) -> Together | None:
-    """The mix of these entries, saved in the folder and measured on the text; None where there is nothing to fit weights on.
+def mixed(entries: Sequence[Contender], measuring: Measuring, folder: Path) -> Together | None:
+    """The mix of these entries, saved in the folder and measured like them; None where there is nothing to fit weights on.
 
-    entries: at least two, of one tokenizer, the best first. name: of the corpus.
+    entries: at least two, of one tokenizer, the best first.
     """
     runs, best = [entry.runs[0] for entry in entries], entries[0]
     valid = runs[0].corpus.valid
@@ -47,8 +45,8 @@ def mixed(
         return None
     if folder.exists():
         shutil.rmtree(folder)  # made of what was there before
-    made = mix(runs, out=folder, device=device, tokens=max(FEWEST_TOKENS, best.scored.tokens))
-    result = measure_run(made, text, name=name, seed=seed, device=device)
+    made = mix(runs, out=folder, device=measuring.device, tokens=max(FEWEST_TOKENS, best.scored.tokens))
+    result = measuring.result(made)
     parts = zip(entries, made.record.inputs.parts, strict=True)
     saved = paired_difference(best.seed_results[0].scored, result.scored)
     return Together(
