@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from lmlab.config import Mistake
-from lmlab.measure.tally import tally
+from lmlab.measure.tally import Tally, tally
 from lmlab.text.stream import TokenStream, tokenize
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ IN_MEMORY = 1 << 22  # tokens up to which the arrays of a result are kept in mem
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Scored:
-    """The cost of one part of a corpus under one model. Sums are float64.
+class Scored(Tally):
+    """The cost of one part of a corpus under one model.
 
     A token of an unknown word costs what the model says of the unknown symbol and what the spelling costs.
     """
@@ -51,20 +51,10 @@ class Scored:
     tokenizer_hash: str
     stream: TokenStream
     nats_per_token: np.ndarray  # float32, spelling included; a memory map when long
-    byte_ends: np.ndarray  # int64: bytes of the part up to and including each token
-    total_nats: float
-    model_nats: float  # without the spelling of unknown words
-    spelling_nats: float
-    unknown_tokens: int
-    unspelled_tokens: int  # unknown symbols whose word nobody paid for (or spellings without a symbol): must be 0
-    impossible_tokens: int  # tokens to which the model gives probability zero
     spans: np.ndarray  # int64, n×2: the tokens whose nats each call of the model set, in order of the calls
     seams: int  # cuts inside documents
     seam_difference: float  # largest change of a token's nats by such a cut
-    closed_tokens: int  # words and line ends (`words` tokenizers only, else 0)
-    closed_nats: float  # their nats, an unknown word costing its symbol alone
-    closed_unknown: int  # unknown words among them
-    counted: Counted | None = None  # where only some of what was read counts: the sums above are then of that
+    counted: Counted | None = None  # where only some of what was read counts: the sums are then of that
 
     @property
     def tokens(self) -> int:

@@ -74,20 +74,20 @@ def pieces(stream: TokenStream, unknown_id: int | None) -> Iterator[Piece]:
         yield from document_pieces(stream, document, unknown_id)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Tally:
-    """Bytes and sums of a scored stream; the fields are those of `Scored`."""
+    """Bytes and sums of a scored stream. Sums are float64."""
 
-    byte_ends: np.ndarray
+    byte_ends: np.ndarray  # int64: bytes of the part up to and including each token
     total_nats: float
-    model_nats: float
+    model_nats: float  # without the spelling of unknown words
     spelling_nats: float
     unknown_tokens: int
-    unspelled_tokens: int
-    impossible_tokens: int
-    closed_tokens: int
-    closed_nats: float
-    closed_unknown: int
+    unspelled_tokens: int  # unknown symbols whose word nobody paid for (or spellings without a symbol): must be 0
+    impossible_tokens: int  # tokens to which the model gives probability zero
+    closed_tokens: int  # words and line ends (`words` tokenizers only, else 0)
+    closed_nats: float  # their nats, an unknown word costing its symbol alone
+    closed_unknown: int  # unknown words among them
 
 
 def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends: np.ndarray) -> Tally:

@@ -1,4 +1,4 @@
-"""The topics of `lmlab explain TOPIC`: each is a module here whose `command` is a command of its own."""
+"""The topics of `lmlab explain TOPIC`: each is a command of its own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import typer.core
 from lmlab.cli.help import CONTEXT, name_values, print_so_far
 from lmlab.config import Mistake
 
-TOPICS = ("attention", "gates", "heads", "matrix", "search", "gradients", "positions", "dot-products", "sandbox")
+TOPICS = dict.fromkeys(("attention", "gates", "heads", "matrix", "search"), "inside")
+TOPICS |= dict.fromkeys(("gradients", "positions", "dot-products", "sandbox"), "theory")  # each in this module
 
 
 def topic(name: str) -> Any:
     """The command of a topic, as click knows commands."""
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=CONTEXT)
-    alone.command(name)(import_module(f"{__name__}.{name.replace('-', '_')}").command)
+    alone.command(name)(getattr(import_module(f"{__name__}.{TOPICS[name]}"), name.replace("-", "_")))
     command = typer.main.get_command(alone)
     name_values(command)
     return command

@@ -1,0 +1,137 @@
+"""The topics of `lmlab explain` that open a trained model on a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lmlab.cli import options
+
+
+def attention(
+    run: options.Run,
+    text: Annotated[
+        str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default="a piece of its own test part")
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Of a translator: the language, such as de.", show_default="its first")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Of a translator: the translation.", show_default="what it writes")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Where the attention heads of a model look, what each seems to do, and a page with every weight.
+
+    Of bert the text may have blanks, [MASK]; of a translator it is a sentence, and its alignments are shown.
+
+    Example: lmlab explain attention runs/gpt "What say you, my lord?" --html heads.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.inside import print_attention
+
+    found = face.explain_attention(
+        options.opened(run), text, to=to, target=target, device=device, html=html, svg=svg, command=options.as_typed()
+    )
+    options.answer(json, found, print_attention, html)
+
+
+def gates(
+    run: options.Run,
+    text: Annotated[
+        str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default="a piece of its own test part")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """What the gates of a gru or an lstm let in, keep and show, how long each unit keeps, and what it follows.
+
+    Example: lmlab explain gates runs/lstm mytext.txt --html gates.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.inside import print_gates
+
+    found = face.explain_gates(options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed())
+    options.answer(json, found, print_gates, html)
+
+
+def heads(
+    run: options.Run,
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            help="Words in quotes, a file, or -; for a translator a file of pairs.",
+            show_default="a piece of its own test part",
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page of it.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write the picture.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Switch the heads of a model off one at a time: what each is worth, in bits, beside what it does.
+
+    Bits per byte of the text; per masked token for bert; per byte of the translation for a translator.
+
+    Example: lmlab explain heads runs/gpt --html heads.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.inside import print_heads
+
+    found = face.explain_heads(options.opened(run), text, device=device, html=html, svg=svg, command=options.as_typed())
+    options.answer(json, found, print_heads)
+
+
+def matrix(
+    run: options.Run,
+    text: Annotated[str, typer.Argument(help="A few words in quotes.")],
+    layer: Annotated[int, typer.Option(help="From 1.")] = 1,
+    head: Annotated[int, typer.Option(help="From 1.")] = 1,
+    html: Annotated[Path | None, typer.Option(help="Write a page of it.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write the picture.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """The one matrix that a head amounts to for a text: blocks a_nm W, beside a dense layer, with the parameters of each.
+
+    Example: lmlab explain matrix runs/gpt "To be" --layer 2 --head 1 --html matrix.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.inside import print_matrix
+
+    opened = options.opened(run)
+    found = face.explain_matrix(
+        opened, text, layer=layer, head=head, device=device, html=html, svg=svg, command=options.as_typed()
+    )
+    options.answer(json, found, print_matrix)
+
+
+def search(
+    run: options.Run,
+    prompt: Annotated[str, typer.Argument(help="What to continue; it may be empty.")] = "",
+    tokens: Annotated[int, typer.Option(min=1, help="How many tokens to add.")] = 5,
+    beam: Annotated[int, typer.Option(min=1, help="Continuations that the beam keeps.")] = 3,
+    html: Annotated[Path | None, typer.Option(help="Write a page of it.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write the picture.")] = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """How greedy, beam and exhaustive search continue a prompt, as a tree, and where greedy loses.
+
+    Example: lmlab explain search runs/gpt "My lord" --tokens 6 --html tree.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.inside import print_search
+
+    opened = options.opened(run)
+    found = face.explain_search(
+        opened, prompt, tokens=tokens, beam=beam, device=device, html=html, svg=svg, command=options.as_typed()
+    )
+    options.answer(json, found, print_search)

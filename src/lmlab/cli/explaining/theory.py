@@ -1,0 +1,150 @@
+"""The topics of `lmlab explain` that hold without a run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lmlab.cli import options
+
+
+def gradients(
+    cells: Annotated[str, typer.Option(help="Of rnn, gru and lstm, with commas between them.")] = "rnn,gru,lstm",
+    scales: Annotated[str, typer.Option(help="What recurrent weights are multiplied by.")] = "0.5,1,2.5",
+    inits: Annotated[str, typer.Option(help="Of orthogonal, xavier, he and identity.")] = "orthogonal",
+    forget_biases: Annotated[str, typer.Option(help="Of the LSTM.")] = "0,3",
+    width: Annotated[int, typer.Option(help="Units.")] = 32,
+    length: Annotated[int, typer.Option(help="Steps back.")] = 50,
+    inputs: Annotated[float, typer.Option(help="Spread of the numbers that are read.")] = 0.5,
+    train: Annotated[bool, typer.Option(help="Also train small networks, with and without clipping.")] = True,
+    clip: Annotated[float, typer.Option(help="The norm that gradients are clipped to.")] = 1.0,
+    steps: Annotated[int, typer.Option(help="Of each training.")] = 150,
+    tries: Annotated[int, typer.Option(help="Trainings from each start.")] = 3,
+    seed: options.Seed = 0,
+    html: options.Html = None,
+    svg: options.Svg = None,
+    json: options.Json = False,
+) -> None:
+    """Gradients through time: where they vanish, explode or hold, between the bounds of theory; and what clipping mends.
+
+    Example: lmlab explain gradients --html gradients.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.theory import print_gradients
+
+    found = face.explain_gradients(
+        cells=options.words(cells),
+        scales=options.numbers(scales, "scales"),
+        inits=options.words(inits),
+        forget_biases=options.numbers(forget_biases, "forget_biases"),
+        width=width,
+        length=length,
+        inputs=inputs,
+        train=train,
+        clip=clip,
+        steps=steps,
+        tries=tries,
+        seed=seed,
+        html=html,
+        svg=svg,
+        command=options.as_typed(),
+    )
+    options.answer(json, found, print_gradients, html, svg)
+
+
+def positions(
+    width: Annotated[int, typer.Option(help="Of the encoding: an even number.")] = 64,
+    length: Annotated[int, typer.Option(help="Positions to look at.")] = 128,
+    offset: Annotated[int, typer.Option(help="k, in positions.")] = 8,
+    seed: options.Seed = 0,
+    html: options.Html = None,
+    svg: options.Svg = None,
+    json: options.Json = False,
+) -> None:
+    """Positions: the rotation that takes n to n + k, what sines alone cannot do, and what dot products see of distance.
+
+    Example: lmlab explain positions --html positions.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.theory import print_positions
+
+    found = face.explain_positions(
+        width=width, length=length, offset=offset, seed=seed, html=html, svg=svg, command=options.as_typed()
+    )
+    options.answer(json, found, print_positions, html, svg)
+
+
+def dot_products(
+    widths: Annotated[str, typer.Option(help="Of the vectors, with commas between them.")] = "1,4,16,64,256,1024",
+    keys: Annotated[int, typer.Option(help="That each query is compared with.")] = 16,
+    mean: Annotated[float, typer.Option(help="Of every entry.")] = 0.0,
+    sigma: Annotated[float, typer.Option(help="Standard deviation of every entry.")] = 1.0,
+    draws: Annotated[int, typer.Option(help="Of a query and its keys.")] = 400,
+    seed: options.Seed = 0,
+    html: options.Html = None,
+    svg: options.Svg = None,
+    json: options.Json = False,
+) -> None:
+    """Dot products: how they spread with width, what 1/√d does to the softmax and its gradient, and how directions part.
+
+    Example: lmlab explain dot-products --html dot-products.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.theory import print_dot_products
+
+    found = face.explain_dot_products(
+        widths=options.whole_numbers(widths, "widths"),
+        keys=keys,
+        mean=mean,
+        sigma=sigma,
+        draws=draws,
+        seed=seed,
+        html=html,
+        svg=svg,
+        command=options.as_typed(),
+    )
+    options.answer(json, found, print_dot_products, html, svg)
+
+
+def sandbox(
+    keys: Annotated[int, typer.Option(help="How many, 2 to 10.")] = 5,
+    query_a: Annotated[float, typer.Option(help="How far the query points along key a.")] = 10.0,
+    query_b: Annotated[float, typer.Option(help="How far along key b; 0 asks for a alone.")] = 10.0,
+    temperature: Annotated[float, typer.Option(help="Scores are divided by it.")] = 1.0,
+    noise: Annotated[float, typer.Option(help="Standard deviation of every entry of every key.")] = 0.0,
+    stretch: Annotated[float, typer.Option(help="Standard deviation of the length of key a.", show_default="√½")] = 0.5
+    ** 0.5,
+    overlap: Annotated[float, typer.Option(help="Dot product of the means of keys a and b.")] = 0.0,
+    value_a: Annotated[float, typer.Option(help="Where value a lies on a circle, in degrees.")] = 180.0,
+    value_b: Annotated[float, typer.Option(help="Where value b lies, in degrees.")] = 0.0,
+    samples: Annotated[int, typer.Option(help="Draws of all keys.")] = 1000,
+    seed: options.Seed = 0,
+    html: options.Html = None,
+    svg: options.Svg = None,
+    json: options.Json = False,
+) -> None:
+    """The attention sandbox: copying one value, averaging two, and why one head fails where two do not. A page has sliders.
+
+    Example: lmlab explain sandbox --html sandbox.html
+    """
+    from lmlab import face
+    from lmlab.cli.show.theory import print_sandbox
+
+    found = face.explain_sandbox(
+        keys=keys,
+        query_a=query_a,
+        query_b=query_b,
+        temperature=temperature,
+        noise=noise,
+        stretch=stretch,
+        overlap=overlap,
+        value_a=value_a,
+        value_b=value_b,
+        samples=samples,
+        seed=seed,
+        html=html,
+        svg=svg,
+        command=options.as_typed(),
+    )
+    options.answer(json, found, print_sandbox, html, svg)
