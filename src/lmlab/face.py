@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake as Mistake
 from lmlab.models.registry import Role, kind_of
 from lmlab.text.files import free_file
 
@@ -68,60 +68,59 @@ if TYPE_CHECKING:
     from lmlab.wordvectors.verbs import vectors as vectors
     from lmlab.wordvectors.verbs import word_map as word_map
 
-HOMES = {
-    "analogy": "lmlab.wordvectors.verbs:analogy",
-    "check": "lmlab.checker.verbs:check",
-    "classify": "lmlab.classification.verbs:classify",
-    "combine": "lmlab.combining.verbs:combine",
-    "compare": "lmlab.comparison:compare",
-    "contract": "lmlab.promises.suite:contract",
-    "count": "lmlab.costs.asked:count",
-    "curves": "lmlab.learn.curves:curves",
-    "explain": "lmlab.inside.verbs:explain",
-    "explain_attention": "lmlab.inside.verbs:explain_attention",
-    "explain_gates": "lmlab.inside.verbs:explain_gates",
-    "explain_dot_products": "lmlab.inside.theory.verbs:explain_dot_products",
-    "explain_heads": "lmlab.inside.verbs:explain_heads",
-    "explain_matrix": "lmlab.inside.verbs:explain_matrix",
-    "explain_search": "lmlab.inside.verbs:explain_search",
-    "explain_gradients": "lmlab.inside.theory.verbs:explain_gradients",
-    "explain_positions": "lmlab.inside.theory.verbs:explain_positions",
-    "explain_sandbox": "lmlab.inside.theory.verbs:explain_sandbox",
-    "fill": "lmlab.masking.filling:fill",
-    "fine_tune": "lmlab.learn.going_on:fine_tune",
-    "grade": "lmlab.checker.verbs:grade",
-    "latent": "lmlab.latents.verbs:latent",
-    "load": "lmlab.learn.run:load_run",
-    "mistakes": "lmlab.classification.verbs:mistakes",
-    "mix": "lmlab.learn.mixing:mix",
-    "neighbours": "lmlab.wordvectors.verbs:neighbours",
-    "plan": "lmlab.costs.asked_plan:plan",
-    "plan_steps": "lmlab.costs.calibrate:plan_steps",
-    "read": "lmlab.text.corpus:read",
-    "recipe": "lmlab.learn.recipe:recipe",
-    "resume": "lmlab.learn.going_on:resume",
-    "settings": "lmlab.learn.about_settings:settings",
-    "strings": "lmlab.text.intake:strings",
-    "sweep": "lmlab.sweeps:sweep",
-    "train": "lmlab.learn.train:train",
-    "translate": "lmlab.translation.verbs:translate",
-    "vectors": "lmlab.wordvectors.verbs:vectors",
-    "word_map": "lmlab.wordvectors.verbs:word_map",
+HOMES: dict[str, tuple[str, ...]] = {  # of the verbs that have a room of their own
+    "lmlab.checker.verbs": ("check", "grade"),
+    "lmlab.classification.verbs": ("classify", "mistakes"),
+    "lmlab.combining.verbs": ("combine",),
+    "lmlab.comparison": ("compare",),
+    "lmlab.costs.asked": ("count",),
+    "lmlab.costs.asked_plan": ("plan",),
+    "lmlab.costs.calibrate": ("plan_steps",),
+    "lmlab.inside.theory.verbs": ("explain_dot_products", "explain_gradients", "explain_positions", "explain_sandbox"),
+    "lmlab.inside.verbs": (
+        "explain",
+        "explain_attention",
+        "explain_gates",
+        "explain_heads",
+        "explain_matrix",
+        "explain_search",
+    ),
+    "lmlab.latents.verbs": ("latent",),
+    "lmlab.learn.about_settings": ("settings",),
+    "lmlab.learn.curves": ("curves",),
+    "lmlab.learn.going_on": ("fine_tune", "resume"),
+    "lmlab.learn.mixing": ("mix",),
+    "lmlab.learn.recipe": ("recipe",),
+    "lmlab.learn.train": ("train",),
+    "lmlab.masking.filling": ("fill",),
+    "lmlab.promises.suite": ("contract",),
+    "lmlab.sweeps": ("sweep",),
+    "lmlab.text.corpus": ("read",),
+    "lmlab.text.intake": ("strings",),
+    "lmlab.translation.verbs": ("translate",),
+    "lmlab.wordvectors.verbs": ("analogy", "neighbours", "vectors", "word_map"),
 }
 
 
 def __getattr__(name: str) -> Any:
     """A verb that has a room of its own is fetched from there when it is first asked for."""
-    if name not in HOMES:
-        raise AttributeError(f"module 'lmlab.face' has no attribute {name!r}")
-    module, _, attribute = HOMES[name].partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    for module, verbs in HOMES.items():
+        if name in verbs:
+            return getattr(importlib.import_module(module), name)
+    raise AttributeError(f"module 'lmlab.face' has no attribute {name!r}")
 
 
 def _opened(run: Run | str | Path) -> Run:
     from lmlab.learn.run import opened
 
     return opened(run)
+
+
+def load(folder: str | Path) -> Run:
+    """The run in a folder."""
+    from lmlab.learn.run import load_run
+
+    return load_run(folder)
 
 
 def _on(device: str, run: Run | str | Path) -> Run:
