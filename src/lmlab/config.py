@@ -48,6 +48,10 @@ class Note(UserWarning):
     """What the user should know and nothing has to be done about; the command line prints it as one line."""
 
 
+class Caution(Note):
+    """A note on what was used, such as weights of a run that was stopped: only whoever gets a result has to hear it."""
+
+
 def _as_in_python(name: str, value: object) -> str:
     return name if value is None else f"{name}={value!r}"
 

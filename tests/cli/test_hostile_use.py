@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -171,3 +175,74 @@ def test_what_is_no_text_is_a_mistake_in_python_too(text: object) -> None:
 )
 def test_sizes_that_cannot_be_name_the_one_that_is_wrong(lmlab: Lmlab, arguments: list[str], word: str) -> None:
     refused(lmlab(*arguments), word)
+
+
+DIVERGING = ["--set", "width=8", "--set", "embedding_width=8", "--set", "context=2", "--learn", "learning_rate=1e30"]
+
+
+def test_a_run_that_learned_nothing_is_one_line_and_no_success(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, err = lmlab("train", "feedforward", small_text, *DIVERGING, "--budget", "20steps", "--out", "run")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "holds the weights it began with (try a learning rate below 1e+30)" in err
+    run = lab.load("run")
+    assert (run.status, run.learned_nothing) == ("diverged", True)
+    assert all(line["valid_bits_per_byte"] == line["valid_bits_per_byte"] for line in run.metrics)  # not nan
+    code, _, err = lmlab("generate", "run", "--tokens", 5)
+    assert code == 0
+    assert "run has learned nothing: the loss went to" in err
+    code, out, _ = lmlab("train", "feedforward", small_text, *DIVERGING, "--budget", "9steps", "--out", "two", "--json")
+    assert code == 2
+    assert json.loads(out)["result"]["status"] == "diverged"
+
+
+def test_weights_that_were_good_before_it_diverged_are_kept_and_said(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "20steps", "--out", "one")[0] == 0
+    code, out, err = lmlab("train", "--from", "one", small_text, *DIVERGING[-2:], "--budget", "20steps", "--out", "two")
+    assert code == 0, err
+    assert "the best weights before that, of step 0, are kept" in err
+    assert "feedforward: diverged" in out
+    assert not lab.load("two").learned_nothing
+
+
+def test_event_files_need_a_folder_and_write_nothing_over_a_file(
+    lmlab: Lmlab, small_text: Path, tmp_path: Path
+) -> None:
+    assert lmlab("train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "2steps", "--out", "run")[0] == 0
+    for place in (small_text, small_text / "inside"):
+        refused(lmlab("curves", "run", "--tensorboard", place), "--tensorboard is a folder", "small.txt is a file")
+    assert not (tmp_path / "curves.html").exists()
+
+
+def test_the_wrong_kind_of_an_unfinished_run_is_one_line(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = contextmanager(lambda: iter([lambda: True]))
+    with monkeypatch.context() as patched:
+        patched.setattr("lmlab.learn.loop.interruptible", stopped)
+        assert (
+            lmlab("train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "9steps", "--out", "run")[0] == 130
+        )
+    refused(lmlab("fill", "run", "the [MASK]"), "fills no blanks")
+    refused(lmlab("classify", "run", "a text"), "feedforward")
+    assert "run is unfinished" in lmlab("score", "run", "a text")[2]
+
+
+@pytest.mark.parametrize(
+    ("redirection", "words"),
+    [(">&-", "standard output is closed"), ("> /dev/full", "the output cannot be written (No space left")],
+)
+def test_standard_output_that_takes_nothing_is_one_line(redirection: str, words: str) -> None:
+    if redirection.endswith("full") and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    command = f"{sys.executable} -m lmlab data --json {redirection}"
+    found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr.count("\n") == 1
+    assert words in found.stderr
+
+
+def test_closed_errors_and_input_do_not_reach_standard_output() -> None:
+    command = f"{sys.executable} -m lmlab count nothing 2>&- <&-"
+    found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (2, "")

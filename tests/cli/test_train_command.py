@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_what_cannot_be_is_one_line_that_says_what_would_be_right(
 def test_a_stopped_run_generates_and_is_marked_on_stderr(
     lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "interruptible", lambda: loop.contextmanager(lambda: iter([lambda: True]))())
+    monkeypatch.setattr(loop, "interruptible", lambda: contextmanager(lambda: iter([lambda: True]))())
     code, out, _ = lmlab("train", "gpt", small_text, "--out", "run", *TINY)
     assert code == 130
     assert "lmlab generate run" in out

@@ -116,3 +116,17 @@ def test_the_heads_are_drawn_and_say_where_they_look(tab: Any, page: Path, runs:
         canvas.scroll_into_view_if_needed()
         tab.wait_for_function(f"c => ({drawn})(c) > 3", arg=canvas.element_handle())
     assert tab.problems == []
+
+
+def test_what_nobody_scrolls_to_is_drawn_all_the_same(tab: Any, page: Path) -> None:
+    tab.set_viewport_size({"width": 1280, "height": 200})
+    tab.goto(page.as_uri())
+    tab.wait_for_function(
+        """() => [...document.querySelectorAll("section.attention canvas")].every(canvas => {
+          const { width, height } = canvas;
+          return width && height && canvas.getContext("2d").getImageData(0, 0, width, height).data.some(Boolean);
+        }) && [...document.querySelectorAll("section.attention, .piece")].every(
+          part => getComputedStyle(part).contentVisibility === "visible")"""
+    )
+    assert tab.evaluate("scrollY") == 0
+    assert tab.problems == []

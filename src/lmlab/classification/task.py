@@ -18,6 +18,9 @@ from lmlab.text.tokenizers import Tokenizer
 from lmlab.text.words import words_of as words_of
 
 EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
+LEAST_STEPS = (
+    300  # of a small table: in five epochs of a few hundred rows there is no time to learn (validation ends it)
+)
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 
@@ -114,8 +117,8 @@ class Labelling(Task):
 
     @property
     def enough_steps(self) -> int:
-        """Of a few epochs."""
-        return EPOCHS * self.steps_per_epoch
+        """Of a few epochs, or, where these are over in a moment, as many as it takes to get anywhere."""
+        return max(EPOCHS * self.steps_per_epoch, LEAST_STEPS)
 
     @property
     def worst_nats(self) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from lmlab.classification.task import EPOCHS, Labelling, encoded, words_of
+from lmlab.classification.task import Labelling, encoded, words_of
 from lmlab.config import Budget, Mistake, TextFacts, make, settings_of
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.interface import Learner
@@ -61,7 +61,8 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     enough = task.enough_steps
     if lasts_longer(enough, train_config, _fresh(cls, config, words, seed), task, hardware):
         watch.say(
-            f"{model}: {budget} is more than {EPOCHS} epochs take, and more would teach it names by heart; it learns these"
+            f"{model}: {budget} is more than it needs ({enough} steps, {enough / task.steps_per_epoch:.0f} epochs);"
+            " more would teach it names by heart, so it ends there"
         )
         whole, train_config = train_config, dataclasses.replace(train_config, budget=Budget(steps=enough))
         tries = (1 + len(RATES)) * enough

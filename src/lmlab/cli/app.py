@@ -16,7 +16,7 @@ import typer
 from lmlab.cli import help
 from lmlab.cli.flags import as_flag
 from lmlab.cli.show.plain import print_what_can_be_printed
-from lmlab.config import Mistake, Note
+from lmlab.config import Caution, Mistake, Note
 from lmlab.version import __version__
 
 app = typer.Typer(
@@ -55,6 +55,7 @@ def main() -> None:
     """The `lmlab` script: a mistake by the user is one line on stderr and exit code 2, never a traceback."""
     from lmlab.cli import verbs
 
+    _see_to_closed_streams()
     print_what_can_be_printed()
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _asked_to_end)
@@ -74,6 +75,8 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("LMLAB_DEBUG"):
             raise
+        if isinstance(error, OSError) and not error.filename and error.strerror:  # files are named, streams are not
+            _nobody_reads(error)
         if isinstance(error, MENDABLE) or _is_not_unicode(error):
             fail(_line(error), 2)
         if _is_out_of_memory(error):
@@ -81,8 +84,8 @@ def main() -> None:
         fail(f"this is a bug in lmlab: {type(error).__name__}: {_line(error)} (LMLAB_DEBUG=1 shows where)", 1)
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
-        _reader_left()
+    except OSError as error:
+        _nobody_reads(error)
     sys.exit(code if isinstance(code, int) else 0)  # a verb's own exit code is what `app` returns
 
 
@@ -91,21 +94,49 @@ def _asked_to_end(signum: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _see_to_closed_streams() -> None:
+    """Whoever closes a stream (`>&-`) leaves None in its place, and to print there would print elsewhere or fail."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (as long as we live)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        fail("standard output is closed, and results go there; send them to a file, or to /dev/null", 2)
+
+
+def _nobody_reads(why: OSError) -> NoReturn:
+    """What was printed cannot be written."""
+    if isinstance(why, BrokenPipeError):
+        _reader_left()
+    _send_stdout_nowhere()
+    fail(f"the output cannot be written ({why.strerror}); send it elsewhere, such as to a disk with room", 2)
+
+
 def _reader_left() -> NoReturn:
     """Whoever read our output has seen enough (`| head`), which is no mistake: the number a shell knows it by, no word."""
-    # What Python still wants to flush at its end must go somewhere, or it complains.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _send_stdout_nowhere()
     sys.exit(READER_LEFT)
+
+
+def _send_stdout_nowhere() -> None:
+    """What Python still wants to flush at its end must go somewhere, or it complains."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
 def _notes_as_lines() -> Iterator[None]:
-    """What the library warns of is one line for the user; warnings of others look as they always do."""
+    """What the library warns of is one line for the user; warnings of others look as they always do.
+
+    A caution waits for the result: who is refused gets one line, which says why.
+    """
     with warnings.catch_warnings():
         others = warnings.showwarning
+        cautions: list[str] = []
 
         def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-            if issubclass(category, Note):
+            if issubclass(category, Caution):
+                cautions.append(str(message))
+            elif issubclass(category, Note):
                 print(f"lmlab: note: {message}", file=sys.stderr)
             else:
                 others(message, category, *where)
@@ -113,6 +144,8 @@ def _notes_as_lines() -> Iterator[None]:
         warnings.simplefilter("always", Note)
         warnings.showwarning = show  # type: ignore[assignment]  # where it was is passed on as it came
         yield
+        for caution in cautions:
+            print(f"lmlab: {caution}", file=sys.stderr)
 
 
 def fail(line: str, code: int) -> NoReturn:

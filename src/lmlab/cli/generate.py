@@ -74,8 +74,13 @@ def command(
             "stop": tuple(stop),
             "seed": seed,
         }
-        opened = options.opened(run)
-        converse(Conversation(opened.load(device), opened.tokenizer, **chosen))
+        from lmlab import face
+
+        opened = face.load(run)
+        conversation = Conversation(opened.load(device), opened.tokenizer, **chosen)
+        if opened.caution:  # not when all is said, as elsewhere
+            print(f"lmlab: {opened.caution}", file=sys.stderr)
+        converse(conversation)
         return
     from lmlab import face
 

@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TextIO
 import typer
 
 from lmlab.cli import completion
-from lmlab.config import Mistake
+from lmlab.config import Caution, Mistake
 from lmlab.models.registry import trainable_kind
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def opened(folder: Path) -> TrainedRun:
 
     run = load(folder)
     if run.caution:
-        print(f"lmlab: {run.caution}", file=sys.stderr)
+        warnings.warn(run.caution, Caution, stacklevel=2)
     return run
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from lmlab.learn.run import Run
 
 
+NOTHING_LEARNED = 2  # the user can mend it, by another learning rate
+
+
 class WithSettings(typer.core.TyperCommand):
     """`lmlab train MODEL --help` also lists what can be set of that model and of its training."""
 
@@ -100,8 +103,10 @@ def command(
         print(
             f"Stopped, and saved. Go on with: {run.how_to_go_on}\nOr use what it has learned so far: {run.how_to_use()}"
         )
-    else:
+    elif not run.learned_nothing:  # what went wrong was said
         print(_summary(run))
+    if run.learned_nothing:
+        raise typer.Exit(NOTHING_LEARNED)
     if run.status == "unfinished":
         raise typer.Exit(130)
 

@@ -195,7 +195,7 @@
       thumbs();
     }
 
-    // Small pictures of all heads: only those that can be seen are drawn.
+    // Small pictures of all heads: those that can be seen are drawn, the others when there is time, and anew for a printer.
     const buttons = [...root.querySelectorAll(".layers button")];
     const visible = new Set();
     async function thumb(button) {
@@ -205,6 +205,8 @@
       pen.clearRect(0, 0, 96, 96);
       inside.field(pen, names.length, rows.length, 96, 96, (j, i) => Math.sqrt(rows[i][j]), hot, hot);
     }
+    inside.atLeisure(new Set(buttons), thumb);
+    addEventListener("beforeprint", () => buttons.forEach(thumb));
     root.querySelector(".where").hidden = total <= shown();
     const thumbs = () => visible.forEach(thumb);
     const watcher = new IntersectionObserver(entries => entries.forEach(({ target, isIntersecting }) => {

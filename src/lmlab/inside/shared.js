@@ -10,14 +10,37 @@ const inside = {
   },
   // Sections are opened when they are about to be seen, one in a frame: thousands of tokens take a moment.
   whenNear(selector, open) {
+    const closed = new Set(document.querySelectorAll(selector));
+    const once = root => closed.delete(root) && (open(root), inside.layOut(root));
     const near = new IntersectionObserver(entries => entries.forEach(({ target, isIntersecting }) => {
       if (!isIntersecting) return;
       near.unobserve(target);
-      requestAnimationFrame(() => open(target));
+      requestAnimationFrame(() => once(target));
     }), { rootMargin: "900px" });
-    for (const root of document.querySelectorAll(selector)) near.observe(root);
+    for (const root of closed) near.observe(root);
+    addEventListener("load", () => inside.atLeisure(closed, once));
   },
-  // Tokens as elements, in pieces that end with a line: a browser lays out only those that can be seen.
+  // Whatever is in a set and nobody has come to is worked off when the browser has nothing to do, and at once for a printer.
+  atLeisure(things, work) {
+    const idle = window.requestIdleCallback ?? (then => setTimeout(then, 50));
+    const next = () => {
+      const [thing] = things;
+      if (thing === undefined) return;
+      work(thing);
+      things.delete(thing);
+      idle(next);
+    };
+    idle(next);
+    addEventListener("beforeprint", () => { for (const thing of things) work(thing); things.clear(); });
+  },
+  // What is laid out only where it can be seen, so that the page opens soon, is laid out everywhere when there is time: pictures
+  // of whole pages are taken of more than can be seen.
+  layOut(root) {
+    const parts = [...root.querySelectorAll("section.gates, section.attention, .tokens.long, .piece")];
+    if (root !== document) parts.unshift(root);
+    inside.atLeisure(new Set(parts), part => part.style.contentVisibility = "visible");
+  },
+  // Tokens as elements, in pieces that end with a line: a browser lays out only those that can be seen at first.
   pour(box, texts) {
     const tokens = texts.map(text => Object.assign(document.createElement("b"), { textContent: text }));
     for (let start = 0, end; start < texts.length; start = end) {
@@ -52,3 +75,4 @@ const inside = {
     return pen;
   },
 };
+addEventListener("load", () => inside.layOut(document));

@@ -17,7 +17,7 @@ from lmlab.page import html
 from lmlab.page.figures import standalone
 from lmlab.page.notebook import panel
 from lmlab.page.numbers import counted
-from lmlab.text.files import replace_only, write_atomically
+from lmlab.text.files import replace_only, taken_by_a_file, write_atomically
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +60,10 @@ def curves(
         raise Mistake(f"{{out}} is a page or a picture, and ends in .html or .svg; got {str(out)!r}", out=None)
     if not runs:
         raise Mistake("name at least one run")
+    if tensorboard is not None and (taken := taken_by_a_file(Path(tensorboard))):
+        raise Mistake(
+            f"{{tensorboard}} is a folder for event files, and {taken} is a file; name a new folder", tensorboard=None
+        )
     opened = [run if isinstance(run, Run) else load_run(run) for run in runs]
     lines = {name: run.metrics for name, run in zip(_names(opened), opened, strict=True)}
     if silent := [str(run.folder) for run in opened if not run.metrics]:

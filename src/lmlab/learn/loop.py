@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +24,7 @@ from lmlab.hardware.load import Threads, using_threads
 from lmlab.interface import Learner
 from lmlab.learn.checkpoint import Checkpoints, Progress, load_checkpoint
 from lmlab.learn.clock import Clock, Spent, learning_rate_factor
+from lmlab.learn.interrupt import interruptible
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
@@ -49,6 +47,10 @@ class Outcome:
     status: Status
     message: str
     progress: Progress
+
+
+class Diverged(Exception):
+    """The loss is no number any more, or far worse than guessing; the message says what is kept."""
 
 
 class Trainer:
@@ -113,7 +115,10 @@ class Trainer:
             if self.earlier is not None:
                 self._begin_with_learned_weights()
         with interruptible() as interrupted, using_threads(self.device, self.most_threads):
-            status, message = self._steps(interrupted)
+            try:
+                status, message = self._steps(interrupted)
+            except Diverged as trouble:
+                status, message = "diverged", str(trouble)
         self.checkpoints.finish()
         if status == "interrupted":
             self.save()
@@ -135,12 +140,10 @@ class Trainer:
             now = self.clock.seconds
             if now - shown_at > SHOW_EVERY_S or self.clock.fraction >= 1:
                 shown_at = now
-                if trouble := self._trouble():
-                    return "diverged", trouble
+                self._check_loss()
                 self._show()
             if self._validation_is_due(before):
-                if trouble := self._trouble():
-                    return "diverged", trouble
+                self._check_loss()
                 self.validate()
                 self._sample()
                 if self.progress.worse >= self.config.patience:
@@ -152,8 +155,7 @@ class Trainer:
             if now - saved_at > CHECKPOINT_EVERY_S:
                 self.save(wait=False)
                 saved_at = self.clock.seconds
-        if trouble := self._trouble():
-            return "diverged", trouble
+        self._check_loss()
         if self.sums.count:  # steps since the last validation
             self.validate()
         if not self.validation:
@@ -244,15 +246,21 @@ class Trainer:
             self.threads.took(self.clock.seconds - started)
         return carry
 
-    def _trouble(self) -> str:
-        """What is wrong with the loss, or nothing."""
+    def _check_loss(self) -> None:
+        """Diverged where the loss since the last line of metrics is no number, or worse than guessing ever is."""
         nats, begun = self.sums.mean, 0.0 if self.first_nats is None else float(self.first_nats)
         if self.sums.count and (not math.isfinite(nats) or nats > max(self.task.worst_nats, begun + 1)):
-            return (
-                f"the loss went to {nats:.3g} nats per {self.task.thing} at step {self.clock.steps}; the best weights before"
-                f" that are kept (try a learning rate below {self.optimizer.config.learning_rate:g})"
-            )
-        return ""
+            raise self._diverged(nats)
+
+    def _diverged(self, nats: float) -> Diverged:
+        """With what is kept: the best weights by validation, or, where none were validated, those it began with."""
+        kept = f"the best weights before that, of step {self.progress.best_step}, are kept"
+        if self.progress.best_nats is None:
+            kept = "nothing was validated before that, so it holds the weights it began with"
+        return Diverged(
+            f"the loss went to {nats:.3g} nats per {self.task.thing} at step {self.clock.steps}; {kept}"
+            f" (try a learning rate below {self.optimizer.config.learning_rate:g})"
+        )
 
     def _show(self) -> None:
         best = self.progress.best_nats
@@ -264,6 +272,8 @@ class Trainer:
         """Look at the validation batches, keep the weights if they are the best yet, and write a line of metrics."""
         started = self.clock.seconds
         valid_nats, found = self._validation_nats()
+        if valid_nats is not None and not math.isfinite(valid_nats):  # the last step did it: no loss has seen it yet
+            raise self._diverged(valid_nats)
         if valid_nats is not None and self.config.budget.seconds is not None:
             self.clock.reserve_s = self.clock.seconds - started
             self.validation_s += self.clock.reserve_s
@@ -377,24 +387,3 @@ def sample_is_due(taken_s: float, sampling_s: float, last_s: float) -> bool:
 def _crossed(before: float, after: float, marks: int) -> bool:
     """Whether a multiple of 1/marks lies between two fractions."""
     return math.floor(after * marks + 1e-9) > math.floor(before * marks + 1e-9)
-
-
-@contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C (or a polite kill) into a question that can be asked between steps; a second one is final."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
-        return
-
-    def ask(signum: int, frame: Any) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-
-    before = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked.is_set
-    finally:
-        for s, handler in before.items():
-            signal.signal(s, handler)

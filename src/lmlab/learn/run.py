@@ -25,7 +25,7 @@ from lmlab.learn import recipe
 from lmlab.learn.record import Record, Result
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
-from lmlab.text.files import atomic_file, file_sha256, write_atomically
+from lmlab.text.files import atomic_file, file_sha256, taken_by_a_file, write_atomically
 from lmlab.text.locks import locked
 
 if TYPE_CHECKING:
@@ -146,8 +146,16 @@ class Run:
         return f"lmlab train --resume --out {quote(str(self.folder))}"
 
     @property
+    def learned_nothing(self) -> bool:
+        """Whether it came to its end with the weights it began with, which nobody had trained."""
+        result = self.record.result
+        return result.status == "diverged" and not result.best_step and not self.record.training.lineage
+
+    @property
     def caution(self) -> str:
-        """What whoever uses the weights should know; nothing where the run came to its end."""
+        """What whoever uses the weights should know; nothing where the run came to a good end."""
+        if self.learned_nothing:
+            return f"{self.folder} has learned nothing: {self.record.result.message}"
         if self.status != "unfinished":
             return ""
         from lmlab.learn.checkpoint import read_progress
@@ -297,10 +305,10 @@ def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> 
 
 def refuse_if_taken(folder: Path, *, can_go_on: bool = True) -> None:
     """Mistake unless `folder` is new or empty: a run never overwrites anything. can_go_on: a run in it could be, instead."""
-    if above := next((path for path in folder.parents if path.is_file()), None):
-        raise Mistake(f"{above} is a file, and nothing can be in it; name a new folder for the run")
-    if folder.is_file() or str(folder) == "-":
-        raise Mistake(f"{folder} is {'a file' if folder.is_file() else 'no folder'}; name a new folder for the run")
+    if taken := taken_by_a_file(folder):
+        raise Mistake(f"{taken} is a file, and nothing can be in it; name a new folder for the run")
+    if str(folder) == "-":
+        raise Mistake(f"{folder} is no folder; name a new folder for the run")
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
     beginnings = {"tokenizer.json", "spelling.json", f"{FINGERPRINT}.safetensors"}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:

@@ -65,7 +65,9 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename == str(temporary):  # a name that nobody knows
+        if (
+            isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary))
+        ):  # nobody knows that name
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
@@ -92,6 +94,11 @@ def replace_only(path: Path, endings: tuple[str, ...]) -> None:
     """A Mistake where a file of another kind is there: what can be made again may be replaced, a text may not."""
     if path.is_file() and path.suffix.lower() not in endings:
         raise Mistake(f"{path} exists, and does not end in {' or '.join(endings)}; name another file")
+
+
+def taken_by_a_file(folder: Path) -> Path | None:
+    """The file that stands where the folder, or one that it is to be in, would be; None: there is none."""
+    return next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
 
 
 def file_sha256(path: Path) -> str:
