@@ -88,8 +88,9 @@ def test_the_arrow_keys_walk_and_the_colours_change(tab: Any, page: Path) -> Non
 
 def test_the_heads_are_drawn_and_say_where_they_look(tab: Any, page: Path, runs: dict[str, Path]) -> None:
     found = lmlab.explain_attention(runs["gpt"], SENTENCE * 3)
+    tab.add_init_script("window.requestIdleCallback = () => {}")  # a browser that never has time to spare
     tab.goto(page.as_uri())
-    assert tab.locator(".said").inner_text() == ""  # nothing is unpacked before it is near
+    assert tab.locator(".said").inner_text() == ""  # then nothing is unpacked before it is near
     tab.locator("section.attention").scroll_into_view_if_needed()
     tab.locator(".said").filter(has_text="point at a token").wait_for()
     tab.locator("section.attention button").nth(3).click()
