@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import lmlab
-from lmlab.classification import training
+from lmlab.classification import task, training
 from lmlab.classification.task import Encoded, Labelling, words_of
 from lmlab.config import Mistake
 from lmlab.layers import fast
@@ -128,7 +128,18 @@ def test_vectors_of_a_file_are_begun_with(table: Path, tmp_path: Path) -> None:
     torch.testing.assert_close(dan.embedding_VX[pieces.index("dull")].detach(), torch.tensor([4.0, 5.0, 6.0]))
 
 
-def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five epochs are enough, of however few rows."""
+    monkeypatch.setattr("lmlab.classification.task.LEAST_STEPS", 1)
+
+
+def test_a_table_of_few_rows_is_learned_for_more_than_a_few_epochs(table: Path, tmp_path: Path) -> None:
+    run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu")
+    assert run.record.training.budget == f"{task.LEAST_STEPS}steps"
+
+
+def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, tmp_path: Path, few_steps: None) -> None:
     from lmlab.learn.watch import Silent
 
     class Told(Silent):
@@ -146,7 +157,9 @@ def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, t
     assert run.record.result.undertrained is None
 
 
-def test_in_few_steps_the_learning_rate_is_the_one_that_validates_best(table: Path, tmp_path: Path) -> None:
+def test_in_few_steps_the_learning_rate_is_the_one_that_validates_best(
+    table: Path, tmp_path: Path, few_steps: None
+) -> None:
     run = lmlab.train("dan", table, out=tmp_path / "run", budget="10m", device="cpu")
     best = {}
     for times in training.RATES:
