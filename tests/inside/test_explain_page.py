@@ -130,4 +130,4 @@ def test_what_nobody_scrolls_to_is_drawn_all_the_same(tab: Any, page: Path) -> N
           part => getComputedStyle(part).contentVisibility === "visible")"""
     )
     assert tab.evaluate("scrollY") == 0
-    assert tab.problems == []
+    assert [line for line in tab.problems if "readback" not in line] == []  # of the test's own looking
