@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lmlab.inside import figures
 from lmlab.inside.attention_section import heads_tables
 from lmlab.inside.heads import HeadCosts
 from lmlab.inside.matrix import AttentionMatrix
-from lmlab.inside.search import SearchTree
+from lmlab.inside.search import SearchTree, Way
 from lmlab.inside.sections import page
 from lmlab.page import html
 from lmlab.page.html import Row, escape
@@ -62,24 +64,17 @@ def search_page(found: SearchTree, name: str, command: str) -> str:
     verdict = found.lost or "Greedy search found the likeliest continuation here."
     unknown = "" if found.best else " There are too many beginnings to follow to know the likeliest of all."
     all_of_them = f"{found.vocabulary:,}<sup>{found.tokens}</sup>"
-    rows = [
-        Row(
-            [
-                escape(_way(way.method, found)),
-                f"<code>{escape(figures.seen(way.text))}</code>",
-                f"{100 * way.probability:.3g}%",
-                f"{way.bits:.2f}",
-                f"{way.asked:,}",
-            ]
-        )
-        for way in found.ways
+    columns: list[tuple[str, Callable[[Way], str]]] = [
+        ("search", lambda way: escape(_way(way.method, found))),
+        ("found", lambda way: f"<code>{escape(figures.seen(way.text))}</code>"),
+        ("probability", lambda way: f"{100 * way.probability:.3g}%"),
+        ("bits", lambda way: f"{way.bits:.2f}"),
+        ("predictions asked for", lambda way: f"{way.asked:,}"),
     ]
     body = (
         f"<h1>How searches continue {escape(repr(found.prompt))}</h1>\n"
         f'<p class="lead">{escape(verdict)}{unknown}</p>\n'
-        + html.table(
-            ["search", "found", "probability", "bits", "predictions asked for"], rows, label="Searches", words=(0, 1)
-        )
+        + html.table_of(found.ways, columns, label="Searches", words=(0, 1))
         + f"<p>{escape(name)}, {found.tokens} tokens. Trying all {all_of_them} continuations is not needed to know the best:"
         " more tokens only lower a probability, so what is already less likely than the best known is dropped, and at most"
         " 1/p beginnings can be as likely as p. That search is told what the beam found, and so drops most beginnings at once:"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
 from importlib import resources
 from pathlib import Path
+from typing import Any, TypeVar
 
 from lmlab.text.files import replace_only, write_atomically
+
+T = TypeVar("T")
 
 CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
 CONTROL_PICTURES |= {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
@@ -77,6 +80,12 @@ def table(
     if not label:
         return found
     return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}">{found}</div>\n'
+
+
+def table_of(things: Iterable[T], columns: Sequence[tuple[str, Callable[[T], str]]], **options: Any) -> str:
+    """A table with a row for each thing: every column with the HTML of what it says of one. options: those of `table`."""
+    rows = [Row([cell(thing) for _, cell in columns]) for thing in things]
+    return table([title for title, _ in columns], rows, **options)
 
 
 def figure(svg: str, caption: str = "") -> str:

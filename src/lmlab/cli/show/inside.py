@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.plain import visible
-from lmlab.cli.show.table import Column, print_table
+from lmlab.cli.show.table import Column, print_each, print_table
 from lmlab.page.numbers import bits, counted, plus_minus
 
 if TYPE_CHECKING:
     from lmlab.inside.attention import Attention
     from lmlab.inside.explanation import Explanation
     from lmlab.inside.gates import Gates
-    from lmlab.inside.heads import HeadCosts
+    from lmlab.inside.heads import HeadCost, HeadCosts
     from lmlab.inside.matrix import AttentionMatrix
-    from lmlab.inside.search import SearchTree
+    from lmlab.inside.search import SearchTree, Way
     from lmlab.inside.surprisal import Reading, TokenRead
 
 MOST_ROWS = 60  # of a table; the rest is for the page
@@ -106,50 +107,30 @@ def print_gates(found: Gates, page: Path | None) -> None:
 def print_heads(found: HeadCosts) -> None:
     """Heads, dearest first."""
     console = result_console()
-    columns = [
-        Column("head"),
-        Column(f"{found.unit} more without it"),
-        Column("95%"),
-        Column("seems to look at", left=True),
+    columns: list[tuple[Column, Callable[[HeadCost], str]]] = [
+        (Column("head"), lambda one: one.head.name),
+        (Column(f"{found.unit} more without it"), lambda one: f"{one.cost:+.4f}"),
+        (Column("95%"), lambda one: plus_minus(one.error, 4).strip()),
+        (Column("seems to look at", left=True), lambda one: one.head.seems),
+        (Column("tokens off", expendable=1), lambda one: f"{one.head.distance:.1f}"),
+        (Column("entropy", expendable=1), lambda one: f"{one.head.entropy:.2f}"),
     ]
-    columns += [Column("tokens off", expendable=1), Column("entropy", expendable=1)]
-    rows = [
-        [
-            one.head.name,
-            f"{one.cost:+.4f}",
-            plus_minus(one.error, 4).strip(),
-            one.head.seems,
-            f"{one.head.distance:.1f}",
-            f"{one.head.entropy:.2f}",
-        ]
-        for one in sorted(found.heads, key=lambda one: -one.cost)
-    ]
-    print_table(console, columns, rows)
+    print_each(console, sorted(found.heads, key=lambda one: -one.cost), columns)
     say(console, f"{bits(found.bits)} {found.unit} with all of them, over {found.over}")
 
 
 def print_search(found: SearchTree) -> None:
     """What each search found, and where greedy lost."""
     console = result_console()
-    columns = [
-        Column("search", left=True),
-        Column("found", left=True),
-        Column("probability"),
-        Column("bits"),
-        Column("predictions asked for"),
+    names: dict[str, str] = {"beam": f"beam of {found.beam}", "best": "likeliest of all"}
+    columns: list[tuple[Column, Callable[[Way], str]]] = [
+        (Column("search", left=True), lambda way: names.get(way.method, way.method)),
+        (Column("found", left=True), lambda way: seen(way.text)),
+        (Column("probability"), lambda way: f"{100 * way.probability:.3g}%"),
+        (Column("bits"), lambda way: f"{way.bits:.2f}"),
+        (Column("predictions asked for"), lambda way: f"{way.asked:,}"),
     ]
-    names = {"beam": f"beam of {found.beam}", "best": "likeliest of all"}
-    rows = [
-        [
-            names.get(way.method, way.method),
-            seen(way.text),
-            f"{100 * way.probability:.3g}%",
-            f"{way.bits:.2f}",
-            f"{way.asked:,}",
-        ]
-        for way in found.ways
-    ]
-    print_table(console, columns, rows)
+    print_each(console, found.ways, columns)
     say(console, found.lost or "Greedy search found the likeliest continuation.")
     if not found.best:
         say(console, "There are too many beginnings to follow to know the likeliest of all; ask for fewer tokens.")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from rich.box import SIMPLE_HEAD, Box
 from rich.cells import cell_len
@@ -13,6 +13,8 @@ from rich.text import Text
 
 from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.plain import plain, visible
+
+T = TypeVar("T")
 
 GAP = 2  # columns of characters between two columns of the table
 ASCII_HEAD = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
@@ -51,6 +53,14 @@ def print_table(
     hidden = [columns[index].title for index in range(len(columns)) if index not in shown]
     if hidden and elsewhere:
         say(console, f"Too narrow for {', '.join(hidden)}: {elsewhere}.", style="dim")
+
+
+def print_each(
+    console: Console, things: Iterable[T], columns: Sequence[tuple[Column, Callable[[T], str]]], elsewhere: str = ""
+) -> None:
+    """A row for each thing: every column with what it says of one. elsewhere: as of `print_table`."""
+    rows = [[cell(thing) for _, cell in columns] for thing in things]
+    print_table(console, [column for column, _ in columns], rows, elsewhere)
 
 
 def print_list(described: Mapping[str, str]) -> None:

@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.table import Column, print_table
+from lmlab.cli.show.table import Column, print_each, print_table
 
 if TYPE_CHECKING:
-    from lmlab.inside.theory.dot_products import DotProducts
+    from lmlab.inside.theory.dot_products import AtWidth, DotProducts
+    from lmlab.inside.theory.gradients import Through
     from lmlab.inside.theory.positions import Positions
     from lmlab.inside.theory.sandbox import Sandbox
-    from lmlab.inside.theory.through_time import Gradients
+    from lmlab.inside.theory.through_time import Ended, Gradients
 
 
 def print_gradients(found: Gradients, *written: Path | None) -> None:
     """Norms at the far end between their bounds; then who learned."""
     console = result_console()
-    columns = [
-        Column("weights", left=True),
-        Column("gradient", left=True),
-        Column(f"norm, {found.length} steps back"),
-        Column("a step"),
-        Column("at least", expendable=3),
-        Column("at most", expendable=2),
-        Column("gates keep", expendable=1),
+    columns: list[tuple[Column, Callable[[Through], str]]] = [
+        (Column("weights", left=True), lambda flow: flow.name),
+        (Column("gradient", left=True), lambda flow: flow.verdict),
+        (Column(f"norm, {found.length} steps back"), lambda flow: f"{flow.norms[-1]:.2g}"),
+        (Column("a step"), lambda flow: f"×{flow.factor:.3f}"),
+        (Column("at least", expendable=3), lambda flow: f"{flow.lower[-1]:.1g}"),
+        (Column("at most", expendable=2), lambda flow: f"{flow.upper[-1]:.1g}"),
+        (Column("gates keep", expendable=1), lambda flow: "" if flow.kept is None else f"{flow.kept[-1]:.1g}"),
     ]
-    rows = [
-        [
-            flow.name,
-            flow.verdict,
-            f"{flow.norms[-1]:.2g}",
-            f"×{flow.factor:.3f}",
-            f"{flow.lower[-1]:.1g}",
-            f"{flow.upper[-1]:.1g}",
-            "" if flow.kept is None else f"{flow.kept[-1]:.1g}",
-        ]
-        for flow in found.flows
-    ]
-    print_table(console, columns, rows)
+    print_each(console, found.flows, columns)
     if found.trainings:
         say(
             console,
             f"\nTrained to remember a sign over {found.trained_length} steps; bits at the end, a guess costs 1:",
         )
-        ended = [
-            [
-                end.start,
-                "as they are" if end.clip is None else f"clipped at {end.clip:g}",
-                f"{end.learned} of {end.runs}",
-                f"{end.median_bits:.3f}",
-            ]
-            for end in found.ended
+        ended: list[tuple[Column, Callable[[Ended], str]]] = [
+            (Column("start", left=True), lambda end: end.start),
+            (Column("gradients", left=True), lambda end: end.clipped),
+            (Column("learned"), lambda end: f"{end.learned} of {end.runs}"),
+            (Column("bits, median"), lambda end: f"{end.median_bits:.3f}"),
         ]
-        heads = [Column("start", left=True), Column("gradients", left=True), Column("learned"), Column("bits, median")]
-        print_table(console, heads, ended)
+        print_each(console, found.ended, ended)
     print_written(*written)
 
 
@@ -105,32 +91,18 @@ def print_positions(found: Positions, *written: Path | None) -> None:
 
 def print_dot_products(found: DotProducts, *written: Path | None) -> None:
     """Spread, softmax, gradient and angle at each width."""
-    columns = [
-        Column("width d"),
-        Column("variance of q·k"),
-        Column("in theory", expendable=1),
-        Column("largest weight"),
-        Column("scaled by 1/√d"),
-        Column("gradient"),
-        Column("scaled"),
-        Column("|cos|, deviation", expendable=2),
-        Column("1/√d", expendable=3),
+    columns: list[tuple[Column, Callable[[AtWidth], str]]] = [
+        (Column("width d"), lambda at: f"{at.width:,}"),
+        (Column("variance of q·k"), lambda at: f"{at.variance:,.1f} ± {at.variance_error:,.1f}"),
+        (Column("in theory", expendable=1), lambda at: f"{at.predicted_variance:,.1f}"),
+        (Column("largest weight"), lambda at: f"{at.unscaled.largest_weight:.3f}"),
+        (Column("scaled by 1/√d"), lambda at: f"{at.scaled.largest_weight:.3f}"),
+        (Column("gradient"), lambda at: f"{at.unscaled.jacobian_norm:.3f}"),
+        (Column("scaled"), lambda at: f"{at.scaled.jacobian_norm:.3f}"),
+        (Column("|cos|, deviation", expendable=2), lambda at: f"{at.cosine_deviation:.3f}"),
+        (Column("1/√d", expendable=3), lambda at: f"{at.predicted_cosine_deviation:.3f}"),
     ]
-    rows = [
-        [
-            f"{at.width:,}",
-            f"{at.variance:,.1f} ± {at.variance_error:,.1f}",
-            f"{at.predicted_variance:,.1f}",
-            f"{at.unscaled.largest_weight:.3f}",
-            f"{at.scaled.largest_weight:.3f}",
-            f"{at.unscaled.jacobian_norm:.3f}",
-            f"{at.scaled.jacobian_norm:.3f}",
-            f"{at.cosine_deviation:.3f}",
-            f"{at.predicted_cosine_deviation:.3f}",
-        ]
-        for at in found.widths
-    ]
-    print_table(result_console(), columns, rows)
+    print_each(result_console(), found.widths, columns)
     print_written(*written)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lmlab.cli.show.console import result_console, say, say_notes
-from lmlab.cli.show.table import Column, print_table
+from lmlab.cli.show.table import Column, print_each
 
 if TYPE_CHECKING:
     from lmlab.results import Figure
-    from lmlab.translation.scores import TranslationResult
+    from lmlab.translation.scores import Into, TranslationResult
     from lmlab.translation.verbs import Translated
 
 
@@ -29,19 +29,17 @@ def print_scores(result: TranslationResult) -> None:
     """A row for each language; then what a reader should know."""
     console = result_console()
     say(console, f"{result.model} on {result.where}: {result.sentences:,} sentences from {result.source}")
-    columns = [Column("into", left=True), Column("BLEU"), Column("chrF"), Column("bits per byte")]
-    columns.append(Column("copied BLEU", expendable=1))
-    rows = [
-        [
-            one.language,
-            _figure(one.bleu, 1),
-            _figure(one.chrf, 1),
-            _figure(one.bits_per_byte, 4),
-            "" if one.copied_bleu is None else f"{one.copied_bleu:.1f}",
-        ]
-        for one in result.into
+    columns: list[tuple[Column, Callable[[Into], str]]] = [
+        (Column("into", left=True), lambda one: one.language),
+        (Column("BLEU"), lambda one: _figure(one.bleu, 1)),
+        (Column("chrF"), lambda one: _figure(one.chrf, 1)),
+        (Column("bits per byte"), lambda one: _figure(one.bits_per_byte, 4)),
+        (
+            Column("copied BLEU", expendable=1),
+            lambda one: f"{one.copied_bleu:.1f}" if one.copied_bleu is not None else "",
+        ),
     ]
-    print_table(console, columns, rows, "--json has all")
+    print_each(console, result.into, columns, "--json has all")
     say(
         console,
         f"Beam of {result.beam}, log p / tokens^{result.length_penalty:g}. Bits are of the target given the source, its end"

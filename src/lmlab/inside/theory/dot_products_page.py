@@ -12,7 +12,6 @@ from lmlab.inside.theory.dot_products import BINS, NEAR, AtWidth, DotProducts, S
 from lmlab.inside.theory.publish import Panel, figures, opening, to_try, together
 from lmlab.page import html
 from lmlab.page.figures import series_colour
-from lmlab.page.html import Row
 
 TITLE = "Why scores are divided by √d"
 DASHES: Any = (0, (4, 3))
@@ -33,38 +32,19 @@ def page(found: DotProducts, command: str) -> str:
         f" everything on one key ({widest.unscaled.largest_weight:.2f} of the weight on the average), and there it is"
         " <em>flat</em>: hardly any gradient comes back. Divided by √d, scores are alike at every width."
     )
-    rows = [
-        Row(
-            [
-                f"{at.width:,}",
-                f"{at.variance:,.1f} ± {at.variance_error:,.1f}",
-                f"{at.predicted_variance:,.1f}",
-                f"{at.unscaled.largest_weight:.3f}",
-                f"{at.scaled.largest_weight:.3f}",
-                f"{at.unscaled.jacobian_norm:.3f}",
-                f"{at.scaled.jacobian_norm:.3f}",
-                f"{at.unscaled.flat:.0%}",
-                f"{at.cosine_deviation:.3f}",
-                f"{at.predicted_cosine_deviation:.3f}",
-                f"{at.nearly_orthogonal:.3f}",
-                f"{at.predicted_nearly_orthogonal:.3f}",
-            ]
-        )
-        for at in found.widths
-    ]
-    columns = [
-        "width d",
-        "variance of q·k, measured",
-        "2σ²μ·μ + dσ⁴",
-        "largest weight",
-        "… scaled",
-        "gradient",
-        "… scaled",
-        "flat",
-        "deviation of the cosine",
-        "1/√d",
-        f"|cos| &lt; {NEAR:g}",
-        "exactly",
+    columns: list[tuple[str, Callable[[AtWidth], str]]] = [
+        ("width d", lambda at: f"{at.width:,}"),
+        ("variance of q·k, measured", lambda at: f"{at.variance:,.1f} ± {at.variance_error:,.1f}"),
+        ("2σ²μ·μ + dσ⁴", lambda at: f"{at.predicted_variance:,.1f}"),
+        ("largest weight", lambda at: f"{at.unscaled.largest_weight:.3f}"),
+        ("… scaled", lambda at: f"{at.scaled.largest_weight:.3f}"),
+        ("gradient", lambda at: f"{at.unscaled.jacobian_norm:.3f}"),
+        ("… scaled", lambda at: f"{at.scaled.jacobian_norm:.3f}"),
+        ("flat", lambda at: f"{at.unscaled.flat:.0%}"),
+        ("deviation of the cosine", lambda at: f"{at.cosine_deviation:.3f}"),
+        ("1/√d", lambda at: f"{at.predicted_cosine_deviation:.3f}"),
+        (f"|cos| &lt; {NEAR:g}", lambda at: f"{at.nearly_orthogonal:.3f}"),
+        ("exactly", lambda at: f"{at.predicted_nearly_orthogonal:.3f}"),
     ]
     about = (
         f"<p>Queries and {found.keys} keys of independent normal entries (mean {found.mean:g}, standard deviation"
@@ -74,7 +54,7 @@ def page(found: DotProducts, command: str) -> str:
     body = [
         opening(TITLE, lead, command),
         "<h2>See it</h2>\n" + figures(_panels(found)),
-        "<h2>In numbers</h2>\n" + about + html.table(columns, rows, label="Dot products by width"),
+        "<h2>In numbers</h2>\n" + about + html.table_of(found.widths, columns, label="Dot products by width"),
         "<h2>Questions to try yourself on</h2>\n" + to_try(QUESTIONS),
     ]
     return html.document(TITLE, "\n".join(body))

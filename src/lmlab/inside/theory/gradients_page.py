@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 from typing import Any
@@ -12,10 +12,10 @@ from matplotlib.axes import Axes
 from lmlab.inside.theory.clipping import LAST, LEARNED
 from lmlab.inside.theory.gradients import GONE, WILD, Through
 from lmlab.inside.theory.publish import Panel, opening, side_by_side, to_try, together
-from lmlab.inside.theory.through_time import Gradients
+from lmlab.inside.theory.through_time import Ended, Gradients
 from lmlab.page import html
 from lmlab.page.figures import INK, RULE, SOFT, drawing, note, series_colour, svg
-from lmlab.page.html import Row, escape
+from lmlab.page.html import escape
 
 LOWEST, HIGHEST = 1e-14, 1e14  # norms that the pictures show
 NEXT_NAME = 60.0  # a name is as high as this factor between norms
@@ -211,18 +211,12 @@ def _training_section(found: Gradients) -> str:
         figures.append(
             (svg(figure, "Gradient norms"), "Gradient norms where nothing is clipped; dashed: where clipping begins.")
         )
-    rows = [
-        Row(
-            [
-                escape(end.start),
-                "as they are" if end.clip is None else f"clipped at {end.clip:g}",
-                f"{end.learned} of {end.runs}",
-                f"{end.median_bits:.3f}",
-            ]
-        )
-        for end in found.ended
+    columns: list[tuple[str, Callable[[Ended], str]]] = [
+        ("start", lambda end: escape(end.start)),
+        ("gradients", lambda end: end.clipped),
+        ("learned", lambda end: f"{end.learned} of {end.runs}"),
+        ("bits at the end, median", lambda end: f"{end.median_bits:.3f}"),
     ]
-    columns = ["start", "gradients", "learned", "bits at the end, median"]
     return (
         "<h2>The same in training</h2>\n"
         f"<p>A plain recurrent network reads {found.trained_length} numbers. The first is +1 or -1, the rest is noise; after"
@@ -230,39 +224,27 @@ def _training_section(found: Gradients) -> str:
         f" without clipping. Lines are means over the last {SMOOTH} steps. Learned means below {LEARNED:g} bits over"
         f" the last {LAST}.</p>\n"
         + side_by_side(figures)
-        + html.table(columns, rows, label="Who learned to remember", words=(0, 1))
+        + html.table_of(found.ended, columns, label="Who learned to remember", words=(0, 1))
     )
 
 
+def _steps(flow: Through) -> str:
+    steps = flow.steps_to_a_thousandth
+    return "never" if steps is None else str(steps)
+
+
 def _table(found: Gradients) -> str:
-    rows = [
-        Row(
-            [
-                escape(flow.name),
-                flow.verdict,
-                f"{flow.norms[-1]:.2g}",
-                f"{flow.factor:.3f}",
-                "never" if flow.steps_to_a_thousandth is None else str(flow.steps_to_a_thousandth),
-                f"{flow.lower[-1]:.1g}",
-                f"{flow.upper[-1]:.1g}",
-                "" if flow.kept is None else f"{flow.kept[-1]:.1g}",
-                f"{flow.weight_norm:.2f}",
-                f"{flow.spectral_radius:.2f}",
-            ]
-        )
-        for flow in found.flows
-    ]
-    columns = [
-        "weights",
-        "gradient",
-        f"norm, {found.length}<br>steps back",
-        "factor a step",
-        "steps until<br>below 1/1000",
-        "at least",
-        "at most",
-        "kept",
-        "‖U‖",
-        "ρ(U)",
+    columns: list[tuple[str, Callable[[Through], str]]] = [
+        ("weights", lambda flow: escape(flow.name)),
+        ("gradient", lambda flow: flow.verdict),
+        (f"norm, {found.length}<br>steps back", lambda flow: f"{flow.norms[-1]:.2g}"),
+        ("factor a step", lambda flow: f"{flow.factor:.3f}"),
+        ("steps until<br>below 1/1000", _steps),
+        ("at least", lambda flow: f"{flow.lower[-1]:.1g}"),
+        ("at most", lambda flow: f"{flow.upper[-1]:.1g}"),
+        ("kept", lambda flow: "" if flow.kept is None else f"{flow.kept[-1]:.1g}"),
+        ("‖U‖", lambda flow: f"{flow.weight_norm:.2f}"),
+        ("ρ(U)", lambda flow: f"{flow.spectral_radius:.2f}"),
     ]
     about = (
         "<p>The norm at the far end; the factor that, taken at every step, gives it; after how many steps back less"
@@ -270,7 +252,9 @@ def _table(found: Gradients) -> str:
         " reaches back past all weights (kept: the product of 1 - z, or of f, of the best unit); the norm and the spectral"
         " radius of U.</p>\n"
     )
-    return "<h2>All numbers</h2>\n" + about + html.table(columns, rows, label="Norms and bounds", words=(0, 1))
+    return (
+        "<h2>All numbers</h2>\n" + about + html.table_of(found.flows, columns, label="Norms and bounds", words=(0, 1))
+    )
 
 
 def _questions(found: Gradients) -> list[tuple[str, str]]:

@@ -23,6 +23,11 @@ class Ended:
     learned: int
     median_bits: float
 
+    @property
+    def clipped(self) -> str:
+        """What became of the gradients, in words."""
+        return "as they are" if self.clip is None else f"clipped at {self.clip:g}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gradients:
