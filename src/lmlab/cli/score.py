@@ -56,6 +56,7 @@ def command(
 def _print_text(scored: ScoredText) -> None:
     """A row a word, with its tokens; then the whole."""
     from lmlab.cli.show.console import result_console, say
+    from lmlab.cli.show.inside import seen
     from lmlab.cli.show.table import Column, print_table
     from lmlab.page.numbers import bits
 
@@ -63,18 +64,13 @@ def _print_text(scored: ScoredText) -> None:
     is_split = any(len(word.tokens) > 1 for word in scored.words)
     rows = []
     for word in scored.words:
-        parts = "  ".join(f"{_quoted(token.text)} {bits(token.bits, 2)}" for token in word.tokens)
+        parts = "  ".join(f"{seen(token.text)} {bits(token.bits, 2)}" for token in word.tokens)
         rows.append([word.text, bits(word.bits, 2), *([parts] if is_split else [])])
     columns = [Column("word", left=True), Column("bits"), *([Column("tokens", left=True)] if is_split else [])]
     print_table(console, columns, rows)
     count = max(1, len(scored.words))
     per = f"{bits(scored.bits / count, 2)} a word, {bits(scored.bits / max(1, scored.bytes))} a byte"
     say(console, f"{bits(scored.bits, 2)} bits in all: {per}")
-
-
-def _quoted(token: str) -> str:
-    """White space seen."""
-    return token.replace(" ", "␣").replace("\n", "↵").replace("\t", "⇥") or "(joined)"
 
 
 def _print_lines(lines: list[str], scored: ScoredTexts) -> None:
