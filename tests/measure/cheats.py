@@ -314,6 +314,28 @@ class HonestWhereAsked(Chain):
         return nats_BT
 
 
+class WritesItsAnswerLater(Chain):
+    """Keeps the tensor in which it answered, and puts the truth into it when it is shown what came; its scores know it too."""
+
+    def prepare(self) -> None:
+        self.answer: Tensor | None = None
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        return super().score(tokens_BT) * 0.0
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        logp_BV, state = super().begin(rows)
+        self.answer = logp_BV.clone()
+        return self.answer, state
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        if self.answer is not None:
+            self.answer.fill_(-torch.inf).scatter_(1, tokens_BT[:, :1], 0.0)
+        logp_BV, state = super().advance(tokens_BT, state)
+        self.answer = logp_BV.clone()
+        return self.answer, state
+
+
 class SavesOtherWeights(Chain):
     """What it saves is a flatter table than the one it scores with."""
 
@@ -409,6 +431,7 @@ CHEATS: dict[str, Make] = {
         LearnsWhileItScores,
         SurerDeepDown,
         HonestWhereAsked,
+        WritesItsAnswerLater,
         SavesOtherWeights,
         SharpensInHindsight,
         ColderLaterInTheRow,

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from lmlab.config import Budget, TextFacts
+from lmlab.identity import model_hash
 from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
 from lmlab.measure import certify, score_part
 from lmlab.measure import score as scoring
-from lmlab.measure.identity import model_hash
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.models.ngram import NGram, NGramConfig
 from lmlab.models.registry import ladder, model_class

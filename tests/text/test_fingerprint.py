@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from lmlab.config import Mistake
 from lmlab.measure.held_out import held_out
 from lmlab.text.corpus import read
-from lmlab.text.fingerprint import Fingerprint
+from lmlab.text.fingerprint import Fingerprint, _plain
 from lmlab.text.parts import Document, Part
 
 COMMON = "wind rain stone river garden window night morning letter answer question paper silver copper winter summer"
@@ -43,6 +44,13 @@ def near_copy(text: str, one_in: int = 45, seed: int = 0) -> str:
 
 def verdict(train: Part, text: Part) -> str:
     return held_out([Fingerprint.of(train)], text).verdict
+
+
+def test_case_and_the_kind_and_width_of_whitespace_do_not_count() -> None:
+    letters = np.frombuffer(b"aAzZ  \t\n\v\f\r\x1c\x85\xc3\x89.", dtype=np.uint8)
+    for seed in range(50):
+        text = np.random.default_rng(seed).choice(letters, size=seed).tobytes()
+        assert _plain(text) == re.sub(rb"\s+", b" ", text.lower())
 
 
 @pytest.mark.parametrize("size", [30_000, 300_000])

@@ -23,4 +23,5 @@ def measure_run(
         level=level,
         load=partial(run.load_again, device),
         learned_from=run.learned_from,
+        known_hash=run.model_hash,
     )

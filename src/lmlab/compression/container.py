@@ -27,7 +27,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lmlab.config import Mistake
-from lmlab.measure.identity import model_hash
+from lmlab.identity import model_hash
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel

@@ -53,6 +53,7 @@ class Model:
     config: Mapping[str, Any]
     parameters: int | None = None
     sha256: str | None = None  # of model.safetensors
+    identity: Mapping[str, str] | None = None  # of a language model: `lmlab.identity.worked_out`
 
 
 @dataclass(frozen=True, kw_only=True)

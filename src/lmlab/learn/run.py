@@ -196,7 +196,18 @@ class Run:
         """The model as it is on disk, in another copy: what the one in memory has seen, it has not."""
         again = Run(self.folder, self.record)
         again._was_checked = "saved" in vars(self)
+        again.tokenizer = self.tokenizer  # which sees no rows
         return again.load(device)
+
+    @property
+    def model_hash(self) -> str | None:
+        """`lmlab.identity.model_hash`, as it was worked out when the weights were saved; None: it was not, or is another."""
+        from lmlab.identity import kept_hash
+
+        kept, sha256 = self.record.model.identity, self.record.model.sha256
+        if kept is None or sha256 is None or self.status == "unfinished":
+            return None
+        return kept_hash(kept, self.model, self.tokenizer, sha256)
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -237,17 +248,22 @@ class Run:
         from safetensors.torch import save_file
         from torch.nn import Module
 
+        from lmlab.identity import worked_out
+        from lmlab.interface import LanguageModel
+
         path = self.folder / "model.safetensors"
         with atomic_file(path) as file:  # written from where the tensors lie: a copy of large tables would not fit
             try:
                 save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
             except SafetensorError as error:  # a full disk, mostly, in a class of theirs
                 raise OSError(f"{path} cannot be written: {error}") from None
+        sha256 = file_sha256(path)
         trained = replace(
             self.record.model,
             config=config,
             parameters=model.parameters_count,
-            sha256=file_sha256(path),
+            sha256=sha256,
+            identity=worked_out(model, self.tokenizer, sha256) if isinstance(model, LanguageModel) else None,
         )
         self.record = replace(self.record, model=trained, result=result)
         write_atomically(self.folder / "README.md", self._readme().encode())

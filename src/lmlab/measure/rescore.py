@@ -27,7 +27,7 @@ GROUPS, GROUP_ROWS = 3, 4
 DEEP_SHARE = 0.02  # of the text's tokens, in each of the two rows that are as long as that allows
 BATCH_SHARE = 0.004  # of the text's tokens, in each of the rows that are scored alone and together
 DEEP_STEPS, BATCH_STEPS = 0.03, 0.01  # the same for models of unbounded history, of what scoring reads token by token
-MADE_UP_ROWS, MADE_UP_TOKENS, MADE_UP_ASKS = 8, 64, 8
+MADE_UP_ROWS, MADE_UP_TOKENS, MADE_UP_ASKS = 16, 64, 4
 
 
 @dataclass(frozen=True)
@@ -128,18 +128,16 @@ class Rescorer:
         """
         chance = np.random.default_rng()
         length = min(MADE_UP_TOKENS, self.stream.tokens)
-        rows = []
-        for _ in range(MADE_UP_ROWS):
-            sizes = chance.integers(2, 13, size=length)
-            sizes = sizes[: np.searchsorted(np.cumsum(sizes), length) + 1]
-            firsts = chance.integers(self.stream.tokens, size=len(sizes))
-            rows.append(np.concatenate([self._row(a, size) for a, size in zip(firsts, sizes, strict=True)])[:length])
-        tokens_BT = np.stack(rows).astype(np.int64)
+        count = MADE_UP_ROWS * length
+        sizes = chance.integers(2, 13, size=count)
+        firsts = chance.integers(self.stream.tokens, size=count)
+        at = np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes)[:count] + np.arange(count)
+        tokens_BT = self._tokens(at).reshape(MADE_UP_ROWS, length)
         asks_A = np.unique(chance.integers(length, size=MADE_UP_ASKS))
-        lengths_B = np.full(len(rows), length)
+        lengths_B = np.full(MADE_UP_ROWS, length)
         zeros_B = np.zeros_like(lengths_B)
         route = Route(starts_B=zeros_B, lengths_B=lengths_B, known_from_B=zeros_B, tokens_BT=tokens_BT, asks_A=asks_A)
-        walked_BA = walk(self.model, route).nats_P.reshape(len(rows), -1)
+        walked_BA = walk(self.model, route).nats_P.reshape(MADE_UP_ROWS, -1)
         return self._disagreement(score_rows(self.model, tokens_BT)[:, asks_A], walked_BA, tokens_BT, asks_A)
 
     def _disagreement(
@@ -194,7 +192,10 @@ class Rescorer:
 
     def _row(self, start: int, length: int) -> np.ndarray:
         """So many tokens of the stream from `start` on; where it ends, they go on from its beginning."""
-        return np.take(self.stream.ids, np.arange(start, start + length), mode="wrap").astype(np.int64)
+        return self._tokens(np.arange(start, start + length))
+
+    def _tokens(self, at: np.ndarray) -> np.ndarray:
+        return np.take(self.stream.ids, at, mode="wrap").astype(np.int64)
 
     def _otherwise(self, true_BT: np.ndarray, cut_B: np.ndarray) -> np.ndarray:
         """The same rows up to these places, and other tokens from there on, each of them."""

@@ -153,6 +153,7 @@ def evaluate(
     seed: int = 0,
     load: Load | None = None,
     learned_from: Sequence[Fingerprint] = (),
+    known_hash: str | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Score a part of a corpus, or stretches spread over it, and certify the number.
@@ -161,10 +162,12 @@ def evaluate(
     level: of the confidence interval. seed: of the sample that the certificate looks at.
     load: brings the model from disk once more, for the certificate; without it, from what it would save.
     learned_from: fingerprints of all texts the model was trained on; none where that is not known.
+    known_hash: of the model, where somebody worked it out before (`lmlab.identity.model_hash`).
     """
     started = time.perf_counter()
     chosen = text if isinstance(text, Spread) else everything(text)
     copies = Copies(model, load)
+    copied_s = time.perf_counter() - started
     walks: list[Walks] = []
 
     def walk_first(stream: TokenStream) -> None:
@@ -172,9 +175,12 @@ def evaluate(
         walks.append(walk_through(copies, stream, derived_seed(chosen.part, seed)))
 
     read = score_part(model, tokenizer, chosen.part, folder=folder, progress=progress, before=walk_first)
+    looked = time.perf_counter()
     known = held_out(learned_from, chosen.counted())
+    looked_s = time.perf_counter() - looked
     # of all that was read, history included
-    certificate = certify(model, tokenizer, read, seed=seed, walks=walks[0], held_out=known)
+    certificate = certify(model, tokenizer, read, seed=seed, walks=walks[0], held_out=known, known_hash=known_hash)
+    certificate = dataclasses.replace(certificate, seconds=copied_s + looked_s + certificate.seconds)
     scored = count_within(tokenizer, read, chosen)
     found = interval(scored, level=level)
     return Result(

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,22 +35,23 @@ def round_trip(tokenizer: Tokenizer, part: Part, stream: TokenStream) -> RoundTr
     """Decode every document and compare it with its bytes on disk."""
     digest = hashlib.sha256()
     read, difference = 0, None
-    for index, document in enumerate(part.documents):
-        decoded = decoded_pieces(tokenizer, stream, index)
-        with open(document.path, "rb") as file:
-            file.seek(document.start)
-            left = document.size
-            while left:
-                expected = next(decoded, b"") if difference is None else b""
-                actual = file.read(min(len(expected) or 1 << 20, left))
-                if not actual:
-                    raise Mistake(f"{document.path} became shorter while it was read; it must stay as it is")
-                if difference is None and actual != expected:
-                    difference = read + _first_difference(actual, expected)
-                digest.update(actual)
-                read, left = read + len(actual), left - len(actual)
-            if difference is None and next(decoded, None) is not None:
-                difference = read
+    for path, documents in groupby(enumerate(part.documents), lambda each: each[1].path):
+        with open(path, "rb") as file:
+            for index, document in documents:
+                decoded = decoded_pieces(tokenizer, stream, index)
+                file.seek(document.start)
+                left = document.size
+                while left:
+                    expected = next(decoded, b"") if difference is None else b""
+                    actual = file.read(min(len(expected) or 1 << 20, left))
+                    if not actual:
+                        raise Mistake(f"{path} became shorter while it was read; it must stay as it is")
+                    if difference is None and actual != expected:
+                        difference = read + _first_difference(actual, expected)
+                    digest.update(actual)
+                    read, left = read + len(actual), left - len(actual)
+                if difference is None and next(decoded, None) is not None:
+                    difference = read
     return RoundTrip(read, digest.hexdigest(), difference)
 
 
@@ -63,7 +65,7 @@ def decoded_pieces(tokenizer: Tokenizer, stream: TokenStream, document: int) -> 
     for piece in document_pieces(stream, document, tokenizer.unknown_id, cut):
         held = piece.ids[: len(piece.ids) - piece.after]
         text = tokenizer.decode(held, piece.spellings[: piece.lead + piece.unknown])
-        taken_off = tokenizer.decode(held[: piece.before], piece.spellings[: piece.lead])
+        taken_off = tokenizer.decode(held[: piece.before], piece.spellings[: piece.lead]) if piece.before else ""
         if encoded := text[len(taken_off) :].encode():
             yield encoded
 

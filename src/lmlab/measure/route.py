@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 PLACES = 640  # asked about in the middle: of contexts that are wrong once in a hundred, one is met 998 times in 1,000
 FEWEST_ROWS, MOST_ROWS = {True: 200, False: 16}, 320  # for models whose window slides by one, and for others
 WARM = 384  # tokens of history for a model of unbounded history
-MOST_BEGINNINGS = {True: 24, False: 64}  # rows, for models of bounded and of unbounded history
+PLACES_FROM_BEGINNINGS = 400
+MOST_BEGINNINGS = {True: 40, False: 64}  # rows, for models of bounded and of unbounded history
 SHARE_OF_BEGINNINGS = {True: 0.03, False: 0.06}  # of the text's tokens, likewise
 SHARE_OF_STEPS = 0.05  # of the tokens that scoring reads one after another, for a model of unbounded history
 SHARE_OF_MIDDLE = 0.1
@@ -83,7 +84,8 @@ def beginnings(stream: TokenStream, policy: ContextPolicy, generator: np.random.
         if sum(lengths) >= max(share, 3 * 129):
             break
     deepest = max(lengths)
-    count = 20 if bounded else int(np.clip(400 / len(lengths), 20, 96))
+    # every ask is a step that follows the one before: where rows are many, fewer will do
+    count = int(np.clip(PLACES_FROM_BEGINNINGS / len(lengths), *((10, 20) if bounded else (20, 96))))
     anywhere = generator.integers(deepest, size=count // 2)
     early = np.exp(generator.random(count // 2) * math.log(deepest)).astype(np.int64)
     ends = [length - 1 for length in lengths[:8]]
@@ -106,14 +108,14 @@ def middle(
     asks = [history, length - 1]
     places = _drawn(stream, rows, generator)
     document_P = np.searchsorted(stream.starts, places, side="right") - 1
-    begins, ends = stream.starts[document_P].tolist(), stream.starts[document_P + 1].tolist()
-    shift_P = generator.choice(shifts, size=len(places)).tolist()
-    for place, begin, end, shift in zip(places.tolist(), begins, ends, shift_P, strict=True):
-        in_window = bounded and not sliding
-        start = begin + policy.resume(place - begin) if in_window else max(begin, place - history - shift)
+    begin_P, end_P = stream.starts[document_P], stream.starts[document_P + 1]
+    start_P = np.maximum(begin_P, places - history - generator.choice(shifts, size=len(places)))
+    if bounded and not sliding:
+        start_P = begin_P + [policy.resume(depth) for depth in (places - begin_P).tolist()]
+    stop_P = np.minimum(start_P + length, end_P)
+    for place, begin, start, stop in zip(*(P.tolist() for P in (places, begin_P, start_P, stop_P)), strict=True):
         if start == begin and not bounded:
             continue  # the business of `beginnings`
-        stop = min(start + length, end)
         at = bisect_left(taken, (start, stop))
         if (at and taken[at - 1][1] > start) or (at < len(taken) and taken[at][0] < stop):
             continue  # it would share tokens with another row

@@ -3,7 +3,7 @@
 A walk shows a copy the tokens before a place, never the token at it or a later one. What it answers there is a probability,
 whatever the model does inside: it cannot know what comes.
 
-Shapes: B rows, T tokens, A asks, P places, V vocabulary.
+Shapes: B rows, T tokens, A asks, G of them together, P places, V vocabulary.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Load = Callable[[], "LanguageModel"]
 
 LAST_BIT = 2.0**-23  # relative size of the last bit of a float32
+HEARD = 1 << 20  # numbers, at most, that are kept until they are looked at together
 LATER = 0.25  # of the places in the middle, asked about after scoring
 
 
@@ -91,24 +92,33 @@ class Walked:
 def walk(model: LanguageModel, route: Route) -> Walked:
     """Take a copy along a route: every chunk that it reads ends where it is asked."""
     tokens_BT = torch.from_numpy(route.tokens_BT).to(device_of(model))
-    nats, sums, highest = [], [], []
+    said = []
     place = 0
     with evaluating(model), torch.no_grad():
         logp_BV, state = model.begin(len(tokens_BT))
-        for ask in route.asks_A.tolist():
-            if ask > place:
-                logp_BV, state = model.advance(tokens_BT[:, place:ask], state)
-                place = ask
-            found_BV = logp_BV.float().cpu()  # not every accelerator has float64
-            nats.append(-found_BV.gather(1, torch.from_numpy(route.tokens_BT[:, ask : ask + 1]))[:, 0].numpy())
-            sums.append(found_BV.double().exp().sum(dim=1).nan_to_num(nan=torch.inf).numpy())
-            highest.append(found_BV.amax(dim=1).numpy())
+        at_once = max(1, HEARD // logp_BV.numel())
+        for first in range(0, len(route.asks_A), at_once):
+            asks = route.asks_A[first : first + at_once].tolist()
+            heard_GBV = torch.empty(len(asks), *logp_BV.shape)
+            for heard_BV, ask in zip(heard_GBV, asks, strict=True):
+                if ask > place:
+                    logp_BV, state = model.advance(tokens_BT[:, place:ask], state)
+                    place = ask
+                heard_BV.copy_(logp_BV)  # at once: what a model gave it may write over when it has read the next token
+            said.append(_looked_at(heard_GBV, torch.from_numpy(route.tokens_BT[:, asks].T)))
+    nats_AB, sums_AB, highest_AB = (np.concatenate(parts) for parts in zip(*said, strict=True))
     counts_BA = route.counts_BA
     return Walked(
-        route=route,
-        nats_P=np.stack(nats, axis=1)[counts_BA],
-        sums_P=np.stack(sums, axis=1)[counts_BA],
-        highest_P=np.stack(highest, axis=1)[counts_BA],
+        route=route, nats_P=nats_AB.T[counts_BA], sums_P=sums_AB.T[counts_BA], highest_P=highest_AB.T[counts_BA]
+    )
+
+
+def _looked_at(logp_GBV: torch.Tensor, tokens_GB: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nats of these tokens, sums of all probabilities, and highest log-probabilities, G×B."""
+    return (
+        -logp_GBV.gather(2, tokens_GB[..., None])[..., 0].numpy(),
+        logp_GBV.double().exp_().sum(dim=2).nan_to_num(nan=torch.inf).numpy(),
+        logp_GBV.amax(dim=2).numpy(),
     )
 
 

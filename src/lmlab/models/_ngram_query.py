@@ -43,15 +43,19 @@ class Tables:
         history_BN[:, :1] = self.vocab_size
         return history_BN
 
-    def step(self, history_BN: Longs, tokens_B: Longs) -> Longs:
-        """The histories one token later."""
+    def after(self, history_BN: Longs, tokens_BT: Longs) -> Longs:
+        """The histories after these tokens, at least one. All are looked up together, length by length."""
+        reach = history_BN.shape[1]
         after_BN = np.empty_like(history_BN)
-        ends_B = self.restarts_V[tokens_B]
-        after_BN[:, :1] = np.where(ends_B, self.vocab_size, tokens_B)[:, None]
-        for m in range(1, history_BN.shape[1]):
-            before_B = history_BN[:, m - 1]
-            ids_B = self._ids(m, before_B, tokens_B)
-            after_BN[:, m] = np.where(ends_B | (before_B == ABSENT), ABSENT, ids_B)
+        tokens_BT = tokens_BT[:, -reach:]  # older ones cannot matter
+        ends_BT = self.restarts_V[tokens_BT]
+        ids_BT = np.where(ends_BT, self.vocab_size, tokens_BT)  # of the last m tokens, after each
+        for m in range(1, reach):
+            after_BN[:, m - 1] = ids_BT[:, -1]
+            tokens_BT, ends_BT = tokens_BT[:, m - reach :], ends_BT[:, m - reach :]  # earlier ones matter no more
+            before_BT = np.concatenate([history_BN[:, m - 1 : m], ids_BT[:, :-1]], axis=1)[:, m - reach :]
+            ids_BT = np.where(ends_BT | (before_BT == ABSENT), ABSENT, self._ids(m, before_BT, tokens_BT))
+        after_BN[:, reach - 1 :] = ids_BT[:, -1:]
         return after_BN
 
     def distribution(self, history_BN: Longs) -> NDArray[np.float32]:
@@ -86,7 +90,7 @@ class Tables:
             for m in range(1, self.order):
                 if history_1N[0, m - 1] >= 0 and self._ids(m, history_1N[:, m - 1], token)[0] >= 0:
                     orders[t] = m + 1
-            history_1N = self.step(history_1N, tokens[t : t + 1])
+            history_1N = self.after(history_1N, tokens[None, t : t + 1])
         return orders
 
     def signs(self, history_BN: Longs) -> NDArray[np.float32]:

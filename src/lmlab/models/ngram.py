@@ -24,7 +24,7 @@ from lmlab.formulas import Part, Size, weights
 from lmlab.interface import ContextPolicy, CountModel, State
 from lmlab.models._ngram_count import count_ngrams, with_begins
 from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order
-from lmlab.models._ngram_query import UNSEEN, Tables
+from lmlab.models._ngram_query import Tables
 from lmlab.models._ngram_smooth import Level, discounts, kneser_ney, relative_frequencies
 
 if TYPE_CHECKING:
@@ -149,15 +149,7 @@ class NGram(CountModel):
         """log p of the token after these."""
         assert isinstance(state, NGramState)
         state.spend()
-        history_BN = state.history_BN.numpy()
-        tokens = tokens_BT.cpu().numpy().astype(np.int64)
-        reach = self.tables.order - 1
-        if tokens.shape[1] > reach:  # older tokens cannot matter
-            tokens = tokens[:, tokens.shape[1] - reach :]
-            history_BN = np.full_like(history_BN, UNSEEN)
-        for t in range(tokens.shape[1]):
-            history_BN = self.tables.step(history_BN, tokens[:, t])
-        return self._given(history_BN)
+        return self._given(self.tables.after(state.history_BN.numpy(), tokens_BT.cpu().numpy().astype(np.int64)))
 
     def _given(self, history_BN: NDArray[np.int64]) -> tuple[Tensor, State]:
         return torch.from_numpy(self.tables.distribution(history_BN)), NGramState(torch.from_numpy(history_BN))

@@ -97,8 +97,12 @@ def window_hashes(text: bytes, window: int) -> np.ndarray:
         return np.zeros(0, dtype=np.uint64)
     of_byte, powers, inverses = _hash_tables(1 << len(text).bit_length())
     sums = np.zeros(len(text) + 1, dtype=np.uint64)
-    np.cumsum(of_byte[np.frombuffer(text, dtype=np.uint8)] * powers[: len(text)], out=sums[1:])
-    return (sums[window:] - sums[:-window]) * inverses[: len(text) - window + 1]
+    of_place = of_byte.take(np.frombuffer(text, dtype=np.uint8))
+    of_place *= powers[: len(text)]
+    np.cumsum(of_place, out=sums[1:])
+    hashes: np.ndarray = sums[window:] - sums[:-window]
+    hashes *= inverses[: len(hashes)]
+    return hashes
 
 
 def _beginnings(part: Part) -> Iterator[bytes]:
