@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -67,23 +66,12 @@ def _at_a_boundary(identifier: str, prefix: str) -> bool:
     return not (rest[:1].isdigit() and prefix[-1:].isdigit())
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Small tensors are slower on many threads than on one, and results must not depend on their number."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def run(chosen: Sequence[Claim], each: Callable[[Entry], None] | None = None) -> list[Entry]:
     """Run the checks one after the other; `each` is told of every entry as it is done."""
+    from lmlab.compression.codec import one_thread  # torch is slow to import
+
     entries = []
-    with _one_thread():
+    with one_thread():  # small tensors are slower on many threads, and results must not depend on their number
         for claim in chosen:
             started = time.perf_counter()
             entry = Entry(claim, claim.check(), time.perf_counter() - started)
