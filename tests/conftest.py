@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmlab.cli.app import app, main
+from lmlab.cli.app import main
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TEXT = (
@@ -55,7 +55,6 @@ def lmlab(
 
     def run(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["lmlab", *map(str, arguments)])
-        app.registered_commands.clear()
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
-import typer
 
-from lmlab.cli import verbs
+from lmlab.cli.app import command_line
 from lmlab.cli.explaining import TOPICS, topic
 from lmlab.models.registry import KINDS
 
@@ -22,12 +22,10 @@ COMMANDS = [
 ]
 
 
+@cache
 def options_of_verbs() -> dict[str, set[str]]:
     """Every verb of the command line with the options it takes."""
-    app = typer.Typer(add_completion=False)
-    verbs.register(app)
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    commands |= {f"explain {name}": topic(name) for name in TOPICS}
+    commands = command_line().commands | {f"explain {name}": topic(name) for name in TOPICS}
     found = {name: {option for p in command.params for option in p.opts} for name, command in commands.items()}
     return {name: options | {"--help", "-h"} for name, options in found.items()}
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import typer
 
-from lmlab.cli import verbs
+from lmlab.cli.app import command_line
 from lmlab.cli.flags import as_flag
 from lmlab.config import Mistake
 
@@ -35,8 +34,6 @@ from lmlab.config import Mistake
     ],
 )
 def test_a_setting_is_written_as_the_verb_takes_it(verb: str, settings: dict[str, Any], written: str) -> None:
-    app = typer.Typer(add_completion=False)
-    verbs.register(app)
     (name,) = settings
     mistake = Mistake(f"say {{{name}}} here", **settings)
-    assert mistake.written(as_flag(app, [verb, "small.txt"])) == f"say {written} here"
+    assert mistake.written(as_flag(command_line().commands, [verb, "small.txt"])) == f"say {written} here"

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NoReturn
 
 import typer
@@ -51,18 +52,24 @@ def bare(
         print(ctx.get_help())
 
 
-def main() -> None:
-    """The `lmlab` script: a mistake by the user is one line on stderr and exit code 2, never a traceback."""
+@cache
+def command_line() -> Any:
+    """Every verb with its options, as click knows commands. Once: reading all signatures takes a tenth of a second."""
     from lmlab.cli import verbs
 
+    verbs.register(app)
+    return typer.main.get_command(app)
+
+
+def main() -> None:
+    """The `lmlab` script: a mistake by the user is one line on stderr and exit code 2, never a traceback."""
     _see_to_closed_streams()
     print_what_can_be_printed()
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _asked_to_end)
-    verbs.register(app)
     try:
         with _notes_as_lines():
-            code = app(standalone_mode=False, prog_name="lmlab")
+            code = command_line()(standalone_mode=False, prog_name="lmlab")
     except ClickException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "lmlab")
         fail(f"{' '.join(error.format_message().split())} (see {where} --help)", 2)
@@ -169,7 +176,7 @@ def _line(error: Exception) -> str:
     if _is_not_unicode(error):
         return "what was typed is not valid Unicode; give text in UTF-8 (such as with PYTHONUTF8=1)"
     if isinstance(error, Mistake):
-        return " ".join(error.written(as_flag(app, sys.argv[1:])).split())
+        return " ".join(error.written(as_flag(command_line().commands, sys.argv[1:])).split())
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return " ".join(str(error).split())

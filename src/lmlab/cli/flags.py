@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from shlex import quote
 from typing import Any
-
-import typer
 
 from lmlab.cli.explaining import TOPICS, WithTopics, topic
 
@@ -15,9 +13,8 @@ from lmlab.cli.explaining import TOPICS, WithTopics, topic
 OTHERWISE = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
 
 
-def as_flag(app: typer.Typer, arguments: Sequence[str]) -> Callable[[str, object], str]:
-    """How `Mistake.written` shall write a setting for someone who called a verb with these arguments."""
-    verbs: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+def as_flag(verbs: Mapping[str, Any], arguments: Sequence[str]) -> Callable[[str, object], str]:
+    """How `Mistake.written` shall write a setting for someone who called one of the verbs with these arguments."""
     verb = next((verbs[word] for word in arguments if word in verbs), None)
     if isinstance(verb, WithTopics):
         named = next((word for word in arguments if word in TOPICS), None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -189,3 +191,14 @@ def test_adamw_in_one_pass() -> None:
     assert adamw.fused_adamw is not None, "this torch has no fused kernel to hold the twin against"
     for name, tensor in found[0].items():
         torch.testing.assert_close(found[1][name], tensor, msg=lambda said, name=name: f"{name}: {said}")
+
+
+def test_no_model_waits_for_the_compiler_to_be_imported_and_the_compiler_is_told_all_the_same() -> None:
+    """Importing it takes a second. In a process of its own: other tests here may have imported it."""
+    script = (
+        "import sys, torch, lmlab.models.gpt; from lmlab.layers.fast import networks\n"
+        "assert 'torch._dynamo' not in sys.modules\n"
+        "told = torch.compiler.assume_constant_result(lambda: True)\n"
+        "assert vars(told) == vars(networks._has_copy_engine) != {}"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

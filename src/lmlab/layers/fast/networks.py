@@ -47,10 +47,13 @@ def fills_a_gpu(x_BTI: Tensor, up_HI: Tensor) -> bool:
     return tiles >= FILLED and x_BTI.dtype == torch.bfloat16 and x_BTI.is_cuda and _has_copy_engine()
 
 
-@torch.compiler.assume_constant_result
 def _has_copy_engine() -> bool:
     """Since Hopper; the kernels fetch by it."""
     return HAS_TRITON and torch.cuda.get_device_capability() >= (9, 0)
+
+
+# All that torch.compiler.assume_constant_result does; but to call it imports the compiler: a second of every start.
+_has_copy_engine._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def squared_relu_on_gpu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
