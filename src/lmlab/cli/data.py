@@ -63,8 +63,17 @@ def _show(corpus: Corpus, json: bool) -> None:
         shared = {name: vars(found) for name, found in overlap.items()}
         options.print_json({"name": corpus.name, "parts": parts, "overlap": shared})
         return
-    print(f"{corpus.name}: {counted(corpus.documents, 'document')}")
-    for name, part in corpus.parts.items():
-        print(f"  {name:5} {part.bytes:>13,} bytes {part.words:>11,} words  sha256 {part.sha256[:16]}…")
+    from lmlab.cli.show.console import result_console, say
+    from lmlab.cli.show.table import Column, print_table
+    from lmlab.text.words import are_words
+
+    console = result_console()
+    say(console, f"{corpus.name}: {counted(corpus.documents, 'document')}")
+    columns = [Column("part", left=True), Column("bytes"), Column("words"), Column("sha256", left=True, expendable=1)]
+    rows = [
+        [name, f"{part.bytes:,}", f"{part.words:,}" if are_words(part.chars, part.words) else "–", part.sha256]
+        for name, part in corpus.parts.items()
+    ]
+    print_table(console, columns, rows)
     for found in overlap.values():
-        print(f"  {found}")
+        say(console, f"  {found}")

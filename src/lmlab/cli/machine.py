@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,32 +41,39 @@ def command(
 
 
 def _print(report: MachineReport) -> None:
-    print(f"{report.versions['processor']}; {report.versions['system']}")
+    from lmlab.cli.show.console import result_console
+    from lmlab.cli.show.console import say as printed
+    from lmlab.page.numbers import counted
+
+    say = partial(printed, result_console())
+    say(f"{report.versions['processor']}; {report.versions['system']}")
     if "gpu" in report.versions:
-        print(report.versions["gpu"])
+        say(report.versions["gpu"])
     if report.memory_bytes is not None:
-        print(f"{_size(report.memory_bytes)} of memory available")
-    print("\nProducts of a training step, forward and backward; and of Muon's iteration (GFLOP/s)")
+        say(f"{_size(report.memory_bytes)} of memory available")
+    say("")
+    say("Products of a training step, forward and backward; and of Muon's iteration (GFLOP/s)")
     for found in report.found:
         for rate in found.rates:
             threads = f"{rate.threads} thread{'s' * (rate.threads > 1)}" if rate.device == "cpu" else ""
             speed = f"{rate.products / 1e9:10,.0f} {rate.iteration / 1e9:10,.0f}"
-            print(f"  {rate.device:5}{rate.precision:9}{threads:12}{speed if rate.products else 'crawls':>21}")
+            say(f"  {rate.device:5}{rate.precision:9}{threads:12}{speed if rate.products else 'crawls':>21}")
         for device in found.devices:
-            print(
-                f"  {device.device:5}copies {device.copies / 1e9:,.0f} GB/s, a request {device.request_s * 1e6:.1f} µs"
-            )
-    print("\nChosen")
+            say(f"  {device.device:5}copies {device.copies / 1e9:,.0f} GB/s, a request {device.request_s * 1e6:.1f} µs")
+    say("")
+    say("Chosen")
     for choice in report.choices:
-        print(f"  {choice.device:5}{choice.what}: {choice.chosen} ({choice.why})")
-    print("\nVersions")
-    print("  " + ", ".join(f"{k} {v}" for k, v in report.versions.items() if k not in ("processor", "system", "gpu")))
-    print(f"\nKept in {report.cache} (lmlab machine --clear deletes it)")
+        say(f"  {choice.device:5}{choice.what}: {choice.chosen} ({choice.why})")
+    say("")
+    say("Versions")
+    say("  " + ", ".join(f"{k} {v}" for k, v in report.versions.items() if k not in ("processor", "system", "gpu")))
+    say("")
+    say(f"Kept in {report.cache} (lmlab machine --clear deletes it)")
     for kept in report.kept:
-        print(f"  {kept.folder}: {kept.files} files, {_size(kept.bytes)}")
+        say(f"  {kept.folder}: {counted(kept.files, 'file')}, {_size(kept.bytes)}")
     for found in report.found:
         if found.trouble:
-            print(f"  figures {found.trouble}")
+            say(f"  figures {found.trouble}")
 
 
 def _size(count: int) -> str:

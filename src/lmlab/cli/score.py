@@ -54,22 +54,25 @@ def command(
 
 
 def _print_text(scored: ScoredText) -> None:
-    """A row a word, with its tokens; then the whole."""
+    """A row a word, with its tokens, or, where nobody writes spaces, a row a token; then the whole."""
     from lmlab.cli.show.console import result_console, say
     from lmlab.cli.show.inside import seen
     from lmlab.cli.show.table import Column, print_table
     from lmlab.page.numbers import bits
+    from lmlab.text.words import has_spaces
 
     console = result_console()
-    is_split = any(len(word.tokens) > 1 for word in scored.words)
+    unit = "word" if has_spaces(scored.text) else "token"
+    is_split = unit == "word" and any(len(word.tokens) > 1 for word in scored.words)
     rows = []
-    for word in scored.words:
+    for word in scored.words if unit == "word" else ():
         parts = "  ".join(f"{seen(token.text)} {bits(token.bits, 2)}" for token in word.tokens)
         rows.append([word.text, bits(word.bits, 2), *([parts] if is_split else [])])
-    columns = [Column("word", left=True), Column("bits"), *([Column("tokens", left=True)] if is_split else [])]
+    for token in () if unit == "word" else scored.tokens:
+        rows.append([seen(token.text), bits(token.bits, 2)])
+    columns = [Column(unit, left=True), Column("bits"), *([Column("tokens", left=True)] if is_split else [])]
     print_table(console, columns, rows)
-    count = max(1, len(scored.words))
-    per = f"{bits(scored.bits / count, 2)} a word, {bits(scored.bits / max(1, scored.bytes))} a byte"
+    per = f"{bits(scored.bits / max(1, len(rows)), 2)} a {unit}, {bits(scored.bits / max(1, scored.bytes))} a byte"
     say(console, f"{bits(scored.bits, 2)} bits in all: {per}")
 
 

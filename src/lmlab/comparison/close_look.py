@@ -25,6 +25,7 @@ PREFIX_BYTES = 1_000  # of history before the excerpt
 EXCERPT_BYTES = 600
 FAVOURITES = 5
 PASSAGE_BYTES = 160
+LEAST_GAIN_BITS = 8.0  # on a passage: below, chance gives and takes as much
 SAMPLE_CHARACTERS = 400
 PROOF_BYTES = 1_500  # compressed; where there is a time to end, as many as there is time for, so many at once
 FIRST_PROOF_BYTES, LEAST_PROOF_BYTES, MOST_PROOFS = 150, 60, 100
@@ -138,18 +139,20 @@ def read_closely(
 
 
 def differing_passages(a: Scored, b: Scored, count: int = 3) -> tuple[Passage, ...]:
-    """The passages in which `a` saves most bits over `b`, not overlapping, with the bits each needed."""
+    """The passages in which `a` saves most bits over `b`, not overlapping and no two alike, with the bits each needed."""
     size = min(a.part.bytes, 1 << 20)
     bits_a, bits_b = (_bits_per_byte_position(s, size) for s in (a, b))
     gain = np.convolve(bits_b - bits_a, np.ones(min(PASSAGE_BYTES, size)), mode="valid")
     text = _first_bytes(a.part, size)
     found: list[Passage] = []
     gain = np.where(np.isfinite(gain), gain, -np.inf)
-    while len(found) < count and gain.max() > 0:
+    while len(found) < count and gain.max() >= LEAST_GAIN_BITS:
         start = int(gain.argmax())
         stop = start + PASSAGE_BYTES
         needed = (round(float(bits_a[start:stop].sum()), 1), round(float(bits_b[start:stop].sum()), 1))
-        found.append(Passage(text=text[start:stop].decode(errors="ignore"), start=start, bits=needed))
+        core = text[start + PASSAGE_BYTES // 4 : stop - PASSAGE_BYTES // 4]
+        if not any(core in text[old.start : old.start + PASSAGE_BYTES] for old in found):  # a text may repeat itself
+            found.append(Passage(text=text[start:stop].decode(errors="ignore"), start=start, bits=needed))
         gain[max(0, start - PASSAGE_BYTES) : stop] = -np.inf
     return tuple(found)
 

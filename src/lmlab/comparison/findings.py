@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from lmlab.text.words import are_words
+
 FORMAT = 1
 
 Status = Literal["waiting", "training", "trained", "measuring", "interrupted", "ranked", "unranked", "failed"]
@@ -73,9 +75,9 @@ class Score:
 
     @property
     def perplexity_per_word(self) -> float | None:
-        """Spelling included; None where it is infinite or there are no words."""
+        """Spelling included; None where it is infinite, or what stands between spaces are no words."""
         found: float | None = self.document["perplexity"].get("word")
-        return found
+        return found if are_words(self.document.get("characters", 1), self.document.get("words", 1)) else None
 
     @property
     def parameters(self) -> int:

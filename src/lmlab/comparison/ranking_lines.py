@@ -12,9 +12,9 @@ from lmlab.page import numbers
 COLUMNS = [
     "rank",
     "model",
-    "bits/byte",
+    "bits per byte",
     "95% interval",
-    "ppl/word",
+    "perplexity per word",
     "parameters",
     "FLOPs",
     "seconds",

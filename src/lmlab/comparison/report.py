@@ -184,7 +184,7 @@ def _together(found: Findings) -> str:
         rows.append(Row([escape(cell) for cell in (mix.made_of, *cells)], "" if mix.result.certified else "failed"))
     columns = [
         "made of",
-        "bits/byte",
+        "bits per byte",
         "95% interval",
         "saved",
         "95% interval",
@@ -300,7 +300,7 @@ def _differences(found: Findings) -> str:
             )
             for passage in passages
         ]
-        none = f"<p>There is no passage where {better} needs fewer bits than {worse}.</p>"
+        none = f"<p>There is no passage where {better} needs clearly fewer bits than {worse}.</p>"
         return f"<h3>Passages where {better} gains most on {worse}</h3>{html.cards(boxes) if boxes else none}"
 
     best, second = differ.best, differ.second

@@ -63,7 +63,7 @@ def published_rate(device: str, runs: Sequence[Run] = RUNS) -> Rate:
     times = math.exp(t_quantile(max(1, len(shares) - 1), LEVEL) * spread)
     share = math.exp(statistics.fmean(shares))
     where = " and ".join(sorted({run.device for run in runs}))
-    names = f"{len(runs)} published runs on {where} reached {100 * share:.0f} % of the peak"
+    names = f"{len(runs)} published runs on {where} reached {share:.0%} of the peak"
     return Rate(share * DEVICES[device].peak, times, names)
 
 

@@ -18,6 +18,7 @@ from lmlab.measure.score import Progress, Scored, score_part
 from lmlab.measure.spread import Spread, derived_seed, everything
 from lmlab.measure.walk import Copies, Load, Walks, walk_through
 from lmlab.page import numbers
+from lmlab.text.words import are_words
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
@@ -35,6 +36,11 @@ UNITS = {
     "closed_vocabulary": "e to the nats per word and line end, where an unknown word costs its symbol alone and"
     " other whitespace is not counted: what textbooks print, not a probability of the text",
 }
+
+
+def called(unit: str) -> str:
+    """A perplexity in words."""
+    return "perplexity per token of the closed vocabulary" if unit == "closed_vocabulary" else f"perplexity per {unit}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,9 +77,9 @@ class Result:
             {} if low is None or high is None else {"interval": f"{low:.4f} to {high:.4f} ({self.interval.level:.0%})"}
         )
         units = {unit: value for unit, value in self.perplexity.items() if math.isfinite(value) and unit in UNITS}
-        facts |= {
-            f"perplexity per {unit.replace('_', ' ')}": numbers.perplexity(value) for unit, value in units.items()
-        }
+        if not self.has_words:
+            units.pop("word", None)
+        facts |= {called(unit): numbers.perplexity(value) for unit, value in units.items()}
         facts["measured"] = f"{self.scored.bytes:,} bytes, {self.scored.tokens:,} tokens"
         failed = [check.name for check in self.certificate.checks if not check.passed]
         passed = f"all {len(self.certificate.checks)} checks hold"
@@ -89,6 +95,11 @@ class Result:
     def certified(self) -> bool:
         """Whether every check of the certificate passed; only then may the number be ranked."""
         return self.certificate.passed
+
+    @property
+    def has_words(self) -> bool:
+        """Whether a figure per word means anything: of a text without spaces words are as long as lines."""
+        return are_words(self.scored.chars, self.scored.words)
 
     @property
     def perplexity(self) -> dict[str, float]:

@@ -6,6 +6,21 @@ import re
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
+UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+)  # Thai, Lao, Burmese, Khmer, kana, Han
+LONGEST = 16  # characters of words on average, in any language; lines without spaces are longer
+
+
+def are_words(characters: int, words: int) -> bool:
+    """Whether what stands between the spaces of a text are words; where nobody writes spaces they are whole lines."""
+    return 0 < characters <= LONGEST * words
+
+
+def has_spaces(text: str) -> bool:
+    """Whether words of this text stand between spaces; also of a short one, by its script."""
+    return are_words(len(text), len(text.split())) and not UNSPACED.search(text)
+
 
 def words_of(text: str) -> str:
     """The words of a text in lower case, marks as words of their own, between single spaces.

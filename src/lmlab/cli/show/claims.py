@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from lmlab.cli.show.console import result_console
+from lmlab.cli.show.console import result_console, say
 from lmlab.page.numbers import counted
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ COLOURS = {
     "answered": "blue",
     "failed": "bold white on red",
 }
+INDENT = " " * 13  # of what is said of a claim
 MARKS = {"proved": "✓", "supported": "✓", "refuted": "✗", "invalid": "!", "undecided": "?"}
 
 
@@ -93,9 +94,9 @@ def _print_answer(claim: ClaimReport, console: Console) -> None:
         f"[dim]line {claim.line}[/dim]  {escape(claim.claim)}"
     )
     if claim.read:
-        console.print(f"             read as {escape(claim.read)}")
-    console.print(f"             [dim]{escape(claim.reason)}[/dim]")
+        say(console, f"{INDENT}read as {claim.read}")
+    say(console, f"{INDENT}{claim.reason}", style="dim")
     if claim.counterexample is not None:
-        console.print(f"             counterexample: {escape(str(claim.counterexample))}")
+        say(console, f"{INDENT}counterexample: {claim.counterexample}")
     if claim.hint and not claim.holds:
-        console.print(f"             [cyan]hint: {escape(claim.hint)}[/cyan]")
+        say(console, f"{INDENT}hint: {claim.hint}", style="cyan")

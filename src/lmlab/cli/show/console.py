@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from lmlab.cli.show.plain import visible
@@ -20,8 +21,14 @@ def result_console() -> Console:
 
 
 def say(console: Console, line: str | Text, style: str = "") -> None:
-    """A sentence: broken between words on a terminal, in one piece in a file; what would command the terminal is shown."""
+    """A sentence: broken between words on a terminal, in one piece in a file; what would command the terminal is shown.
+
+    Where a sentence that is set in is broken, all of it is set in.
+    """
     line = visible(line) if isinstance(line, str) else line
+    if isinstance(line, str) and console.is_terminal and (indent := len(line) - len(line.lstrip(" "))):
+        console.print(Padding(Text(line.strip(" "), style=style), (0, 0, 0, indent), expand=False), soft_wrap=False)
+        return
     console.print(line, style=style, markup=False, highlight=False, soft_wrap=not console.is_terminal)
 
 

@@ -42,7 +42,8 @@ def print_scores(result: MaskedResult) -> None:
         " tokens hidden once. Each helped to guess the others, so this is no probability of the text, and is not ranked with"
         " the bits per byte of language models.",
     )
-    say(console, f"Intervals are {result.masked.note}.")
+    note = result.masked.note
+    say(console, f"Intervals are {note}." if note.startswith("for ") else f"{note.partition(' (')[0].capitalize()}.")
     if result.held_out.verdict != "held out":
         say(console, f"{result.held_out.verdict.capitalize()}: {result.held_out.detail}.", style="bold red")
     say_notes(console, result.notes)

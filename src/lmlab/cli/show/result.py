@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from lmlab.cli.show.console import result_console, say
+from lmlab.measure.result import called
 from lmlab.page import numbers
 
 if TYPE_CHECKING:
@@ -24,18 +25,17 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     mark = "  [bold red]NOT HELD OUT: the model was trained on this text[/bold red]" if seen else ""
     console.print(f"[bold]{numbers.bits(result.bits_per_byte)} bits per byte[/bold]{spread}{mark}", soft_wrap=True)
     where = data["name"] if data["part"] == "whole" else f"the {data['part']} part of {data['name']}"
-    console.print(
-        f"  {result.model['name']} on {escape(where)}:"
-        f" {data['bytes']:,} bytes, {scored.tokens:,} tokens, {scored.unknown_tokens:,} unknown"
-    )
+    counts = f"{data['bytes']:,} bytes, {scored.tokens:,} tokens, {scored.unknown_tokens:,} unknown"
+    say(console, f"  {result.model['name']} on {where}: {counts}")
     for unit, value in result.perplexity.items():
-        name = unit.replace("_", " ")
-        if "share" in unit:
-            console.print(f"  {name}: {value:.2%}")
+        if unit == "word" and not result.has_words:
+            say(console, f"  {called(unit)}: none, for this text has no spaces between words")
+        elif "share" in unit:
+            say(console, f"  {unit.replace('_', ' ')}: {value:.2%}")
         elif value > numbers.NO_MORE:
-            say(console, f"  perplexity per {name}: above a million, more than there are words to choose between")
+            say(console, f"  {called(unit)}: above a million, more than there are words to choose between")
         elif numbers.finite(value):
-            console.print(f"  perplexity per {name}: {value:.4g}")
+            say(console, f"  {called(unit)}: {value:.4g}")
     for note in result.notes:
         say(console, f"  note: {note}")
     if result.held_out.verdict == "unknown":
@@ -47,4 +47,4 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
         if verbose or not check.passed:
             mark = "[green]holds[/green]" if check.passed else "[bold red]FAILS[/bold red]"
             console.print(f"  {mark}  {check.name}: {escape(check.detail)}", soft_wrap=True)
-    console.print(f"  measured in {result.seconds:.2f} s, {result.certificate.seconds:.2f} s of it for the checks")
+    say(console, f"  measured in {result.seconds:.2f} s, {result.certificate.seconds:.2f} s of it for the checks")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from rich.box import SIMPLE_HEAD, Box
 from rich.cells import cell_len
@@ -17,6 +18,7 @@ from lmlab.cli.show.plain import plain, visible
 T = TypeVar("T")
 
 GAP = 2  # columns of characters between two columns of the table
+WORD = 8  # characters to which a longer word is broken where nothing else helps
 ASCII_HEAD = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 
 
@@ -31,24 +33,29 @@ class Column(NamedTuple):
 def print_table(
     console: Console, columns: Sequence[Column], rows: Sequence[Sequence[str | Text]], elsewhere: str = ""
 ) -> None:
-    """Print what fits; nothing is ever cut. A column that must be shown and does not fit is folded.
+    """Print what fits; nothing is ever cut. Where it is narrow titles are folded, then columns left out, then cells folded.
 
     elsewhere: where the columns are that did not fit.
     """
     is_ascii = console.options.ascii_only
     cells = [[_cell(cell, is_ascii) for cell in [*row, *[""] * (len(columns) - len(row))]] for row in rows]
     titles = [plain(column.title) if is_ascii else column.title for column in columns]
-    widths = [max(map(cell_len, [title, *(row[i].plain for row in cells)])) for i, title in enumerate(titles)]
-    shown = _fitting(columns, widths, console.width)
+    texts = [[row[i].plain for row in cells] for i in range(len(columns))]
+    least = [max(_in_two_lines(title), *map(cell_len, those), 0) for title, those in zip(titles, texts, strict=True)]
+    shown = _fitting(columns, least, console.width)
+    widths = [max(least[index], cell_len(titles[index])) for index in shown]
+    words = [max(cell_len(_longest_word(text)) for text in [titles[index], *texts[index]]) for index in shown]
+    lefts = [words[i] if columns[index].left else least[index] for i, index in enumerate(shown)]
+    for narrower in ([least[index] for index in shown], lefts, words, [min(WORD, word) for word in words]):
+        widths = _shrunk(widths, narrower, console.width)
     table = Table(
         box=ASCII_HEAD if is_ascii else SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
     )
-    fits = _total([widths[index] for index in shown]) <= console.width
-    for index in shown:
-        left = columns[index].left
-        table.add_column(titles[index], justify="left" if left else "right", no_wrap=fits or not left, overflow="fold")
+    for index, width in zip(shown, widths, strict=True):
+        justify: Literal["left", "right"] = "left" if columns[index].left else "right"
+        table.add_column(titles[index], justify=justify, width=width, overflow="fold")
     for row in cells:
-        table.add_row(*(row[index] for index in shown))
+        table.add_row(*(_stacked(row[index], width) for index, width in zip(shown, widths, strict=True)))
     console.print(table)
     hidden = [columns[index].title for index in range(len(columns)) if index not in shown]
     if hidden and elsewhere:
@@ -76,6 +83,31 @@ def print_list(described: Mapping[str, str]) -> None:
 def _cell(cell: str | Text, is_ascii: bool) -> Text:
     text = Text(visible(cell)) if isinstance(cell, str) else cell
     return Text(plain(text.plain), style=text.style) if is_ascii else text
+
+
+def _in_two_lines(title: str) -> int:
+    """The least width at which a title takes no more than two lines."""
+    words = title.split()
+    halves = ((" ".join(words[:i]), " ".join(words[i:])) for i in range(len(words)))
+    return min((max(map(cell_len, both)) for both in halves), default=0)
+
+
+def _longest_word(text: str) -> str:
+    """An interval in brackets is one."""
+    return max(re.findall(r"\[[^\]]*\]|\S+", text), key=cell_len, default="")
+
+
+def _stacked(cell: Text, width: int) -> Text:
+    """A number with its interval below it, where they do not fit side by side."""
+    return cell if cell_len(cell.plain) <= width else Text(cell.plain.replace(" [", "\n["), style=cell.style)
+
+
+def _shrunk(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+    """The widths, the widest made narrower until they fit or are the least they may be."""
+    found = list(widths)
+    while _total(found) > room and any(width > narrow for width, narrow in zip(found, least, strict=True)):
+        found[max((i for i in range(len(found)) if found[i] > least[i]), key=found.__getitem__)] -= 1
+    return found
 
 
 def _total(widths: Sequence[int]) -> int:
