@@ -28,7 +28,7 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     counts = f"{data['bytes']:,} bytes, {scored.tokens:,} tokens, {scored.unknown_tokens:,} unknown"
     say(console, f"  {result.model['name']} on {where}: {counts}")
     for unit, value in result.perplexity.items():
-        if unit == "word" and not result.has_words:
+        if unit == "word" and scored.words and not result.has_words:
             say(console, f"  {called(unit)}: none, for this text has no spaces between words")
         elif "share" in unit:
             say(console, f"  {unit.replace('_', ' ')}: {value:.2%}")

@@ -103,10 +103,10 @@ def _stacked(cell: Text, width: int) -> Text:
 
 
 def _shrunk(widths: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """The widths, the widest made narrower until they fit or are the least they may be."""
+    """The widths, made narrower until they fit, those first that can give most: as few columns as possible."""
     found = list(widths)
-    while _total(found) > room and any(width > narrow for width, narrow in zip(found, least, strict=True)):
-        found[max((i for i in range(len(found)) if found[i] > least[i]), key=found.__getitem__)] -= 1
+    for index in sorted(range(len(found)), key=lambda index: least[index] - found[index]):
+        found[index] -= min(max(0, found[index] - least[index]), max(0, _total(found) - room))
     return found
 
 
