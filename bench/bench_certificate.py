@@ -6,25 +6,30 @@
 Every model of the ladder is trained for a moment. Then a file of so many bytes, the beginning of its test part, is measured,
 and all of the test part, in turns of both kinds:
 
-    with     `lmlab.evaluate`, which is what `lmlab eval` runs: read the run and the text from disk, tokenise, score, walk
-             through the text with copies of the model brought from disk, look for it in the training text, check, sum, and
-             find the interval
-    alone    the same call with every check taken out of it: read the run and the text, tokenise, score, sum, and find the
-             interval
+    with     read the run and the text from disk, tokenise, score, walk through the text with copies of the model brought from
+             disk, look for it in the training text, check, sum, and find the interval
+    alone    the very same with every check taken out
 
-Starting Python counts for neither. Beside the ratio stands a harder one, where run and text are open and the model is in
-memory, as in a comparison that has just trained it; the copies of the certificate still come from disk. What is left of
-scoring then takes a hundredth of a second for models that look up a table, and that is about what checking takes of any text.
+Times are of the processor: what else the machine does, and how long a disk takes to write, counts for neither.
+
+Of the file, the row is of `lmlab eval RUN FILE`, the command, from its start to its end: what its user waits for. Of the whole
+test part it is of `lmlab.evaluate(RUN)`, in a process where Python has started and everything was called before. Beside them
+stand harder ratios: that call for the file, and both where run and text are open and the model is in memory, as in a
+comparison that has just trained it (the copies of the certificate still come from disk). What is left of scoring 120,000 bytes
+by looking up a table is a hundredth of a second then, and that is about what checking takes of any text, however short.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,8 +44,10 @@ from lmlab.models.registry import ladder
 from lmlab.text.parts import Part
 from table import add_row
 
-TIMES = 9
+TIMES, COMMANDS = 9, 3
+LONGEST_S = 20.0  # of all turns, but for the one that is under way
 MOST = 1.4
+COMMAND = "--command"  # of a process of ours that measures once
 
 UNCHECKED = Certificate((), {"model": "", "tokenizer": ""})
 UNKNOWN = HeldOut(verdict="unknown", copied=None, detail="")
@@ -59,24 +66,51 @@ def nothing_checked() -> Iterator[None]:
 
 
 def ratio(measure: Callable[[], Any]) -> tuple[float, float]:
-    """(seconds alone, times as long with the certificate), in the median of turns after a first one."""
+    """(seconds alone, times as long with the certificate), in the median of turns; a first one is for warming up."""
     turns: list[tuple[float, float]] = []
-    for _ in range(TIMES + 1):
+    while len(turns) <= TIMES and sum(map(sum, turns)) < LONGEST_S:
         with nothing_checked():
             alone_s, _ = timed(measure)
         both_s, found = timed(measure)
         if not found.certified:
             print(f"    NOT CERTIFIED: {[check for check in found.certificate.checks if not check.passed]}")
         turns.append((alone_s, both_s))
-    alone = [alone_s for alone_s, _ in turns[1:]]
-    return statistics.median(alone), statistics.median(both_s / alone_s for alone_s, both_s in turns[1:])
+    turns = turns[1:] or turns
+    return statistics.median(s for s, _ in turns), statistics.median(both_s / alone_s for alone_s, both_s in turns)
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    """(seconds, what it gave)."""
-    started = time.perf_counter()
+    """(seconds of processor time, of processes that were begun too; what it gave)."""
+    started = used_s()
     given = work()
-    return time.perf_counter() - started, given
+    return used_s() - started, given
+
+
+def used_s() -> float:
+    """Processor time so far."""
+    begun = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + begun.ru_utime + begun.ru_stime
+
+
+def command_ratio(folder: Path, text: Path) -> tuple[float, float]:
+    """The same of the command, each time in a process of its own."""
+    turns: list[tuple[float, float]] = []
+    for _ in range(COMMANDS):
+        ways = [[sys.executable, __file__, COMMAND, way, str(folder), str(text)] for way in ("alone", "with")]
+        alone_s, both_s = (
+            timed(partial(subprocess.run, way, check=True, stdout=subprocess.DEVNULL))[0] for way in ways
+        )
+        turns.append((alone_s, both_s))
+    return statistics.median(s for s, _ in turns), statistics.median(both_s / alone_s for alone_s, both_s in turns)
+
+
+def command(way: str, folder: str, text: str) -> None:
+    """`lmlab eval`, in one of the two ways."""
+    from lmlab.cli.app import main as lmlab_main
+
+    sys.argv = ["lmlab", "eval", folder, text, "--device", "cpu", "--json"]
+    with nothing_checked() if way == "alone" else nullcontext():
+        lmlab_main()
 
 
 def main() -> None:
@@ -101,10 +135,17 @@ def main() -> None:
             for part, text in ((of_file, file), (whole, None)):
                 with fastest_threads():
                     memory_s, in_memory = ratio(partial(measure_run, run, part, name="", device="cpu"))
-                alone_s, times = ratio(partial(lmlab.evaluate, folder, text, device="cpu"))
+                call_s, call = ratio(partial(lmlab.evaluate, folder, text, device="cpu"))
+                harder = f"in memory {in_memory:.2f} times {memory_s:.3f} s"
+                if text is not None:
+                    command_s, times = command_ratio(folder, text)
+                    what = (
+                        f"`lmlab eval`, {command_s:.2f} s without; as a call {call:.2f} times {call_s:.3f} s; {harder}"
+                    )
+                else:
+                    times, what = call, f"{call_s:.3f} s without; {harder}"
                 add_row(
-                    f"{name}: {part.bytes:,} bytes with their certificate ({alone_s:.3f} s without; with the model in memory"
-                    f" {in_memory:.2f} times {memory_s:.3f} s)",
+                    f"{name}: {part.bytes:,} bytes with their certificate ({what})",
                     times,
                     against="scoring alone",
                     unit="times as long",
@@ -113,4 +154,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == [COMMAND]:
+        command(*sys.argv[2:])
+    else:
+        main()

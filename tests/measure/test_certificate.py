@@ -194,6 +194,20 @@ def test_unknown_words_at_half_price_are_seen(tmp_path: Path, monkeypatch: pytes
     assert failures(planted.Chain.random(tokenizer), tokenizer, tmp_path) == ["unknown_words_paid"]
 
 
+def test_a_spelling_model_that_cheats_after_the_first_words_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = planted.tokenizer_for("words")
+    assert tokenizer.spelling is not None
+    model = planted.Chain.random(tokenizer)
+    part = planted.part_of(tmp_path, planted.some_text(2000, rare=True))
+    first, full = score_part(model, tokenizer, part).stream.spellings[:20], tokenizer.spelling.nats
+    monkeypatch.setattr(
+        tokenizer.spelling, "nats", lambda words: full(words) * [1.0 if word in first else 0.5 for word in words]
+    )
+    assert certify(model, tokenizer, score_part(model, tokenizer, part)).failures == ["unknown_words_paid"]
+
+
 def test_spelling_left_out_of_the_total_is_seen(tmp_path: Path) -> None:
     model = planted.Chain.random(planted.tokenizer_for("words"))
     scored = score_part(model, model.tokenizer, planted.part_of(tmp_path, planted.some_text(200, rare=True)))

@@ -7,6 +7,7 @@ import cheats
 import measure_models as planted
 import numpy as np
 import pytest
+import subtle_cheats
 import torch
 
 from lmlab.config import Budget, TextFacts
@@ -19,6 +20,7 @@ from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
 
 CHARS = planted.tokenizer_for("char")
+CHEATS = cheats.CHEATS | subtle_cheats.CHEATS
 TIMES, CAUGHT = 20, 19
 
 
@@ -28,28 +30,33 @@ def text_of(folder: Path, seed: int) -> Part:
     return planted.part_of(folder, planted.some_text(4500, seed=seed), *shorter, name=f"test{seed}")
 
 
+def text_for(name: str, folder: Path, seed: int) -> Part:
+    """What this cheat is to be caught on: one that tells documents apart needs several long ones."""
+    if name != "LooksSuspiciousElsewhere":
+        return text_of(folder, seed)
+    return planted.part_of(folder, *(planted.some_text(400, seed=50 * seed + i) for i in range(16)), name=f"long{seed}")
+
+
 def caught(name: str, folder: Path, seed: int) -> bool:
-    model = cheats.CHEATS[name](CHARS, seed)
-    return not evaluate(model, CHARS, text_of(folder, seed)).certified
+    model = CHEATS[name](CHARS, seed)
+    return not evaluate(model, CHARS, text_for(name, folder, seed)).certified
 
 
-@pytest.mark.parametrize("name", cheats.CHEATS)
+@pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_gets_no_certificate(name: str, tmp_path: Path) -> None:
     assert any(caught(name, tmp_path, seed) for seed in (1, 2))  # one in twenty may slip through once
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", cheats.CHEATS)
+@pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_is_caught_19_times_in_20(name: str, tmp_path: Path) -> None:
     assert sum(caught(name, tmp_path, seed) for seed in range(TIMES)) >= CAUGHT
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in cheats.CHEATS if name not in ("SumsToThree", "CheaperTheSecondTime")]
-)
+@pytest.mark.parametrize("name", [name for name in CHEATS if name not in ("SumsToThree", "CheaperTheSecondTime")])
 def test_a_cheat_is_caught_after_it_has_scored_the_text_too(name: str, tmp_path: Path) -> None:
-    model = cheats.CHEATS[name](CHARS, 3)
-    scored = score_part(model, CHARS, text_of(tmp_path, 3))
+    model = CHEATS[name](CHARS, 3)
+    scored = score_part(model, CHARS, text_for(name, tmp_path, 3))
     assert not certify(model, CHARS, scored).passed
 
 

@@ -18,6 +18,8 @@ a leak, a lost token or a shifted cache moves nats by tenths."""
 
 SHAKEN = 1e-4  # nats by which a change of the weights in the last bit may move a score that is compared by itself
 FEWEST_TOKENS = 16  # of a row that are compared by themselves in any case
+LEAN_TOLERANCE = 2e-5  # nats, of the mean over many tokens: about the last bit of their scores
+FEWEST_TO_LEAN = 64  # tokens
 ERRORS = 4.0  # standard errors that a mean may lie beside zero by chance
 
 
@@ -28,6 +30,18 @@ def steady(nats_BT: np.ndarray, shaken_BT: np.ndarray, places_BT: np.ndarray) ->
     """
     moved_BT = differences(nats_BT, shaken_BT) > SHAKEN
     return (np.cumsum(moved_BT, axis=1) == 0) | (places_BT < FEWEST_TOKENS)
+
+
+def lean(a: np.ndarray, b: np.ndarray) -> float:
+    """Nats by which one way is lower than the other on average, less what is chance; 0 where there are too few to tell.
+
+    Rounding goes either way. Who takes a little less than is tolerated off every score is seen here.
+    """
+    apart = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    apart = apart[np.isfinite(apart)]
+    if len(apart) < FEWEST_TO_LEAN:
+        return 0.0
+    return max(0.0, abs(float(apart.mean())) - ERRORS * float(apart.std()) / np.sqrt(len(apart)))
 
 
 def disagreement(a: np.ndarray, b: np.ndarray, by_itself: np.ndarray | None = None) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lmlab.measure.agreement import NATS_TOLERANCE, disagreement, steady
+from lmlab.measure.agreement import NATS_TOLERANCE, disagreement, lean, steady
 from lmlab.measure.route import Route, to_places
 from lmlab.measure.score import differences
 from lmlab.measure.tally import PIECE_TOKENS, spelling_nats_of
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lmlab.measure.score import Scored
     from lmlab.text.tokenizers import Tokenizer
 
-SUSPECTS = 64  # places that are walked to from the beginning, at most
+SUSPECTS, DOCUMENTS_AGAIN = 64, 8  # places that are walked to from the beginning, and documents they are in, at most
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,6 +58,7 @@ class Held:
     """What the comparison showed."""
 
     difference: float  # nats
+    lean: float  # nats: the mean difference, less what is chance
     places: int
     documents: int
     deepest: int  # token of a document
@@ -78,32 +79,45 @@ def hold_against(walks: Walks, recorded: Recorded) -> Held:
         places_P = walks.middle.route.places_P
         off_P = differences(recorded.at(places_P), walks.middle.nats_P)
         agreed_P = places_P[off_P <= NATS_TOLERANCE]
-        suspects = places_P[np.argsort(-off_P, kind="stable")][: int((off_P > NATS_TOLERANCE).sum())]
-        if len(suspects):
-            again = walk(walks.copies.new(), to_places(stream, suspects[:SUSPECTS]))
+        if (off_P > NATS_TOLERANCE).any():
+            again = walk(walks.copies.new(), to_places(stream, _suspects(places_P, off_P), DOCUMENTS_AGAIN))
             exact.append(again)
     compared = [_compare(walks.copies, walked, recorded) for walked in exact]
     at_P = np.unique(np.concatenate([agreed_P, *(walked.route.places_P for walked in exact)]))
     document_P = np.searchsorted(stream.starts, at_P, side="right") - 1
     return Held(
-        difference=max(difference for difference, _ in compared),
+        difference=max(difference for difference, _, _ in compared),
+        lean=max(lean for _, lean, _ in compared),
         places=len(at_P),
         documents=len(np.unique(document_P)),
         deepest=int((at_P - stream.starts[document_P]).max()),
         again=again,
-        chaotic=sum(chaotic for _, chaotic in compared),
+        chaotic=sum(chaotic for _, _, chaotic in compared),
     )
 
 
-def _compare(copies: Copies, walked: Walked, recorded: Recorded) -> tuple[float, int]:
-    """(disagreement in nats, places that were compared in the mean)."""
+def _suspects(places_P: np.ndarray, off_P: np.ndarray) -> np.ndarray:
+    """Places to walk to from the beginning: by turns the one that differs most and any that differs.
+
+    Were it only those that differ most, a model could be honest there, and make them differ by remembering much, to
+    draw looks away from where it is not.
+    """
+    most_first = places_P[np.argsort(-off_P, kind="stable")][: int((off_P > NATS_TOLERANCE).sum())]
+    by_turns = np.stack([most_first, np.random.default_rng(places_P).permutation(most_first)], axis=1).ravel()
+    _, first = np.unique(by_turns, return_index=True)
+    return by_turns[np.sort(first)][:SUSPECTS]
+
+
+def _compare(copies: Copies, walked: Walked, recorded: Recorded) -> tuple[float, float, int]:
+    """(disagreement in nats, the mean difference less chance, places where single scores mean nothing)."""
     nats_P = recorded.at(walked.route.places_P)
     found = disagreement(nats_P, walked.nats_P)
     shaken = copies.shaken() if found > NATS_TOLERANCE else None
     if shaken is None:
-        return found, 0
+        return found, lean(nats_P, walked.nats_P), 0
     by_itself_P = _steady(walked, walk(shaken, walked.route))
-    return disagreement(nats_P, walked.nats_P, by_itself_P), int((~by_itself_P).sum())
+    found = disagreement(nats_P, walked.nats_P, by_itself_P)
+    return found, lean(nats_P[by_itself_P], walked.nats_P[by_itself_P]), int((~by_itself_P).sum())
 
 
 def _steady(walked: Walked, shaken: Walked) -> np.ndarray:

@@ -130,7 +130,7 @@ def middle(
     return _route(stream, starts, lengths, [known_from[start] for start in starts], [*asks, *inside])
 
 
-def to_places(stream: TokenStream, places: np.ndarray, most_documents: int = 4) -> Route:
+def to_places(stream: TokenStream, places: np.ndarray, most_documents: int) -> Route:
     """From the beginnings of their documents to these places, given with the most important first."""
     chosen: dict[int, list[int]] = {}
     for place in places.tolist():
