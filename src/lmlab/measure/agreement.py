@@ -37,7 +37,8 @@ def lean(a: np.ndarray, b: np.ndarray) -> float:
 
     Rounding goes either way. Who takes a little less than is tolerated off every score is seen here.
     """
-    apart = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # infinities are the business of `disagreement`
+        apart = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     apart = apart[np.isfinite(apart)]
     if len(apart) < FEWEST_TO_LEAN:
         return 0.0
