@@ -246,3 +246,40 @@ def test_closed_errors_and_input_do_not_reach_standard_output() -> None:
     command = f"{sys.executable} -m lmlab count nothing 2>&- <&-"
     found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (2, "")
+
+
+def test_a_file_whose_name_has_two_lines_is_a_file(lmlab: Lmlab, small_text: Path, tmp_path: Path) -> None:
+    (tmp_path / "two\nlines.txt").write_bytes(small_text.read_bytes())
+    assert lmlab("train", "bag", "two\nlines.txt", "--out", "run")[0] == 0
+    assert lab.load("run").corpus.train.sha256 == lab.train("bag", small_text, out="other").corpus.train.sha256
+    assert lab.train("bag", "a text\nitself\n" * 9, out="third").corpus.name == "text"
+
+
+@pytest.mark.parametrize("file", ["metrics.jsonl", "samples.jsonl"])
+def test_a_run_that_was_copied_while_a_line_was_written_opens_and_goes_on(
+    lmlab: Lmlab, small_text: Path, file: str
+) -> None:
+    assert lmlab("train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "2steps", "--out", "run")[0] == 0
+    with open(Path("run") / file, "a", encoding="utf-8") as grows:
+        grows.write('{"step": 9, "te')
+    assert lmlab("curves", "run")[0] == 0
+    assert lmlab("train", "--resume", "--out", "run", "--budget", "+2steps")[0] == 0
+    (Path("run") / "metrics.jsonl").write_text("{\n{}\n")
+    refused(lmlab("curves", "run"), "metrics.jsonl is damaged")
+
+
+def test_a_folder_that_looks_like_an_option_is_suggested_so_that_it_works(lmlab: Lmlab, small_text: Path) -> None:
+    _, out, _ = lmlab("train", "bag", small_text, "--out", "-x")
+    suggested = out.partition("Next: lmlab ")[2].split()
+    assert suggested == ["eval", "./-x"]
+    assert lmlab(*suggested)[0] == 0
+
+
+def test_what_is_missing_or_empty_is_named(lmlab: Lmlab, small_text: Path, tmp_path: Path) -> None:
+    assert lmlab("train", "bag", small_text, "--out", "run")[0] == 0
+    for place in ("nowhere", tmp_path):
+        refused(lmlab("generate", "run", "--prompt-file", place), "there is no file", "standard input")
+    refused(lmlab("compare", small_text, "--models", "", "--budget", "9s"), "--models names no model", "gpt")
+    (tmp_path / "other.txt").write_text("quite another alphabet: 0123456789 " * 30)
+    assert lmlab("train", "bag", "other.txt", "--out", "other")[0] == 0
+    refused(lmlab("mix", "run", "other", "--out", "mixed"), "both char, of different texts")

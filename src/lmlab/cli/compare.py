@@ -39,7 +39,7 @@ def command(
             show_default="runs/compare-TEXT; -2, -3 … where that holds another",
         ),
     ] = None,
-    models: Annotated[str, typer.Option(help="Which models, separated by commas.", show_default="all")] = "",
+    models: Annotated[str | None, typer.Option(help="Which models, separated by commas.", show_default="all")] = None,
     tokenizers: Annotated[
         str, typer.Option(help="Which tokenizers, separated by commas; models are crossed with them.")
     ] = "char",
@@ -70,7 +70,9 @@ def command(
     Example: lmlab compare mytext.txt --budget 5m
     """
     keep_memory()
-    chosen = [name.strip() for name in models.split(",") if name.strip()] or None
+    chosen = None if models is None else options.words(models)
+    if chosen == []:
+        raise Mistake(f"{{models}} names no model; there are: {', '.join(registry.ladder())}", models=None)
     for name in chosen or ():
         options.check_model_name(name)
     parts = options.parse_split(split, valid, test)

@@ -116,6 +116,10 @@ def _read(file: str) -> str:
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return content.decode().removesuffix("\n")
+    except (FileNotFoundError, IsADirectoryError):
+        raise Mistake(
+            f"there is no file {file}; name one with what the text begins with, or - for standard input"
+        ) from None
     except UnicodeDecodeError as error:
         raise Mistake(f"{file} is not UTF-8 at byte {error.start}; give text in UTF-8") from None
 

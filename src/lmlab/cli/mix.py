@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lmlab.cli import completion, options
+from lmlab.text.files import as_typed
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -51,5 +51,5 @@ def _summary(run: Run) -> str:
     lines = [f"mix: {run.record.result.message}"]
     for part in run.record.inputs.parts:
         lines.append(f"  {part.weight:6.1%}  {part.model}  ({part.run})")
-    lines.append(f"Saved in {run.folder}. Next: lmlab eval {quote(str(run.folder))}")
+    lines.append(f"Saved in {run.folder}. Next: lmlab eval {as_typed(run.folder)}")
     return "\n".join(lines)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +17,7 @@ from lmlab.hardware.memory import keep_memory
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 from lmlab.page.numbers import short
+from lmlab.text.files import as_typed
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -277,7 +277,7 @@ def _summary(run: Run) -> str:
 def _next(run: Run) -> str:
     """A command that works: a part that is empty cannot be measured."""
     sizes = {name: part.get("pairs", part["bytes"]) for name, part in run.record.inputs.corpus["parts"].items()}
-    folder = quote(str(run.folder))
+    folder = as_typed(run.folder)
     if sizes["test"]:
         return f"lmlab eval {folder}"
     return f"lmlab eval {folder} --part valid" if sizes["valid"] else run.how_to_use()

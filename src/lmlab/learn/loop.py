@@ -31,7 +31,7 @@ from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
 from lmlab.learn.watch import Watch
-from lmlab.text.files import write_atomically
+from lmlab.text.files import whole_lines, write_atomically
 
 CHECKPOINT_EVERY_S = 20.0
 SHOW_EVERY_S = 0.5
@@ -177,7 +177,7 @@ class Trainer:
 
     def _cut_metrics(self) -> None:
         """Begin with the lines that the run had when this budget began."""
-        lines = _lines_of(self.metrics_path)
+        lines = whole_lines(self.metrics_path)
         most = 0 if self.earlier is None else self.earlier.steps
         lines = [line for line in lines if json.loads(line)["step"] <= most] if most else []
         write_atomically(self.metrics_path, "".join(lines).encode())
@@ -186,8 +186,8 @@ class Trainer:
 
     def _cut_samples(self, steps: int) -> None:
         """Those of later steps will be drawn again."""
-        if lines := _lines_of(self.samples_path):
-            kept = "".join(line for line in lines if json.loads(line)["step"] <= steps)
+        if self.samples_path.exists():
+            kept = "".join(line for line in whole_lines(self.samples_path) if json.loads(line)["step"] <= steps)
             write_atomically(self.samples_path, kept.encode())
 
     def _validation_is_due(self, before: float) -> bool:
@@ -369,14 +369,10 @@ class Trainer:
             self.sums = Sums.from_tensors(groups["running"], self.device)
         except (KeyError, RuntimeError) as error:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
-        lines = _lines_of(self.metrics_path)
+        lines = whole_lines(self.metrics_path)
         write_atomically(self.metrics_path, "".join(lines[: self.progress.metrics]).encode())
         self._cut_samples(self.progress.steps)
         self.clock = self._clock(self.progress)
-
-
-def _lines_of(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
 
 
 def sample_is_due(taken_s: float, sampling_s: float, last_s: float) -> bool:

@@ -100,9 +100,11 @@ def _require_company(runs: Sequence[Run]) -> None:
     first, *others = runs
     for run in others:
         if run.record.inputs.tokenizer is None or run.tokenizer.hash != first.tokenizer.hash:
+            mine, theirs = run.record.inputs.tokenizer, first.record.inputs.tokenizer
+            of_others = f" ({mine} and {theirs})" if mine != theirs else f" (both {mine}, of different texts)"
             raise Mistake(
-                f"{run.folder} has another tokenizer ({run.record.inputs.tokenizer}) than {first.folder}"
-                f" ({first.record.inputs.tokenizer}); only models of the same tokens can be mixed"
+                f"{run.folder} has another tokenizer than {first.folder}{of_others};"
+                " only models of the same tokens can be mixed"
             )
         if run.record.inputs.corpus["parts"] != first.record.inputs.corpus["parts"]:
             raise Mistake(

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from lmlab.config import LISTED, Mistake, make
@@ -25,7 +24,7 @@ from lmlab.learn import recipe
 from lmlab.learn.record import Record, Result
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
-from lmlab.text.files import atomic_file, file_sha256, taken_by_a_file, write_atomically
+from lmlab.text.files import as_typed, atomic_file, file_sha256, taken_by_a_file, whole_lines, write_atomically
 from lmlab.text.locks import locked
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ class Run:
     @property
     def how_to_go_on(self) -> str:
         """The command for it."""
-        return f"lmlab train --resume --out {quote(str(self.folder))}"
+        return f"lmlab train --resume --out {as_typed(self.folder)}"
 
     @property
     def learned_nothing(self) -> bool:
@@ -227,8 +226,7 @@ class Run:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
-        path = self.folder / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+        return _documents(self.folder / "metrics.jsonl")
 
     @property
     def unit(self) -> str:
@@ -239,8 +237,7 @@ class Run:
     @property
     def samples(self) -> list[dict[str, Any]]:
         """What the model wrote as it learned: step and text; none where training was over in a moment."""
-        path = self.folder / "samples.jsonl"
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+        return _documents(self.folder / "samples.jsonl")
 
     def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
         """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""
@@ -281,10 +278,10 @@ class Run:
         from lmlab.models.registry import kind_of
 
         use = kind_of(self.record.model.name).use
-        return f"lmlab {use.replace('RUN', quote(folder or str(self.folder)), 1)}"
+        return f"lmlab {use.replace('RUN', as_typed(folder or self.folder), 1)}"
 
     def _readme(self) -> str:
-        record, folder = self.record, quote(self.folder.name)
+        record, folder = self.record, as_typed(self.folder.name)
         settings = "\n".join(f"- {key}: {value}" for key, value in record.model.config.items())
         return (
             f"# {record.model.name} on {record.inputs.corpus['name']}\n\n"
@@ -293,6 +290,14 @@ class Run:
             f"    lmlab eval {folder}\n    {self.how_to_use(self.folder.name)}\n\n"
             f"Settings\n\n{settings}\n"
         )
+
+
+def _documents(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file, each a JSON document; Mistake where it is damaged."""
+    try:
+        return [json.loads(line) for line in whole_lines(path)]
+    except ValueError:
+        raise Mistake(f"{path} is damaged; without that file the run opens, and has no curve") from None
 
 
 def create_run(
@@ -349,7 +354,7 @@ def load_run(folder: Path | str) -> Run:
     if folder.is_file():
         raise Mistake(f"{folder} is a file; a run is a folder that lmlab train made")
     if not folder.is_dir():
-        raise Mistake(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {quote(str(folder))}")
+        raise Mistake(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {as_typed(folder)}")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

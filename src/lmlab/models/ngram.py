@@ -219,7 +219,9 @@ class NGram(CountModel):
         if not orders:
             return []
         used, why = found[orders[0] - 1]
-        fixed = f"usual discounts ({', '.join(map(str, used))}) at order {', '.join(map(str, orders))}"
+        in_a_row = len(orders) > 2 and orders == list(range(orders[0], orders[-1] + 1))
+        listed = f"{orders[0]} to {orders[-1]}" if in_a_row else ", ".join(map(str, orders))
+        fixed = f"usual discounts ({', '.join(map(str, used))}) at order {listed}"
         which = "" if len(orders) == 1 else f"of order {orders[0]} "
         return [f"{fixed}, where the text has too few kinds of n-grams to estimate them: {which}{why}; nothing to mend"]
 

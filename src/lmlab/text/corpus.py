@@ -11,7 +11,7 @@ from typing import Any, final
 from lmlab.config import Mistake, Note
 from lmlab.text import intake
 from lmlab.text.files import file_sha256
-from lmlab.text.intake import Content, Text
+from lmlab.text.intake import Text
 from lmlab.text.markov import markov_entropy
 from lmlab.text.parts import Document, Part
 from lmlab.text.shared_substrings import Overlap, find_overlap
@@ -93,7 +93,7 @@ def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
     if not isinstance(text, str | Path):
         return stem(text[0]) if text else "text"
     name = str(text)
-    if name == "-" or isinstance(text, Content) or "\n" in name:
+    if name == "-" or intake.is_content(text):
         return "stdin" if name == "-" else "text"
     while any(sign in name for sign in "*?[") and not Path(name).exists():  # a pattern is called after its folder
         name = str(Path(name).parent)

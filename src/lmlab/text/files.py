@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import BinaryIO
 
 from lmlab.config import Mistake
@@ -99,6 +100,17 @@ def replace_only(path: Path, endings: tuple[str, ...]) -> None:
 def taken_by_a_file(folder: Path) -> Path | None:
     """The file that stands where the folder, or one that it is to be in, would be; None: there is none."""
     return next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+
+
+def whole_lines(path: Path) -> list[str]:
+    """The lines of a file that grows by lines, with their ends; a last one that a kill or a copy cut short is no line."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def as_typed(name: str | Path) -> str:
+    """A file or a folder as a shell takes it: quoted where it must be, and never like an option."""
+    return quote(f"./{name}" if str(name).startswith("-") else str(name))
 
 
 def file_sha256(path: Path) -> str:

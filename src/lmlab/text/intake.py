@@ -15,7 +15,7 @@ import warnings
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeGuard
 
 from lmlab.config import Mistake, Note, nearest
 from lmlab.text import sources
@@ -52,11 +52,16 @@ def strings(*texts: str | Iterable[str]) -> list[str]:
     return [Content(text) for text in given]
 
 
+def is_content(text: object) -> TypeGuard[str]:
+    """Whether a string is a text itself and no name: it was marked so, or has lines, and no file is called so."""
+    return isinstance(text, Content) or (isinstance(text, str) and "\n" in text and not os.path.exists(text))
+
+
 def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
     """(name, documents, the same text as it can be asked for again from any working directory)."""
     if not isinstance(text, Path) and not text:
         raise Mistake("no text was given; name a file, a folder, a corpus, or - for standard input")
-    if isinstance(text, Content) or (isinstance(text, str) and "\n" in text):
+    if is_content(text):
         try:
             path = _spool(io.BytesIO(text.encode()))
         except UnicodeEncodeError as error:
