@@ -25,7 +25,7 @@ def print_sweep(found: Sweep) -> None:
     keys = list(found.cells[0].settings)
     columns = [Column(key, left=True) for key in keys]
     if found.unit == PERPLEXITY:
-        columns.append(Column("perplexity"))
+        columns.append(Column(PERPLEXITY))
     expendable = 1 if found.unit == PERPLEXITY else 0
     columns += [
         Column("bits per byte", expendable=expendable),
