@@ -21,11 +21,24 @@ TEXT = (
 ) * 40
 
 
+CACHE_IS_GIVEN = "LMLAB_CACHE" in os.environ
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_and_a_cache_for_what_tests_share(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fixtures that serve several tests are made before the fixtures of any test."""
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        if not CACHE_IS_GIVEN:
+            patch.setenv("LMLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def one_thread_and_own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run side by side, so each takes one thread; and none touches the user's cache folder."""
     torch.set_num_threads(1)
-    if "LMLAB_CACHE" not in os.environ:
+    if not CACHE_IS_GIVEN:
         monkeypatch.setenv("LMLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
@@ -33,6 +46,14 @@ def one_thread_and_own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypat
 def small_text(tmp_path: Path) -> Path:
     """A file of a few thousand characters."""
     path = tmp_path / "small.txt"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture(scope="module")
+def shared_text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same file, for what several tests of a module look at."""
+    path = tmp_path_factory.mktemp("shared") / "small.txt"
     path.write_text(TEXT)
     return path
 

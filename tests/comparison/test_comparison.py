@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import lmlab as lab
-from lmlab.comparison import Findings, compare
+from lmlab.comparison import Comparison, Findings, compare
 from lmlab.comparison.measured_text import measured_text
 from lmlab.comparison.report import render
 from lmlab.comparison.time_shares import (
@@ -36,8 +36,14 @@ COUNTED = ["uniform", "bag", "ngram"]
 TINY = {"gpt": {"layers": 1, "width": 32, "context": 32}}
 
 
-def run(text: Path, out: Path, **changes: Any) -> Any:
+def run(text: str | Path, out: Path, **changes: Any) -> Comparison:
     return compare(text, out=out, **({"budget": "4s", "models": COUNTED} | changes))
+
+
+@pytest.fixture(scope="module")
+def counted(shared_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """A comparison as usual, for tests that only look at what it found."""
+    return run(shared_text, tmp_path_factory.mktemp("counted") / "out")
 
 
 def test_every_model_is_measured_on_the_same_bytes_and_ranked_by_bits_per_byte(
@@ -54,16 +60,15 @@ def test_every_model_is_measured_on_the_same_bytes_and_ranked_by_bits_per_byte(
     assert entries[-1].model == "uniform"
 
 
-def test_the_document_is_valid_json_and_holds_what_the_page_needs(small_text: Path, tmp_path: Path) -> None:
-    found = run(small_text, tmp_path / "out")
-    document = json.loads((tmp_path / "out" / "comparison.json").read_text())
-    assert document == json.loads(json.dumps(found.to_json()))
-    assert from_json(Findings, document) == found.findings
+def test_the_document_is_valid_json_and_holds_what_the_page_needs(counted: Comparison, shared_text: Path) -> None:
+    document = json.loads((counted.report.parent / "comparison.json").read_text())
+    assert document == json.loads(json.dumps(counted.to_json()))
+    assert from_json(Findings, document) == counted.findings
     best = document["entries"][0]
     assert {"rank", "result", "sample", "excerpt", "proof", "peak_memory_bytes", "tokens_per_second"} <= set(best)
     assert best["proof"]["holds"]
     shown = "".join(token["t"] for token in best["excerpt"])
-    assert shown in small_text.read_text()
+    assert shown in shared_text.read_text()
     assert all(len(token["f"]) == 5 for token in best["excerpt"])
 
 
@@ -85,8 +90,8 @@ def test_what_models_are_worth_together_stands_apart_from_the_ranks(small_text: 
     assert kept.record.inputs.parts[0].sha256 == best.run.record.model.sha256
 
 
-def test_only_as_many_are_mixed_as_there_is_time_for(small_text: Path, tmp_path: Path) -> None:
-    entries = run(small_text, tmp_path / "out").entries
+def test_only_as_many_are_mixed_as_there_is_time_for(counted: Comparison) -> None:
+    entries = counted.entries
     best_first = sorted(entries, key=lambda entry: entry.result.bits_per_byte)
     fitting_s = FITTING_S * best_first[0].scored.tokens
     two_s = fitting_s + READINGS * sum(entry.seed_results[0].seconds for entry in best_first[:2])
@@ -118,9 +123,9 @@ def test_an_interruption_before_anything_was_measured_still_leaves_a_page(
     assert "No model finished" in found.report.read_text()
 
 
-def test_the_bits_of_the_excerpt_are_those_of_the_favourites_distribution(small_text: Path, tmp_path: Path) -> None:
+def test_the_bits_of_the_excerpt_are_those_of_the_favourites_distribution(counted: Comparison) -> None:
     """Where the token that came is among the five favourites, its bits must be -log2 of the probability shown for it."""
-    entry = run(small_text, tmp_path / "out", models=["ngram"]).to_json()["entries"][0]
+    entry = next(entry for entry in counted.to_json()["entries"] if entry["model"] == "ngram")
     checked = 0
     for token in entry["excerpt"]:
         for piece, probability in token["f"]:
@@ -168,7 +173,6 @@ def test_a_model_that_does_not_hold_what_it_claims_is_not_ranked(
     assert "2 did not hold what they claim, and are not ranked" in page
 
 
-@pytest.mark.slow
 @pytest.mark.slow  # its twin, by the other door, is fast enough
 def test_finished_models_are_not_trained_again(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -231,18 +235,17 @@ def test_on_a_known_source_context_beats_bag_and_nobody_beats_the_entropy(tmp_pa
     assert "exact entropy" in render(found.findings)
 
 
-def test_a_model_made_worse_on_purpose_never_outranks_its_original(small_text: Path, tmp_path: Path) -> None:
+def test_a_model_made_worse_on_purpose_never_outranks_its_original(counted: Comparison) -> None:
     """Temperature on the logits makes every probability worse; measured on the same bytes it must not rank higher."""
     from lmlab.measure import evaluate, rank
 
-    found = run(small_text, tmp_path / "out", models=["ngram"])
-    good = found.entries[0].result.scored
-    model = found.entries[0].run.model
+    entry = next(entry for entry in counted.entries if entry.model == "ngram")
+    good, model = entry.result.scored, entry.run.model
     honest = type(model).score
     for hurt in (1.02, 1.2, 2.0):
         worse = type("Worse", (type(model),), {"score": lambda self, t, hurt=hurt: honest(self, t) * hurt})
         model.__class__ = worse
-        ranks = rank([good, evaluate(model, found.entries[0].run.tokenizer, found.measured).scored])
+        ranks = rank([good, evaluate(model, entry.run.tokenizer, counted.measured).scored])
         model.__class__ = worse.__mro__[1]
         assert ranks[0] <= ranks[1]
 

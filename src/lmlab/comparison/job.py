@@ -203,7 +203,12 @@ class Job:
             self.folder.note(train_s=self.train_s, used_s=self.used_s)
 
     def _time_drawing(self) -> None:
-        """See how long the page will take; the first figure of a process finds fonts, and does not count."""
+        """See how long the page will take; the first figure of a process finds fonts, and does not count.
+
+        Where nothing is left to learn, nobody waits for the end of the budget, and no time need be kept.
+        """
+        if not any(map(self._missing, self.learned)):
+            return
         if not self.finishing_s:
             drawing_s()
         self.finishing_s = min(time_shares.FIGURES * drawing_s(), time_shares.FINISHING * self.budget_s)
