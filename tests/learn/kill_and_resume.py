@@ -16,15 +16,16 @@ from typing import Any
 import torch
 
 import lmlab
-from lmlab.learn import loop
+from lmlab.learn import curve_figures, going_on, loop, run_page, train
+from lmlab.models import gpt
 
+IMPORTED_ONCE = (curve_figures, going_on, gpt, run_page, train)  # rather than by every child
 SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
 
 
-def train(text: str, out: Path) -> None:
+def train_or_go_on(text: str, out: Path) -> None:
     """As `lmlab train --resume` does: go on if there is something to go on with."""
     torch.set_num_threads(1)
-    loop.CHECKPOINT_EVERY_S = 0.0
     if (out / "config.json").exists():
         lmlab.resume(out)
     else:
@@ -53,8 +54,9 @@ def child(text: str, out: Path, kill: tuple[int, float] | None) -> int:
     pid = os.fork()
     if pid == 0:
         if kill:
+            loop.CHECKPOINT_EVERY_S = 0.0
             kill_myself_later(*kill)
-        train(text, out)
+        train_or_go_on(text, out)
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

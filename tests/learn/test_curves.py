@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -21,10 +22,19 @@ Lmlab = Callable[..., tuple[int, str, str]]
 SETTINGS = {"context": 2, "embedding_width": 4, "width": 8}
 
 
-@pytest.fixture
-def runs(small_text: Path, tmp_path: Path) -> list[Path]:
+@pytest.fixture(scope="module")
+def trained(shared_text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two runs that learned and one that counted."""
+    folder = tmp_path_factory.mktemp("trained")
     for name, seed in (("one", 0), ("two", 1)):
-        lab.train("feedforward", small_text, out=tmp_path / name, budget="8steps", settings=SETTINGS, seed=seed)
+        lab.train("feedforward", shared_text, out=folder / name, budget="8steps", settings=SETTINGS, seed=seed)
+    lab.train("bag", shared_text, out=folder / "counted")
+    return folder
+
+
+@pytest.fixture
+def runs(trained: Path, tmp_path: Path) -> list[Path]:
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
     return [tmp_path / "one", tmp_path / "two"]
 
 
@@ -61,10 +71,7 @@ def test_curves_in_python_are_a_picture_and_runs_of_one_name_are_told_apart(runs
         (["counted"], ["has no curve: it counts"]),
     ],
 )
-def test_what_has_no_curve_says_so(
-    lmlab: Lmlab, runs: list[Path], small_text: Path, arguments: list[str], words: list[str]
-) -> None:
-    lab.train("bag", small_text, out="counted")
+def test_what_has_no_curve_says_so(lmlab: Lmlab, runs: list[Path], arguments: list[str], words: list[str]) -> None:
     code, _, err = lmlab("curves", *arguments)
     assert code == 2
     assert all(word in err for word in words), err

@@ -92,13 +92,14 @@ def test_a_text_compressed_with_a_mix_comes_back(
     code, out, err = lmlab("mix", *folders, "--out", "mix", "--json", *options)
     assert code == 0, err
     assert json.loads(out)["model"]["config"]["adapt"] is bool(options)
-    (tmp_path / "some.txt").write_text(TEXT[:700])
+    (tmp_path / "some.txt").write_text(TEXT[:250])
     assert lmlab("compress", "some.txt", "--model", "mix", "-o", "some.lm")[0] == 0
     assert lmlab("decompress", "some.lm", "--model", "mix", "-o", "again.txt")[0] == 0
-    assert (tmp_path / "again.txt").read_text() == TEXT[:700]
+    assert (tmp_path / "again.txt").read_text() == TEXT[:250]
     code, out, err = lmlab("generate", "mix", "--prompt", "The ", "--method", "beam", "--tokens", "5")
     assert code == 0, err
-    code, out, err = lmlab("eval", "mix")
+    (tmp_path / "other.txt").write_text(topics["types"][:1500])
+    code, out, err = lmlab("eval", "mix", "other.txt")
     assert code == 0, err
     assert ("adaptive" in out) is bool(options)
 

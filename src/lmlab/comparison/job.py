@@ -148,9 +148,8 @@ class Job:
             seed=self.seeds[0],
             seconds=self.used_s,
         )
-        path = self.folder.path
-        write_atomically(path / "comparison.json", json.dumps(to_json(found), allow_nan=False).encode())
-        report = write_report(found, path / "report.html")
+        write_atomically(self.folder.path / "comparison.json", json.dumps(to_json(found), allow_nan=False).encode())
+        report = write_report(found, self.folder.path / "report.html")
         return Comparison(
             corpus=self.corpus,
             measured=self.measuring.text,
@@ -203,15 +202,11 @@ class Job:
             self.folder.note(train_s=self.train_s, used_s=self.used_s)
 
     def _time_drawing(self) -> None:
-        """See how long the page will take; the first figure of a process finds fonts, and does not count.
-
-        Where nothing is left to learn, nobody waits for the end of the budget, and no time need be kept.
-        """
-        if not any(map(self._missing, self.learned)):
-            return
-        if not self.finishing_s:
-            drawing_s()
-        self.finishing_s = min(time_shares.FIGURES * drawing_s(), time_shares.FINISHING * self.budget_s)
+        """See how long the page will take; the first figure of a process finds fonts, and does not count."""
+        if any(map(self._missing, self.learned)):  # else nobody waits for the end of the budget
+            for _ in range(1 if self.finishing_s else 2):
+                taken_s = drawing_s()
+            self.finishing_s = min(time_shares.FIGURES * taken_s, time_shares.FINISHING * self.budget_s)
 
     def _measuring_s(self, time_s: float) -> float:
         took_s = [entry.result.seconds for entry in self.entries if entry.result is not None]

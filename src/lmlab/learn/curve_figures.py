@@ -8,6 +8,7 @@ from typing import Any, Literal
 from lmlab.page.figures import drawing, series_colour, standalone, svg
 
 Over = Literal["steps", "tokens", "seconds"]
+MARGINS = (0.75, 0.5, 0.1, 0.35)  # inches, for numbers of five digits, two labels and a title
 COLUMNS: dict[Over, str] = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}  # of a line of metrics
 
 
@@ -19,7 +20,7 @@ def loss_curve(metrics: Sequence[Mapping[str, Any]], name: str, unit: str) -> st
 def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str) -> str:
     """The same as a part of a page."""
     key = unit.replace(" ", "_")
-    with drawing(7, 4) as (figure, axes):
+    with drawing(7, 4, MARGINS) as (figure, axes):
         steps = [line["step"] for line in metrics]
         axes.plot(steps, [line[f"train_{key}"] for line in metrics], label="training", color=series_colour(0))
         valid = [(line["step"], line[f"valid_{key}"]) for line in metrics if line[f"valid_{key}"] is not None]
@@ -36,7 +37,7 @@ def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str) -> s
 def overlaid(curves: Mapping[str, Sequence[Mapping[str, Any]]], unit: str, over: Over) -> str:
     """The validation curves of several runs (training, dotted, where there is no validation), as a part of a page."""
     key = unit.replace(" ", "_")
-    with drawing(7, 4.2) as (figure, axes):
+    with drawing(7, 4.2, MARGINS) as (figure, axes):
         for index, (name, metrics) in enumerate(curves.items()):
             held_out = all(line[f"valid_{key}"] is not None for line in metrics)
             x = [line[COLUMNS[over]] for line in metrics]

@@ -27,6 +27,8 @@ NAME_SIZE = 8.5  # of names beside points, in points
 LETTER_WIDTH = 0.64  # of its size: as wide as the sans-serif letters of common systems
 COLOURS = 11  # of series that the stylesheet has
 
+Box = tuple[float, float, float, float]  # left, bottom, right, top
+
 INK, SOFT, RULE = "#010203", "#040506", "#070809"
 SERIES = [f"#0a{index:02x}0c" for index in range(COLOURS)]
 VARIABLES = {INK: "var(--ink)", SOFT: "var(--soft)", RULE: "var(--rule)"}
@@ -57,10 +59,17 @@ STYLE: Any = {
 
 
 @contextmanager
-def drawing(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
-    """A figure of so many inches and its axes, in the style of the lab; it is drawn and written inside the block."""
+def drawing(width: float, height: float, margins: Box | None = None) -> Iterator[tuple[Figure, Axes]]:
+    """A figure of so many inches and its axes, in the style of the lab; it is drawn and written inside the block.
+
+    margins: inches left of the axes, below, right and above, where these are known to be enough: finding out what would
+    be takes longer than drawing.
+    """
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
+        figure = Figure(figsize=(width, height), layout="constrained" if margins is None else "none")
+        if margins is not None:
+            left, bottom, right, top = margins
+            figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - top / height)
         yield figure, figure.subplots()
 
 
@@ -124,13 +133,10 @@ def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, f
         )  # fmt: skip
 
 
-Box = tuple[float, float, float, float]  # left, bottom, right, top, in points
-
-
 def _free_place(
     spot: tuple[float, float], width: float, height: float, taken: Sequence[Box], frame: Sequence[float]
 ) -> tuple[Box, tuple[float, float]]:
-    """The box of a name near a point, and the offset of its centre; the nearest place that covers least."""
+    """The box of a name near a point, and the offset of its centre, in points; the nearest place that covers least."""
     best: tuple[float, Box, tuple[float, float]] | None = None
     for reach in (0, 8, 16, 26, 38, 52):
         for turn in range(16):
