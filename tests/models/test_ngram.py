@@ -195,6 +195,17 @@ def test_selecting_rows_commutes_with_advancing(model: NGram) -> None:
         model.advance(tokens, state)
 
 
+@pytest.mark.parametrize("smoothing", ["kneser-ney", "add-k", "ml"])
+def test_a_single_history_has_the_bits_it_has_among_many(smoothing: str) -> None:
+    draw = np.random.Generator(np.random.PCG64(0))
+    text = (draw.random(3_000) ** 3 * 20).astype(int).tolist()
+    model = NGram.fit(NGram.Config(order=4, smoothing=smoothing), pieces(20), stream(text))
+    rows_BT = torch.from_numpy(draw.integers(20, size=(40, 5)))
+    together_BV = model.advance(rows_BT, model.begin(40)[1])[0]
+    alone_BV = torch.cat([model.advance(row_T[None], model.begin(1)[1])[0] for row_T in rows_BT])
+    assert torch.equal(together_BV, alone_BV)
+
+
 def test_blocks_and_rows_do_not_change_the_score(model: NGram, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = torch.tensor([zipf_text(300, 50, seed) for seed in range(3)])
     whole = model.score(tokens)

@@ -60,6 +60,8 @@ class Tables:
 
     def distribution(self, history_BN: Longs) -> NDArray[np.float32]:
         """log p of every token after these histories, B×V."""
+        if len(history_BN) == 1:
+            return self._after_one(history_BN[0])[None]
         bits = key_bits(self.vocab_size)
         logp_BV = np.repeat(self.levels[0].logp[None].astype(np.float64), len(history_BN), axis=0)
         for m in range(1, self.order):
@@ -76,6 +78,20 @@ class Tables:
             at = np.arange(followers.sum()) + np.repeat(first - (np.cumsum(followers) - followers), followers)
             logp_BV[np.repeat(rows, followers), level.keys[at] & ((1 << bits) - 1)] = level.logp[at]
         return logp_BV.astype(np.float32)
+
+    def _after_one(self, history_N: Longs) -> NDArray[np.float32]:
+        """As `distribution`, number by number, which for a single history is twice as fast."""
+        bits = key_bits(self.vocab_size)
+        logp_V = self.levels[0].logp.astype(np.float64)
+        for m, history in enumerate(history_N.tolist(), start=1):
+            if self.to_uniform and history != ABSENT:
+                logp_V[:] = -natural_log(self.vocab_size)
+            if history >= 0:
+                level = self.levels[m]
+                first, end = np.searchsorted(level.keys, (history << bits, (history + 1) << bits))
+                logp_V += self.levels[m - 1].weight[history]
+                logp_V[level.keys[first:end] & ((1 << bits) - 1)] = level.logp[first:end]
+        return logp_V.astype(np.float32)
 
     def _ids(self, m: int, history: Longs, tokens: Longs) -> Longs:
         """The ids of the (m + 1)-grams (history, token); UNSEEN where there is none."""

@@ -66,7 +66,7 @@ def drawing(width: float, height: float, margins: Box | None = None) -> Iterator
     be takes longer than drawing.
     """
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained" if margins is None else "none")
+        figure = Figure(figsize=(width, height), layout="constrained" if margins is None else None)
         if margins is not None:
             left, bottom, right, top = margins
             figure.subplots_adjust(left / width, bottom / height, 1 - right / width, 1 - top / height)
