@@ -24,7 +24,7 @@ take, done = loop.Trainer._step, 0
 
 def step(self, piece, carry):
     global done
-    done += 1
+    done += {out!r} in str(self.checkpoint_path)  # and not of what it may learn first, such as word vectors
     if done == {at_step}:
         os.kill(os.getpid(), signal.SIGKILL)
     return take(self, piece, carry)
@@ -39,6 +39,7 @@ def survives_a_kill(verb: str, *given: str | Path, folder: Path, at_step: int, *
 
     Returns the resumed run, in folder/killed; the other is in folder/whole.
     """
+    options = {"precision": "float32", **options}  # else a busy machine, measured twice, may answer twice differently
     names = [str(one) for one in given]
     whole: Run = getattr(lmlab, verb)(*names, out=folder / "whole", device="cpu", **options)
     out = folder / "killed"
