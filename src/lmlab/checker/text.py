@@ -12,6 +12,8 @@ _LEVEL = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20, "**": 40}
 
 def level(node: Node) -> int:
     """How tightly the outermost operator binds; 100 for things that need no brackets."""
+    if isinstance(node, tree.Table):
+        return level(node.operand)
     if isinstance(node, Compare):
         return 5
     if isinstance(node, Binary):

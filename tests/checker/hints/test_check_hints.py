@@ -140,3 +140,75 @@ def test_long_formulas_in_a_hint_are_cut_where_they_still_differ() -> None:
 def test_a_wrong_slice_that_fits_only_small_sizes_is_no_obstacle() -> None:
     claim = check("given W: n, m\nclaim -([W, W]) == eye(3)[0:n, 1:2]").claims[0]
     assert claim.verdict == "refuted", claim.reason
+
+
+NO_REPAIR = {  # the only repairs at hand would be the other side itself, or about something else
+    "the other side itself": "given C: n, n\ngiven D: m, m\nclaim kron(C, D) == kron(D, C)",
+    "the other side by default": "given z: n, m\nclaim softmax(z) == softmax(z, axis=0)",
+    "the other side in two slips": "given x: n\nclaim logsumexp(2 * x) == 2 * logsumexp(x)",
+    "the same of steps": "given x\nclaim floor(2*x) == 2*floor(x)",
+    "the other side in powers": "given x\nclaim cos(x)**2 == cos(x)",
+    "a power for an exponential": "given x\nclaim exp(x) == (1 + x/64)**64",
+    "a mean that does not exist": "given x: normal(0, 1)\nclaim E[exp(x**2 / 2)] == sqrt(3)",
+    "the other side with a term less": "given V, lam: positive\nclaim lam / V == lam / (V + 1)",
+    "the other side with indices": "given x: n\nclaim x[i]**2 == x[i]**3",
+    "a domain": "given x\nclaim log(x**2) == 2 * log(x)",
+    "a number from a number": "given g: normal(0, 1)\nclaim E[g**2] == sqrt(2) / 2",
+}
+
+
+@pytest.mark.parametrize("case", NO_REPAIR)
+def test_the_other_side_or_another_matter_is_no_hint(case: str) -> None:
+    answer = check(NO_REPAIR[case]).claims[-1]
+    assert answer.verdict == "refuted"
+    assert answer.hint is None
+
+
+def test_derivatives_are_spoken_of_only_where_something_is_differentiated() -> None:
+    setting = "given p: N fraction\nlet PP = prod(1 / p)**(1 / N)\nlet H2 = -mean(log2(p))\n"
+    assert "derivative" not in (check(f"{setting}claim PP == exp(H2)").claims[-1].hint or "")
+    setting = "given z, r: K\nlet p = softmax(z)\ngiven a: K onehot(p)\n"
+    assert "derivative" not in (check(f"{setting}claim Var[a @ r] == sum(p * r**2)").claims[-1].hint or "")
+    assert "derivative of tanh" in (check("given x\nclaim d(tanh(x))/dx == 1 - x**2").claims[-1].hint or "")
+
+
+SHORTEST = [  # the setting, the wrong claim, and the repair in as few signs as it takes
+    ("given V, lam: positive\nlet P = lam / V", "P == lam / (V + 1)", "lam / V"),
+    ("given b: fraction\ngiven x: T", "sum(s=1..T, (1 - b) * b**(T - s)) == 1 - b**(T + 1)", "1 - b**T"),
+    ("given m, s: positive\ngiven x: normal(m, s)", "E[x**2] == m**2 + s**2 / 2", "m**2 + s**2"),
+    (
+        "given m, s: positive\ngiven x: normal(m, s)",
+        "E[x**4] == m**4 + 6 * m**2 * s**2 + s**4",
+        "m**4 + 6 * m**2 * s**2 + 3 * s**4",
+    ),
+    ("given n: positive integer", "sum(i=1..n, i**3) == n**2 * (n + 1)**2 / 8", "n**2 * (n + 1)**2 / 4"),
+    (
+        "given z: n\nlet p = softmax(z)",
+        "jacobian(log(p), z) == eye(n) - outer(p, ones(n))",
+        "eye(n) - outer(ones(n), p)",
+    ),
+    ("given x: n", "cumsum(x)[i] == sum(j=1..i-1, x[j])", "sum(j=1..i, x[j])"),
+    ("given x: n\nlet y = x**2 + x", "y[i] == x[i]**2", "x[i]**2 + x[i]"),
+    ("given M: n, n\ngiven x: n", "d(x @ M @ x)/dx[i] == 2 * sum(j, M[i, j] * x[j])", "sum(j, (M + M.T)[i, j] * x[j])"),
+]
+
+
+@pytest.mark.parametrize(("setting", "claim", "repaired"), SHORTEST)
+def test_a_repair_is_written_in_its_shortest_form_with_its_indices(setting: str, claim: str, repaired: str) -> None:
+    hint = check(f"{setting}\nclaim {claim}").claims[-1].hint
+    assert hint is not None
+    assert hint.endswith(f"the repaired formula is {repaired}"), hint
+
+
+def test_a_repair_of_the_left_side_says_so() -> None:
+    hint = check("given A: n, n positive\nlet P = softmax(A)\nclaim sum(P, axis=0) == ones(n)").claims[-1].hint
+    assert hint is not None
+    assert "the repaired left side is" in hint
+
+
+def test_the_transpose_of_a_vector_is_not_offered() -> None:
+    text = "given h, v: n\ngiven W: n, n\nlet L = v @ W @ h\nclaim dL/dW == outer(h, v)\nclaim dL/dv == h @ W"
+    for answer in check(text).claims:
+        assert answer.hint
+        assert "h.T" not in answer.hint
+        assert "v.T" not in answer.hint

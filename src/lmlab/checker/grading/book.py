@@ -110,7 +110,7 @@ def slip(part: PartAnswer) -> str:
     """What went wrong in an answer, in words that are the same for the same slip."""
     report, judged = part.judged.report, part.judged
     if report is not None and report.hint and not report.holds:
-        return report.hint.partition("; the repaired formula is")[0]
+        return report.hint.partition("; the repaired ")[0]
     return judged.reason
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab.checker.functions import Kink, kink_of
+from lmlab.checker.hints.sense import Sense
 from lmlab.checker.hints.slips import Edit, edit, negated, short
 from lmlab.checker.hints.supplies import RARE, Pool, everywhere, pieces, rarer, supplies
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
@@ -25,7 +26,6 @@ from lmlab.checker.sizes import Shape, broadcast
 from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Number, Transpose, names_in, shown, walk
 
 CLOSE = 1e-8
-COPIED = 1.6  # a repair this dear that holds the other side letter by letter was brought in from there
 TERM = 1.95  # the cost of a whole term that is missing
 FEW_TERMS = 1_500  # terms tried before repairs that cost more; the others come last
 NOTHING = 1e-11  # a value this small was left over by rounding
@@ -63,16 +63,23 @@ class Probe:
 
 
 class Repairer:
-    """Looks for the edit of `wrong` that makes it equal to `target`."""
+    """Looks for the edit of `wrong` that makes it equal to `target`; the functions `derived` are differentiated."""
 
     def __init__(
-        self, setting: Setting, target: Node, wrong: Node, rng: np.random.Generator, deadline: Deadline
+        self,
+        setting: Setting,
+        target: Node,
+        wrong: Node,
+        rng: np.random.Generator,
+        deadline: Deadline,
+        derived: frozenset[str],
     ) -> None:
         self.setting, self.target, self.wrong = setting, target, wrong
         self.rng, self.deadline = rng, deadline
         self.shape: Shape = setting.shape(target)
         self.compared, self.allowed = self._comparison()
-        self.pool = _pool(setting, target, wrong)
+        self.pool = _pool(setting, target, wrong, derived)
+        self.sense = Sense(target, wrong, self._shape_of)
         self.names = [Name(name) for name in self.pool.names]
         sizes = [Name(name) for name in sorted(names_in(wrong)) if name in setting.shapes.sizes]
         self.drawer = SizeDrawer(setting, [target, *self.names, *sizes])
@@ -183,8 +190,11 @@ class Repairer:
                 value = self.value(change.node, first)
                 if value is None or (self.vanishes and self._zero_anyway(change.node)):
                     continue
-                if first.fits(value) and not self._copied(change) and self.verified(change.node):
-                    return change
+                if first.fits(value) and not self.sense.roundabout(change.node):
+                    if self.sense.copies(change.node):
+                        return best  # what is left are longer ways to the other side
+                    if self.verified(change.node):
+                        return change
                 if scaled is None and best is None:
                     scaled = self._scaled(change, value)
             return best or (None if self.vanishes else self._missing_term()) or scaled
@@ -199,18 +209,14 @@ class Repairer:
         yield from likely
         yield from sorted([*common[len(likely) :], *rarer(*what)], key=lambda change: change.cost)
 
-    def _copied(self, change: Edit) -> bool:
-        """Whether a repair brings in the other side itself: that names no slip."""
-        return change.cost >= COPIED and self.target in walk(change.node)
-
     def _whole(self) -> Edit | None:
         """A constant, a size or a scalar that the whole formula must be multiplied by."""
         value = self.value(self.wrong, self.probes[0])
         ratio = None if value is None else self.probes[0].ratio(value)
-        if ratio is None:
+        if ratio is None or not names_in(self.target):  # any number can be made of any other
             return None
         for factor, what, cost in sorted(self._factors(ratio), key=lambda item: item[2]):
-            node = negated(self.wrong) if factor == number(-1) else times(factor, self.wrong)
+            node = _multiplied(factor, self.wrong)
             if self.verified(node):
                 return edit(node, cost, what)
         return None
@@ -244,7 +250,7 @@ class Repairer:
         """Scalar formulas in sight, like det(A) or alpha / r, that the ratio is the value or the inverse of."""
         found = []
         for part in dict.fromkeys(self.pool.parts):
-            whole = part == self.target or isinstance(part, (Name, Number, Derivative, Expectation))
+            whole = part in (self.target, self.wrong) or isinstance(part, (Name, Number, Derivative, Expectation))
             if whole or self._shape_of(part) != ():
                 continue
             try:
@@ -262,7 +268,7 @@ class Repairer:
             return None
         for constant, size in RATIOS:
             if abs(ratio - size) < 1e-6 * abs(ratio):
-                node = times(number(constant), change.node)
+                node = _multiplied(number(constant), change.node)
                 if self.verified(node):
                     return edit(node, change.cost + 1.2, *change.parts, "; and ", _factor_words(constant))
         return None
@@ -314,8 +320,9 @@ class Repairer:
         return value is None or bool(np.abs(value).max() < CLOSE * self.probes[0].scale)
 
     def verified(self, node: Node) -> bool:
-        """Whether a candidate has the target's value at every probe."""
-        return all(self._agrees(node, probe) for probe in self.probes + self._fresh(node))
+        """Whether a candidate says something and has the target's value at every probe."""
+        says_something = self.sense.writable(node) and not self.sense.copies(node)
+        return says_something and all(self._agrees(node, probe) for probe in self.probes + self._fresh(node))
 
     def _agrees(self, node: Node, probe: Probe) -> bool:
         value = self.value(node, probe)
@@ -338,6 +345,15 @@ def _sizes_vary(probes: list[Probe]) -> bool:
     return all(len({probe.frame.sizes[name] for probe in probes}) > 1 for name in probes[0].frame.sizes)
 
 
+def _multiplied(factor: Node, node: Node) -> Node:
+    """A factor before a formula: a sign as a sign, and one part of it below the line."""
+    if factor == number(-1):
+        return negated(node)
+    if isinstance(factor, Binary) and factor.op == "/" and factor.left == ONE:
+        return over(node, factor.right)
+    return times(factor, node)
+
+
 def _factor_words(constant: Fraction) -> str:
     if constant == -1:
         return "the sign is wrong"
@@ -346,7 +362,7 @@ def _factor_words(constant: Fraction) -> str:
     return f"a factor {constant} is missing"
 
 
-def _pool(setting: Setting, target: Node, wrong: Node) -> Pool:
+def _pool(setting: Setting, target: Node, wrong: Node, derived: frozenset[str]) -> Pool:
     """What the claim and its surroundings offer for repairs."""
     givens, _ = setting.needed([target, wrong])
     names = {}
@@ -359,4 +375,4 @@ def _pool(setting: Setting, target: Node, wrong: Node) -> Pool:
     sizes = sorted({size for shape in names.values() for axis in shape for size in axis.names})
     formulas: list[tuple[Node, Node]] = [(setting.lets[n].value, Name(n)) for n in names if n in setting.lets]
     formulas += [(target, target), (wrong, wrong)]
-    return supplies(names, sizes, formulas)
+    return supplies(names, sizes, formulas, derived)

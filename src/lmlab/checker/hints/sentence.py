@@ -8,10 +8,11 @@ import numpy as np
 
 from lmlab.checker.functions import function_of
 from lmlab.checker.hints.repairs import Repairer
+from lmlab.checker.hints.simplest import simplest
 from lmlab.checker.limits import HINT_SECONDS, Deadline, OutOfTime, Refusal
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Derivative, Name, Node, Number, walk
+from lmlab.checker.tree import Derivative, Name, Node, Number, names_in, walk
 
 LONGEST = 1_000  # parts of a formula that is still repaired with its lets written out
 
@@ -40,7 +41,8 @@ def _too_long(node: Node, setting: Setting, keep: frozenset[str]) -> bool:
     return size(node) > LONGEST
 
 
-Verify = Callable[[Node, Node], bool]  # whether two formulas are equal, looked at like a claim
+LONGEST_SHOWN = 160  # signs of a repaired formula that is shown
+Verify = Callable[[Node, Node, bool], bool]  # whether formulas are equal like a claim; and when read again as written
 
 
 def find_hint(
@@ -50,29 +52,40 @@ def find_hint(
     rng: np.random.Generator,
     deadline: Deadline,
     verify: Verify,
+    derived: frozenset[str],
     only_right: bool = False,
 ) -> str | None:
-    """One sentence that names the slip and the repaired formula, or None. `only_right`: the left side stands already."""
+    """One sentence that names the slip and the repaired formula, or None. `only_right`: the left side stands already.
+
+    Chain factors are looked for of functions that are `derived`: those inside of what the claim differentiates.
+    """
     deadline = deadline.within(1.5 * HINT_SECONDS)
     for target, wrong in _roles(setting, left, right)[: None if not only_right else 1]:
         try:
             within = deadline.within(HINT_SECONDS)
             setting.shapes.quiet = True
             with np.errstate(all="ignore"):
-                found = Repairer(setting, target, wrong, rng, within).search()
+                found = Repairer(setting, target, wrong, rng, within, derived).search()
+                node = None if found is None else simplest(found.node, setting.shapes.of)
         except (Refusal, OutOfTime):
             continue
         finally:
             setting.shapes.quiet = False
-        if found is not None and not _silly(wrong, found.node) and verify(target, found.node):
-            repaired = to_text(found.node)
-            return found.words if len(repaired) > 160 else f"{found.words}; the repaired formula is {repaired}"
+        if found is None or node is None or _silly(wrong, node):
+            continue
+        repaired = to_text(node)
+        if len(repaired) > LONGEST_SHOWN:
+            if verify(target, node, False):
+                return found.words
+        elif verify(target, node, True):
+            return f"{found.words}; the repaired {'left side' if wrong is left else 'formula'} is {repaired}"
     return None
 
 
 def _silly(wrong: Node, repaired: Node) -> bool:
-    """Whether a plain number was replaced by a formula: that is another claim, not a repair."""
-    return isinstance(wrong, Number) and sum(1 for _ in walk(repaired)) > 3
+    """Whether a number was replaced by a longer formula: that is another claim, not a repair."""
+    wrong_parts, parts = (sum(1 for _ in walk(node)) for node in (wrong, repaired))
+    return not names_in(wrong) and parts > max(wrong_parts, 3)
 
 
 def _made_of_sizes(node: Node) -> bool:

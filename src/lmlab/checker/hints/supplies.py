@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, product
 
 from lmlab.checker.formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.functions import FUNCTIONS
+from lmlab.checker.hints.simplest import ShapeOf, simplest
 from lmlab.checker.hints.slips import Edit, anew, edit, paths, slips
 from lmlab.checker.hints.throughout import axes_throughout, exchanges, replaced, turned_throughout
 from lmlab.checker.sizes import Shape
-from lmlab.checker.tree import Binary, Call, Compare, Index, Letter, Name, Node, Number, Transpose, shown, walk
+from lmlab.checker.tree import (
+    Binary,
+    Call,
+    Compare,
+    Index,
+    Letter,
+    Name,
+    Node,
+    Number,
+    Over,
+    Table,
+    Transpose,
+    shown,
+    walk,
+)
 
 
 @dataclass
@@ -28,8 +43,13 @@ class Pool:
     products: list[Node] = field(default_factory=list)  # those that are matrix products, each once; the first few
 
 
-def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Node, Node]]) -> Pool:
-    """Everything the formulas offer for repairs. Pairs: a formula, and how its value is written."""
+def supplies(
+    names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Node, Node]], derived: frozenset[str]
+) -> Pool:
+    """Everything the formulas offer for repairs. Pairs: a formula, and how its value is written.
+
+    Chain factors are those of the functions that the claim differentiates.
+    """
     pool = Pool(names, sizes)
     for formula, written in formulas:
         for inner in walk(formula):
@@ -39,10 +59,10 @@ def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Nod
             if not isinstance(inner, Call):
                 continue
             value = written if inner is formula else inner
-            slope = FUNCTIONS[inner.function].slope
+            slope = FUNCTIONS[inner.function].slope if inner.function in derived else None
             if slope is not None and not isinstance(factor := slope(value, inner.args[0]), Number):
                 pool.slopes.setdefault(factor, (inner.function, value))
-            if inner.function == "softmax" and value not in pool.softmaxes:
+            if inner.function == "softmax" and "softmax" in derived and value not in pool.softmaxes:
                 pool.softmaxes.append(value)
             if len(inner.args) == 1:
                 pool.values.setdefault(inner.args[0], []).append(value)
@@ -50,7 +70,6 @@ def supplies(names: dict[str, Shape], sizes: list[str], formulas: list[tuple[Nod
 
 
 RARE = 1.8  # what repairs by names that are missing cost at least
-ShapeOf = Callable[[Node], "Shape | None"]  # None: the parts do not fit together
 
 
 def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iterator[Edit]:
@@ -74,6 +93,7 @@ def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iter
         for change in _brought(node, pool, shape, shape_of):
             yield Edit(change.node, change.cost + cost, change.parts, path, None if reshape else shape)
     yield from _other_letters(root)
+    yield from _other_entries(root, pool, shape_of)
     yield from exchanges(root)
     yield from turned_throughout(root)
     yield from axes_throughout(root)
@@ -91,6 +111,23 @@ def _other_letters(root: Node) -> Iterator[Edit]:
                 if other != item and isinstance(node, Index):
                     changed = replace(node, items=(*node.items[:place], other, *node.items[place + 1 :]))
                     yield Edit(changed, 1.1, ("the index is wrong: ", changed, ", not ", node), path)
+
+
+def _other_entries(root: Node, pool: Pool, shape_of: ShapeOf) -> Iterator[Edit]:
+    """A sum of entries that ends one too early or too late, and x[i] where it is missing as a factor or a term."""
+    for path, node in paths(root):
+        if isinstance(node, Over) and node.start is not None and node.stop is not None:
+            ends = [replace(node, stop=moved(node.stop, ONE)) for moved in (plus, minus)]
+            starts = [replace(node, start=moved(node.start, ONE)) for moved in (plus, minus)]
+            for changed in [simplest(one, shape_of) for one in ends + starts]:
+                yield Edit(changed, 1.2, ("the range is wrong: ", changed, ", not ", node), path)
+    ranges = zip(root.letters, shape_of(root) or (), strict=False) if isinstance(root, Table) else ()
+    for ((letter, _), size), (name, shape) in product(ranges, pool.names.items()):
+        if shape == (size,):
+            whole, entry = root.children()[0], Index(Name(name), (letter,))
+            for what, changes in (("factor", (times, over)), ("term", (plus, minus))):
+                for changed in (change(whole, entry) for change in changes):
+                    yield Edit(changed, RARE, (f"a {what} is missing: ", changed), (0,))
 
 
 def rarer(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iterator[Edit]:
@@ -225,8 +262,8 @@ def _named_factors(node: Node, pool: Pool, own: Shape | None, shape_of: ShapeOf)
             yield anew(Transpose(over(turned, one)), 2.1, f"a factor 1/{named} for each row is missing")
             yield anew(Transpose(times(turned, one)), 2.1, f"a factor {named} for each row is missing")
         for factor, factor_text in ((one, named), (Transpose(one), f"{named}.T")):
-            for product in (Binary("@", node, factor), Binary("@", factor, node)):
-                yield anew(product, 2.0, f"a factor {factor_text} is missing")
+            for multiplied in (Binary("@", node, factor), Binary("@", factor, node)):
+                yield anew(multiplied, 2.0, f"a factor {factor_text} is missing")
 
 
 def _terms(node: Node, pool: Pool) -> Iterator[Edit]:

@@ -13,7 +13,7 @@ from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.statements import StatementParser, source
 from lmlab.checker.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Claim, Given, Let, NotUnderstood, Step
+from lmlab.checker.tree import Claim, Given, Let, Node, NotUnderstood, Step
 
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
@@ -63,6 +63,14 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
         steps=sides, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive", read=said
     )
     return ScopedClaim(claim, reader.scope)
+
+
+def read_again(scope: Scope, *sides: Node) -> tuple[Node, Node]:
+    """Two sides of an equation as they come out when what is shown of them is read; a Refusal if it cannot be."""
+    text = "claim " + " = ".join(map(to_text, sides))
+    raw = RawStatement(line=0, rows=((0, text),))
+    first, second = parse_claim(raw, tokenize(raw), scope).claim.steps
+    return first.value, second.value
 
 
 def said_again(steps: Sequence[Step]) -> str:

@@ -15,16 +15,16 @@ from lmlab.checker.hints.sentence import find_hint
 from lmlab.checker.latex import relation_latex, to_latex
 from lmlab.checker.limits import Deadline, OutOfTime, Refusal
 from lmlab.checker.numbers.fractions import settle
-from lmlab.checker.read.sheet import ScopedClaim
+from lmlab.checker.read.sheet import ScopedClaim, read_again
 from lmlab.checker.shapes.setting import Setting, build
 from lmlab.checker.sheets.counterexample import readable
 from lmlab.checker.sheets.relation import Relation
-from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, UNDECIDED, ClaimReport
+from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport
 from lmlab.checker.sheets.verdict import TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
 from lmlab.checker.symbols.proofs import prove
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Claim, Derivative, Node, Step, names_in, walk
+from lmlab.checker.tree import Call, Claim, Derivative, Node, Step, names_in, walk
 
 REPAIR_S = 1.0  # of processor time for looking at a repair
 
@@ -63,30 +63,21 @@ def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
     deadline = Deadline(limits.CLAIM_WALL_S * share, limits.CLAIM_CPU_S * share)
     findings: list[Finding] = []
     for i in range(1, len(claim.steps)):
-        finding = _step(
-            setting, claim.steps[i - 1], claim.steps[i], rng, deadline, hints, chained=i > 1 or claim.derive
-        )
+        finding = _step(setting, claim.steps[i - 1], claim.steps[i], rng, deadline)
         if finding.verdict not in HOLDS:
+            finding.hint = _hint(scoped, setting, i, rng, deadline) if hints and finding.repairable else None
             return _failed(claim, i, finding)
         findings.append(finding)
     return _held(claim, findings)
 
 
-def _step(
-    setting: Setting,
-    before: Step,
-    step: Step,
-    rng: np.random.Generator,
-    deadline: Deadline,
-    hints: bool,
-    chained: bool,
-) -> Finding:
-    """One step against the one before it. A claim whose shapes do not fit, or that fails, is given a hint."""
+def _step(setting: Setting, before: Step, step: Step, rng: np.random.Generator, deadline: Deadline) -> Finding:
+    """One step against the one before it."""
     left, right = before.value, step.value
     try:
         broadcast(setting.shape(left), setting.shape(right))
     except Refusal as refusal:
-        finding = Finding(INVALID, _misfit(setting, left, right, refusal))
+        finding = Finding(INVALID, _misfit(setting, left, right, refusal), repairable=True)
     else:
         try:
             relation = Relation(setting, left, step.relation, right, rng, deadline)
@@ -99,19 +90,29 @@ def _step(
         if finding.point is None:
             return finding
         finding.counterexample = readable(relation, finding.point)
-    broken = any(name in setting.broken for name in names_in(left) | names_in(right))
-    if hints and step.relation == "==" and not broken:  # a let that does not fit is not repaired in the claim
-
-        def verify(target: Node, repaired: Node) -> bool:
-            """A repair is looked at like a claim."""
-            try:
-                again = Relation(setting, target, "==", repaired, rng, deadline.within(REPAIR_S))
-                return Judge(again).decide().verdict in (*HOLDS, UNDECIDED)
-            except (Refusal, OutOfTime, KeyError):  # a letter outside of its sum
-                return False
-
-        finding.hint = find_hint(setting, left, right, rng, deadline, verify, only_right=chained)
     return finding
+
+
+def _hint(scoped: ScopedClaim, setting: Setting, i: int, rng: np.random.Generator, deadline: Deadline) -> str | None:
+    """How step `i` may be repaired. A repair is looked at like a claim, as it would be read again."""
+    claim, left, right = scoped.claim, scoped.claim.steps[i - 1].value, scoped.claim.steps[i].value
+    if claim.steps[i].relation != "==" or any(name in setting.broken for name in names_in(left) | names_in(right)):
+        return None  # a let that does not fit is not repaired in the claim
+    everything = setting.opened(*(step.value for step in claim.steps))
+    derivatives = [node for node in everything if isinstance(node, Derivative)]
+    derived = {n.function for d in derivatives for n in setting.opened(d.operand) if isinstance(n, Call)}
+
+    def verify(target: Node, repaired: Node, written: bool) -> bool:
+        try:
+            if written:
+                target, repaired = read_again(scoped.scope, target, repaired)
+            again = Relation(setting, target, "==", repaired, rng, deadline.within(REPAIR_S))
+            return Judge(again).decide().verdict in HOLDS
+        except (Refusal, OutOfTime, KeyError):  # a letter outside of its sum
+            return False
+
+    chained = i > 1 or claim.derive
+    return find_hint(setting, left, right, rng, deadline, verify, frozenset(derived), only_right=chained)
 
 
 def _noted(finding: Finding, setting: Setting, left: Node, right: Node) -> Finding:

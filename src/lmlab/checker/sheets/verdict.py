@@ -36,6 +36,7 @@ class Finding:
     point: Point | None = None
     counterexample: Counterexample | None = None
     hint: str | None = None
+    repairable: bool = False  # whether a change of the formula may be what is needed, rather than a kind or a condition
 
 
 class Judge:
@@ -189,7 +190,7 @@ class Judge:
             if self.relation.sign == "=="
             else f"the left side is not {self.relation.sign} the right side"
         )
-        return Finding(REFUTED, f"{what}{note}", point)
+        return Finding(REFUTED, f"{what}{note}", point, repairable=True)
 
     def _confirm(self) -> Finding | None:
         """The referee looks at two points, so that a difference too small for doubles is seen as well."""
