@@ -60,6 +60,8 @@ def to_text(node: Node) -> str:
             return f"({_bracketed(node.left, 6)} {node.op} {_bracketed(node.right, 6)})"
         case tree.Transpose():
             return _bracketed(node.operand, 100) + ".T"
+        case Call(args=(tree.Table() as table,)) if len(table.letters) == 1:
+            return f"{node.function}_{table.letters[0][0].name}({to_text(table.operand)})"
         case Call():
             return f"{node.function}({', '.join(map(to_text, node.args))}{_options(node)})"
         case tree.Stack():

@@ -67,6 +67,23 @@ SAID = {
     r"\|v\|_2": "norm(v)",
     r"\sum_{i=1}^{k} v_i w_i": "sum(i=1..k, v[i] * w[i])",
     "Σ_i v_i": "sum(i, v[i])",
+    r"\mathbf{A}\mathbf{v}": "A @ v",
+    r"\mathbf{A} \mathbf{B}\mathbf{A}": "A @ B @ A",
+    r"2\mathbf{v}_i": "2 * v[i]",
+    r"\log \sum_{i=1}^k e^{v_i}": "log(sum(i=1..k, exp(v[i])))",
+    r"\log x y + 1": "log(x * y) + 1",
+    r"\tanh^2 x": "tanh(x)**2",
+    r"\frac14": "1 / 4",
+    r"\frac1{n} + \frac{x}2 + \dfrac xy": "1 / n + x / 2 + x / y",
+    r"\sqrt2 x": "sqrt(2) * x",
+    r"∑_{i=1}^{k} v_i²": "sum(i=1..k, v[i]**2)",
+    r"\sum_{i,j} A_{ij} v_j": "sum(i, sum(j, A[i, j] * v[j]))",
+    r"\max_i v_i": "max_i(v[i])",
+    r"\min_{i} v_i w_i": "min_i(v[i] * w[i])",
+    r"v_i (\delta_{ij} - w_j)": "v[i] * ((i == j) - w[j])",
+    r"v_i \delta_{i,j} w_j": "v[i] * (i == j) * w[j]",
+    r"\mathbf{v}^\top \mathbf{B} \mathbf{A} \mathbf{v}": "v.T @ B @ A @ v",
+    r"\mathbf{v}^\top \mathbf{B} \mathbf{A}": "v.T @ B @ A",
     "sum(i=1..k, v[i])": "sum(i=1..k, v[i])",
 }
 
@@ -74,6 +91,17 @@ SAID = {
 @pytest.mark.parametrize("typed", SAID)
 def test_what_people_type_is_read_as_they_mean_it(typed: str) -> None:
     assert read(typed) == SAID[typed]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [r"\sin x \cos x", r"\log x / 2", r"\delta_{ab}", r"\max_i x", r"\sum_{i<j} v_i w_j", r"\frac{1}", "log", "log **"],
+)
+def test_latex_that_can_be_read_in_two_ways_is_asked_about_in_one_line(typed: str) -> None:
+    answer = last(f"given x: positive\ngiven v: k\ngiven w: k\nclaim {typed} = 0")
+    assert answer.verdict == "invalid"
+    assert "\n" not in answer.reason
+    assert "mistake of the checker" not in answer.reason
 
 
 @pytest.mark.parametrize(
@@ -112,6 +140,18 @@ HOLDING = {
     "a recursion unrolled": "given x: T\ngiven a, s0\nlet s[0] = s0\nlet s[t] = a * s[t-1] + x[t]\n"
     "claim s[t] = a**t * s0 + sum(j=1..t, a**(t-j) * x[j])",
     "a power of e": "claim e**2 = exp(2)",
+    "one name in three spellings": "given \\alpha: positive\nclaim α² + 2α = alpha**2 + \\alpha + α",
+    "a derivative by a Greek letter": r"given \theta" "\n" r"claim \frac{d}{d\theta} \tanh(\theta) = 1 - \tanh^2 θ",
+    "the same in a line": "given θ\nlet J = θ²\nclaim ∂J/∂θ = 2θ",
+    "two letters side by side": "given α, x\nclaim 2αx = x * α + αx",
+    "the delta of Kronecker": "given z: n\nlet p = softmax(z)\n"
+    r"claim \frac{\partial p_i}{\partial z_j} = p_i (\delta_{ij} - p_j)",
+    "the largest of entries": r"given v: n" "\n" r"claim \max_i (v_i + 1) = \max(v) + 1",
+    "entries below the diagonal": "given L: n, n\nclaim tril(L)[i, j] = L[i, j] where i >= j",
+    "and above it": "given L: n, n\nclaim tril(L)[i, j] = 0 where j > i",
+    "a bound for some entries": "given x: 4 positive\nclaim cumsum(x)[i] < cumsum(x)[j] where i < j",
+    "the entropy of a random row": "given al: K positive\ngiven p: K dirichlet(al)\nlet A = sum(al)\n"
+    "claim E[H(p)] = digamma(A + 1) - sum(al * digamma(al + 1)) / A",
     "a condition before its name": "claim (1 + x)^3 >= 1 + 3x where x > -1, x: real",
     "a sum up to a whole number": "given n: positive integer\nclaim sum(k=1..n, k^2) = n(n + 1)(2n + 1)/6",
     "a row beside a number": "given x: T, D\nlet h[0] = zeros(D)\nlet h[t] = tanh(h[t-1] + x[t])\nclaim abs(h[t]) <= 1",
@@ -146,6 +186,9 @@ FAILING = {
     "a divergence that is not symmetric": "given p: n simplex\ngiven q: n simplex\nclaim KL(p, q) = KL(q, p)",
     "Stein without its factor": "given f: function\ngiven s: positive\ngiven x: normal(0, s)\nclaim E[x f(x)] = s E[f'(x)]",
     "a chain rule without the inner derivative": "given f: function\ngiven y\nclaim d(f(y**2))/dy = f'(y^2)",
+    "an entry at the edge of a condition": "given L: n, n\nclaim tril(L)[i, j] = 0 where j >= i",
+    "a condition that says too little": "given x: 4 positive\nclaim cumsum(x)[i] < cumsum(x)[j] where i <= j",
+    "the largest of other entries": r"given v: n" "\n" r"claim \max_i (v_i + 1) = \max(v)",
     "a sum that stops early": "given x: n\nclaim sum(i=1..n-1, x[i]) = sum(x)",
 }
 

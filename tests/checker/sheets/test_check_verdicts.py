@@ -159,3 +159,27 @@ def test_broadcasting_between_the_sides_is_pointed_out() -> None:
 def test_a_size_may_look_like_a_differential() -> None:
     assert one("given x: 1, dx\nlet J = sum(x**2)\nclaim dJ/dx == 2 * x").holds
     assert one("given d: positive\nlet q = d**2\nclaim dq/dd == 2 * d").holds
+
+
+def test_a_counterexample_names_the_indices_of_its_entry() -> None:
+    claim = one("given x: n\nclaim x[i] * x[j] == (i == j) * x[i]**2 where x: 3 positive")
+    assert claim.counterexample is not None
+    i, j = claim.counterexample.where
+    assert claim.counterexample.to_dict()["indices"] == {"i": i + 1, "j": j + 1}
+    assert str(claim.counterexample).endswith(f" at i = {i + 1}, j = {j + 1}")
+    plain = one("given x: n\nclaim x == 2 * x")
+    assert "at entry [" in str(plain.counterexample)
+
+
+def test_sides_that_are_zero_are_not_said_to_differ_by_their_own_size() -> None:
+    text = "given x: n\nlet u = (x - mean(x)) / std(x)\n"
+    for claim in ("sum(u) == 0", "mean(x - mean(x)) == 0"):
+        answer = one(f"{text}claim {claim}")
+        assert answer.holds
+        assert "difference 1.0e+00" not in answer.reason
+
+
+def test_a_random_row_without_its_size_is_told_to_name_it() -> None:
+    claim = one("given al: K positive\ngiven p: dirichlet(al)\nclaim sum(p) == 1")
+    assert claim.verdict == "invalid"
+    assert "`given a: n dirichlet(alpha)`" in claim.reason

@@ -89,8 +89,10 @@ class ChanceParser(ExpressionParser):
         return total if token.text == "KL" else Negate(total)
 
     def _random(self, node: Node) -> Given | None:
+        """A random given with a density; a dirichlet row is a row of probabilities itself."""
         given = self.scope.definitions.get(node.name) if isinstance(node, Name) else None
-        return given if isinstance(given, Given) and random_kind(given) is not None else None
+        kind = random_kind(given) if isinstance(given, Given) else None
+        return given if isinstance(given, Given) and kind is not None and kind.name != "dirichlet" else None
 
     def _log_density(self, token: Token, given: Given, x: Node) -> Node:
         kind = random_kind(given)

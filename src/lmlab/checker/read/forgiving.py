@@ -40,7 +40,14 @@ _WORDS = {
 _STYLES = "mathbf|boldsymbol|bm|mathrm|mathit|mathsf|mathcal|text|textbf|operatorname|mathbb|vec|overline|mathop"
 _IN = re.compile(r"(?:\\in|∈)\s*(?:\\mathbb\{R\}|\\R|ℝ|R)(?:\^\{([^{}]*)\}|\^(\w+))?")  # x \in \mathbb{R}^{n \times m}
 _BETWEEN = re.compile(r"\s*(?:\\times|×)\s*")
-_NAME = r"[^\W\d_]\w*'*"
+_NAME = r"\\?[^\W\d_]\w*'*"
+GREEK = {
+    "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "eps", "ζ": "zeta", "η": "eta", "θ": "theta", "ι": "iota",
+    "κ": "kappa", "λ": "lam", "μ": "mu", "µ": "mu", "ν": "nu", "ξ": "xi", "ρ": "rho", "τ": "tau", "υ": "upsilon", "φ": "phi",
+    "ϕ": "phi", "χ": "chi", "ψ": "psi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Θ": "Theta", "Λ": "Lambda", "Ξ": "Xi",
+    "Ψ": "Psi", "Ω": "Omega",
+}  # fmt: skip
+_GREEK_NAME = re.compile(rf"(?<![^\W\d])(d?)([{''.join(GREEK)}])(?![^\W\d_])")  # α, dα and α_i, but not αx
 _BY = re.compile(
     rf"\\[dt]?frac\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*((?:_{{[^{{}}]*}}|_\w)?)\s*}}"
     rf"\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*((?:_{{[^{{}}]*}}|_\w)?)\s*}}"
@@ -68,6 +75,7 @@ def plain(row: str) -> str:
     row = re.sub(rf"[{''.join(_LOWERED)}]+", lambda m: _lowered("".join(_LOWERED[c] for c in m[0])), row)
     row = re.sub(r"√\s*(\w+)", r" sqrt(\1)", row)
     row = "".join(_SIGNS.get(char, char) for char in row)
+    row = _GREEK_NAME.sub(lambda m: m[1] + GREEK[m[2]], row)
     row = re.sub(r"(?<=\|\|)_(?:F|2)(?!\w)", "", row)
     row = re.sub(r"(?<=\.T)_(\w+)|(?<=[)\]])_([^\W\d]+)", lambda m: f"[{','.join(m[1] or m[2])}]", row)
     row = re.sub(r"\^\s*(?:\(\s*T\s*\)|\{\s*T\s*\}|(?:T|⊤|top)(?!\w))", ".T", row)
@@ -84,12 +92,17 @@ def _lowered(letters: str) -> str:
 def _latex(row: str) -> str:
     row = row.replace("\\|", "||")
     row = re.sub(r"\\[,;:!> ]|\\\\|(?<!\\)&|\$|~", " ", row)
-    row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", r"\1", row)
+    row = re.sub(r"[∑Σ](?=\s*_)", r"\\sum", re.sub(r"[∏Π](?=\s*_)", r"\\prod", row))
+    row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", lambda m: _apart(m, m[1]), row)
     row = re.sub(rf"\\(?:{_STYLES})\s+(\w)", r"\1", row)
     row = re.sub(r"\\hat\s*\{?\s*(\\?\w+)\s*\}?", r"\1hat", row)
     row = _TWICE.sub(r"d2\1/d\g<2>2 ", row)
     row = _BY.sub(lambda m: f"d{m[1]}{m[2]}/d{m[3]}{m[4]} ", row)
     row = _OF.sub(r"d/d\1 ", row)
+    row = re.sub(r"(\\[dt]?frac|\\sqrt)(?:\s*(\d)|\s+([A-Za-z]))", r"\1{\2\3}", row)  # \frac12, \frac1{n}
+    row = re.sub(r"(\\[dt]?frac\s*\{[^{}]*\})\s*(\w)", r"\1{\2}", row)
+    row = re.sub(r"\\(max|min)\s*_\s*\{\s*(\w)\s*\}", r"\\\1_\2 ", row)
+    row = re.sub(r"(\\delta)\s*_\s*\{\s*(\w)\s*,?\s*(\w)\s*\}", r"\1_\2\3 ", row)
     for _ in range(40):  # from the innermost braces outwards
         before = row
         row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}\s*\^\s*\{([^{}]*)\}", r"\1_(\2..\3)", row)
@@ -97,6 +110,7 @@ def _latex(row: str) -> str:
         row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}", r"\1_(\2)", row)
         row = re.sub(r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)", row)
         row = re.sub(r"\^\s*\{\s*(?:\\top|T)\s*\}", ".T", row)
+        row = re.sub(r"\^\s*\{\s*(\d)\s*\}", r"**\1 ", row)
         row = re.sub(r"\^\s*\{([^{}]*)\}", r"**(\1)", row)
         row = re.sub(r"_\s*\{([^{}]*)\}", lambda m: f"_{m[1]}" if m[1].isalnum() else f"[{m[1]}]", row)
         row = _FRACTION.sub(r"((\1)/(\2))", row)
@@ -104,4 +118,12 @@ def _latex(row: str) -> str:
             break
     row = re.sub(r"\^\s*\\top", ".T", row)
     row = re.sub(r"(\\nabla)\s*_\s*(\w+)\s*(\w+)", r"d\3/d\2", row)
-    return re.sub(r"\\([A-Za-z]+)", lambda m: _WORDS.get(m[1], f" {m[1]}"), row)
+    return re.sub(r"\\([A-Za-z]+)", lambda m: _WORDS.get(m[1]) or ("" if m[1] in _WORDS else _apart(m, m[1])), row)
+
+
+def _apart(found: re.Match[str], word: str) -> str:
+    """A word in place of what was found, with spaces between it and its neighbours: Wx is another name than W x."""
+    row, start, end = found.string, found.start(), found.end()
+    of_d = row[start - 1 : start] == "d" and not row[max(0, start - 2) : start - 1].isalpha()  # dJ/d\alpha
+    before = "" if start == 0 or of_d or not row[start - 1].isalnum() else " "
+    return before + word + (" " if row[end : end + 1].isalpha() or row[end : end + 1] == "\\" else "")

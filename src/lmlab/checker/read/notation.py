@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from lmlab.checker import tree
-from lmlab.checker.formulas import ONE, TWO, call, over, plus, power, times
-from lmlab.checker.functions import NAMES
+from lmlab.checker.formulas import ONE, TWO, call, over, plus
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.read.chances import ChanceParser
 from lmlab.checker.read.cursor import refusal
@@ -85,7 +84,7 @@ class NotationParser(ChanceParser):
         ranks = [rank_of(side, self.scope) for side in (left, right)]
         if 0 in ranks or (None in ranks and token.text == "·"):
             return tree.Binary("*", left, right, column=token.column)
-        turned = [isinstance(side, tree.Transpose) for side in (left, right)]
+        turned = [_is_row(side) for side in (left, right)]
         if ranks == [1, 1] and turned == [False, True]:
             return call("outer", left, right)
         if None in ranks or (ranks == [1, 1] and turned == [False, False]):
@@ -149,11 +148,11 @@ class NotationParser(ChanceParser):
             return self._greek(token)
         if text in ("d", "d2") and following == "/":
             return self._operator(token)
-        return self._entry_derivative(token) or self._habit(token, following)
+        return self._entry_derivative(token) or self.habit(token, following)
 
     def _before_bracket(self, token: Token) -> Node | None:
         """p in p(1 - p), a product: a number that is given is no function, and what follows is a sum."""
-        if self.peek(1).text != "(" or not self.peek(1).glued or not self._is_number(token.text):
+        if self.peek(1).text != "(" or not self.peek(1).glued or not self.is_number(token.text):
             return None
         depth = 0
         for inner in self.tokens[self.at + 1 :]:
@@ -166,28 +165,13 @@ class NotationParser(ChanceParser):
                 break
         return None
 
-    def _is_number(self, name: str) -> bool:
+    def is_number(self, name: str) -> bool:
+        """Whether a name is a size or a given without a shape."""
         found = self.scope.definitions.get(name)
         return name in self.scope.sizes or (isinstance(found, Given) and not found.shape)
 
-    def _habit(self, token: Token, following: str) -> Node | None:
-        """e^x, tanh^2(x), and ab for the product of two numbers."""
-        text = token.text
-        if text == "e":
-            self.at += 1
-            self.forgave = True
-            return call("exp", self._nested(self._signed) if self.take("**") else ONE)
-        exponent = self.peek(2)
-        if text in NAMES and following == "**" and exponent.text in ("2", "3", "4") and self.peek(3).text == "(":
-            self.at += 3
-            self.forgave = True
-            return power(self._call(token), int(exponent.text))
-        is_word = text in NAMES or text == "pi" or following == "(" or (text[0] == "d" and following == "/")
-        if len(set(text)) == len(text) > 1 and not is_word and all(map(self._is_number, text)):
-            self.at += 1
-            self.forgave = True
-            factors: list[Node] = [Name(letter, column=token.column) for letter in text]
-            return functools.reduce(times, factors)
+    def habit(self, token: Token, following: str) -> Node | None:
+        """What people write by habit; see `HabitParser`."""
         return None
 
     def bars(self) -> Node | None:
@@ -227,10 +211,20 @@ class NotationParser(ChanceParser):
         if rest:
             return self._over(token, function, rest, None, None, lambda: self.sum_of_products(10))
         if token.text.endswith("_") and self.take("("):
-            name, start, stop = self._range()
+            ranges = [self._range()]
+            while self.take(","):
+                ranges.append(self._range())
+            if self.next.text in ("<", ">", "<=", ">=", "!="):
+                raise self.error("a condition stands inside the sum, as in sum(i, sum(j, (i < j) * x[i] * x[j]))")
             self.expect(")", "after the range of the sum")
-            return self._over(token, function, name, start, stop, lambda: self.sum_of_products(10))
+            return self._nested_sums(token, function, ranges)
         return call(function, self.sum_of_products(10))
+
+    def _nested_sums(self, token: Token, function: str, ranges: list[tuple[str, Node | None, Node | None]]) -> Node:
+        """Σ_(i,j) term: the sum over j inside that over i."""
+        (name, start, stop), inner = ranges[0], ranges[1:]
+        read = partial(self._nested_sums, token, function, inner) if inner else partial(self.sum_of_products, 10)
+        return self._over(token, function, name, start, stop, read)
 
     def _range(self) -> tuple[str, Node | None, Node | None]:
         name = self.next.text
@@ -325,6 +319,13 @@ class NotationParser(ChanceParser):
         if token.text == "σ":
             return call("sigmoid", args[0])
         return over(plus(ONE, call("erf", over(args[0], call("sqrt", TWO)))), TWO)
+
+
+def _is_row(node: Node) -> bool:
+    """y.T, and y.T @ W: what stands before a vector."""
+    while isinstance(node, tree.Binary) and node.op == "@":
+        node = node.left
+    return isinstance(node, tree.Transpose)
 
 
 def witness_of(node: Node, letter: str, besides: Collection[str] = ()) -> Witness | None:

@@ -8,7 +8,7 @@ from lmlab.checker.kinds import ALSO_NAMES, KIND_WORDS
 from lmlab.checker.limits import MAX_LITERAL_SIZE, MAX_RANK, Refusal
 from lmlab.checker.read.cursor import refusal
 from lmlab.checker.read.expressions import RELATIONS
-from lmlab.checker.read.notation import NotationParser
+from lmlab.checker.read.habits import HabitParser
 from lmlab.checker.read.tokens import KEYWORDS, Token
 from lmlab.checker.sizes import Shape, Size
 from lmlab.checker.tree import Given, Let, constant_value
@@ -16,7 +16,7 @@ from lmlab.checker.tree import Given, Let, constant_value
 RESERVED = frozenset(KEYWORDS) | {"where", "True", "False"} | (KIND_WORDS - ALSO_NAMES)
 
 
-class ShapeParser(NotationParser):
+class ShapeParser(HabitParser):
     """Parses the shape of a given."""
 
     def shape(self) -> Shape:

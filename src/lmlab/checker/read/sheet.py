@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import sizes_in_builders, splits_claim
 from lmlab.checker.read.expressions import RELATIONS
+from lmlab.checker.read.notation import entries, free_letters
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.statements import StatementParser, source
 from lmlab.checker.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Claim, Given, Let, Node, NotUnderstood, Step
+from lmlab.checker.tree import Claim, Condition, Given, Let, Node, NotUnderstood, Step, letters_in
 
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
@@ -44,16 +45,19 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
         if depth == 0 and splits_claim(body, i):
             cut = i
             break
+    masks: tuple[Condition, ...] = ()
     stop = _next_step(body, cut) if cut < len(body) - 1 else len(body) - 1
     end = body[-1]
     if cut < len(body) - 1:
-        reader = StatementParser([*body[cut + 1 : stop], end], scope)
-        conditions = reader.where()
-        scope = replace(reader.scope, conditions=scope.conditions + conditions)
+        reader, conditions = _where(
+            [*body[cut + 1 : stop], end], free_letters(entries(body, scope.known), scope.known), scope
+        )
+        masks = tuple(c for c in conditions if letters_in(c.left) | letters_in(c.right))
+        scope = replace(reader.scope, conditions=scope.conditions + tuple(c for c in conditions if c not in masks))
     scope = replace(scope, sizes=scope.sizes | sizes_in_builders(body, scope.known))
     reader = StatementParser([*body[:cut], *body[stop:]], scope)
-    sides = reader.steps()
-    said = said_again(sides) if reader.forgave or raw.plain != raw.text else ""
+    sides = reader.steps(masks)
+    said = said_again(sides) if reader.forgave or masks or raw.plain != raw.text else ""
     if len(sides) < 2:
         steps = "steps on lines of their own, each starting with ="
         wanted = steps if keyword == "derive" else "a relation: ==, <=, >=, < or >"
@@ -63,6 +67,17 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
         steps=sides, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive", read=said
     )
     return ScopedClaim(claim, reader.scope)
+
+
+def _where(tokens: list[Token], letters: set[str], scope: Scope) -> tuple[StatementParser, tuple[Condition, ...]]:
+    """The conditions of a where clause; the letters of the claim are known in it unless it defines them otherwise."""
+    reader = StatementParser(tokens, scope)
+    try:
+        return reader, reader.where()
+    except Refusal:
+        reader = StatementParser(tokens, scope)
+        reader.letters |= dict.fromkeys(letters, 1)
+        return reader, reader.where()
 
 
 def read_again(scope: Scope, *sides: Node) -> tuple[Node, Node]:

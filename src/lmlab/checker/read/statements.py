@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmlab.checker.distributions import DISTRIBUTIONS
+from lmlab.checker.formulas import call, number
 from lmlab.checker.kinds import KIND_WORDS
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import refusal, shallow
@@ -17,6 +18,7 @@ from lmlab.checker.read.shapes import RESERVED, ShapeParser
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.sizes import Shape, Size
 from lmlab.checker.tree import (
+    Compare,
     Condition,
     Given,
     Kind,
@@ -293,8 +295,8 @@ class StatementParser(ShapeParser):
             raise self.error("a where clause holds `name: shape kind`, `name = value` or a condition like x > 0")
         return Condition(left=left, relation=token.text, right=self.sum_of_products())
 
-    def steps(self) -> tuple[Step, ...]:
-        """Expressions tied by relations."""
+    def steps(self, masks: Sequence[Condition] = ()) -> tuple[Step, ...]:
+        """Expressions tied by relations; entries that a mask leaves out are set so that the relation holds there."""
         values: list[Node] = []
         signs: list[tuple[str, int]] = []
         relation, line = "", self.next.line
@@ -309,6 +311,9 @@ class StatementParser(ShapeParser):
             relation, line = ("==" if token.text == "=" else token.text), token.line
         self.end()
         bounds = any(sign not in ("", "==") for sign, _ in signs)
+        if masks and len({sign for sign, _ in signs}) > 2:
+            raise Refusal("a condition on indices goes with one relation; write one claim for each")
+        values = [_masked(value, masks, i, signs[-1][0]) for i, value in enumerate(values)]
         sides = zip(signs, self.tabled(values, bounds), strict=True)
         return tuple(Step(relation=relation, value=value, line=line) for (relation, line), value in sides)
 
@@ -322,6 +327,14 @@ class StatementParser(ShapeParser):
                 break
         self.end()
         return tuple(found)
+
+
+def _masked(value: Node, masks: Sequence[Condition], place: int, relation: str) -> Node:
+    """A side of a claim where the masks hold; elsewhere 0, or 1 on the larger side of < and >."""
+    larger = relation == ("<" if place else ">")
+    for mask in masks:
+        value = call("where", Compare(mask.relation, mask.left, mask.right), value, number(int(larger)))
+    return value
 
 
 def source(tokens: Sequence[Token]) -> str:

@@ -171,9 +171,9 @@ def _check_kinds(given: Given, setting: Setting) -> None:
             raise Refusal(f"{name} is a kind by itself")
     if "orthogonal" in names and len(shape) != 2:
         raise Refusal(f"an orthogonal given is a matrix, not {shape_text(shape)}")
-    for name in ("unit", "simplex", "onehot"):
+    for name, written in (("unit", ""), ("simplex", ""), ("onehot", ""), ("dirichlet", "(alpha)")):
         if name in names and not shape:
-            raise Refusal(f"a {name} given is a vector or has rows; write its size, as in `given a: n {name}`")
+            raise Refusal(f"a {name} given is a vector or has rows; write its size, as in `given a: n {name}{written}`")
     for clash in _CLASHES:
         if clash <= names:
             raise Refusal(f"{' and '.join(sorted(clash))} do not go together")

@@ -13,7 +13,7 @@ from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.report import Counterexample
-from lmlab.checker.tree import shown
+from lmlab.checker.tree import Table, shown
 
 TRIES = 24
 CLEAR = 1e-3  # relative difference a reader can see
@@ -76,7 +76,11 @@ def _describe(relation: Relation, point: Point, sides: Sides, digits: int) -> Co
         np.where(np.abs(side) < ROUNDING * sides.scale, 0.0, side) if digits < 17 else side
         for side in (sides.left, sides.right)
     )
-    return Counterexample(sizes=sizes, values=values, left=plain(left, digits), right=plain(right, digits), where=where)
+    table = next((side for side in (relation.left, relation.right) if isinstance(side, Table)), None)
+    places = zip(table.letters, where, strict=False) if table else ()  # a row of entries may have axes of its own
+    letters = {letter.name: place + letter.first for (letter, _), place in places}
+    left, right = plain(left, digits), plain(right, digits)
+    return Counterexample(sizes=sizes, values=values, left=left, right=right, where=where, letters=letters)
 
 
 def plain(array: Raw, digits: int) -> Any:

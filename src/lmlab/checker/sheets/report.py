@@ -23,6 +23,7 @@ class Counterexample:
     left: Any
     right: Any
     where: tuple[int, ...] = ()  # the entry that differs most
+    letters: dict[str, int] = field(default_factory=dict)  # the values that indices with names have there
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -32,12 +33,13 @@ class Counterexample:
             "left": self.left,
             "right": self.right,
             "entry": list(self.where),
-        }
+        } | ({"indices": self.letters} if self.letters else {})
 
     def __str__(self) -> str:
         parts = [f"{name} = {value}" for name, value in self.sizes.items()]
         parts += [f"{name} = {compact(value)}" for name, value in self.values.items()]
-        at = f" at entry {list(self.where)}" if self.where else ""
+        named = ", ".join(f"{name} = {value}" for name, value in self.letters.items())
+        at = f" at {named}" if named else f" at entry {list(self.where)}" if self.where else ""
         prefix = f"{', '.join(parts)}: " if parts else ""
         left, right = (_entry(side, self.where) for side in (self.left, self.right))
         alike = left != right and compact(left) == compact(right)

@@ -155,7 +155,7 @@ class Judge:
         tally.points += 1
         tally.ordinary += style == "plain" and not strict
         tally.tolerance = max(tally.tolerance, sides.tolerance)
-        tally.largest = max(tally.largest, 0.0 if broken else amount)
+        tally.largest = max(tally.largest, amount if amount <= sides.tolerance else 0.0)  # beyond it, the referee spoke
         return None
 
     def _half_defined(self, point: Point, sides: Sides) -> Finding | None:
@@ -227,6 +227,8 @@ class Judge:
         what = "largest relative difference" if self.relation.sign == "==" else "largest excess"
         text = f"holds in float64 at {tally.points} random points{sizes}; "
         text += f"{what} {tally.largest:.1e}, tolerance {tally.tolerance:.0e}"
+        if tally.acquitted:
+            text += f"; where both sides should be 0 they are below {DUST:.0e}"
         if self.relation.sign != "==":
             sizes = f"sizes up to {tally.largest_size} and " if tally.largest_size else ""
             text += f"; {sizes}values up to {tally.largest_value:.0e} were tried"

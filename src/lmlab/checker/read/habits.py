@@ -1,0 +1,99 @@
+"""What people write by habit: e^x, tanh^2(x), log x, ab for a product, max_i x_i, delta_ij."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from lmlab.checker.formulas import ONE, call, power, times
+from lmlab.checker.functions import FUNCTIONS, NAMES
+from lmlab.checker.read.cursor import refusal
+from lmlab.checker.read.forgiving import GREEK
+from lmlab.checker.read.notation import NotationParser, witness_of
+from lmlab.checker.read.tokens import Token
+from lmlab.checker.tree import Call, Compare, Letter, Name, Node, Table
+
+_LARGE = ("Σ", "Π", "max_", "min_")  # signs that take all that follows
+
+
+class HabitParser(NotationParser):
+    """Expressions as they are written by hand. Whatever is read so is shown again in the signs of the language."""
+
+    def habit(self, token: Token, following: str) -> Node | None:
+        """What a name begins that is neither a name nor a call; None where it is none of these."""
+        start, outer = self.at, self.forgave
+        self.forgave = True
+        found = self._power_of_e(token) or self._without_brackets(token) or self._of_letters(token)
+        found = found or self._letters_beside(token, following)
+        if found is None:
+            self.at, self.forgave = start, outer
+        return found
+
+    def _power_of_e(self, token: Token) -> Node | None:
+        """e^x."""
+        if token.text != "e":
+            return None
+        self.at += 1
+        return call("exp", self._nested(self._signed) if self.take("**") else ONE)
+
+    def _without_brackets(self, token: Token) -> Node | None:
+        """tanh^2(x), log x and log Σ_i e^x_i: of all that follows, up to a sum or a relation."""
+        function = FUNCTIONS.get(token.text)
+        if function is None or function.arguments != 1 or function.takes_sizes:
+            return None
+        self.at += 1
+        exponent = self.next.text if self.take("**") else ""
+        if exponent and exponent not in ("2", "3", "4"):
+            return None
+        self.at += bool(exponent)
+        if exponent and self.next.text == "(":
+            return power(self._call(token), int(exponent))
+        if self.next.kind not in ("name", "number") or self.next.text in self.stops:
+            return None
+        start = self.at
+        found = call(token.text, self._nested(lambda: self.sum_of_products(10)))
+        if not self.tokens[start].text.startswith(_LARGE) and self._two_ways(start + 1):
+            raise refusal(token, f"{token.text} without brackets can be read in two ways here; write {token.text}(...)")
+        return power(found, int(exponent)) if exponent else found
+
+    def _two_ways(self, start: int) -> bool:
+        """Whether sin x cos y or log x / y was read: a quotient, or one more function behind the first factor."""
+        depth = 0
+        for token in self.tokens[start : self.at]:
+            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            if depth == 0 and (token.text == "/" or (token.text in NAMES and token.text not in self.known)):
+                return True
+        return False
+
+    def _of_letters(self, token: Token) -> Node | None:
+        """max_i x_i over all i, and delta_ij."""
+        base, _, letters = token.text.partition("_")
+        if base in ("max", "min") and len(letters) == 1 and letters not in self.known:
+            self.at += 1
+            outer = dict(self.letters)
+            self.letters[letters] = 1
+            body = self._nested(lambda: self.sum_of_products(10))
+            self.letters = outer
+            witness = witness_of(body, letters, self.scope.recursive)
+            if witness is None:
+                raise refusal(token, f"the range of {letters} is not clear; write {base}(x) of an array")
+            return Call(base, (Table(body, ((Letter(letters), witness),)),), column=token.column)
+        if base == "delta" and len(letters) == 2:
+            if not set(letters) <= set(self.letters):
+                raise refusal(
+                    token, f"{token.text} needs {' and '.join(letters)} to be positions, as in x[{letters[0]}]"
+                )
+            self.at += 1
+            first, second = (Letter(letter, self.letters[letter]) for letter in letters)
+            return Compare("==", first, second, column=token.column)
+        return None
+
+    def _letters_beside(self, token: Token, following: str) -> Node | None:
+        """ab for the product of two numbers."""
+        text = token.text
+        names = [GREEK.get(letter, letter) for letter in text]
+        is_word = text in NAMES or text == "pi" or following == "(" or (text[0] == "d" and following == "/")
+        if len(set(text)) != len(text) or len(text) < 2 or is_word or not all(map(self.is_number, names)):
+            return None
+        self.at += 1
+        factors: list[Node] = [Name(name, column=token.column) for name in names]
+        return reduce(times, factors)
