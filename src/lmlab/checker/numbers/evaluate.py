@@ -228,10 +228,9 @@ class Frame:
                 return self._recursion(node)
         raise AssertionError(node)
 
-    def _first(self, node: Index, item: Node) -> int:
+    def _first(self, node: Index, axis: int, item: Node) -> int:
         """What the first entry along an axis is called: rows of a recursion count from 0, others as the letter does."""
-        name = node.operand.name if isinstance(node.operand, Name) else ""
-        if (name.endswith("#") or name in self.setting.recursive) and item is node.items[0]:
+        if self.setting.shapes.from_zero(node.operand, axis):
             return 0
         return max(part.first for part in walk(item) if isinstance(part, tree.Letter))
 
@@ -293,12 +292,12 @@ class Frame:
 
     def _positions(self, node: Index) -> tuple[int | slice, ...]:
         items: list[int | slice] = []
-        for item, axis in zip(node.items, self.setting.shape(node.operand), strict=False):
+        for place, (item, axis) in enumerate(zip(node.items, self.setting.shape(node.operand), strict=False)):
             if isinstance(item, Slice):
                 start, stop = self.setting.shapes.bounds(item, axis)
                 items.append(slice(start.value(self.sizes), stop.value(self.sizes)))
             elif letters_in(item):
-                position = self.integer(item) - self._first(node, item)
+                position = self.integer(item) - self._first(node, place, item)
                 if not 0 <= position < axis.value(self.sizes):
                     raise Refusal(f"{to_text(node)} goes beyond the {axis} entries along its axis")
                 items.append(position)

@@ -39,6 +39,7 @@ class Shapes:
 
     names: dict[str, Shape]
     sizes: frozenset[str]
+    recursive: frozenset[str] = frozenset()  # lets that are defined step by step
     quiet: bool = False  # leave mistakes unexplained: the search for hints meets thousands
     seen: dict[int, tuple[Node, Shape]] = field(default_factory=dict)  # by identity; the node is kept alive beside it
 
@@ -77,14 +78,28 @@ class Shapes:
                 return self._recursion(node)
         raise AssertionError(node)
 
+    def from_zero(self, node: Node, axis: int) -> bool:
+        """Whether an axis holds the rows of a recursion, whose first is called h[0]; in derivatives too."""
+        if isinstance(node, Name):
+            return axis == 0 and (node.name.endswith("#") or node.name in self.recursive)
+        if not isinstance(node, Derivative):
+            return False
+        plain = scalar_like(self.of(node.operand)) and not node.strict
+        for part in [*([] if plain else [node.operand]), *map(Name, node.by)]:
+            rank = len(self.of(part))
+            if axis < rank:
+                return self.from_zero(part, axis)
+            axis -= rank
+        return False
+
     def range_of(self, witness: tree.Witness) -> Size:
-        """How many values a letter has: those of the axis that it stands for alone."""
+        """How many values a letter has: those of the axis that it stands for alone; of a recursion, its steps."""
         shape = self.of(witness.operand)
         if witness.axis >= len(shape):
             raise Refusal(
                 f"{to_text(witness.operand)} has {len(shape)} axes, and {witness.axis + 1} positions are named"
             )
-        return shape[witness.axis]
+        return shape[witness.axis] + Size.of(-int(self.from_zero(witness.operand, witness.axis)))
 
     def _recursion(self, node: tree.Recursion) -> Shape:
         row = self.of(node.start)

@@ -37,11 +37,6 @@ class Setting:
     broken: dict[str, str] = field(default_factory=dict)
     opens: dict[str, frozenset[str]] = field(default_factory=dict)  # the `open_names` of a let
 
-    @property
-    def recursive(self) -> set[str]:
-        """Lets that are defined step by step: their rows count from 0."""
-        return {name for name, let in self.lets.items() if isinstance(let.value, Recursion)}
-
     def shape(self, node: Node) -> Shape:
         """The shape of an expression; a Refusal also when it uses a broken let."""
         for name in sorted(names_in(node)):
@@ -139,7 +134,8 @@ def build(scope: Scope) -> Setting:
     """Infer the shape of every definition and check that every kind fits its shape."""
     givens = {k: v for k, v in scope.definitions.items() if isinstance(v, Given)}
     lets = {k: v for k, v in scope.definitions.items() if isinstance(v, Let)}
-    shapes = Shapes({k: v.shape for k, v in givens.items()}, scope.sizes)
+    recursive = frozenset(name for name, let in lets.items() if isinstance(let.value, Recursion))
+    shapes = Shapes({k: v.shape for k, v in givens.items()}, scope.sizes, recursive)
     setting = Setting(givens, lets, shapes, scope.conditions)
     for name, definition in scope.definitions.items():
         try:
