@@ -65,20 +65,22 @@ class TorchOps(Ops):
         return COMPARISONS[op](left, right).to(F64)
 
     def divide(self, left: Tensor, right: Tensor) -> Tensor:
-        """nan and inf as IEEE has them."""
-        return left / right
+        """nan where the denominator is 0: 1 / (1 / 0) is no number. Integrals have inf at their ends."""
+        return self._but_nan(right == 0, left / right)
+
+    def _but_nan(self, lost: Tensor, value: Tensor) -> Tensor:
+        return value if self.collected is not None or not lost.any() else torch.where(lost, math.nan, value)
 
     def raise_to(self, left: Tensor, right: Tensor) -> Tensor:
-        """nan for negative bases."""
-        return torch.pow(left, right)
+        """nan for negative bases, and for what divides by 0."""
+        return self._but_nan((left == 0) & (right < 0), torch.pow(left, right))
 
     def power(self, base: Tensor, exponent: Fraction) -> Tensor:
         """A constant exponent, so that the derivative at negative bases is right."""
-        if exponent.denominator == 1:
-            return base ** int(exponent)
         if exponent.denominator == 2:
             self.near(base, edge=True)
-        return base ** float(exponent)
+        power = base ** (int(exponent) if exponent.denominator == 1 else float(exponent))
+        return self._but_nan(base == 0, power) if exponent < 0 else power
 
     def determinant(self, value: Tensor) -> Tensor:
         """By torch."""

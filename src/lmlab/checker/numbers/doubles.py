@@ -139,19 +139,22 @@ class FloatOps(ArrayOps):
         return self.wrap(function.computed("numpy", np, value))
 
     def divide(self, left: Array, right: Array) -> Array:
-        """nan and inf as IEEE has them."""
-        return self.wrap(left / right)
+        """nan where the denominator is 0: 1 / (1 / 0) is no number. Integrals have inf at their ends."""
+        quotient = left / right
+        return self.wrap(quotient if self.collected is not None else np.where(right == 0, np.nan, quotient))
 
     def raise_to(self, left: Array, right: Array) -> Array:
-        """nan for negative bases."""
-        return self.wrap(np.power(left, right))
+        """nan for negative bases, and for what divides by 0."""
+        power = np.power(left, right)
+        return self.wrap(power if self.collected is not None else np.where((left == 0) & (right < 0), np.nan, power))
 
     def power(self, base: Array, exponent: Fraction) -> Array:
         """A written power."""
         whole = exponent.denominator == 1 and exponent >= 0
         if exponent.denominator == 2:
             self.near(base, edge=True)
-        return self.wrap(np.asarray(base, dtype=float) ** (int(exponent) if whole else float(exponent)))
+        power = np.asarray(base, dtype=float) ** (int(exponent) if whole else float(exponent))
+        return self.wrap(np.where(base == 0, np.nan, power) if exponent < 0 and self.collected is None else power)
 
     def determinant(self, value: Array) -> Array:
         """By NumPy."""

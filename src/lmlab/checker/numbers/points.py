@@ -65,7 +65,8 @@ def _raw(given: Given, shape: tuple[int, ...], rng: np.random.Generator, style: 
     if "fraction" in names:
         return _fractions(shape, rng, style)
     if "integer" in names:
-        values = rng.integers(1, 6, shape).astype(float)
+        far = {"wild": 100, "broad": int(reach)}.get(style, 0) if shape else 0  # numbers by themselves are swept
+        values = rng.integers(1, max(6, far), shape).astype(float)
         if "positive" not in names:
             values = values * rng.choice([-1.0, 1.0], shape)
             if "nonzero" not in names:
@@ -139,7 +140,9 @@ def _realise(given: Given, raw: Raw, frame: Frame) -> Array:
 
 def _lift(raw: Raw) -> Raw:
     """What makes the square of a symmetric matrix definite: no fixed share of it, or a bound by that would hold."""
-    size = float(np.mean(raw * raw)) or 1.0
+    size = float(np.mean(raw * raw))
+    if not size:
+        return np.asarray(1.0)  # the identity, where many bounds are attained
     return np.asarray(size / 2.0 ** (int(1000 * size) % 12))
 
 
@@ -147,6 +150,8 @@ def _orthogonal(raw: Raw, ops: Ops, symmetric: bool) -> Array:
     """A product of reflections I - 2 v v' / v'v, cut to the shape: orthogonal in any arithmetic."""
     rows, columns = raw.shape
     size = max(rows, columns)
+    if not raw.any():
+        return ops.eye(size)[:rows, :columns]
     seeds = np.resize(raw, (size, size)) + np.eye(size) * 0.5
     total = ops.eye(size)
     for i in range(1 if symmetric else size):

@@ -168,6 +168,30 @@ def referee(setting: Setting, left: Node, right: Node, point: Point, deadline: D
         return Ruling(known=False)
 
 
+def stays(setting: Setting, side: Node, point: Point, deadline: Deadline) -> bool:
+    """Whether a side has one and the same value in 60 digits and in 120."""
+    found = []
+    try:
+        for digits in (DIGITS, 2 * DIGITS):
+            with mpmath.workdps(digits):
+                found.append(make_frame(setting, point, LongOps(digits), deadline).evaluate(side))
+    except (NoExactValue, OutOfTime):
+        return False
+    gap, scale, ruling = _gap(*found)
+    return ruling.left_defined and ruling.right_defined and bool(_largest(gap) <= ROUNDING * scale)
+
+
+def touches(
+    setting: Setting, left: Node, right: Node, point: Point, sign: int, digits: int, trusted: int, deadline: Deadline
+) -> bool:
+    """Whether sign * (left - right) reaches 0 somewhere, as far as the `trusted` of these digits tell."""
+    try:
+        gap, scale, _ = _long_gap(setting, left, right, point, digits, deadline)
+    except (NoExactValue, OutOfTime):
+        return False
+    return gap is not None and bool(max(sign * gap.max(), sign * gap.min()) >= -scale * mpmath.mpf(10) ** -trusted)
+
+
 def _largest(gap: Any) -> Any:
     return max(abs(gap.max()), abs(gap.min()))
 

@@ -13,7 +13,7 @@ import numpy as np
 from lmlab.checker import limits
 from lmlab.checker.hints.sentence import find_hint
 from lmlab.checker.latex import relation_latex, to_latex
-from lmlab.checker.limits import Deadline, OutOfTime, Refusal
+from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.checker.numbers.fractions import settle
 from lmlab.checker.read.sheet import ScopedClaim, read_again
 from lmlab.checker.shapes.setting import Setting, build
@@ -112,7 +112,10 @@ def _hint(scoped: ScopedClaim, setting: Setting, i: int, rng: np.random.Generato
             return False
 
     chained = i > 1 or claim.derive
-    return find_hint(setting, left, right, rng, deadline, verify, frozenset(derived), only_right=chained)
+    try:
+        return find_hint(setting, left, right, rng, deadline, verify, frozenset(derived), only_right=chained)
+    except NoExactValue:  # the slope of a probability, which only long decimals know
+        return None
 
 
 def _noted(finding: Finding, setting: Setting, left: Node, right: Node) -> Finding:

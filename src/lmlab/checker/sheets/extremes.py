@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,8 +12,8 @@ from lmlab.checker.limits import Refusal
 from lmlab.checker.numbers.points import Point, Raw, draw_point
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
+from lmlab.checker.sheets.corners import allows, jumps, written
 from lmlab.checker.sheets.relation import Relation
-from lmlab.checker.tree import Number
 
 WILD = 36
 SPECIAL = ("zero", "equal")  # where bounds are often attained
@@ -20,7 +21,10 @@ LARGE = (16, 128, 1000)  # sizes: bounds that forget a size fail only where it i
 FAR = (1e3, 1e5)  # how far values reach
 SWEEP = tuple(10.0**e for e in np.linspace(-3, 2, 21))  # values of one scalar, from small to large, both signs
 FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e for e in np.linspace(2.25, 8, 24)))
-MEAN_AT = (2.0, -2.0)  # values of a scalar at which equations of means are looked at: some means do not exist there
+COUNTED = np.arange(1.0, 66.0)  # whole numbers, one by one,
+FAR_COUNTED = tuple(round(10.0**e) for e in np.linspace(2, 6, 9))  # and many at a time, while that is quick
+QUICK_S = 0.02  # of processor time: a sum of so many terms is not made longer
+ATTAINED = 1e-15  # excess at which the sides of a strict bound are looked at in many digits
 STARTS = 3
 STEPS = 40
 _FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orthogonal"}
@@ -37,7 +41,7 @@ def search_extremes(relation: Relation) -> Point | None:
         relation.tally.reaches(point)
         if _broken(relation, point, sides):
             return point
-        best.append((sides.excess(relation.sign), point))
+        best.append((_height(relation, sides), point))
     best = [pair for pair in best if max(pair[1].sizes.values(), default=0) < LARGE[0]]
     best.sort(key=lambda pair: -pair[0])
     for _, start in best[:STARTS]:
@@ -62,6 +66,9 @@ def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
         for reach in FAR if not relation.averages else ():
             yield relation.draw(small[0], "broad", reach=reach)
         yield from _sweeps(relation, small[0])
+        yield from _counts(relation, small[0])
+        for point in jumps(relation, small[0]):
+            yield relation.looked_at(point)
     for sizes in _large(relation, small[0]):
         for style in ("plain", *SPECIAL) if relation.varies else ("plain",):
             try:
@@ -83,16 +90,16 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
     """One scalar after the other over many magnitudes, the rest as it comes; then all of them at once."""
     setting = relation.setting
     scalars = [n for n in relation.sizes.givens if not setting.givens[n].shape and setting.distribution(n) is None]
-    for name in scalars[:3]:
+    for name in [n for n in scalars if not setting.kinds(n) & {"integer", "binary"}][:3]:
         kinds = setting.kinds(name)
-        values = np.arange(1, 22.0) if "integer" in kinds else np.array(SWEEP if relation.averages else FAR_SWEEP)
+        values = np.array(SWEEP if relation.averages else FAR_SWEEP)
         if "fraction" in kinds:
             values = np.concatenate(
                 [10.0 ** np.linspace(-6, -1, 8), np.linspace(0.15, 0.85, 8), 1 - 10.0 ** np.linspace(-1, -6, 8)]
             )
         elif not kinds & {"positive", "fraction"}:
             values = np.concatenate([values, -values])
-        for value in values if "binary" not in kinds else ():
+        for value in values:
             point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
             yield relation.looked_at(Point(sizes, {**point.raw, name: np.asarray(value)}))
     together = [n for n in scalars if not setting.kinds(n) & {"integer", "binary", "fraction"}]
@@ -102,6 +109,27 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
         yield relation.looked_at(Point(sizes, {**point.raw, **raw}))
 
 
+def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
+    """Whole scalars one after the other, and then all of them at once, from small to as large as sums stay quick."""
+    setting = relation.setting
+    whole = [n for n in relation.sizes.givens if "integer" in setting.kinds(n) and not setting.givens[n].shape]
+    near = {number + beside for number in written(relation) if number < 1e6 for beside in (-1, 0, 1)}
+    values = sorted({0.0, *COUNTED, *near, *FAR_COUNTED})
+    for names in [*([name] for name in whole[:3]), *([whole] if len(whole) > 1 else [])]:
+        for value in values:
+            for signed in (value, -value):
+                if not all(allows(relation, name, signed) for name in names):
+                    continue
+                point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
+                started = time.thread_time()
+                try:
+                    yield relation.looked_at(Point(sizes, {**point.raw, **dict.fromkeys(names, np.asarray(signed))}))
+                except Refusal:  # a position beyond its axis, a sum of too many terms
+                    continue
+            if value > len(COUNTED) and time.thread_time() - started > QUICK_S:
+                break
+
+
 def _broken(relation: Relation, point: Point, sides: Sides) -> bool:
     strict = relation.sign in ("<", ">")
     excess = sides.excess(relation.sign)
@@ -109,25 +137,29 @@ def _broken(relation: Relation, point: Point, sides: Sides) -> bool:
         return relation.confirmed(point, sides)
     reach = max((float(np.abs(raw).max()) for raw in point.raw.values() if raw.size), default=0.0)
     small = max(point.sizes.values(), default=0) < LARGE[0]  # beyond, sigmoid is 1 in any number of digits
-    if strict and excess == 0.0 and reach < 8 and small:
-        ruling = relation.ruling(point, 0.5)
-        return ruling.known and ruling.largest is not None and (ruling.largest == 0 or ruling.smallest == 0)
-    return False
+    return strict and abs(excess) <= ATTAINED and reach < 8 and small and relation.attained(point)
+
+
+def _height(relation: Relation, sides: Sides) -> float:
+    """How near a bound is to breaking: relative to its sides, unless one of them is 0 and that says nothing."""
+    if sides.left.any() and sides.right.any():
+        return sides.excess(relation.sign)
+    return float((sides.gap if relation.sign in ("<=", "<") else -sides.gap).max())
 
 
 def _climb(relation: Relation, start: Point) -> Point | None:
     """Normalised gradient ascent on the largest entry of the gap, over every given that varies continuously."""
     free = [name for name in relation.sizes.givens if _continuous(relation, name)]
     point, step = start, 0.5
-    value = relation.sides(point).excess(relation.sign)
+    value = _height(relation, relation.sides(point))
     for _ in range(STEPS):
         moved = _ascend(relation, point, free, step)
         if moved is None:
             break
         sides = relation.sides(moved)
         relation.tally.points += 1
-        if sides.defined and relation.legal(moved) and sides.excess(relation.sign) > value:
-            point, value, step = moved, sides.excess(relation.sign), min(step * 1.5, 4.0)
+        if sides.defined and relation.legal(moved) and _height(relation, sides) > value:
+            point, value, step = moved, _height(relation, sides), min(step * 1.5, 4.0)
             if _broken(relation, point, sides):
                 return point
         else:
@@ -167,38 +199,3 @@ def _kept(relation: Relation, name: str, raw: Raw) -> Raw:
 
 def _signed(relation: Relation, name: str, value: float) -> float:
     return value if "positive" in relation.setting.kinds(name) else value * float(relation.rng.choice([-1.0, 1.0]))
-
-
-def far_scalars(relation: Relation, sizes: Sizes) -> Iterator[Point]:
-    """Points where one scalar is larger than it would be drawn, the rest as it comes."""
-    setting = relation.setting
-    for name in [n for n in relation.sizes.givens if not setting.givens[n].shape and not setting.distribution(n)][:3]:
-        for value in MEAN_AT if setting.kinds(name) <= {"positive", "nonzero"} else ():
-            if value > 0 or "positive" not in setting.kinds(name):
-                point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
-                yield Point(sizes, {**point.raw, name: np.asarray(value)})
-
-
-def special_points(relation: Relation, sizes: Sizes) -> Iterator[Point]:
-    """Points where a given is 0, 1, -1 or a number of the formula throughout, or where two givens are equal."""
-    setting = relation.setting
-    written = {abs(float(n.value)) for n in relation.everything if isinstance(n, Number) and n.value.denominator == 1}
-    values = [v for w in sorted({0.0, 1.0, 2.0, *written})[:5] for v in dict.fromkeys((w, -w))]
-    free = [name for name in relation.sizes.givens if setting.distribution(name) is None]
-    free = [name for name in free if setting.kinds(name) <= {"positive", "nonzero", "integer"}][:4]
-
-    def drawn(**fixed: Raw) -> Point:
-        point = draw_point(setting, relation.sizes.givens, sizes, relation.rng, "readable")
-        return Point(sizes, {**point.raw, **fixed})
-
-    for name in free:
-        shape = tuple(axis.value(sizes) for axis in setting.givens[name].shape)
-        kinds = setting.kinds(name)
-        for value in values:
-            if (value <= 0 and "positive" in kinds) or (value == 0 and "nonzero" in kinds):
-                continue
-            yield drawn(**{name: np.full(shape, value)})
-        for other in free:
-            if other < name and setting.givens[other].shape == setting.givens[name].shape:
-                same = draw_point(setting, [name], sizes, relation.rng, "readable").raw[name]
-                yield drawn(**{name: same, other: same})

@@ -8,12 +8,26 @@ import numpy as np
 
 from lmlab.checker.limits import Deadline
 from lmlab.checker.numbers.points import Point, draw_point
-from lmlab.checker.numbers.sides import KINK, TIGHT, TOLERANCE, Ruling, Sides, referee, satisfies, sides_at
+from lmlab.checker.numbers.sides import (
+    DIGITS,
+    KINK,
+    TIGHT,
+    TOLERANCE,
+    Ruling,
+    Sides,
+    referee,
+    satisfies,
+    sides_at,
+    stays,
+    touches,
+)
 from lmlab.checker.numbers.size_draws import SizeDrawer, Sizes
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Derivative, Expectation, Node
 
 DUST = 1e-12  # sides below this may be what rounding leaves of zeros
+MANY_DIGITS = 4000  # in which even sigmoid(1000) is not 1
+ATTEMPTS = 8  # points at which a strict bound is looked at in so many
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
 
@@ -33,6 +47,7 @@ class Tally:
     refereed: int = 0
     largest_size: int = 0
     largest_value: float = 0.0
+    attempts: int = 0  # points where a strict bound seemed to be attained
     acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
 
     def reaches(self, point: Point) -> None:
@@ -114,12 +129,23 @@ class Relation:
         sides = self.sides(point)
         return (point, sides) if sides.margin > KINK else None
 
-    def settled(self, point: Point, left: bool) -> bool:
-        """Whether a side keeps its value when the point moves a little."""
-        raw = {name: value + 1e-9 * self.rng.choice([-1.0, 1.0], np.shape(value)) for name, value in point.raw.items()}
-        before, after = (self.sides(p) for p in (point, Point(point.sizes, raw)))
-        a, b = (sides.left if left else sides.right for sides in (before, after))
-        return bool(np.isfinite(b).all() and np.abs(a - b).max() <= 1e-3 * max(np.abs(a).max(), 1e-3))
+    def certain(self, point: Point, left: bool) -> bool:
+        """Whether a side has its value at a point in any number of digits: no zero that rounding made a number."""
+        side = self.left if left else self.right
+        return stays(self.setting, side, point, self.deadline.within(0.5))
+
+    def attained(self, point: Point) -> bool:
+        """Whether the sides of a strict bound are equal here, in so many digits that no sigmoid passes for its limit."""
+        self.tally.attempts += 1
+        if self.tally.attempts > ATTEMPTS:
+            return False
+        if self.averages:  # integrals in so many digits take too long
+            ruling = self.ruling(point, 0.5)
+            return ruling.known and ruling.largest is not None and (ruling.largest == 0 or ruling.smallest == 0)
+        trusted = MANY_DIGITS * 3 // 10 if self.differentiates else MANY_DIGITS - DIGITS
+        sign = 1 if self.sign == "<" else -1
+        within = self.deadline.within(0.5)
+        return touches(self.setting, self.left, self.right, point, sign, MANY_DIGITS, trusted, within)
 
     def amount(self, sides: Sides) -> float:
         """By how much the relation fails at a point, relative to the sides; at most 0 where an inequality holds."""

@@ -12,7 +12,8 @@ from lmlab.checker.limits import OutOfTime, Refusal
 from lmlab.checker.numbers.points import Point
 from lmlab.checker.numbers.sides import DIGITS, KINK, Sides, referee
 from lmlab.checker.numbers.size_draws import Sizes
-from lmlab.checker.sheets.extremes import far_scalars, search_extremes, special_points
+from lmlab.checker.sheets.corners import far_scalars, special_points
+from lmlab.checker.sheets.extremes import search_extremes
 from lmlab.checker.sheets.relation import DUST, Relation
 from lmlab.checker.sheets.report import INVALID, REFUTED, SUPPORTED, UNDECIDED, Counterexample
 from lmlab.checker.tree import Number
@@ -77,15 +78,18 @@ class Judge:
     def _special(self) -> Finding | None:
         """Zeros, ones, the numbers of the formula and equal names: where random points never are, and sides may differ."""
         relation = self.relation
-        if relation.differentiates or not relation.varies:
-            return None  # derivatives are compared away from kinks
+        if not relation.varies:
+            return None
         sizes = self.sizes.distinct(relation.rng, 2)
         for point in far_scalars(relation, sizes) if relation.averages else special_points(relation, sizes):
-            if not relation.legal(point):
+            try:
+                sides = relation.sides(point) if relation.legal(point) else None
+            except Refusal:  # a position beyond its axis
                 continue
-            sides = relation.sides(point)
-            if sides.edged or sides.margin <= KINK or sides.undefined_both:
+            if sides is None or sides.edged or sides.margin <= KINK or sides.undefined_both:
                 continue
+            if relation.differentiates and sides.touched:
+                continue  # derivatives are compared away from kinks
             if not sides.defined:
                 finding = self._half_defined(point, sides)
                 if finding is not None:
@@ -175,7 +179,7 @@ class Judge:
         if not ruling.known or ruling.left_defined == ruling.right_defined:
             return None
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
-        if not self.relation.settled(point, other == "left"):
+        if not self.relation.certain(point, other == "left"):
             return None  # a zero that rounding made a number: this side has no value there either
         reason = f"the {which} side has no value at this point, and the {other} side has; name the kind that is meant"
         reason += " (as in `given x: nonzero`) or a condition (`where x != 0`)"

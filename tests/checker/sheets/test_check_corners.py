@@ -1,0 +1,107 @@
+"""Places where random points never are: recursions' rows, large whole numbers, zeros, identities, jumps, narrow minima."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmlab.checker import check
+
+STEPS = "given x: T\ngiven w, c: positive\nlet h[0] = c\nlet h[t] = w * h[t-1] + x[t]\nlet L = sum(h**2)\n"
+SUMS = STEPS + "let g[0] = 0\nlet g[t] = g[t-1] + h[t]\n"
+REALS = "given x, y\ngiven v: n\ngiven n2, k: positive integer\n"
+MATRICES = "given A: n, n definite\ngiven O: n, n orthogonal\n"
+CHANCES = "given t: positive\ngiven b: 4 bernoulli(1/2)\ngiven s: 5 rademacher\ngiven r: 3 poisson(1)\n"
+
+HOLDS = {
+    STEPS: [
+        "dh[t]/dx[s] = (s <= t) * w**abs(t - s)",
+        "dh[t]/dc = w**t",
+        "dh[t]/dw = sum(s=1..t, w**(t - s) * h[s-1])",
+    ],
+    SUMS: ["dg[t]/dc = sum(s=1..t, w**s)"],
+    REALS: [
+        "(1 + 1/n2)**n2 < 2.71829",
+        "sum(j=1..n2, 1/j**2) < 1.645",
+        "1/x + 1/y = (x + y) / (x * y)",
+        "x / abs(x) = sign(x) where x != 0",
+        "d(x**2)/dx / x = 2 where x != 0",
+        "d(log(x))/dx = 1 / x",
+        "d(tanh(x))/dx <= 1",
+        "sigmoid(100 * x) < 1",
+        "tanh(300 * x) > -1",
+        "floor(2 * x) = floor(x) + floor(x + 1/2)",
+        "x**4 - 5.46 * x**2 + 7.453 >= 0",
+    ],
+    MATRICES: ["logdet(A) <= trace(A) - n", "trace(O) <= n", "trace(A) > 0"],
+    CHANCES: ["P[sum(s) >= t] <= exp(-t**2 / 10)", "P[mean(b) - 1/2 >= t] <= exp(-8 * t**2)"],
+}
+FAILS = {
+    STEPS: [
+        "dh[t]/dc = w**(t - 1)",
+        "dh[t]/dx[s] = (s <= t - 1) * w**abs(t - s - 1)",
+        "dL/dh[t] = 2 * h[t-1]",
+    ],
+    SUMS: ["dg[t]/dc = sum(s=1..t, w**(s - 1))"],
+    REALS: [
+        "sin(n2) < 0.9999",
+        "(1 + 1/n2)**n2 < 2.718",
+        "(n2 - 40)**2 >= 1",
+        "n2 + k < 64",
+        "sum(j=1..n2, 1/j) < 4",
+        "n2 * k <= 10000",
+        "prod(j=1..9, k - j) = 0",
+        "1 / (1/x + 1/y) = x * y / (x + y)",
+        "abs(x) / x = sign(x)",
+        "x**k = exp(k * log(x))",
+        "1 / (1 / (x - 7)) = x - 7",
+        "(x**2 - y**2) / (x + y) = x - y",
+        "d(sigmoid(x))/dx < 1/4",
+        "d2(cosh(x))/dx2 > 1",
+        "d(sin(x))/dx < 1",
+        "d(log(x))/dx * x = 1",
+        "d(v @ v)/dv / v = 2 * ones(n)",
+        "d(x**3)/dx / x = 3 * x",
+        "round(x + 1) = round(x) + 1",
+        "round(x) = floor(x + 1/2)",
+        "x**4 - 5.46 * x**2 + 7.4528 >= 0",
+        "(x**2 - 3)**2 >= 1e-5",
+    ],
+    MATRICES: ["logdet(A) < trace(A) - n", "trace(O) < n", "O[0, 0] < 1", "A[0, 0] * inv(A)[0, 0] > 1"],
+    CHANCES: [
+        "P[sum(s) >= t] <= exp(-t**2 / 6)",
+        "P[mean(b) - 1/2 >= t] <= exp(-16 * t**2)",
+        "P[abs(sum(s)) >= t] < 1/16 where t >= 5",
+    ],
+}
+
+
+def cases(of: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(setting, claim) for setting, claims in of.items() for claim in claims]
+
+
+@pytest.mark.parametrize(("setting", "claim"), cases(HOLDS), ids=[claim for _, claim in cases(HOLDS)])
+def test_what_is_right_in_the_corners_holds(setting: str, claim: str) -> None:
+    answer = check(f"{setting}claim {claim}").claims[0]
+    assert answer.holds, answer.reason
+
+
+@pytest.mark.parametrize(("setting", "claim"), cases(FAILS), ids=[claim for _, claim in cases(FAILS)])
+def test_what_fails_only_in_a_corner_is_refuted(setting: str, claim: str) -> None:
+    answer = check(f"{setting}claim {claim}").claims[0]
+    assert answer.verdict == "refuted", answer.reason
+
+
+def test_a_bound_says_how_large_whole_numbers_were() -> None:
+    assert "values up to 1e+06 were tried" in check("given n: positive integer\nclaim log(n) < n").claims[0].reason
+
+
+def test_a_wrong_derivative_of_a_probability_is_refuted() -> None:
+    text = "given t\ngiven x: normal(0, 1)\nclaim d(P[x > t])/dt = exp(-t**2 / 2) / sqrt(2 * pi)"
+    assert check(text).claims[0].verdict == "refuted"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_no_seed_changes_a_verdict_in_a_corner(seed: int) -> None:
+    assert [c for s, c in cases(HOLDS) if not check(f"{s}claim {c}", seed=seed).ok] == []
+    assert [c for s, c in cases(FAILS) if check(f"{s}claim {c}", seed=seed).claims[0].verdict != "refuted"] == []
