@@ -95,6 +95,11 @@ def test_a_bound_says_how_large_whole_numbers_were() -> None:
     assert "values up to 1e+06 were tried" in check("given n: positive integer\nclaim log(n) < n").claims[0].reason
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_names_that_are_tried_as_equal_keep_their_kinds(seed: int) -> None:
+    assert check("given x\ngiven a: positive\nclaim relu(a * x) = a * relu(x)", seed=seed).ok
+
+
 def test_a_wrong_derivative_of_a_probability_is_refuted() -> None:
     text = "given t\ngiven x: normal(0, 1)\nclaim d(P[x > t])/dt = exp(-t**2 / 2) / sqrt(2 * pi)"
     assert check(text).claims[0].verdict == "refuted"

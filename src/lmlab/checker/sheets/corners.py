@@ -47,6 +47,8 @@ def special_points(relation: Relation, sizes: Sizes) -> Iterator[Point]:
         for other in free:
             if other < name and setting.givens[other].shape == setting.givens[name].shape:
                 same = draw_point(setting, [name], sizes, relation.rng, "readable").raw[name]
+                if not all(allows(relation, other, value) for value in np.ravel(same)):
+                    same = np.abs(same) + 1.0  # whole, and allowed by any of these kinds
                 yield _drawn(relation, sizes, {name: same, other: same})
     yield draw_point(setting, relation.sizes.givens, sizes, relation.rng, "zero")
     yield from _zeros(relation, sizes, free)
@@ -149,7 +151,8 @@ def jumps(relation: Relation, sizes: Sizes) -> Iterator[Point]:
                 continue
             points = [draw_point(setting, relation.sizes.givens, sizes, relation.rng) for _ in range(OUTCOMES)]
             for end in (0.02, 0.98):  # all of the smallest outcomes, and all of the largest
-                points.append(Point(sizes, points[0].raw | {n: np.full_like(points[0].raw[n], end) for n in discrete}))
+                ends = {n: np.full_like(points[0].raw[n], end) for n in discrete}
+                points.append(Point(sizes, {**points[0].raw, **ends}))
             roots = {_root(relation, gap, point, name) for point in points}
             for root in sorted({round(root, 9) for root in roots if root is not None}):
                 for value in (root, root - BESIDE, root + BESIDE):
