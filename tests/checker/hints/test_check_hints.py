@@ -152,6 +152,7 @@ NO_REPAIR = {  # the only repairs at hand would be the other side itself, or abo
     "a mean that does not exist": "given x: normal(0, 1)\nclaim E[exp(x**2 / 2)] == sqrt(3)",
     "the other side with a term less": "given V, lam: positive\nclaim lam / V == lam / (V + 1)",
     "the other side with indices": "given x: n\nclaim x[i]**2 == x[i]**3",
+    "another number": "given u: exponential(1)\nclaim E[u**3] == 0",
     "a domain": "given x\nclaim log(x**2) == 2 * log(x)",
     "a number from a number": "given g: normal(0, 1)\nclaim E[g**2] == sqrt(2) / 2",
 }

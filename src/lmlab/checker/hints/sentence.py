@@ -71,7 +71,7 @@ def find_hint(
             continue
         finally:
             setting.shapes.quiet = False
-        if found is None or node is None or _silly(wrong, node):
+        if found is None or node is None or _silly(wrong, found.node):
             continue
         repaired = to_text(node)
         if len(repaired) > LONGEST_SHOWN:
