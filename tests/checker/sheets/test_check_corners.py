@@ -105,6 +105,12 @@ def test_a_wrong_derivative_of_a_probability_is_refuted() -> None:
     assert check(text).claims[0].verdict == "refuted"
 
 
+def test_a_recursion_by_its_own_rows_is_asked_about_and_not_refuted() -> None:
+    claim, step = check(f"{STEPS}let f(u) = w * u + 1\nclaim dh[t]/dh[t-1] = w\nclaim d(f(c))/dc = w").claims
+    assert (claim.verdict, step.verdict) == ("invalid", "proved")
+    assert "d(f(u))/du" in claim.reason
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_no_seed_changes_a_verdict_in_a_corner(seed: int) -> None:

@@ -185,6 +185,11 @@ class Shapes:
         for name in node.by:
             if name in self.sizes:
                 raise Refusal(f"{name} is a size; one differentiates by a given or a let")
+            if name in self.recursive and Name(name) in tree.walk(node.operand):
+                raise Refusal(
+                    f"rows of {name} follow from each other by its step: give the step a name, such as let f(u) = …,"
+                    " and write d(f(u))/du"
+                )
             shape = shape + self.names[name]
         if len(shape) > MAX_RANK:
             raise Refusal(f"{to_text(node)} has {len(shape)} axes; at most {MAX_RANK} are allowed")
