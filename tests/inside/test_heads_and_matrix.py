@@ -89,7 +89,7 @@ def test_the_commands_show_and_write_json(runs: dict[str, Path], lmlab: Callable
     code, out, _ = lmlab("explain", "heads", runs["gpt"], SENTENCE, "--json")
     assert code == 0
     assert len(json.loads(out)["heads"]) == 4
-    assert "without it" in lmlab("explain", "heads", runs["gpt"], SENTENCE)[1]
+    assert "more without" in lmlab("explain", "heads", runs["gpt"], SENTENCE)[1]
     code, out, _ = lmlab("explain", "matrix", runs["gpt"], "the", "--json")
     document = json.loads(out)
     assert code == 0
