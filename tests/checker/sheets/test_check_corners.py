@@ -105,6 +105,45 @@ def test_a_wrong_derivative_of_a_probability_is_refuted() -> None:
     assert check(text).claims[0].verdict == "refuted"
 
 
+ROWS = "given X: T, D\ngiven W: D, M\ngiven a: D\nlet Y = X @ W\nlet h[0] = a\nlet h[t] = tanh(h[t-1] + X[t])\n"
+SQUARE = "given X, W: n, n\nlet Y = X @ W\nlet A = softmax(X)\n"
+COINS = "given a, b: positive\ngiven p: beta(a, b)\ngiven z: bernoulli(p)\n"
+
+
+@pytest.mark.parametrize(
+    ("sheet", "claim", "holds"),
+    [
+        (ROWS, "dY[t]/dX[t] = W.T", True),
+        (ROWS, "dh[t]/dX[t] = diag(1 - h[t]**2)", True),
+        (SQUARE, "dY[t]/dX[s] = (t == s) * W.T", True),
+        (SQUARE, "dA[t]/dX[t] = diag(A[t]) - outer(A[t], A[t])", True),
+        (SQUARE, "dY[t]/dX[t] = outer(eye(n)[t], W[:, t])", False),
+        (SQUARE, "dY[t]/dX[t] = W", False),
+    ],
+)
+def test_a_row_by_a_row_keeps_the_other_axes_of_both(sheet: str, claim: str, holds: bool) -> None:
+    assert check(f"{sheet}claim {claim}").ok is holds
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("E[Var[z | p]] = a * b / ((a + b) * (a + b + 1))", "supported"),
+        ("Var[z] = E[Var[z | p]] + Var[E[z | p]]", "supported"),
+        ("E[E[z | p]] = a / (a + b + 1)", "refuted"),
+    ],
+)
+def test_a_coin_whose_chance_is_random_has_means_within_means(claim: str, verdict: str) -> None:
+    assert check(f"{COINS}claim {claim}").claims[0].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "claim", ["|x + y| = |x| + |y| where x*y >= 0", "1 <= ‖[x, y]‖ where x > 1", "|x| <= |where(x > 0, x, -x)|"]
+)
+def test_a_bar_may_stand_before_where(claim: str) -> None:
+    assert check(f"given x, y\nclaim {claim}").ok
+
+
 def test_a_recursion_by_its_own_rows_is_asked_about_and_not_refuted() -> None:
     claim, step = check(f"{STEPS}let f(u) = w * u + 1\nclaim dh[t]/dh[t-1] = w\nclaim d(f(c))/dc = w").claims
     assert (claim.verdict, step.verdict) == ("invalid", "proved")

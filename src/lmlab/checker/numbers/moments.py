@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -167,7 +169,9 @@ def polynomial_mean(node: Node, names: list[str], frame: Frame) -> Array:
         for values, chance in joint:
             inner = frame.child(values)
             if is_finite(kind):
-                longer += [({**values, name: v}, chance * own) for v, own in _outcomes(kind, name, inner)]
+                longer += [
+                    ({**values, name: v}, _each(operator.mul, chance, own)) for v, own in _outcomes(kind, name, inner)
+                ]
             else:
                 longer.append(({**values, name: _placed(name, inner, groups)}, chance))
         joint = longer
@@ -175,12 +179,31 @@ def polynomial_mean(node: Node, names: list[str], frame: Frame) -> Array:
             raise NoExactValue
     total: Any = 0
     for values, chance in joint:
-        result = np.asarray(frame.child(values).evaluate(node) * chance, dtype=object)
+        result = _each(operator.mul, frame.child(values).evaluate(node), chance)
         means = [v.mean(groups) if isinstance(v, Poly) else v for v in result.reshape(-1)]
         out = np.empty(len(means), dtype=object)
         out[:] = means
-        total = total + out.reshape(result.shape)
+        total = _each(operator.add, total, out.reshape(result.shape))
     return total
+
+
+def _each(op: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """Sums or products of arrays that may hold polynomials, which mpmath's own numbers refuse to stand before."""
+    left, right = np.broadcast_arrays(_as_array(left), _as_array(right))
+    out = np.empty(left.shape, dtype=object)
+    out.reshape(-1)[:] = [
+        op(b, a) if isinstance(b, Poly) else op(a, b) for a, b in zip(left.flat, right.flat, strict=True)
+    ]
+    return out
+
+
+def _as_array(value: Any) -> Any:
+    """An array of objects; of a single one, which may itself be a sequence, one without axes."""
+    if isinstance(value, np.ndarray):
+        return value
+    alone = np.empty((), dtype=object)
+    alone[()] = value
+    return alone
 
 
 def _placed(name: str, frame: Frame, groups: dict[int, Group]) -> Array:

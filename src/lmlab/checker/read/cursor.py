@@ -98,4 +98,6 @@ def splits_claim(tokens: Sequence[Token], index: int) -> bool:
     if tokens[index].text != "where" or tokens[index].kind != "name" or index == 0:
         return False
     before = tokens[index - 1]
+    if before.text in ("|", "||"):  # which may open or close; the function has its bracket at once
+        return not (tokens[index + 1 : index + 2] and tokens[index + 1].text == "(" and tokens[index + 1].glued)
     return before.kind in ("name", "number") or before.text in _ENDS_OPERAND

@@ -26,6 +26,7 @@ from lmlab.checker.tree import (
     Name,
     Node,
     Over,
+    Slice,
     Table,
     Witness,
     letters_in,
@@ -282,7 +283,8 @@ class NotationParser(ChanceParser):
             return None
         self.at += 2
         if self.next.text == "[" and self.next.glued:
-            items += self.positions()
+            rest = (rank_of(Name(name), self.scope) or 0) - len(items)  # dY[t]/dX[s]: of Y a row, whole
+            items += [Slice(None, None)] * rest + self.positions()
         whole = Derivative(Name(name, column=token.column), (bottom.text[1:],), column=token.column)
         return Index(whole, tuple(items), column=token.column)
 
