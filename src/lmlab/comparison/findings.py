@@ -9,6 +9,7 @@ from typing import Any, Literal
 from lmlab.text.words import are_words
 
 FORMAT = 1
+NAMED = 0.005  # of a mix: the least weight of a part that is named
 
 Status = Literal["waiting", "training", "trained", "measuring", "interrupted", "ranked", "unranked", "failed"]
 
@@ -310,8 +311,11 @@ class Together:
 
     @property
     def made_of(self) -> str:
-        """Its parts with their weights, the heaviest first."""
-        return ", ".join(f"{part.name} {part.weight:.0%}" for part in sorted(self.parts, key=lambda part: -part.weight))
+        """Its parts with their weights, the heaviest first; those that round to nothing are counted."""
+        heaviest = sorted(self.parts, key=lambda part: -part.weight)
+        named = [f"{part.name} {part.weight:.0%}" for part in heaviest if part.weight >= NAMED]
+        others = len(heaviest) - len(named)
+        return ", ".join(named) + (f" and {others} with less than {NAMED:.1%} each" if others else "")
 
     @property
     def sentence(self) -> str:
