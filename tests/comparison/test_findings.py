@@ -3,20 +3,28 @@ from __future__ import annotations
 from lmlab.comparison.findings import MixedPart, Score, Together
 
 
-def test_a_mix_names_the_parts_that_weigh_something_and_counts_the_others() -> None:
-    def made_of(**weights: float) -> str:
-        parts = tuple(MixedPart(name=name, weight=weight) for name, weight in weights.items())
-        mix = Together(
-            tokenizer="char",
-            parts=parts,
-            weighting="constant",
-            result=Score({"bits_per_byte": 1.4, "certified": True}),
-            seconds=1.0,
-            best="ngram",
-            saved_bits_per_byte=None,
-            saved_interval=None,
-        )
-        return mix.made_of
+def mix_of(**weights: float) -> Together:
+    return Together(
+        tokenizer="char",
+        parts=tuple(MixedPart(name=name, weight=weight) for name, weight in weights.items()),
+        weighting="constant",
+        result=Score({"bits_per_byte": 1.4, "certified": True}),
+        seconds=1.0,
+        best="ngram",
+        saved_bits_per_byte=0.02,
+        saved_interval=(0.01, 0.03),
+    )
 
-    assert made_of(lstm=0.15, ngram=0.85) == "ngram 85%, lstm 15%"
-    assert made_of(ngram=0.9, gru=0.002, cnn=0.097, rnn=0.001) == "ngram 90%, cnn 10% and 2 with less than 0.5% each"
+
+def test_a_mix_names_the_parts_that_weigh_something_and_counts_the_others() -> None:
+    assert mix_of(lstm=0.15, ngram=0.85).made_of == "ngram 85%, lstm 15%"
+    assert mix_of(ngram=0.9, gru=0.002, cnn=0.097, rnn=0.001).made_of == (
+        "ngram 90%, cnn 10% and 2 with less than 0.5% each"
+    )
+
+
+def test_a_mix_that_is_one_of_its_parts_says_that_the_others_add_nothing() -> None:
+    assert "saves 0.0200 [0.0100, 0.0300] against ngram alone" in mix_of(lstm=0.15, ngram=0.85).sentence
+    alone = mix_of(ngram=0.999, bag=0.001).sentence
+    assert "the others add nothing to ngram" in alone
+    assert "saves" not in alone

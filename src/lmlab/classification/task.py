@@ -18,9 +18,7 @@ from lmlab.text.tokenizers import Tokenizer
 from lmlab.text.words import words_of as words_of
 
 EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
-LEAST_STEPS = (
-    300  # of a small table: in five epochs of a few hundred rows there is no time to learn (validation ends it)
-)
+LEAST_STEPS = 300  # of a small table, whose epochs are over before anything is learned; validation ends it
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 

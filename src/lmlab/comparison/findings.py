@@ -312,16 +312,24 @@ class Together:
     @property
     def made_of(self) -> str:
         """Its parts with their weights, the heaviest first; those that round to nothing are counted."""
-        heaviest = sorted(self.parts, key=lambda part: -part.weight)
-        named = [f"{part.name} {part.weight:.0%}" for part in heaviest if part.weight >= NAMED]
-        others = len(heaviest) - len(named)
+        named = [f"{part.name} {part.weight:.0%}" for part in self._named]
+        others = len(self.parts) - len(named)
         return ", ".join(named) + (f" and {others} with less than {NAMED:.1%} each" if others else "")
+
+    @property
+    def _named(self) -> list[MixedPart]:
+        return sorted((part for part in self.parts if part.weight >= NAMED), key=lambda part: -part.weight)
 
     @property
     def sentence(self) -> str:
         """What they are worth together, and what that cost."""
         bits = "no finite number of" if self.result.bits_per_byte is None else f"{self.result.bits_per_byte:.4f}"
         certified = "" if self.result.certified else " (NOT certified)"
+        if len(self._named) == 1:
+            return (
+                f"Together they need {bits} bits per byte{certified}: the others add nothing to {self._named[0].name},"
+                " which has all of the weight."
+            )
         return (
             f"Together ({self.made_of}) they need {bits} bits per byte{certified}{self._against_best}; to train all of them"
             f" took {self.seconds:.0f} s. A mix has no rank: it had the time of all its parts."

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from lmlab.config import Mistake
 from lmlab.learn.curve_figures import Over, overlaid
 from lmlab.learn.event_file import write_events
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.page import html
 from lmlab.page.figures import standalone
 from lmlab.page.notebook import panel
@@ -64,11 +64,11 @@ def curves(
         raise Mistake(
             f"{{tensorboard}} is a folder for event files, and {taken} is a file; name a new folder", tensorboard=None
         )
-    opened = [run if isinstance(run, Run) else load_run(run) for run in runs]
-    lines = {name: run.metrics for name, run in zip(_names(opened), opened, strict=True)}
-    if silent := [str(run.folder) for run in opened if not run.metrics]:
+    drawn = [opened(run) for run in runs]
+    lines = {name: run.metrics for name, run in zip(_names(drawn), drawn, strict=True)}
+    if silent := [str(run.folder) for run in drawn if not run.metrics]:
         raise Mistake(f"{', '.join(silent)} has no curve: it counts, or was stopped before it was first validated")
-    units = {run.unit for run in opened}
+    units = {run.unit for run in drawn}
     if len(units) > 1:
         raise Mistake(f"these runs are measured in different units: {', '.join(sorted(units))}")
     (unit,) = units

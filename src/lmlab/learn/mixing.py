@@ -15,7 +15,7 @@ from lmlab.config import Mistake
 from lmlab.interface import LanguageModel
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Ingredient, Model, Record, Result, Training
-from lmlab.learn.run import Run, create_run, load_run, refuse_if_taken
+from lmlab.learn.run import Run, create_run, opened, refuse_if_taken
 from lmlab.learn.train import stream_folder
 from lmlab.models._mix_fit import Fitted, Heard, fit_weights
 from lmlab.models.mix import Mix
@@ -46,12 +46,12 @@ def mix(
     watch: told what is being done.
     """
     started, out = time.perf_counter(), Path(out)
-    opened = [run if isinstance(run, Run) else load_run(run) for run in runs]
-    if len({run.folder.resolve() for run in opened}) < len(opened):
+    named = [opened(run) for run in runs]
+    if len({run.folder.resolve() for run in named}) < len(named):
         raise Mistake("a run is named twice; a model mixed with itself is itself")
-    _require_company(opened)
+    _require_company(named)
     refuse_if_taken(out, can_go_on=False)
-    first = opened[0]
+    first = named[0]
     valid = tokenize(first.corpus.valid, first.tokenizer, stream_folder())
     if valid.tokens < FEWEST_TOKENS:
         raise Mistake(
@@ -64,19 +64,19 @@ def mix(
     say = watch or (lambda _: None)
 
     def parts_in_turn() -> Iterator[LanguageModel]:
-        for run in opened:
+        for run in named:
             say(f"reading with {run.folder.name}")
             yield run.load(device)
 
     heard = Heard.of(parts_in_turn(), list(windows.split(ROWS)))
     say("fitting the weights")
     fitted = fit_weights(heard)
-    kept = [opened[k] for k in fitted.kept]
+    kept = [named[k] for k in fitted.kept]
     parts = [(run.record.model.name, run.load(device)) for run in kept]
     model = Mix.of(parts, fitted.gate, weighting=fitted.weighting, adapt=adapt)
     record = Record(
         task=NextToken.name,
-        inputs=dataclasses.replace(first.record.inputs, parts=_ingredients(opened, fitted)),
+        inputs=dataclasses.replace(first.record.inputs, parts=_ingredients(named, fitted)),
         model=Model(name=Mix.name, config=dataclasses.asdict(model.config)),
         training=Training(budget="", seed=0, device=device, precision="float32"),
     )
@@ -87,7 +87,7 @@ def mix(
         status="finished",
         tokens=sum(part.tokens for part in spent),
         seconds=sum(part.seconds for part in spent) + time.perf_counter() - started,
-        message=_summary(fitted, opened),
+        message=_summary(fitted, named),
     )
     made.finish(model, dataclasses.asdict(model.config), result)
     return made

@@ -77,9 +77,7 @@ class Certificate:
 
     checks: tuple[Check, ...]
     hashes: dict[str, str]
-    seconds: float = (
-        0.0  # that checking took: copies, walks before scoring and the look into the training text included
-    )
+    seconds: float = 0.0  # that checking took, from the first copy to the look into the training text
 
     @property
     def passed(self) -> bool:

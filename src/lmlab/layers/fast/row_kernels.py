@@ -14,10 +14,8 @@ from lmlab.layers.fast.one_row import Weights
 from lmlab.layers.positions import Rotation
 
 FILLED = 264  # programs, two for each processor of a large GPU
-FEW_PROGRAMS, MANY_PROGRAMS = (
-    (128, 8),
-    (32, 2),
-)  # keys that one looks at together, and its warps: many must fit side by side
+# Keys that a program looks at together, and its warps: where programs are many they must fit side by side.
+FEW_PROGRAMS, MANY_PROGRAMS = (128, 8), (32, 2)
 NARROW, MOST_TOGETHER = 1024, 4096  # inputs of a product, and those that a program takes at once
 
 
