@@ -25,7 +25,7 @@ LARGER = 2.0  # times as much must fit, or what was tried stands
 
 
 def measure_yardsticks(train: bytes, test: bytes, seconds: float = math.inf) -> list[Yardstick]:
-    """gzip, bzip2, xz and zstd, each at its best setting, best last; shown as much of `train` as fits into the seconds."""
+    """gzip, bzip2, xz and zstd at strong settings, best last; shown as much of the end of `train` as fits into the seconds."""
     train, shown = train[-TRAIN_BYTES:], TRIED_BYTES
     while seconds < math.inf and shown < len(train):
         started = time.perf_counter()
