@@ -39,7 +39,7 @@ import lmlab
 from lmlab.comparison.measuring import measure_run
 from lmlab.hardware.load import fastest_threads
 from lmlab.measure import Certificate, result
-from lmlab.measure.held_out import HeldOut
+from lmlab.measure.near_copies import HeldOut
 from lmlab.models.registry import ladder
 from lmlab.text.parts import Part
 from table import add_row

@@ -12,11 +12,11 @@ from transformers import BertForSequenceClassification
 
 import lmlab
 from huggingface import config_of, copy, copy_encoder, shaken
+from killed_runs import survives_a_kill
 from lmlab.classification.scores import ClassifierResult
 from lmlab.config import Mistake
 from lmlab.learn.run import Run, load_run
 from lmlab.models.classifier import Classifier, ClassifierConfig
-from under_fire import survives_a_kill
 
 SMALL = ClassifierConfig(
     layers=2, width=12, heads=3, hidden=20, context=8, symbols=False, dropout=0.0, labels=3, pooling="first"

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import lmlab
+from killed_runs import survives_a_kill
 from lmlab.classification import task, training
 from lmlab.classification.task import Encoded, Labelling, words_of
 from lmlab.config import Mistake
@@ -18,7 +19,6 @@ from lmlab.learn.run import Run
 from lmlab.models.dan import DAN, Bags, DANConfig
 from lmlab.text.labelled import read_labelled
 from lmlab.text.tokenizers import train_tokenizer
-from under_fire import survives_a_kill
 
 CONFIG = DANConfig(labels=3, width=5, hidden=7, layers=2, word_dropout=0.5, dropout=0.0)
 

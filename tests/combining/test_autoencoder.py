@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import lmlab
+from killed_runs import survives_a_kill
 from lmlab.combining.using import CombiningResult
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.autoencoder import Autoencoder, AutoencoderConfig, LabelledPairs
 from lmlab.models.autoencoder_by_hand import gradients
-from under_fire import survives_a_kill
 
 
 def model_in_double() -> tuple[Autoencoder, LabelledPairs]:

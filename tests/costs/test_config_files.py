@@ -19,7 +19,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from lmlab.costs.config_file import read_config
 from lmlab.costs.counting import count_file
 from lmlab.costs.dispatcher import counted
-from lmlab.costs.families import FAMILIES
+from lmlab.costs.published_architectures import FAMILIES
 from lmlab.formulas import Shape, weights, work
 
 Lmlab = Callable[..., tuple[int, str, str]]

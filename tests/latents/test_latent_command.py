@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import lmlab as lab
+from killed_runs import survives_a_kill
 from lmlab.config import Mistake
 from lmlab.latents.measuring import LatentResult
 from lmlab.learn.run import Run
-from under_fire import survives_a_kill
 
 
 class InterruptAt:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lmlab.config import Budget
-from lmlab.learn.clock import WARMUP, Clock, learning_rate_factor
+from lmlab.learn.clock import Clock
+from lmlab.learn.schedule import WARMUP, learning_rate_factor
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from transformers import BertForMaskedLM, BertModel
 
 import lmlab
 from huggingface import config_of, copy, copy_encoder, shaken
+from killed_runs import survives_a_kill
 from lmlab.config import Budget, Mistake, TextFacts
 from lmlab.costs.asked import count
 from lmlab.models.bert import BERT, BERTConfig, Masked
-from under_fire import survives_a_kill
 
 SMALL = BERTConfig(
     layers=2, width=12, heads=3, hidden=20, context=10, symbols=False, pooler=True, transform=True, dropout=0.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lmlab.config import Mistake
-from lmlab.measure.held_out import held_out
+from lmlab.measure.near_copies import held_out
 from lmlab.text.corpus import read
 from lmlab.text.fingerprint import Fingerprint, _plain
 from lmlab.text.parts import Document, Part

@@ -11,13 +11,13 @@ import torch
 from small_pairs import TINY, write_table
 
 import lmlab
+from killed_runs import survives_a_kill
 from lmlab.config import Mistake
 from lmlab.layers import blocks
 from lmlab.learn.run import Run
 from lmlab.models.translator import Translator
 from lmlab.translation import evaluating, scores, task, training
 from lmlab.translation.decoding import translations
-from under_fire import survives_a_kill
 
 
 def test_a_text_is_read_once_and_written_in_each_language(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:

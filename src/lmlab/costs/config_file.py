@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Mistake, nearest
-from lmlab.costs.families import FAMILIES, Family
+from lmlab.costs.published_architectures import FAMILIES, Family
 
 KIND = "model_type"
 # Fields that such files have and that change no count: dropout, starting values, special tokens, what is returned, …

@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import dataclass
 
-from lmlab.costs.families import Llama
+from lmlab.costs.published_architectures import Llama
 from lmlab.formulas import Shape, weights, work
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lmlab.inside.openings import BacksOff
-from lmlab.measure.held_out import held_out
+from lmlab.measure.near_copies import held_out
 from lmlab.measure.score import Scored, device_of, evaluating, score_part
 from lmlab.records import Document
 

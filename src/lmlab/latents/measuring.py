@@ -20,8 +20,8 @@ from lmlab.config import Mistake
 from lmlab.interface import ContextPolicy, LanguageModel, State
 from lmlab.learn.run import Run
 from lmlab.measure import Interval, paired_difference, score_part
-from lmlab.measure.held_out import held_out
 from lmlab.measure.interval import interval
+from lmlab.measure.near_copies import held_out
 from lmlab.models.variational import Posterior, Variational
 from lmlab.results import OtherResult
 from lmlab.text.corpus import read

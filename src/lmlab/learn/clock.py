@@ -1,4 +1,4 @@
-"""How far a training run has come, in seconds, steps or tokens, and the learning rate that belongs there."""
+"""How far a training run has come, in seconds, steps or tokens."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import time
 from dataclasses import dataclass
 
 from lmlab.config import Budget
-
-WARMUP = 0.02  # share of the budget over which the learning rate rises
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,10 +71,3 @@ class Clock:
         """Seconds still to go, estimated from the pace so far."""
         used = self.fraction
         return (self.seconds - self.earlier.seconds) * (1 - used) / used if used > 0 else float("nan")
-
-
-def learning_rate_factor(fraction: float) -> float:
-    """Linear up over the warm-up, then linear down to zero at the end of the budget."""
-    if fraction < WARMUP:
-        return max(fraction, 1e-3) / WARMUP
-    return max(0.0, (1 - fraction) / (1 - WARMUP))

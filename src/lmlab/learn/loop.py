@@ -23,9 +23,10 @@ from lmlab.hardware.choice import Hardware
 from lmlab.hardware.load import Threads, using_threads
 from lmlab.interface import Learner
 from lmlab.learn.checkpoint import Checkpoints, Progress, load_checkpoint
-from lmlab.learn.clock import Clock, Spent, learning_rate_factor
+from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.learn.schedule import learning_rate_factor
 from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums

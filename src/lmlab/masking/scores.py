@@ -22,8 +22,8 @@ from lmlab.interface import Windows
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import Run
 from lmlab.masking.masks import masked, one_by_one
-from lmlab.measure.held_out import HeldOut, held_out
 from lmlab.measure.interval import Interval, difference, own_intervals
+from lmlab.measure.near_copies import HeldOut, held_out
 from lmlab.measure.units import Units
 from lmlab.models.bert import BERT
 from lmlab.results import OtherResult

@@ -50,7 +50,7 @@ from lmlab.measure.walk import Copies, Load, Walked, Walks, walk_later, walk_thr
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
-    from lmlab.measure.held_out import HeldOut
+    from lmlab.measure.near_copies import HeldOut
     from lmlab.measure.score import Scored
     from lmlab.text.spelling import Spelling
     from lmlab.text.tokenizers import Tokenizer

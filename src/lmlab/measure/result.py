@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
-from lmlab.measure.held_out import HeldOut, held_out
 from lmlab.measure.interval import Interval, interval
+from lmlab.measure.near_copies import HeldOut, held_out
 from lmlab.measure.score import Progress, Scored, score_part
 from lmlab.measure.spread import Spread, derived_seed, everything
 from lmlab.measure.walk import Copies, Load, Walks, walk_through

@@ -13,7 +13,6 @@ import torch
 from lmlab.checker.formulas import number, power, times
 from lmlab.checker.functions import FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT, Along, Entrywise, Kink, Reduction
 from lmlab.checker.functions.record import Function
-from lmlab.checker.latex import to_latex
 from lmlab.checker.limits import Deadline, NoExactValue
 from lmlab.checker.numbers.autograd import TorchOps
 from lmlab.checker.numbers.decimals import LongOps
@@ -26,6 +25,7 @@ from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.shapes.setting import Setting, build
 from lmlab.checker.sheets.check import check_text
 from lmlab.checker.text import to_text
+from lmlab.checker.to_latex import to_latex
 from lmlab.checker.tree import Call, Name, Node
 from lmlab.page.mathml import to_mathml
 

@@ -11,9 +11,9 @@ from lmlab.checker.grading.book import MARKS, GradeBook, number
 from lmlab.checker.grading.judge import LOOK, MISSING, PARTLY, RIGHT, WRONG
 from lmlab.checker.grading.key import Part
 from lmlab.checker.grading.paper import Answer, Line, Paper, PartAnswer
-from lmlab.checker.latex import relation_latex, to_latex
 from lmlab.checker.sheets.pages import counterexample_table, formula
 from lmlab.checker.sheets.report import ClaimReport
+from lmlab.checker.to_latex import relation_latex, to_latex
 from lmlab.page import html, mathml
 from lmlab.page.html import Row, escape
 

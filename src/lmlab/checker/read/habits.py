@@ -7,7 +7,7 @@ from functools import reduce
 from lmlab.checker.formulas import ONE, call, power, times
 from lmlab.checker.functions import FUNCTIONS, NAMES
 from lmlab.checker.read.cursor import refusal
-from lmlab.checker.read.forgiving import GREEK
+from lmlab.checker.read.from_latex import GREEK
 from lmlab.checker.read.notation import NotationParser, witness_of
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.tree import Call, Compare, Letter, Name, Node, Table

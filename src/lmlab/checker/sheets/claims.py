@@ -12,7 +12,6 @@ import numpy as np
 
 from lmlab.checker import limits
 from lmlab.checker.hints.sentence import find_hint
-from lmlab.checker.latex import relation_latex, to_latex
 from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.checker.numbers.fractions import settle
 from lmlab.checker.read.sheet import ScopedClaim, read_again
@@ -24,6 +23,7 @@ from lmlab.checker.sheets.verdict import TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
 from lmlab.checker.symbols.proofs import prove
 from lmlab.checker.text import to_text
+from lmlab.checker.to_latex import relation_latex, to_latex
 from lmlab.checker.tree import Call, Claim, Derivative, Node, Step, names_in, walk
 
 REPAIR_S = 1.0  # of processor time for looking at a repair

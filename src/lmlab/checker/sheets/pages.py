@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lmlab.checker.latex import relation_latex, to_latex
 from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.sheets.headings import headings
 from lmlab.checker.sheets.report import HOLDS, ClaimReport, Counterexample, Report, compact
+from lmlab.checker.to_latex import relation_latex, to_latex
 from lmlab.checker.tree import Claim
 from lmlab.page import html, mathml
 from lmlab.page.html import Row, escape

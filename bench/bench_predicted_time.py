@@ -1,7 +1,7 @@
 """Does `lmlab plan MODEL TEXT --steps N` say how long that run takes? Plans it, runs it, plans it again, and prints the error.
 
-    python bench/bench_plan.py                        gpt and lstm, about three minutes of training each
-    python bench/bench_plan.py --seconds 40 --models gpt
+    python bench/bench_predicted_time.py                        gpt and lstm, about three minutes of training each
+    python bench/bench_predicted_time.py --seconds 40 --models gpt
 
 The plan is made before the run, in a process of its own, as a user would. The one made afterwards shows whether the machine
 itself became faster or slower meanwhile: where both plans agree with each other and not with the run, the planner is wrong.
