@@ -201,6 +201,11 @@ class LanguageModel(Saved):
         Advancing T tokens at once or one by one gives the same result.
         """
 
+    def begin_with(self, tokens_BT: Tensor) -> tuple[Tensor, State]:
+        """`begin`, and `advance` by these T >= 0 tokens, wherever they lie: a prompt, which may be read at once."""
+        logp_BV, state = self.begin(len(tokens_BT))
+        return self.advance(tokens_BT.to(logp_BV.device), state) if tokens_BT.shape[1] else (logp_BV, state)
+
     def replace(self, state: State, rows_N: Tensor, newcomers: State) -> State | None:
         """`state` with row rows_N[i] replaced by row i of `newcomers`; both are spent. None: rows must be equally long."""
         return None

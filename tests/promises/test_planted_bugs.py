@@ -30,6 +30,7 @@ from lmlab.promises.checks import (
     check_history_is_as_long_as_the_policy_says,
     check_long_texts_are_scored_like_short_ones,
     check_probabilities_sum_to_one,
+    check_prompts_are_begin_and_advance,
     check_rows_do_not_matter,
     check_score_equals_steps,
     check_select_commutes_with_advance,
@@ -155,6 +156,13 @@ class ARowAloneIsOffByOne(GPT):
             cos, sin = state.one_row.turns
             state.one_row.turns = np.roll(cos, 1, axis=0), np.roll(sin, 1, axis=0)
         return logp_BV, state
+
+
+class PromptsForgetTheBeginning(GPT):
+    """A prompt longer than the window is cut where the window ends, not where windows begin."""
+
+    def begin_with(self, tokens_BT: Tensor) -> tuple[Tensor, GPTState]:
+        return super().begin_with(tokens_BT[:, -(self.context - 1) :])
 
 
 class HistoryOffByOne(FeedForward):
@@ -335,6 +343,7 @@ BUGS: list[tuple[type, Callable[..., None]]] = [
     (CacheOffByOne, check_a_full_beam_finds_the_best_of_all_strings),
     (PositionsOffByOne, check_score_equals_steps),
     (ARowAloneIsOffByOne, check_score_equals_steps),
+    (PromptsForgetTheBeginning, check_prompts_are_begin_and_advance),
     (HistoryOffByOne, check_score_equals_steps),
     (HistoryOffByOne, check_beam_of_one_is_greedy),
     (ForgetsBetweenChunks, check_score_equals_steps),

@@ -49,10 +49,7 @@ class Reader:
     @torch.inference_mode()
     def start(self) -> tuple[Tensor, State]:
         """log p of the first token after the prompt."""
-        logp_BV, state = self.model.begin(self.rows)
-        if not self.prompt_ids:
-            return logp_BV, state
-        return self.model.advance(torch.tensor([self.prompt_ids] * self.rows, device=logp_BV.device), state)
+        return self.model.begin_with(torch.tensor([self.prompt_ids] * self.rows, dtype=torch.long))
 
     @torch.inference_mode()
     def advance(self, ids_B: Tensor, state: State) -> tuple[Tensor, State]:

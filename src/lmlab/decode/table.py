@@ -80,11 +80,10 @@ class Table(Generic[Guest]):
     def _read(self, guests: list[Guest]) -> tuple[Tensor, State]:
         """What all prompts have in length, at once; one that several guests have, once."""
         prompts = list(dict.fromkeys(tuple(self._prompt(guest)) for guest in guests))
-        logp_NV, state = self._model.begin(len(prompts))
         shortest = self._shortest(guests)
-        if shortest:
-            tokens_NT = torch.tensor([prompt[:shortest] for prompt in prompts], device=logp_NV.device)
-            logp_NV, state = self._model.advance(tokens_NT, state)
+        logp_NV, state = self._model.begin_with(
+            torch.tensor([prompt[:shortest] for prompt in prompts], dtype=torch.long)
+        )
         if len(prompts) < len(guests):
             at = {prompt: row for row, prompt in enumerate(prompts)}
             rows_N = torch.tensor([at[tuple(self._prompt(guest))] for guest in guests], device=logp_NV.device)

@@ -257,8 +257,12 @@ class GPT(SoftmaxModel):
 
     def begin(self, rows: int) -> tuple[Tensor, GPTState]:
         """Distribution of the first token of a text."""
-        window_BT = torch.empty(rows, 0, dtype=torch.long, device=self.embedding.device)
-        return self._read(GPTState(self._empty_caches(rows), window_BT, 0))
+        return self.begin_with(torch.empty(rows, 0, dtype=torch.long))
+
+    def begin_with(self, tokens_BT: Tensor) -> tuple[Tensor, GPTState]:
+        """With the begin symbol before it: one pass through the layers, not two."""
+        empty_L2BHCD = self._empty_caches(len(tokens_BT))
+        return self._read(self._in_window(GPTState(empty_L2BHCD, tokens_BT.to(empty_L2BHCD.device), 0)))
 
     def _empty_caches(self, rows: int) -> Tensor:
         """Never filled with zeros: the memory of positions that are not reached is not touched."""
@@ -279,10 +283,15 @@ class GPT(SoftmaxModel):
                 logp_BV, rows = self._advance_rows(token_B, rows)
             return logp_BV, rows
         assert isinstance(state, GPTState)
-        window_BT, filled = torch.cat([state.window_BT, tokens_BT], dim=1), state.filled
+        window_BT = torch.cat([state.window_BT, tokens_BT], dim=1)
+        return self._read(self._in_window(GPTState(state.kv_L2BHCD, window_BT, state.filled, state.one_row)))
+
+    def _in_window(self, state: GPTState) -> GPTState:
+        """What the last window has of these tokens; nothing of it is filled if it is not the one that was begun."""
+        window_BT, filled = state.window_BT, state.filled
         while window_BT.shape[1] >= self.context:
             window_BT, filled = window_BT[:, self.stride :], 0
-        return self._read(GPTState(state.kv_L2BHCD, window_BT, filled, state.one_row))
+        return GPTState(state.kv_L2BHCD, window_BT, filled, state.one_row)
 
     def replace(self, state: State, rows_N: Tensor, newcomers: State) -> GPTRows:
         """Rows may have read differently many tokens."""

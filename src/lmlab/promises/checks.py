@@ -46,6 +46,17 @@ def advanced(model: LanguageModel, tokens_BT: Tensor) -> tuple[Tensor, State]:
     return model.advance(tokens_BT, model.begin(len(tokens_BT))[1])
 
 
+def check_prompts_are_begin_and_advance(model: LanguageModel) -> None:
+    """begin_with is begin and advance, in what it says and in the state it leaves, also far beyond the context."""
+    for length in (0, 1, 9, 2 * (model.policy.window or 0) + 17):
+        tokens_BT = random_tokens(model, 3, length + 1)
+        logp_BV, state = model.begin_with(tokens_BT[:, :-1])
+        expected_BV, expected = advanced(model, tokens_BT[:, :-1]) if length else model.begin(3)
+        same(logp_BV, expected_BV, f"begin_with of {length} tokens differs from begin and advance")
+        after_BV, after = (model.advance(tokens_BT[:, -1:], s)[0] for s in (state, expected))
+        same(after_BV, after, f"after begin_with of {length} tokens the next one differs")
+
+
 def check_shapes_and_types(model: LanguageModel) -> None:
     """score is float32, B×T, the first token included; begin and advance are float32, B×V, in natural logarithms."""
     tokens_BT = random_tokens(model, 3, 7)
@@ -217,6 +228,7 @@ OF_A_MODEL: tuple[Check, ...] = (
     check_shapes_and_types,
     check_probabilities_sum_to_one,
     check_score_equals_steps,
+    check_prompts_are_begin_and_advance,
     check_rows_do_not_matter,
     check_the_future_does_not_leak,
     check_history_is_as_long_as_the_policy_says,
