@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import lmlab as lab
 from lmlab.comparison import Comparison, Findings, compare
+from lmlab.comparison.contender import Contender
 from lmlab.comparison.measured_text import measured_text
 from lmlab.comparison.report import render
 from lmlab.comparison.time_shares import (
@@ -24,7 +27,7 @@ from lmlab.comparison.time_shares import (
     measuring_s,
     training_s,
 )
-from lmlab.comparison.together import FITTING_S, READINGS, worth_mixing
+from lmlab.comparison.together import FITTING_S, READINGS, TRIED, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
 from lmlab.models.bag import Bag
@@ -87,17 +90,43 @@ def test_what_models_are_worth_together_stands_apart_from_the_ranks(small_text: 
     assert "What they are worth together" in page
     assert mix.made_of in page
     kept = lab.load(tmp_path / "out" / "models" / "mix-char")
-    assert kept.record.inputs.parts[0].sha256 == best.run.record.model.sha256
+    assert {part.sha256 for part in kept.record.inputs.parts} == {e.run.record.model.sha256 for e in found.entries}
+
+
+def time_to_mix_s(mixed: list[Contender], among: list[Contender]) -> float:
+    """What choosing these among those and mixing them is held to take."""
+    tokens = among[0].scored.tokens
+    tried_s = max(200, int(TRIED * tokens)) / tokens * sum(entry.seed_results[0].seconds for entry in among)
+    return FITTING_S * tokens + tried_s + READINGS * sum(entry.seed_results[0].seconds for entry in mixed)
 
 
 def test_only_as_many_are_mixed_as_there_is_time_for(counted: Comparison) -> None:
     entries = counted.entries
-    best_first = sorted(entries, key=lambda entry: entry.result.bits_per_byte)
-    fitting_s = FITTING_S * best_first[0].scored.tokens
-    two_s = fitting_s + READINGS * sum(entry.seed_results[0].seconds for entry in best_first[:2])
-    assert worth_mixing(entries, None) == best_first
-    assert worth_mixing(entries, two_s * 1.001) == best_first[:2]
-    assert worth_mixing(entries, two_s * 0.999) == []
+    for place, entry in enumerate(entries):  # that all of them take longer than two and the choice
+        entry.seed_results = [replace(entry.seed_results[0], seconds=1.0 + 0.1 * place)]
+    best = [entry for entry in entries if entry.name != "uniform"]
+    two_s = time_to_mix_s(best, entries)
+    assert worth_mixing(entries, None, "cpu") == entries
+    assert worth_mixing(entries, time_to_mix_s(entries, entries), "cpu") == entries
+    assert worth_mixing(entries, two_s * 1.001, "cpu") == best
+    assert worth_mixing(entries, two_s * 0.999, "cpu") == []
+
+
+def test_the_validation_part_says_which_models_are_mixed_and_not_the_test_part(
+    small_text: Path, tmp_path: Path
+) -> None:
+    """Planted: the letters of the test part are shuffled, so that counting single letters is best there, and only there."""
+    text, valid, test = small_text.read_text(), tmp_path / "valid.txt", tmp_path / "test.txt"
+    valid.write_text(text)
+    test.write_text("".join(np.random.default_rng(0).permutation(list(text))))
+    models = ["bag", "bigram", "ngram", "uniform"]
+    found = run(small_text, tmp_path / "out", valid=valid, test=test, models=models)
+    entries = found.entries
+    for entry in entries:
+        entry.seed_results = [replace(entry.seed_results[0], seconds=1.0)]
+    assert entries[0].name == "bag"
+    chosen = worth_mixing(entries, time_to_mix_s(entries[:2], entries) * 1.001, "cpu")
+    assert {entry.name for entry in chosen} == {"bigram", "ngram"}
 
 
 def test_a_mix_that_fails_spoils_nothing(small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

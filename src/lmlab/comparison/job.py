@@ -22,7 +22,7 @@ from lmlab.comparison.measured_text import last_bytes
 from lmlab.comparison.report import chart_of, write_report
 from lmlab.comparison.summarize import order, summarize
 from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
-from lmlab.comparison.together import mixed, worth_mixing
+from lmlab.comparison.together import can_be_mixed, mixed, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
 from lmlab.hardware.load import fastest_threads
@@ -274,24 +274,23 @@ class Job:
                     entry.take(look())
 
     def _mix_all(self, time_s: float | None) -> None:
-        """What the models of each tokenizer are worth together, as many of the best as there is time for."""
+        """What the models of each tokenizer are worth together, as many as there is time for."""
         for tokenizer in dict.fromkeys(entry.tokenizer for entry in self.entries):
             here = self.measuring.in_one_place(self.entries)
             ranked = [e for e in here if e.tokenizer == tokenizer and e.status == "ranked"]
-            chosen = worth_mixing(ranked, None if time_s is None else time_s / len(self.measuring.tokenizers))
-            if not chosen:
-                if len(ranked) > 1:
-                    why = f"no time was left to mix the {tokenizer} models and see what they are worth together"
-                    self._say(f"{why}; a longer budget leaves it")
-                continue
             self._show("mixing")
             place = self.folder.path / MODELS / f"mix-{tokenizer.replace(':', '')}"
+            mine_s = None if time_s is None else time_s / len(self.measuring.tokenizers)
             try:
-                found = mixed(chosen, self.measuring, place)
+                if not can_be_mixed(ranked):
+                    continue
+                if chosen := worth_mixing(ranked, mine_s, self.device):
+                    self.together.append(mixed(chosen, self.measuring, place))
+                else:
+                    why = f"no time was left to mix the {tokenizer} models and see what they are worth together"
+                    self._say(f"{why}; a longer budget leaves it")
             except Exception as error:  # as with a single model: the comparison must survive it
                 self._say(f"the mix failed: {type(error).__name__}: {error}")
-                continue
-            self.together += [found] if found is not None else []
 
     def _measure(self, entry: Contender) -> None:
         entry.status = "measuring"

@@ -10,39 +10,78 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from lmlab.comparison.contender import Contender
 from lmlab.comparison.findings import MixedPart, Score, Together
 from lmlab.comparison.measure_all import Measuring
-from lmlab.learn.mixing import FEWEST_TOKENS, mix
+from lmlab.learn.mixing import FEWEST_TOKENS, ROWS, mix
+from lmlab.learn.run import Run
 from lmlab.learn.train import stream_folder
 from lmlab.measure import paired_difference
+from lmlab.measure.score import device_of, evaluating
+from lmlab.text.batches import even_windows
 from lmlab.text.stream import tokenize
 
 READINGS = 1.5  # what mixing takes of the time that measuring its parts took: the validation part, then the test part
 FITTING_S = 2e-5  # a token: to fit weights on as many as were measured
+TRIED = 1 / 8  # of as many validation tokens as were measured: to see which are the best, where not all can be mixed
+WINDOW = 256  # of them that are read from a beginning
 
 
-def worth_mixing(entries: Sequence[Contender], time_s: float | None) -> list[Contender]:
-    """The best of these entries, of one tokenizer, that there is time to mix; none where they are not two."""
-    chosen: list[Contender] = []
-    needed_s = FITTING_S * max((entry.scored.tokens for entry in entries), default=0)
-    for entry in sorted(entries, key=lambda entry: entry.seed_results[0].bits_per_byte):
-        needed_s += READINGS * entry.seed_results[0].seconds
-        if time_s is not None and needed_s > time_s:
-            break
-        chosen.append(entry)
-    return chosen if len(chosen) > 1 else []
+def can_be_mixed(entries: Sequence[Contender]) -> bool:
+    """Whether they are two or more and there is text to fit weights on; entries: of one tokenizer."""
+    if len(entries) < 2:
+        return False
+    run = entries[0].runs[0]
+    valid = run.corpus.valid
+    return valid.bytes > 0 and tokenize(valid, run.tokenizer, stream_folder()).tokens >= FEWEST_TOKENS
 
 
-def mixed(entries: Sequence[Contender], measuring: Measuring, folder: Path) -> Together | None:
-    """The mix of these entries, saved in the folder and measured like them; None where there is nothing to fit weights on.
+def worth_mixing(entries: Sequence[Contender], time_s: float | None, device: str) -> list[Contender]:
+    """Those of these entries, which can be mixed, that there is time to mix, in their order; none where that is not two.
 
-    entries: at least two, of one tokenizer, the best first.
+    Where there is not time for all, the validation part says which are the best, on tokens that all of them read: had the
+    test part a say in it, what the mix comes to there would be too good.
     """
-    runs, best = [entry.runs[0] for entry in entries], entries[0]
-    valid = runs[0].corpus.valid
-    if not valid.bytes or tokenize(valid, runs[0].tokenizer, stream_folder()).tokens < FEWEST_TOKENS:
-        return None
+    if time_s is None:
+        return list(entries)
+    measured = entries[0].scored.tokens
+    left_s = time_s - FITTING_S * measured
+    seconds = [entry.seed_results[0].seconds for entry in entries]
+    if READINGS * sum(seconds) <= left_s:
+        return list(entries)
+    tried = max(FEWEST_TOKENS, int(TRIED * measured))
+    left_s -= tried / measured * sum(seconds)
+    if READINGS * sum(sorted(seconds)[:2]) > left_s:
+        return []  # whichever are the best
+    nats = [_validation_nats(entry.runs[0], tried, device) for entry in entries]
+    chosen: list[int] = []
+    for place in sorted(range(len(entries)), key=nats.__getitem__):
+        left_s -= READINGS * seconds[place]
+        if left_s < 0:
+            break
+        chosen.append(place)
+    return [entries[place] for place in sorted(chosen)] if len(chosen) > 1 else []
+
+
+@torch.no_grad()
+def _validation_nats(run: Run, tokens: int, device: str) -> float:
+    """Nats a token of about so many, spread over the validation part: the same ones for all runs of a tokenizer."""
+    stream, model = tokenize(run.corpus.valid, run.tokenizer, stream_folder()), run.load(device)
+    length = min(WINDOW, stream.tokens)
+    nats = []
+    with evaluating(model):
+        for batch in even_windows(stream, tokens // length, length).split(ROWS):
+            nats_BT = model.score(batch.tokens_BT.to(device_of(model))).cpu()
+            nats.append(nats_BT.flatten() if batch.mask_BT is None else nats_BT[batch.mask_BT])
+    return float(torch.cat(nats).mean(dtype=torch.float64))
+
+
+def mixed(entries: Sequence[Contender], measuring: Measuring, folder: Path) -> Together:
+    """The mix of these entries, which can be mixed, saved in the folder and measured like them."""
+    best = min(entries, key=lambda entry: entry.seed_results[0].bits_per_byte)  # that it is held against
+    runs = [entry.runs[0] for entry in entries]
     if folder.exists():
         shutil.rmtree(folder)  # made of what was there before
     made = mix(runs, out=folder, device=measuring.device, tokens=max(FEWEST_TOKENS, best.scored.tokens))
