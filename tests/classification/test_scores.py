@@ -11,11 +11,13 @@ from lmlab.classification.scores import (
     BagOfWords,
     accuracy,
     bits,
+    calibration,
     calibration_error,
     interval,
     macro_f1,
     majority,
     of_share,
+    scores,
 )
 
 P_BK = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.5, 0.4, 0.1], [0.2, 0.2, 0.6]])
@@ -30,7 +32,13 @@ def test_accuracy_bits_and_f1_by_hand() -> None:
 
 
 def test_a_class_that_is_neither_there_nor_predicted_counts_nothing() -> None:
-    assert macro_f1(np.array([[0.9, 0.1, 0.0]]), np.array([0])) == pytest.approx(1 / 3)
+    assert macro_f1(np.array([[0.9, 0.1, 0.0]]), np.array([0])) == 1.0
+
+
+def test_who_is_always_right_has_no_worse_f1_where_a_draw_misses_rare_classes() -> None:
+    labels_B = np.arange(80) // 2  # two examples of each class
+    found = scores(np.eye(40)[labels_B], labels_B).macro_f1
+    assert (found.value, found.low, found.high) == (1.0, 1.0, 1.0)
 
 
 def test_who_is_right_as_often_as_sure_is_calibrated() -> None:
@@ -40,6 +48,36 @@ def test_who_is_right_as_often_as_sure_is_calibrated() -> None:
     honest = (random.random(40_000) > sure_B).astype(int)
     assert calibration_error(p_BK, honest) < 0.01
     assert calibration_error(p_BK, np.zeros(40_000, int)) == pytest.approx(0.25, abs=0.01)  # always right
+
+
+@pytest.mark.parametrize("examples", [1, 12, 40, 400])
+def test_the_interval_of_the_calibration_error_holds_its_own_number(examples: int) -> None:
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        sure_B = random.uniform(0.5, 1, examples)
+        labels_B = (random.random(examples) > sure_B).astype(int)
+        found = calibration(np.stack([sure_B, 1 - sure_B], 1), labels_B, seed)
+        assert 0 <= found.low <= found.value <= found.high <= 1
+        assert found.value == calibration_error(np.stack([sure_B, 1 - sure_B], 1), labels_B)
+
+
+@pytest.mark.parametrize("over", [0.0, 0.15])
+def test_the_interval_of_the_calibration_error_covers_the_true_one(over: float) -> None:
+    """bench/bench_calibration.py looks at more kinds of classifier."""
+    random, covered = np.random.default_rng(3), []
+    for seed in range(60):
+        sure_B = random.uniform(0.5, 1, 100)
+        labels_B = (random.random(100) > sure_B - over).astype(int)
+        found = calibration(np.stack([sure_B, 1 - sure_B], 1), labels_B, seed)
+        covered.append(found.low <= over <= found.high)
+    assert np.mean(covered) >= 0.87  # 60 trials of 95%
+
+
+def test_forty_right_answers_do_not_show_that_who_is_sure_may_be() -> None:
+    found = calibration(np.tile([0.999, 0.001], (40, 1)), np.zeros(40, int))
+    assert found.high == pytest.approx(
+        0.999 - 0.025 ** (1 / 40), abs=0.005
+    )  # who is right so often is so 40 times in 1 of 40
 
 
 def test_examples_of_equal_sureness_are_judged_together_whatever_their_order() -> None:

@@ -1,8 +1,9 @@
 """How good a classifier is: accuracy, macro F1, bits and calibration, each with an interval, beside two that know less.
 
-Intervals are over examples: Wilson's for accuracy, by resampling for the rest. A majority and a bag-of-words model (naive
-Bayes with add-one counts) always stand beside: a classifier that does not beat them has learned nothing that counting words
-would not tell.
+Intervals are over examples: Wilson's for accuracy, by resampling for macro F1 and bits. A calibration error of few examples
+comes out too large, and of examples drawn again more so: its interval is of the true errors under which what was found would
+not be rare. A majority and a bag-of-words model (naive Bayes with add-one counts) always stand beside: a classifier that does
+not beat them has learned nothing that counting words would not tell.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def scores(p_BK: np.ndarray, labels_B: np.ndarray, seed: int = 0) -> Scores:
         accuracy=of_share(int((p_BK.argmax(1) == labels_B).sum()), len(labels_B)),
         macro_f1=interval(lambda at: macro_f1(p_BK[at], labels_B[at]), len(labels_B), seed),
         bits=interval(lambda at: bits(p_BK[at], labels_B[at]), len(labels_B), seed),
-        calibration=interval(lambda at: calibration_error(p_BK[at], labels_B[at]), len(labels_B), seed),
+        calibration=calibration(p_BK, labels_B, seed),
     )
 
 
@@ -62,11 +63,11 @@ def accuracy(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
 
 
 def macro_f1(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
-    """F1 of each class (0 where it is neither there nor predicted), averaged over the classes."""
+    """F1 of each class, averaged over the classes that are there or predicted: of others nothing can be said."""
     predicted_B, labels = p_BK.argmax(1), p_BK.shape[1]
-    right = np.bincount(labels_B[predicted_B == labels_B], minlength=labels)
-    both = np.bincount(labels_B, minlength=labels) + np.bincount(predicted_B, minlength=labels)
-    return float(np.divide(2 * right, both, out=np.zeros(labels), where=both > 0).mean())
+    right_K = np.bincount(labels_B[predicted_B == labels_B], minlength=labels)
+    both_K = np.bincount(labels_B, minlength=labels) + np.bincount(predicted_B, minlength=labels)
+    return float((2 * right_K[both_K > 0] / both_K[both_K > 0]).mean())
 
 
 def bits(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
@@ -74,16 +75,76 @@ def bits(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
     return float(-np.log2(np.maximum(p_BK[np.arange(len(labels_B)), labels_B], 1e-30)).mean())
 
 
-def calibration_error(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
-    """Expected calibration error over bins of (nearly) equally many examples, by how sure the classifier is.
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Examples by how sure the classifier is, in N bins of (nearly) equally many; those it is equally sure of share one."""
 
-    Examples of which it is equally sure share a bin.
+    examples_N: np.ndarray
+    sure_N: np.ndarray  # on average
+    right_N: np.ndarray  # share
+
+    @classmethod
+    def of(cls, p_BK: np.ndarray, labels_B: np.ndarray) -> Bins:
+        """Of these probabilities."""
+        sure_B, right_B = p_BK.max(1), p_BK.argmax(1) == labels_B
+        bin_B = np.searchsorted(np.quantile(sure_B, np.arange(1, BINS) / BINS), sure_B, side="right")
+        _, bin_B, examples_N = np.unique(bin_B, return_inverse=True, return_counts=True)
+        return cls(examples_N, np.bincount(bin_B, sure_B) / examples_N, np.bincount(bin_B, right_B) / examples_N)
+
+    def error(self, right_RN: np.ndarray) -> np.ndarray:
+        """Expected calibration error, were these the shares that are right."""
+        found: np.ndarray = np.abs(right_RN - self.sure_N) @ self.examples_N / self.examples_N.sum()
+        return found
+
+
+def calibration_error(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
+    """Expected calibration error over bins of (nearly) equally many examples, by how sure the classifier is."""
+    bins = Bins.of(p_BK, labels_B)
+    return float(bins.error(bins.right_N))
+
+
+def calibration(p_BK: np.ndarray, labels_B: np.ndarray, seed: int = 0) -> Figure:
+    """The calibration error, and the true ones under which one so large, or so small, would not be rare.
+
+    Chance adds to the error, most where few bins have all of it, least where all have the same gap. So one below is held to lie
+    where the largest gaps were found, as far as these go, and one above is spread over all bins.
     """
-    sure_B, right_B = p_BK.max(1), p_BK.argmax(1) == labels_B
-    edges = np.quantile(sure_B, np.arange(1, BINS) / BINS)
-    bin_B = np.searchsorted(edges, sure_B, side="right")
-    gap = np.bincount(bin_B, sure_B - right_B, minlength=BINS)
-    return float(np.abs(gap).sum() / len(sure_B))
+    bins, tail, least = Bins.of(p_BK, labels_B), (1 - LEVEL) / 2, 1e-9  # a difference that is not one of rounding
+    share_N, gap_N = bins.examples_N / bins.examples_N.sum(), bins.right_N - bins.sure_N
+    value = float(bins.error(bins.right_N))
+    part_N = share_N * np.abs(gap_N)  # of the error
+    largest_N = np.argsort(-part_N)
+    before_N = np.cumsum(part_N[largest_N]) - part_N[largest_N]
+
+    def found(right_N: np.ndarray, tail: float) -> float:
+        """The quantile of the errors that are found where these shares are right in truth."""
+        drawn_RN = np.random.default_rng(seed).binomial(bins.examples_N, right_N, (RESAMPLES, len(right_N)))
+        return float(np.quantile(bins.error(drawn_RN / bins.examples_N), tail))
+
+    def below(error: float) -> np.ndarray:
+        kept_N = np.zeros_like(part_N)
+        kept_N[largest_N] = np.clip(error - before_N, 0.0, part_N[largest_N])
+        return np.clip(bins.sure_N + np.sign(gap_N) * kept_N / share_N, 0.0, 1.0)
+
+    def above(gap: float) -> np.ndarray:
+        return np.clip(bins.sure_N + gap, 0.0, 1.0)
+
+    def can_be_above(gap: float) -> bool:
+        return float(bins.error(above(gap))) <= value or found(above(gap), tail) <= value + least
+
+    less = _last(lambda less: found(below(value - less), 1 - tail) >= value - least)
+    gaps = _last(can_be_above), -_last(lambda gap: can_be_above(-gap))
+    high = max(float(bins.error(above(gap))) for gap in gaps)
+    return Figure(value=value, low=max(0.0, value - less), high=max(value, high))
+
+
+def _last(holds: Callable[[float], bool]) -> float:
+    """The largest number up to 1 for which it holds, which it does for all before and for none after, by bisection."""
+    low, high = 0.0, 1.0
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def of_share(right: int, examples: int) -> Figure:
