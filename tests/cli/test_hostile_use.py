@@ -283,3 +283,22 @@ def test_what_is_missing_or_empty_is_named(lmlab: Lmlab, small_text: Path, tmp_p
     (tmp_path / "other.txt").write_text("quite another alphabet: 0123456789 " * 30)
     assert lmlab("train", "bag", "other.txt", "--out", "other")[0] == 0
     refused(lmlab("mix", "run", "other", "--out", "mixed"), "both char, of different texts")
+
+
+def test_a_byte_order_mark_is_no_token_to_look_at_and_a_name_that_is_no_file_is_told(
+    lmlab: Lmlab, small_text: Path, tmp_path: Path
+) -> None:
+    assert lmlab("train", "ngram", small_text, "--out", "run")[0] == 0
+    (tmp_path / "marked.txt").write_bytes(b"\xef\xbb\xbfthe cat")
+    for text in ("marked.txt", "\ufeffthe cat"):
+        code, out, err = lmlab("explain", "run", text, "--json")
+        assert (code, json.loads(out)["text"], err) == (0, "the cat", "")
+    code, _, err = lmlab("explain", "run", "marker.txt")
+    assert code == 0
+    assert "there is no file marker.txt: these words themselves are looked at" in err
+
+
+def test_an_undertrained_run_says_so_once(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, err = lmlab("train", "feedforward", small_text, "--budget", "40steps", "--out", "run")
+    assert code == 0, err
+    assert (out + err).count("undertrained: ") == 1, out + err

@@ -49,6 +49,7 @@ def test_from_pairs_to_translations_and_scores(lmlab: Lmlab, trained: Path) -> N
         (["one", "--to", "it"], "does not translate into 'it'; there are: de, fr"),
         ([""], "is empty"),
         (["one", "--beam", "2", "--best", "3"], "--beam"),
+        (["one", "--beam", "100000"], "--beam is at most 4096"),
         (["one two three " * 90], "tokens, and the translator reads"),
     ],
 )

@@ -60,7 +60,7 @@ def lmlab(monkeypatch, capsys, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["ngram", "gpt"])
-@pytest.mark.parametrize("text", [TEXT, "", "x"])
+@pytest.mark.parametrize("text", [TEXT, "", "x", "\ufeff" + TEXT])
 def test_a_file_comes_back_byte_for_byte(lmlab, runs, name, text):
     Path("in.txt").write_bytes(text.encode())
     code, out, _ = lmlab("compress", "in.txt", "--model", runs / name, "-o", "small", "--check")

@@ -27,6 +27,7 @@ from lmlab.decode import Options
         ({"max_tokens": True}, "max_tokens is a whole number from 1 up"),
         ({"samples": 0}, "samples is a whole number from 1 up"),
         ({"beam_width": 0, "method": "beam"}, "beam_width is a whole number from 1 up"),
+        ({"beam_width": 100_000, "method": "beam"}, "beam_width is at most 4096; got 100000"),
         ({"seed": -1}, "seed is a whole number from 0 up"),
         ({"length_penalty": math.nan}, "length_penalty is a number"),
         ({"stop": [""]}, "a stop string has at least one character"),

@@ -58,6 +58,18 @@ def test_ninety_ten_is_the_usual_cut(tmp_path) -> None:
     assert corpus.test.text() == ""
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_byte_order_mark_is_no_character_of_the_text_and_no_byte_that_is_counted(tmp_path, pack) -> None:
+    plain = read(write(tmp_path / "plain.txt", TEXT))
+    marked = read(write(tmp_path / "marked.txt", pack(b"\xef\xbb\xbf" + TEXT.encode())))
+    for name, part in plain.parts.items():
+        same = marked.parts[name]
+        assert (same.text(), same.bytes, same.chars, same.sha256) == (part.text(), part.bytes, part.chars, part.sha256)
+    assert Corpus.from_spec(marked.spec()).train.sha256 == plain.train.sha256
+    inside = TEXT + "\ufeff" + TEXT  # as `cat` of two files leaves it: there it is a character like any other
+    assert read(write(tmp_path / "two.txt", inside), split=(100, 0, 0)).train.text() == inside
+
+
 def test_many_documents_stay_whole_and_meet_the_shares(tmp_path) -> None:
     sizes = [200 + 37 * (i % 11) for i in range(80)]
     corpus = read(documents(tmp_path, sizes))
@@ -199,6 +211,7 @@ def test_a_bad_byte_is_reported_with_its_offset_and_the_cure(tmp_path, monkeypat
 
 BAD = {
     "empty.txt": (b"", "is empty"),
+    "mark.txt": (b"\xef\xbb\xbf", "is empty"),
     "one.txt": (b"a", "too few to split"),
     "short.txt": (b"abc", "too few to split"),
     "zeros.txt": (bytes(1000), "binary"),

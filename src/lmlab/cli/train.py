@@ -266,8 +266,6 @@ def _summary(run: Run) -> str:
     flops = "" if result.training_flops is None else f" {short(result.training_flops)} FLOPs,"
     lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters,{flops} {result.seconds:.1f} s"]
     lines += [f"  note: {note}" for note in run.saved.notes]
-    if result.undertrained is not None:
-        lines.append(f"  {result.undertrained}")
     if (run.folder / "page.html").exists():
         lines.append(f"  its curve and samples: {run.folder / 'page.html'}")
     lines.append(f"Saved in {run.folder}. Next: {_next(run)}")

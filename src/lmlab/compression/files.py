@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,4 +144,5 @@ def _read_text(file: str) -> str:
         return ""
     else:
         document = intake.checked(path)
-    return "".join(document.pieces())
+    whole = replace(document, start=0)  # with a byte order mark, which is no text to learn, but comes back
+    return "".join(whole.pieces())

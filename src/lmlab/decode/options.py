@@ -8,6 +8,8 @@ from typing import Any, Literal, get_args
 
 from lmlab.config import Mistake, nearest
 
+MOST_BEAM = 4096  # continuations, each with a state of the model in memory: no search gains by more
+
 Method = Literal["sample", "greedy", "beam", "exhaustive"]
 
 
@@ -51,6 +53,8 @@ class Options:
             value = getattr(self, name)
             if value is not None and not (_whole(value) and value >= 1):
                 raise Mistake(f"{{{name}}} is a whole number from 1 up; got {value!r}", **{name: None})
+        if self.beam_width > MOST_BEAM:
+            raise Mistake(f"{{beam_width}} is at most {MOST_BEAM}; got {self.beam_width}", beam_width=None)
         if not (_whole(self.seed) and self.seed >= 0):
             raise Mistake(f"{{seed}} is a whole number from 0 up; got {self.seed!r}", seed=None)
         if not (_number(self.temperature) and self.temperature >= 0):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, Note
 from lmlab.page import numbers
 from lmlab.text.corpus import read
-from lmlab.text.intake import gather, strings
+from lmlab.text.intake import SUFFIXES, gather, strings
 from lmlab.text.parts import Part
 
 if TYPE_CHECKING:
@@ -46,12 +47,16 @@ def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Pa
         return _of_run(run, own_bytes)
     if isinstance(text, str) and _is_file(f"{text}/config.json"):
         raise Mistake(f"{text} is a run, where a text is wanted; give a few words in quotes, or a file")
-    found = Passage("the text", str(text))
+    found = Passage(
+        "the text", str(text).removeprefix("\ufeff")
+    )  # no character, where a text is read from a file either
     if isinstance(text, Path) or text == "-" or _is_file(text):
         name, documents, _ = gather(text)
         if len(documents) != 1:
             raise Mistake(f"{text} holds {len(documents)} documents; name one file, or give the words in quotes")
         found = Passage(name, "".join(documents[0].pieces()))
+    elif not any(map(str.isspace, text)) and text.lower().endswith(SUFFIXES):
+        warnings.warn(f"there is no file {text}: these words themselves are looked at", Note, stacklevel=2)
     if not found.text:
         raise Mistake("the text is empty, and there is nothing in it to look at; give a few words in quotes, or a file")
     if found.bytes > MOST_BYTES:

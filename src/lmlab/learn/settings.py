@@ -16,6 +16,8 @@ CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "
 CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "decay": "weight_decay", "wd": "weight_decay"}
 CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
+MOST_ROWS = 2**20  # of a step, which holds all of them at once
+
 MOST_VALIDATING = 0.1  # of a budget of seconds: what looking at the validation part may take
 
 Method = Literal["adamw", "muon", "adagrad"]
@@ -41,6 +43,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         at_least_one("training", rows=self.rows, length=self.length)
         at_least_one("training", validations=self.validations, patience=self.patience)
+        if (self.rows or 1) > MOST_ROWS:
+            raise Mistake(f"training: rows is a whole number from 1 to {MOST_ROWS}; got {self.rows}")
         if self.optimizer is not None:
             one_of("training", Method, optimizer=self.optimizer)
         if self.stepping is not None:

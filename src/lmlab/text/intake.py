@@ -24,6 +24,7 @@ from lmlab.text.parts import Document, character_boundary
 
 Text = str | Path | Sequence[str | Path]
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # as some editors begin a file: a sign of its encoding, no character of its text
 SUFFIXES = (".txt", ".text", ".md", ".rst")  # what is read from a folder; each also with .gz
 BLOCK_BYTES = 1 << 22
 
@@ -152,12 +153,14 @@ def _pattern_name(pattern: Path) -> str:
 
 
 def checked(path: Path, label: str | None = None) -> Document:
-    """The whole file as a document, after a look at every byte. `label` is what messages call it."""
+    """The whole file as a document, but for a byte order mark, after a look at every byte. `label`: what messages call it."""
     label = label or str(path)
     try:
         if not path.exists():
             is_path = os.sep in label or path.suffix
-            hint = "" if is_path else f", and no corpus of that name: {nearest(label, sources.available())}"
+            hint = f", and no corpus of that name: {nearest(label, sources.available())}"
+            if is_path:
+                hint = "; name a file, a folder, a pattern, a corpus that lmlab data lists, or - for standard input"
             if " " in label:
                 hint = "; to give a text itself, in Python: lmlab.strings(text)"
             raise Mistake(f"there is no file or folder {label}{hint}")
@@ -169,15 +172,17 @@ def checked(path: Path, label: str | None = None) -> Document:
             if file.read(2) == b"\x1f\x8b":
                 path = _unpacked(path, label)
         size = path.stat().st_size
-        if size == 0:
-            raise Mistake(f"{label} is empty; a text needs at least a few characters")
         with open(path, "rb") as file:
+            start = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
+            if size == start:
+                raise Mistake(f"{label} is empty; a text needs at least a few characters")
+            file.seek(0)
             _check_utf8(file, label)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise Mistake(f"{label} cannot be read: {error.strerror or error}") from None
-    return Document(path, 0, size)
+    return Document(path, start, size)
 
 
 def _check_utf8(file: BinaryIO, label: str) -> None:

@@ -100,7 +100,7 @@ class Part:
 
     @cached_property
     def sha256(self) -> str:
-        """Of the documents end to end; for a whole file, what `sha256sum` prints."""
+        """Of the documents end to end; for a whole file without a byte order mark, what `sha256sum` prints."""
         digest = hashlib.sha256()
         for document in self.documents:
             for block in document.blocks():

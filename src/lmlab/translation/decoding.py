@@ -15,6 +15,7 @@ from lmlab.text.tokenizers import Tokenizer
 from lmlab.translation.sentences import Sentences
 
 AT_ONCE = 64  # sources
+ROWS_AT_ONCE = 2048  # translations of all of them, so that a wide beam takes no more memory for many texts than for one
 
 
 def encode(model: Translator, sentences: Sentences, which: np.ndarray) -> Source:
@@ -46,8 +47,9 @@ def translations(
         )
     found: list[list[list[Generated]]] = [[[] for _ in texts] for _ in languages]
     by_length = np.argsort(sentences.lengths_B, kind="stable")
-    for first in range(0, len(texts), AT_ONCE):
-        which = by_length[first : first + AT_ONCE]
+    at_once = max(1, min(AT_ONCE, ROWS_AT_ONCE // max(1, beam)))
+    for first in range(0, len(texts), at_once):
+        which = by_length[first : first + at_once]
         with torch.inference_mode():
             source = encode(model, sentences, which)
         most = np.minimum(model.context, 2 * sentences.lengths_B[which] + 16).tolist()

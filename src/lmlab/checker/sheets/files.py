@@ -20,7 +20,7 @@ def read_sheet(path: str | Path, *, lenient: bool = False) -> str:
     if str(path) == "-":
         return sys.stdin.read(MAX_BYTES)
     if not path.is_file():
-        raise Mistake(f"there is no file {path}")
+        raise Mistake(f"there is no file {path}; name one with a claim on a line, such as: claim 2*x == x + x")
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES and not lenient:

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 import typer.core
 
-from lmlab.cli.help import CONTEXT, name_values, print_so_far
+from lmlab.cli.help import CONTEXT, name_values, print_so_far, refuse_empty_paths
 from lmlab.config import Mistake
 
 TOPICS = dict.fromkeys(("attention", "gates", "heads", "matrix", "search"), "inside")
@@ -23,6 +23,7 @@ def topic(name: str) -> Any:
     alone.command(name)(getattr(import_module(f"{__name__}.{TOPICS[name]}"), name.replace("-", "_")))
     command = typer.main.get_command(alone)
     name_values(command)
+    refuse_empty_paths(command)
     return command
 
 
