@@ -293,6 +293,7 @@ def test_a_byte_order_mark_is_no_token_to_look_at_and_a_name_that_is_no_file_is_
     for text in ("marked.txt", "\ufeffthe cat"):
         code, out, err = lmlab("explain", "run", text, "--json")
         assert (code, json.loads(out)["text"], err) == (0, "the cat", "")
+    assert lmlab("generate", "run", "--prompt-file", "marked.txt", "--tokens", "1")[1].startswith("the cat")
     code, _, err = lmlab("explain", "run", "marker.txt")
     assert code == 0
     assert "there is no file marker.txt: these words themselves are looked at" in err

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 PLACES = 64  # texts that are written side by side where there are many: few enough for memory, enough to fill a GPU
+SAMPLES_AT_ONCE = 1024  # of one prompt, which is read once for all of them
 LAG, STOPPING_LAG = 16, 2  # steps that a GPU may be ahead of the text
 SEARCHES = {"beam": beam, "exhaustive": exhaustive}
 
@@ -37,7 +38,7 @@ def generate(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **set
         ranked = deque(SEARCHES[options.method](reader, options), maxlen=1).pop()
         return [continuation.result(continuation.score(options.length_penalty)) for continuation in ranked]
     texts = _texts(reader, options)
-    for _ in _following(model, texts, options):
+    for _ in _following(model, texts, options, min(len(texts), SAMPLES_AT_ONCE)):
         pass
     return [text.continuation.result() for text in texts]
 

@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args
 
 from lmlab.config import Mistake, nearest
 
-MOST_BEAM = 4096  # continuations, each with a state of the model in memory: no search gains by more
+MOST = {"beam_width": 4096, "samples": 100_000}  # held in memory together: no search gains by more, and seeds draw more
+MOST_PENALTY = 10  # either way: a power of the length that a float holds
 
 Method = Literal["sample", "greedy", "beam", "exhaustive"]
 
@@ -53,8 +54,9 @@ class Options:
             value = getattr(self, name)
             if value is not None and not (_whole(value) and value >= 1):
                 raise Mistake(f"{{{name}}} is a whole number from 1 up; got {value!r}", **{name: None})
-        if self.beam_width > MOST_BEAM:
-            raise Mistake(f"{{beam_width}} is at most {MOST_BEAM}; got {self.beam_width}", beam_width=None)
+        for name, most in MOST.items():
+            if getattr(self, name) > most:
+                raise Mistake(f"{{{name}}} is at most {most}; got {getattr(self, name)}", **{name: None})
         if not (_whole(self.seed) and self.seed >= 0):
             raise Mistake(f"{{seed}} is a whole number from 0 up; got {self.seed!r}", seed=None)
         if not (_number(self.temperature) and self.temperature >= 0):
@@ -66,9 +68,10 @@ class Options:
             raise Mistake(f"{{top_p}} is a share above 0 and up to 1; got {self.top_p!r}", top_p=None)
         if self.min_p is not None and not (_number(self.min_p) and 0 <= self.min_p <= 1):
             raise Mistake(f"{{min_p}} is a share from 0 to 1; got {self.min_p!r}", min_p=None)
-        if not _number(self.length_penalty):
+        if not (_number(self.length_penalty) and abs(self.length_penalty) <= MOST_PENALTY):
             raise Mistake(
-                f"{{length_penalty}} is a number such as 0 or 1; got {self.length_penalty!r}", length_penalty=None
+                f"{{length_penalty}} is a number such as 0 or 1, {MOST_PENALTY} at most; got {self.length_penalty!r}",
+                length_penalty=None,
             )
         for string in self.stop:
             if not isinstance(string, str) or not string:

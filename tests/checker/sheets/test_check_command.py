@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lmlab.cli.check import run_check
+from lmlab.config import Mistake
 
 KEY = """
 given x: 1, D
@@ -168,9 +169,18 @@ def test_the_sheet_page_shows_formula_verdict_and_hint_and_escapes_the_text(fold
 
 
 def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("given x\nclaim x + x == 2*x"))
+    def pipe(content: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), "utf-8"))
+
+    pipe(b"\xef\xbb\xbfgiven x\nclaim x + x == 2*x")
     assert run_check(["-"]) == 0
     assert "1 of 1 hold" in capsys.readouterr().out
+    pipe(b"claim caf\xe9 == 1")
+    with pytest.raises(Mistake, match="standard input is not UTF-8 text; save it as UTF-8"):
+        run_check(["-"])
+    pipe(b"#" * 1_000_001)
+    with pytest.raises(Mistake, match="standard input has more than 1000000 bytes"):
+        run_check(["-"])
 
 
 def test_a_stray_byte_in_one_answer_spoils_its_own_line_alone(folder: Path) -> None:

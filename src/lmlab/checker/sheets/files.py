@@ -18,18 +18,19 @@ def read_sheet(path: str | Path, *, lenient: bool = False) -> str:
     """
     path = Path(path)
     if str(path) == "-":
-        return sys.stdin.read(MAX_BYTES)
-    if not path.is_file():
+        name, data = "standard input", sys.stdin.buffer.read(MAX_BYTES + 1)
+    elif path.is_file():
+        with path.open("rb") as file:
+            name, data = str(path), file.read(MAX_BYTES + 1)
+    else:
         raise Mistake(f"there is no file {path}; name one with a claim on a line, such as: claim 2*x == x + x")
-    with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES and not lenient:
-        raise Mistake(f"{path} has {path.stat().st_size} bytes; at most {MAX_BYTES} are read")
+        raise Mistake(f"{name} has more than {MAX_BYTES} bytes, and no more are read; divide it")
     coding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         return data.decode(coding, errors="replace" if lenient else "strict")
     except UnicodeDecodeError:
-        raise Mistake(f"{path} is not UTF-8 text") from None
+        raise Mistake(f"{name} is not UTF-8 text; save it as UTF-8") from None
 
 
 def unique_names(files: Iterable[str | Path]) -> list[str]:
