@@ -80,3 +80,13 @@ def test_a_record_of_another_kind_is_refused_in_one_line(damage: str, tmp_path: 
     (tmp_path / "config.json").write_text(damage)
     with pytest.raises(Mistake, match="another version of lmlab, or is damaged"):
         lmlab.load(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["inputs", "model", "training", "result"])
+def test_a_record_with_something_else_in_it_is_refused_in_one_line(key: str, small_text: Path, tmp_path: Path) -> None:
+    path = lmlab.train("bag", small_text, out=tmp_path / "run").folder / "config.json"
+    written = path.read_text()
+    for damage in (None, 9, "x", []):
+        path.write_text(json.dumps(json.loads(written) | {key: damage}))
+        with pytest.raises(Mistake, match="another version of lmlab, or is damaged"):
+            lmlab.load(tmp_path / "run")

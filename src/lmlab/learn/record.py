@@ -130,7 +130,7 @@ class Record:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Record:
-        """From what config.json holds; KeyError or TypeError where it is damaged, ValueError where its format is unknown."""
+        """From what config.json holds; KeyError, TypeError or AttributeError where it is damaged, ValueError where its format is unknown."""
         if document["format"] not in (1, FORMAT):
             raise ValueError(f"format {document['format']}")
         found = _from_format_1(document) if document["format"] == 1 else document

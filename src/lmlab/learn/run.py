@@ -365,5 +365,5 @@ def load_run(folder: Path | str) -> Run:
         raise Mistake(f"{path} is damaged; train again into a new folder") from None
     try:
         return Run(folder, Record.from_json(document))
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise Mistake(f"{path} was written by another version of lmlab, or is damaged; train again") from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +10,21 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from lmlab.config import Mistake
+from lmlab.hardware.memory import available_bytes
 from lmlab.learn.loop import Trainer
 from lmlab.learn.pace import Pace, Plan, Step, Timings, size_by_the_clock
 from lmlab.learn.watch import Silent
 
 if TYPE_CHECKING:
-    from lmlab.config import TextFacts
+    from lmlab.config import Budget, TextFacts
     from lmlab.hardware.choice import Hardware
     from lmlab.interface import Learner
     from lmlab.learn.settings import TrainConfig
     from lmlab.learn.task import Task
     from lmlab.text.pieces import Vocabulary
+
+BYTES_PER_WEIGHT = 4  # float32, as a model is made on every machine
 
 
 def sized(
@@ -48,6 +51,7 @@ def sized(
         return trainer.to_be_timed()
 
     def on_paper(config: Any) -> Learner:
+        _refuse_what_memory_cannot_hold(cls, config, facts.vocab_size)
         with _Undrawn():
             return cls(config, facts.vocab_size)
 
@@ -56,12 +60,26 @@ def sized(
         known = model.training_flops_per_token
         return known if known is not None else 6.0 * model.parameters_count
 
+    def resolve(facts: TextFacts, budget: Budget) -> Any:
+        whole = cls.resolve(config, facts, budget)
+        _refuse_what_memory_cannot_hold(cls, whole, facts.vocab_size)
+        return whole
+
     pace = Pace(cls.name, flops_per_token, begin, hardware, timings)
     state = torch.random.get_rng_state()
     try:
-        return size_by_the_clock(partial(cls.resolve, config), facts, train_config.budget, pace, validation_tokens)
+        return size_by_the_clock(resolve, facts, train_config.budget, pace, validation_tokens)
     finally:
         torch.random.set_rng_state(state)
+
+
+def _refuse_what_memory_cannot_hold(cls: type[Learner], config: Any, vocab_size: int) -> None:
+    """A Mistake before anything is built: a billion layers would be made one by one until the system ends the process."""
+    parameters = sum(int(part.all_weights) for part in cls.parts(config, vocab_size))
+    free = available_bytes()
+    if free is not None and BYTES_PER_WEIGHT * parameters > free:
+        taken = f"{parameters:,} parameters take {BYTES_PER_WEIGHT * parameters / 1e9:,.0f} GB alone"
+        raise Mistake(f"{cls.name}: {taken}, and {free / 1e9:,.0f} GB of memory are free; take a smaller model")
 
 
 class _Undrawn(TorchFunctionMode):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
 
+MOST_ORDER = 256  # each takes a table of its own, as large as the text
 BYTES_PER_TOKEN = 50  # the least that counting holds in memory at once; long orders of diverse text take twice this
 
 
@@ -46,8 +47,8 @@ class NGramConfig:
     restart: Literal["auto", "line", "never"] = "auto"  # where history begins afresh; auto: line for words, else never
 
     def __post_init__(self) -> None:
-        if self.order is not None and self.order < 1:
-            raise Mistake(f"ngram order is a whole number from 1 up; got {self.order}")
+        if self.order is not None and not 1 <= self.order <= MOST_ORDER:
+            raise Mistake(f"ngram order is a whole number from 1 to {MOST_ORDER}; got {self.order}")
         if self.smoothing not in ("kneser-ney", "add-k", "ml"):
             raise Mistake(f"ngram smoothing is kneser-ney, add-k or ml; got {self.smoothing!r}")
         if self.restart not in ("auto", "line", "never"):
