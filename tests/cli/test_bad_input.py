@@ -135,6 +135,8 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["compare", "small.txt", "--split", "90,10,0"], ["test part"]),
         (["sweep", "gpt", "small.txt"], ["--over"]),
         (["sweep", "gpt", "small.txt", "--over", "layers"], ["layers=2,4"]),
+        (["sweep", "gpt", "small.txt", "--over", "layers=2", "--seeds", "1000000000"], ["--seeds", "from 1 to 1000"]),
+        (["compare", "small.txt", "--seeds", "1000000000"], ["--seeds", "from 1 to 1000"]),
         (["sweep", "gpt", "small.txt", "--over", "layers=2,0"], ["layers"]),
         (["sweep", "gpt", "small.txt", "--over", "layers=2", "--tokenizer", "bqe:300"], ["bpe:"]),
         (["data", "get", "shakespear"], ["shakespeare"]),

@@ -13,7 +13,7 @@ from lmlab.comparison.job import Comparison, Job
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
 from lmlab.config import Budget, Mistake
 from lmlab.hardware.choice import choose_device
-from lmlab.learn.settings import training_config
+from lmlab.learn.settings import MOST_SEEDS, training_config
 from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.tokenizers import plain_spec
@@ -61,8 +61,8 @@ def compare(
         )
     budget_s = seconds_of(DEFAULT_BUDGET if budget is None else budget, "budget") if each is None else 0.0
     each_s = None if each is None else seconds_of(each, "each")
-    if seeds < 1:
-        raise Mistake(f"{{seeds}} is a whole number from 1 up; got {seeds}", seeds=None)
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise Mistake(f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}; got {seeds}", seeds=None)
     for name in models or ():
         language_model(trainable_kind(name).name)
     if not tokenizers:

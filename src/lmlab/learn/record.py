@@ -130,7 +130,9 @@ class Record:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Record:
-        """From what config.json holds; KeyError, TypeError or AttributeError where it is damaged, ValueError where its format is unknown."""
+        """From what config.json holds; ValueError where its format is unknown, KeyError, TypeError or AttributeError where
+        it is damaged.
+        """
         if document["format"] not in (1, FORMAT):
             raise ValueError(f"format {document['format']}")
         found = _from_format_1(document) if document["format"] == 1 else document

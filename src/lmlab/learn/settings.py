@@ -16,6 +16,7 @@ CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "
 CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "decay": "weight_decay", "wd": "weight_decay"}
 CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
+MOST_SEEDS = 1000  # runs that are to differ by luck alone
 MOST_ROWS = 2**20  # of a step, which holds all of them at once
 
 MOST_VALIDATING = 0.1  # of a budget of seconds: what looking at the validation part may take

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, make
-from lmlab.learn.settings import training_config
+from lmlab.learn.settings import MOST_SEEDS, training_config
 from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
 from lmlab.page import html
 from lmlab.page.notebook import panel
@@ -113,8 +113,9 @@ def sweep(
     again. Ctrl-C (or a polite kill that is made a KeyboardInterrupt) ends it with what there is; `left` of it then says how
     many runs had no turn.
     """
-    if seeds < 1 or jobs < 1:
-        raise Mistake("{seeds} and {jobs} are whole numbers from 1 up", seeds=None, jobs=None)
+    if not 1 <= seeds <= MOST_SEEDS or jobs < 1:
+        message = f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}, and {{jobs}} one from 1 up"
+        raise Mistake(message, seeds=None, jobs=None)
     budget = Budget.parse(budget)
     if budget.seconds is not None:
         raise Mistake(
