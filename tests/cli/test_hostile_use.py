@@ -14,6 +14,7 @@ import pytest
 from safetensors import SafetensorError
 
 import lmlab as lab
+from lmlab.cli.show.comparison import LiveTable
 from lmlab.config import Mistake, texts_of
 from lmlab.inside.passage import passage
 from lmlab.text import files, locks
@@ -171,6 +172,7 @@ def test_what_is_no_text_is_a_mistake_in_python_too(text: object) -> None:
         (["plan", "--loss", "nan", "--device", "A100"], "--loss"),
         (["plan", "--parameters", "7B", "--tokens", "1T", "--device", "A100", "--length", "0"], "--length"),
         (["count", "gpt", "--vocab", "0"], "--vocab is"),
+        (["count", "gpt", "--vocab", "1000000000000000000"], "gpt: 3.2e+20 parameters are more than PyTorch can count"),
     ],
 )
 def test_sizes_that_cannot_be_name_the_one_that_is_wrong(lmlab: Lmlab, arguments: list[str], word: str) -> None:
@@ -303,3 +305,8 @@ def test_an_undertrained_run_says_so_once(lmlab: Lmlab, small_text: Path) -> Non
     code, out, err = lmlab("train", "feedforward", small_text, "--budget", "40steps", "--out", "run")
     assert code == 0, err
     assert (out + err).count("undertrained: ") == 1, out + err
+
+
+def test_what_a_comparison_says_is_one_line_of_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    LiveTable().say("word " * 40)
+    assert capsys.readouterr().err.count("\n") == 1

@@ -23,6 +23,7 @@ from lmlab.interface import CountModel, Learner, TextLearner
 from lmlab.models.registry import model_class
 
 MOST_RUN = 1 << 22  # weights up to which a model is run for its count, which takes less time than pretending
+MOST_COUNTED = 2**60  # parameters: sizes of tensors have 63 bits
 MOST_MADE = 1 << 26  # weights up to which one is made that cannot be counted by pretending
 OPEN_TEXT, OPEN_BUDGET = 10**9, 10**7  # tokens of text and of training for which sizes are chosen that nobody set
 USUAL_LENGTH, SOURCE, BYTES_16 = 1024, "S", 2  # of a sequence; what formulas call a second one; of a number in 16 bits
@@ -101,6 +102,8 @@ def count_learned(
 
 def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int | None = None) -> Count:
     """A model of a config that is whole."""
+    if (parameters := int(weights(cls.parts(config, vocab_size)))) > MOST_COUNTED:
+        raise Mistake(f"{cls.name}: {parameters:.1e} parameters are more than PyTorch can count; choose smaller sizes")
     with torch.random.fork_rng(devices=[]), _made_small(cls, config, vocab_size):
         model = cls(config, vocab_size).train()
         elements = sum(p.numel() for p in model.parameters())

@@ -59,7 +59,7 @@ class LiveTable:
 
     def say(self, line: str) -> None:
         """A line of its own."""
-        self.console.print(line, markup=False, highlight=False)
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)  # a log keeps it in one piece
 
 
 def _so_far(entries: Sequence[Contender], left_s: float, doing: str) -> Table:
