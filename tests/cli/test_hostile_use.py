@@ -310,3 +310,10 @@ def test_an_undertrained_run_says_so_once(lmlab: Lmlab, small_text: Path) -> Non
 def test_what_a_comparison_says_is_one_line_of_a_log(capsys: pytest.CaptureFixture[str]) -> None:
     LiveTable().say("word " * 40)
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_damaged_result_of_a_sweep_is_one_line(lmlab: Lmlab, small_text: Path) -> None:
+    asked = ("sweep", "bag", small_text, "--over", "tokenizer=byte,char", "--out", "sweep")
+    assert lmlab(*asked)[0] == 0
+    Path("sweep/tokenizer=byte-seed0/result.json").write_text('{"job": "')
+    refused(lmlab(*asked), "tokenizer=byte-seed0/result.json is damaged", "delete")

@@ -204,7 +204,10 @@ def _known(job: Job) -> Outcome | None:
     """The result from before, if it belongs to exactly this job; an unfinished attempt is cleared away."""
     path = _result_path(job)
     if path.exists():
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            raise Mistake(f"{path} is damaged; delete {job.out} to train it again") from None
         if from_json(Job, found["job"]) != from_json(Job, json.loads(json.dumps(to_json(job)))):
             raise Mistake(f"{job.out} holds a result of other settings; name a new folder with {{out}}", out=None)
         return from_json(Outcome, found)
