@@ -227,7 +227,8 @@ def test_a_full_disk_leaves_what_was_there(lmlab: Lmlab, small_text: Path, monke
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "fsync", full)
         refused(lmlab("train", "gpt", small_text, "--out", "other", *TINY), "No space left")
-        refused(lmlab("compress", small_text, "--model", "run", "-o", "small.lm"), "No space left")
+        Path("short.txt").write_text("the cat sat")  # coded before a slow machine says how far it is
+        refused(lmlab("compress", "short.txt", "--model", "run", "-o", "small.lm"), "No space left")
     assert not list(Path("other").rglob("*"))
     assert not list(Path().glob("*small.lm*"))
     assert {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()} == before
