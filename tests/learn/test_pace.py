@@ -102,6 +102,41 @@ def test_a_machine_far_slower_than_its_figures_loses_little_time_to_finding_out(
     assert plan.timed_s <= 2 * pacing.SHARE * 600
 
 
+class Pausing(Simulated):
+    """The same machine, whose host takes it away for a while at every so many-th step."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, flops: float, every: int, first: int, pause_s: float) -> None:
+        super().__init__(monkeypatch, flops)
+        self.every, self.steps, self.pause_s = every, -first, pause_s
+
+    def begin(self, config: Config) -> Step:
+        going = super().begin(config)
+
+        def step() -> int:
+            self.now += self.pause_s if self.steps % self.every == 0 else 0.0
+            self.steps += 1
+            return going()
+
+        return step
+
+
+@pytest.mark.parametrize("first", range(0, 14))
+def test_a_machine_that_stands_still_now_and_then_is_not_taken_for_a_slow_one(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    budget = Budget(seconds=25)
+    machine = Pausing(monkeypatch, 1e9, every=14, first=first, pause_s=0.9)
+    config, plan = chosen(machine, budget)
+    assert ideal(machine, budget) / 2 <= config.width <= ideal(machine, budget)
+    assert plan.tokens_per_second == pytest.approx(BATCH / machine.step_s(config), rel=0.3)
+
+
+def test_a_machine_that_stands_still_all_the_time_is_a_slow_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Pausing(monkeypatch, 1e9, every=2, first=0, pause_s=0.9)
+    config, plan = chosen(machine, Budget(seconds=25))
+    assert plan.tokens_per_second < BATCH / (machine.step_s(config) + 0.3)
+
+
 def test_entries_share_what_was_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, timings = Simulated(monkeypatch, 1e9), Timings()
     first, _ = chosen(machine, Budget(seconds=300), timings)

@@ -9,6 +9,7 @@ estimates favour is timed next, until the favoured size is one that was timed (o
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,9 @@ SETTLED_STEPS, FASTER = 4, 0.9  # so many steps running, none of which takes les
 COLD_STEPS = 2  # find memory and choose kernels, and do not count
 TIMED_STEPS = 3  # at least
 TIMED_S, TIMED_SHARE = 0.1, 0.006  # and for so long, or for that share of the budget if it is more
+# Longer than others by this factor and by so many seconds: the machine stood still. A neighbour that wants a core gets it for
+# milliseconds at a time; a virtual machine whose host is busy loses it for a tenth of a second or for a whole one, now and then.
+STALLED, STALLED_S, SELDOM = 4, 0.05, 1 / 4
 GUESSED_EFFICIENCY = 0.3  # of the speed of bare products, before any step was timed
 GROWTH = 0.8  # seconds per token grow with this power of the operations: larger products run at higher speed
 FORWARD = 1 / 3  # of the work of a training step: what looking at the validation part takes, token by token
@@ -77,7 +81,7 @@ class Pace:
         self._flops: dict[Any, float] = {}
         self.threads = hardware.now
         self._step_tokens = 0  # of the last step that was timed
-        self.timed_s, self.sizes = 0.0, 0
+        self.timed_s, self.stalled_s, self.sizes = 0.0, 0.0, 0
 
     def tokens_per_second(self, config: Any) -> float:
         """Of training a model of this config."""
@@ -119,19 +123,27 @@ class Pace:
     def _seconds_per_token(self, step: Step, least_s: float) -> float:
         """Over some steps, after those that find memory and choose kernels; of slow ones few are taken.
 
-        Their mean, not the middle one: beside other work some steps take several times as long, in the run as here.
+        Their mean, not the middle one: beside other work some steps take several times as long, in the run as here. But a
+        pause of the whole machine says nothing of the run, in which such pauses are few among thousands of steps.
         """
         started = time.perf_counter()
         for _ in range(COLD_STEPS):
             step()
             settle(self.hardware.device)
-        enough = TIMED_STEPS if time.perf_counter() - started < COLD_STEPS * least_s else 1
-        began, steps, tokens, taken_s = time.perf_counter(), 0, 0, 0.0
-        while taken_s < least_s or steps < enough:
+        cold_s = time.perf_counter() - started
+        enough = TIMED_STEPS if cold_s < COLD_STEPS * least_s else 1
+        steps: list[tuple[float, int]] = []  # seconds and tokens
+        taken_s, counted = 0.0, steps
+        while taken_s < least_s or len(steps) < enough:
+            before = time.perf_counter()
             self._step_tokens = step()
             settle(self.hardware.device)
-            steps, tokens, taken_s = steps + 1, tokens + self._step_tokens, time.perf_counter() - began
-        return taken_s / tokens
+            steps.append((time.perf_counter() - before, self._step_tokens))
+            counted = _without_stalls(steps)
+            taken_s = sum(seconds for seconds, _ in counted)
+        most_cold_s = COLD_STEPS * (STALLED * taken_s / len(counted) + STALLED_S)
+        self.stalled_s += sum(seconds for seconds, _ in steps) - taken_s + max(0.0, cold_s - most_cold_s)
+        return taken_s / sum(tokens for _, tokens in counted)
 
     def warm_up(self, config: Any, most_s: float = WARM_S) -> None:
         """Steps until they stop getting faster, or for so long: a young process finds memory and loads kernels.
@@ -181,6 +193,13 @@ class Pace:
         return self._timings[nearest] * (flops / nearest) ** GROWTH
 
 
+def _without_stalls(steps: list[tuple[float, int]]) -> list[tuple[float, int]]:
+    """Steps (seconds, tokens) but for those in which the machine stood still; all of them, where that is no exception."""
+    usual_s = statistics.median_low([seconds for seconds, _ in steps])
+    going = [step for step in steps if step[0] < max(STALLED * usual_s, usual_s + STALLED_S)]
+    return going if len(steps) - len(going) <= max(1.0, SELDOM * len(steps)) else steps
+
+
 def size_by_the_clock(
     resolve: Callable[[TextFacts, Budget], Any],
     facts: TextFacts,
@@ -203,10 +222,11 @@ def size_by_the_clock(
         pace.warm_up(next_timed, warm_s)
     while not pace.is_timed(next_timed):
         # What a cold start timed is too slow by half, and so is what it predicts: the favoured size is given the doubt.
-        too_long = pace.timing_s(next_timed, least_s) > 2 * (most_s - pace.timed_s)
-        if pace.known and (too_long or pace.timed_s > most_s / 2):
+        spent_s = pace.timed_s - pace.stalled_s
+        too_long = pace.timing_s(next_timed, least_s) > 2 * (most_s - spent_s)
+        if pace.known and (too_long or spent_s > most_s / 2):
             break
-        pace.time(next_timed, least_s if pace.known else least_s / 3, most_s - pace.timed_s)
+        pace.time(next_timed, least_s if pace.known else least_s / 3, most_s - spent_s)
         next_timed = resolve(facts, budget)
     config = resolve(facts, budget)
     if not pace.is_warm(config):
