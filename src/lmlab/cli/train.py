@@ -83,7 +83,8 @@ def command(
     if known is None or known.way is not registry.Way.COUNTS:
         keep_memory()  # steps take the same memory again and again; counting takes it once, and is to give it back
     given = {key: value for key, value in ctx.params.items() if _is_given(ctx, key)}
-    asked = {**ctx.params, "split": options.parse_split(split, valid, test), "recipe": {}}
+    # What was typed is in ctx.params as the parser left it: not every version of typer has made paths of it by then.
+    asked = {**ctx.params, "out": out, "from_": from_, "split": options.parse_split(split, valid, test), "recipe": {}}
     if config is not None:
         if resume:
             raise Mistake("a run that goes on does so as it began; leave {config} out", config=None)

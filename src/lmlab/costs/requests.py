@@ -26,7 +26,7 @@ def peak_requests(device: torch.device) -> Iterator[list[int]]:
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # the profiler would announce itself on stderr
     from torch.profiler import ProfilerActivity, profile
 
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as profiler:
         yield found
     results: Any = profiler.profiler
     requests = [event for event in results.kineto_results.events() if event.name() == "[memory]"]

@@ -78,7 +78,8 @@ class Bounded(LanguageModel):
 
     def score_documents(self, tokens: Tensor, starts: Tensor) -> Tensor:
         """Each document from its beginning, cut into segments; the last may be shorter."""
-        nats = torch.empty(len(tokens), dtype=torch.float32, device=tokens.device)
+        nats = torch.empty(len(tokens), dtype=torch.float32)
+        tokens = tokens.to(self.model.writer.bias_V.device)
         for first, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             nats[first:end] = self._document(tokens[first:end])
         return nats

@@ -31,7 +31,7 @@ COLD_STEPS = 2  # find memory and choose kernels, and do not count
 TIMED_STEPS = 3  # at least
 TIMED_S, TIMED_SHARE = 0.1, 0.006  # and for so long, or for that share of the budget if it is more
 # Longer than others by this factor and by so many seconds: the machine stood still. A neighbour that wants a core gets it for
-# milliseconds at a time; a virtual machine whose host is busy loses it for a tenth of a second or for a whole one, now and then.
+# milliseconds at a time; a virtual machine whose host is busy loses it for a tenth of a second or a whole one, now and then.
 STALLED, STALLED_S, SELDOM = 4, 0.05, 1 / 4
 GUESSED_EFFICIENCY = 0.3  # of the speed of bare products, before any step was timed
 GROWTH = 0.8  # seconds per token grow with this power of the operations: larger products run at higher speed

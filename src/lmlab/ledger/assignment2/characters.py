@@ -38,9 +38,8 @@ def _reported(t: SimpleNamespace) -> Outcome:
     held = documentation()[1]
     costs = {v: of_documentation(f"words:{v}").cost(held) for v in t.vocabularies}
     ladder = list(costs.values())
-    opposite = len(ladder) > 1 and all(
-        a.perplexity < b.perplexity and a.bits_per_byte > b.bits_per_byte for a, b in itertools.pairwise(ladder)
-    )
+    rising = all(a.perplexity < b.perplexity for a, b in itertools.pairwise(ladder))
+    opposite = len(ladder) > 1 and rising and all(ladder[0].bits_per_byte > b.bits_per_byte for b in ladder[1:])
     within = ladder[0].perplexity <= float(t.reported) <= ladder[-1].perplexity
     possible = 1 <= float(t.reported) <= VOCABULARY
     measured_too = ""
@@ -54,9 +53,9 @@ def _reported(t: SimpleNamespace) -> Outcome:
         f"A perplexity lies between 1 and, for a model better than guessing, the {VOCABULARY:,} words: {t.reported} does: "
         f"{possible}. It lies among those of this one text: {within}.",
         because="The report is true or false of a file, weights and a treatment of unknown words that the document does not "
-        "give; nothing in it can decide that, and read as a measure of quality the figure says nothing, for a smaller "
-        "vocabulary has the lower perplexity and is the worse model.",
-        repaired="With unknown words as one symbol, a smaller vocabulary gives a lower perplexity and a worse "
+        "give; nothing in it can decide that, and read as a measure of quality the figure says nothing, for the smallest "
+        "vocabulary has the lowest perplexity and is the worst model.",
+        repaired="With unknown words as one symbol, a smaller vocabulary gives a lower perplexity, and the smallest the worst "
         "model; bits a byte with unknown words spelled out orders the models by what they predict.",
         holds=opposite,
         otherwise="undecided" if possible else "refuted",

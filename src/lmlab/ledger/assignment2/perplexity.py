@@ -95,7 +95,7 @@ def _character_numbers(t: SimpleNamespace) -> Outcome:
             )
     possible = all(1 <= float(figure) <= 256 for figure in t.reported)
     return ill_posed(
-        possible and seen.perplexity < 0.8 * unseen.perplexity,
+        possible and seen.perplexity < 0.9 * unseen.perplexity,
         f"{row(t.reported)} are perplexities a character of a model better than guessing: {possible}; in bits a character "
         f"{row((math.log2(float(figure)) for figure in t.reported), '{:.2f}')}.",
         *steps,
