@@ -111,6 +111,7 @@ def test_combine_gives_the_parent_its_label_and_pairs_near_it(of_text: Run, tmp_
     one, two = lmlab.combine(of_text, ["The", "big", "the", "read"], number=3, out=tmp_path / "map.svg")
     model = of_text.saved
     assert isinstance(model, Autoencoder)
+    model.to("cpu")
     names = [piece.strip() for piece in of_text.tokenizer.vocabulary.pieces]
     expected = model.parents(torch.tensor([[names.index("the"), names.index("big")]]))[0]
     np.testing.assert_allclose(one.parent, expected.detach().numpy(), atol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -375,7 +376,8 @@ def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:
     found = {y.name: y.bits_per_byte for y in measure_yardsticks(train, test)}
     alone = {y.name: y.bits_per_byte for y in measure_yardsticks(b"", test)}
     assert found["xz"] < 0.75 * alone["xz"]
-    assert found["zstd"] < 0.75 * alone["zstd"]
+    if importlib.util.find_spec("zstandard") is not None:
+        assert found["zstd"] < 0.75 * alone["zstd"]
     assert found["bzip2"] == alone["bzip2"]
 
 

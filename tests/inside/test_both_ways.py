@@ -40,7 +40,7 @@ def test_an_encoder_looks_around_in_every_window_as_torch_does(encoder: Path) ->
     for layer in found.layers:
         assert layer.way is Way.AROUND
         assert np.allclose(layer.weights_HTC.sum(-1), 1.0, atol=1e-5)
-    model: Any = run.saved
+    model: Any = run.saved.to("cpu")
     block = model.encoder.blocks[0]
     theirs = nn.MultiheadAttention(16, 2, batch_first=True)
     theirs.in_proj_weight.data, theirs.in_proj_bias.data = block.qkv.weight.data, block.qkv.bias.data
@@ -74,6 +74,7 @@ def test_a_translator_looks_at_its_source_as_torch_does(translator: Path) -> Non
     assert "".join(cross.sees) == NUMBER + "⊣"
     assert cross.asks == found.tokens
     assert cross.weights_HTC.shape == (2, len(found.tokens), len(cross.sees))
+    model.to("cpu")
     taken: dict[str, Any] = {}
     model.cross[0].register_forward_hook(lambda _, inputs, __: taken.update(x=inputs[0], kv=inputs[1]))
     source, target = (

@@ -26,7 +26,7 @@ def test_the_states_are_those_of_torch_and_the_gates_make_them(runs: dict[str, P
     found = lmlab.explain_gates(run, SENTENCE)
     assert found.difference < 1e-5
     # torch.nn by its own formulas, with the weights of the first layer
-    model: Any = run.model
+    model: Any = run.load("cpu")
     ids = torch.from_numpy(run.tokenizer.encode(SENTENCE).ids.astype("int64"))
     x_1TX = model.embed(nn.functional.pad(ids[None], (1, 0), value=model.vocab_size), torch.float32).detach()
     width, weights = model.config.width, model.layers[0].weights(torch.float32)

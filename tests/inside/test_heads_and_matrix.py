@@ -66,6 +66,7 @@ def test_blocks_of_the_matrix_are_a_weight_times_one_matrix(runs: dict[str, Path
     assert found.parameters == {"queries and keys": 2 * 16 * 8, "values and output": 2 * 16 * 8}
     assert (whole == 0).mean() == pytest.approx(found.zero)
     # The matrices of all heads together, times the inputs, are what the block adds by attention.
+    model.to("cpu")
     ids = torch.from_numpy(run.tokenizer.encode("cats").ids.astype("int64"))
     x_1TD = model._embed(torch.nn.functional.pad(ids[None], (1, 0), value=model.vocab_size), 0)
     block = model.blocks[0]

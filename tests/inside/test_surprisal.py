@@ -36,7 +36,8 @@ def test_what_was_expected_is_what_the_model_says_next(runs: dict[str, Path], na
     run = lmlab.load(runs[name])
     reading = lmlab.explain(run, "the cat sat on").readings[0]
     ids = torch.from_numpy(run.tokenizer.encode("the cat").ids.astype("int64"))[None]
-    logp_V = run.model.advance(ids, run.model.begin(1)[1])[0][0]
+    model = run.load("cpu")
+    logp_V = model.advance(ids, model.begin(1)[1])[0][0]
     token = reading.tokens[ids.shape[1]]
     best = logp_V.topk(FAVOURITES)
     assert [piece for piece, _ in token.favourites] == [run.tokenizer.piece(i) for i in best.indices.tolist()]

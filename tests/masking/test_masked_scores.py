@@ -48,6 +48,7 @@ def test_the_unigram_is_what_the_training_part_counts(encoder: Run) -> None:
 def test_the_pseudo_likelihood_is_the_model_asked_for_each_token_in_turn(encoder: Run) -> None:
     model, tokens = encoder.saved, encoder.tokenizer
     assert isinstance(model, BERT)
+    model.to("cpu")
     stream = tokenize(encoder.corpus.test, tokens, stream_folder())
     units, number = pseudo_units(model, tokens, stream, np.random.default_rng(0))
     again, windows = 0.0, 0
