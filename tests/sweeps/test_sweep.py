@@ -204,6 +204,18 @@ def test_finished_cells_are_not_run_again_and_an_unfinished_one_is(
     assert ran == ["context=3-seed2", "context=5-seed2"]
 
 
+def test_a_folder_that_is_called_like_a_cell_is_never_cleared_away(
+    ran: list[str], small_text: Path, tmp_path: Path
+) -> None:
+    _, jobs = jobs_of(small_text, tmp_path / "s")
+    mine = Path(jobs[0].out)
+    mine.mkdir(parents=True)
+    (mine / "thesis.txt").write_text("years of work")
+    with pytest.raises(Mistake, match="no attempt of this sweep; name a new folder"):
+        run_jobs(jobs)
+    assert (mine / "thesis.txt").read_text() == "years of work"
+
+
 def test_a_sweep_is_measured_on_bytes_spread_over_the_documents(
     ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

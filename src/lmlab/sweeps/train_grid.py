@@ -211,6 +211,8 @@ def _known(job: Job) -> Outcome | None:
         if from_json(Job, found["job"]) != from_json(Job, json.loads(json.dumps(to_json(job)))):
             raise Mistake(f"{job.out} holds a result of other settings; name a new folder with {{out}}", out=None)
         return from_json(Outcome, found)
-    if Path(job.out).exists():
-        shutil.rmtree(job.out)
+    if (folder := Path(job.out)).exists():
+        if not folder.is_dir() or any(path.name != "run" and path.name[0] != "." for path in folder.iterdir()):
+            raise Mistake(f"{folder} is no attempt of this sweep; name a new folder with {{out}}", out=None)
+        shutil.rmtree(folder)
     return None
