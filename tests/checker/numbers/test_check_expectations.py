@@ -114,3 +114,23 @@ def test_averages_that_are_estimated_tell_a_value_from_one_a_percent_away(claim:
 def test_a_mean_of_zero_at_one_size_does_not_loosen_the_tolerance_at_the_others() -> None:
     answer = check("given x: n normal(0, 1)\nclaim E[logsumexp(x)] <= log(n) + 0.01").claims[0]
     assert answer.verdict == "refuted"
+
+
+WALK = "given mu\ngiven p: fraction\ngiven x: T normal(mu, 1)\ngiven k: T bernoulli(p)\n"
+WALK += "let m[0] = 0\nlet m[t] = m[t-1] + x[t]\nlet c[0] = 0\nlet c[t] = c[t-1] + k[t]\n"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("E[m[t]] = t*mu", "E[m[t]] = (t - 1)*mu"),
+        ("Var[m[t]] = t", "Var[m[t]] = t - 1"),
+        ("E[m[t]/(1 - p**t)] = t*mu/(1 - p**t)", "E[m[t]/(1 - p**t)] = (t - 1)*mu/(1 - p**t)"),
+        ("E[c[t]**2] = t*p*(1 - p) + t**2*p**2", "E[c[t]**2] = (t - 1)*p*(1 - p) + (t - 1)**2*p**2"),
+        ("E[exp(c[t])] = (1 - p + p*exp(1))**t", "E[exp(c[t])] = (1 - p + p*exp(1))**(t - 1)"),
+    ],
+)
+def test_the_mean_of_a_row_of_a_recursion_is_that_of_its_own_row(right: str, wrong: str) -> None:
+    first, second = check(f"{WALK}claim {right}\nclaim {wrong}").claims
+    assert first.holds, first
+    assert second.verdict == "refuted", second

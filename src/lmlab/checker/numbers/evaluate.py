@@ -207,7 +207,7 @@ class Frame:
             case tree.Stack():
                 return ops.library.stack([self.evaluate(item) for item in node.items])
             case Index():
-                return ops.wrap(self.evaluate(node.operand)[self._positions(node)])
+                return ops.wrap(self.evaluate(node.operand)[self.positions(node)])
             case Derivative():
                 return ops.derivative(node, self)
             case Expectation():
@@ -290,7 +290,8 @@ class Frame:
             rows.append(inner.evaluate(node.operand))
         return self.ops.library.stack(rows)
 
-    def _positions(self, node: Index) -> tuple[int | slice, ...]:
+    def positions(self, node: Index) -> tuple[int | slice, ...]:
+        """Where an index points to, counted from 0."""
         items: list[int | slice] = []
         for place, (item, axis) in enumerate(zip(node.items, self.setting.shape(node.operand), strict=False)):
             if isinstance(item, Slice):

@@ -67,7 +67,9 @@ class Averager:
                 return ops.binary(node.op, self.mean(node.left), self.mean(node.right))
             case Transpose():
                 return transposed(ops, self.mean(node.operand))
-            case Stack() | Index():
+            case Index():  # by the node itself, which knows whether its rows count from 0
+                return ops.wrap(self.mean(node.operand)[self.frame.positions(node)])
+            case Stack():
                 return self._rebuilt(node)
             case Call() if function is not None and function.degree == "sum":
                 if not (self.touches(node.args[0]) & self.touches(node.args[1])):

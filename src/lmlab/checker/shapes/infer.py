@@ -83,7 +83,7 @@ class Shapes:
         if isinstance(node, Name):
             return axis == 0 and (node.name.endswith("#") or node.name in self.recursive)
         if not isinstance(node, Derivative):
-            return False
+            return axis == 0 and isinstance(node, tree.Recursion)
         plain = scalar_like(self.of(node.operand)) and not node.strict
         for part in [*([] if plain else [node.operand]), *map(Name, node.by)]:
             rank = len(self.of(part))
