@@ -155,3 +155,10 @@ def test_a_recursion_by_its_own_rows_is_asked_about_and_not_refuted() -> None:
 def test_no_seed_changes_a_verdict_in_a_corner(seed: int) -> None:
     assert [c for s, c in cases(HOLDS) if not check(f"{s}claim {c}", seed=seed).ok] == []
     assert [c for s, c in cases(FAILS) if check(f"{s}claim {c}", seed=seed).claims[0].verdict != "refuted"] == []
+
+
+@pytest.mark.parametrize("kind", ["orthogonal", "symmetric orthogonal"])
+@pytest.mark.parametrize("claim", ["det(Q) = 1", "det(Q) = -1", "det(-Q) = 1", "det(-Q) = -1", "trace(Q) = n - 2"])
+def test_orthogonal_matrices_have_determinants_of_both_signs(kind: str, claim: str) -> None:
+    claims = check(f"given Q: n, n {kind}\nclaim {claim}\nclaim det(Q)**2 = 1\nclaim Q.T @ Q = eye(n)").claims
+    assert [answer.holds for answer in claims] == [False, True, True]

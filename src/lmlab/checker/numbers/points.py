@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lmlab.checker.distributions import DISTRIBUTIONS, is_finite, random_kind
-from lmlab.checker.functions.arrays import outer
+from lmlab.checker.functions.arrays import outer, transposed
 from lmlab.checker.functions.record import Array
 from lmlab.checker.functions.reductions import NORM, SUM
 from lmlab.checker.limits import Deadline
@@ -154,12 +154,14 @@ def _orthogonal(raw: Raw, ops: Ops, symmetric: bool) -> Array:
         return ops.eye(size)[:rows, :columns]
     seeds = np.resize(raw, (size, size)) + np.eye(size) * 0.5
     total = ops.eye(size)
-    for i in range(1 if symmetric else size):
+    for i in range(size - int(raw[0, 0] < 0)):  # determinants of both signs
         v = seeds[i] if np.any(seeds[i]) else np.ones(size)
         v = v + 0.25 * np.arange(size) * i  # rows may repeat after np.resize
         column = ops.from_numpy(v)
         scale = ops.divide(ops.from_numpy(np.asarray(2.0)), SUM.of(ops, column * column, None, False))
         total = total @ (ops.eye(size) - outer(ops, column, column) * scale)
+    if symmetric:  # any signs, in a basis turned by what was found
+        total = total @ (ops.eye(size) * ops.from_numpy(np.where(np.diag(raw) < 0, -1.0, 1.0))) @ transposed(ops, total)
     return total[:rows, :columns]
 
 
