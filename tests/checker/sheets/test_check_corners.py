@@ -10,6 +10,7 @@ STEPS = "given x: T\ngiven w, c: positive\nlet h[0] = c\nlet h[t] = w * h[t-1] +
 SUMS = STEPS + "let g[0] = 0\nlet g[t] = g[t-1] + h[t]\n"
 REALS = "given x, y\ngiven v: n\ngiven n2, k: positive integer\n"
 MATRICES = "given A: n, n definite\ngiven O: n, n orthogonal\n"
+SHARES = "given p: fraction\ngiven q: n fraction\ngiven a: positive\ngiven r\ngiven z: n bernoulli(p)\n"
 CHANCES = "given t: positive\ngiven b: 4 bernoulli(1/2)\ngiven s: 5 rademacher\ngiven r: 3 poisson(1)\n"
 
 HOLDS = {
@@ -31,6 +32,12 @@ HOLDS = {
         "tanh(300 * x) > -1",
         "floor(2 * x) = floor(x) + floor(x + 1/2)",
         "x**4 - 5.46 * x**2 + 7.453 >= 0",
+    ],
+    SHARES: [
+        "a * log(a) > -exp(-1) where a > 1/2",
+        "a * log(a) > -exp(-1) where a > exp(-1)",
+        "p**2 * (1 - p) < 4/27 + 1e-15",
+        "r**2 - 2 * sqrt(2) * r + 2.0000001 > 0",
     ],
     MATRICES: ["logdet(A) <= trace(A) - n", "trace(O) <= n", "trace(A) > 0"],
     CHANCES: ["P[sum(s) >= t] <= exp(-t**2 / 10)", "P[mean(b) - 1/2 >= t] <= exp(-8 * t**2)"],
@@ -66,6 +73,17 @@ FAILS = {
         "x**4 - 5.46 * x**2 + 7.4528 >= 0",
         "(x**2 - 3)**2 >= 1e-5",
     ],
+    SHARES: [
+        "p * (1 - p) < 1/4",
+        "p**2 + (1 - p)**2 > 1/2",
+        "q * (1 - q) < 1/4",
+        "a + 1 / (4 * a) > 1",
+        "Var[mean(z)] < 1 / (4 * n)",
+        "p**2 * (1 - p) < 4/27",
+        "a * log(a) > -exp(-1)",
+        "r * exp(r) > -exp(-1)",
+        "r**2 - 2 * sqrt(2) * r + 2 > 0",
+    ],
     MATRICES: ["logdet(A) < trace(A) - n", "trace(O) < n", "O[0, 0] < 1", "A[0, 0] * inv(A)[0, 0] > 1"],
     CHANCES: [
         "P[sum(s) >= t] <= exp(-t**2 / 6)",
@@ -89,6 +107,12 @@ def test_what_is_right_in_the_corners_holds(setting: str, claim: str) -> None:
 def test_what_fails_only_in_a_corner_is_refuted(setting: str, claim: str) -> None:
     answer = check(f"{setting}claim {claim}").claims[0]
     assert answer.verdict == "refuted", answer.reason
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_strict_bound_that_is_attained_at_one_number_is_refuted_at_every_seed(seed: int) -> None:
+    answers = [(claim, check(f"{SHARES}claim {claim}", seed=seed).claims[0].verdict) for claim in FAILS[SHARES]]
+    assert answers == [(claim, "refuted") for claim in FAILS[SHARES]]
 
 
 def test_a_bound_says_how_large_whole_numbers_were() -> None:

@@ -104,6 +104,8 @@ def _reals(shape: tuple[int, ...], rng: np.random.Generator, style: str, reach: 
 
 
 def _fractions(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> Raw:
+    if style in ("zero", "equal"):
+        return np.full(shape, 0.5)  # where bounds of chances are attained
     if style == "readable":
         return rng.integers(1, 8, shape) / 8.0
     if style == "wild":

@@ -27,6 +27,7 @@ ROUNDING = mpmath.mpf(10) ** -30  # relative difference below which long decimal
 TINY = mpmath.mpf(10) ** -DIGITS
 SHRINKS = mpmath.mpf(10) ** -6  # from 60 digits to 120: by at least this much, if it was made by rounding
 STAYS = 0.01
+NEARER = ("1e-8", "1e-13", "1e-20", "1e-34")  # steps of differences, each below what the one before leaves of an error
 
 
 @dataclass
@@ -190,6 +191,38 @@ def touches(
     except (NoExactValue, OutOfTime):
         return False
     return gap is not None and bool(max(sign * gap.max(), sign * gap.min()) >= -scale * mpmath.mpf(10) ** -trusted)
+
+
+def meets(
+    setting: Setting, left: Node, right: Node, point: Point, name: str, sign: int, deadline: Deadline
+) -> float | None:
+    """Where sign * (left - right) is largest along a scalar, near a point, if it is 0 there; no double need be that place.
+
+    Newton's method for its slope, by differences in 120 digits.
+    """
+    try:
+        with mpmath.workdps(2 * DIGITS):
+            frame = make_frame(setting, point, LongOps(2 * DIGITS), deadline)
+
+            def gap(at: Any) -> Any:
+                inner = frame.child({name: np.full((), at, dtype=object)})
+                found, scale, _ = _gap(inner.evaluate(left), inner.evaluate(right))
+                if found is None or found.size > 1:
+                    raise NoExactValue
+                return found.item(), scale
+
+            x = mpmath.mpf(float(point.raw[name]))
+            first = abs(gap(x)[0])  # the sides themselves may be 0 where they meet
+            for step in map(mpmath.mpf, NEARER):
+                low, here, high = (gap(at)[0] for at in (x - step, x, x + step))
+                bend = low - 2 * here + high
+                if sign * bend >= 0:
+                    return None
+                x -= step / 2 * (high - low) / bend
+            height, scale = gap(x)
+            return float(x) if abs(height) <= TINY * max(scale, first) else None
+    except (NoExactValue, OutOfTime):
+        return None
 
 
 def _largest(gap: Any) -> Any:

@@ -19,12 +19,14 @@ WILD = 36
 SPECIAL = ("zero", "equal")  # where bounds are often attained
 LARGE = (16, 128, 1000)  # sizes: bounds that forget a size fail only where it is large
 FAR = (1e3, 1e5)  # how far values reach
+EXACT = (0.25, 0.5, 0.75, 2.0, 3.0, 4.0)  # values of one scalar at which bounds are attained, beside 1
 SWEEP = tuple(10.0**e for e in np.linspace(-3, 2, 21))  # values of one scalar, from small to large, both signs
 FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e for e in np.linspace(2.25, 8, 24)))
 COUNTED = np.arange(1.0, 66.0)  # whole numbers, one by one,
 FAR_COUNTED = tuple(round(10.0**e) for e in np.linspace(2, 6, 9))  # and many at a time, while that is quick
 QUICK_S = 0.02  # of processor time: a sum of so many terms is not made longer
 ATTAINED = 1e-15  # excess at which the sides of a strict bound are looked at in many digits
+NEAR = 1e-6  # excess at the end of an ascent below which a strict bound may be attained close by
 STARTS = 3
 STEPS = 40
 _FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orthogonal"}
@@ -97,8 +99,11 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
             values = np.concatenate(
                 [10.0 ** np.linspace(-6, -1, 8), np.linspace(0.15, 0.85, 8), 1 - 10.0 ** np.linspace(-1, -6, 8)]
             )
-        elif not kinds & {"positive", "fraction"}:
-            values = np.concatenate([values, -values])
+            values = np.concatenate([EXACT[:3], values])
+        else:
+            values = np.concatenate([EXACT, values])
+            if "positive" not in kinds:
+                values = np.concatenate([values, -values])
         for value in values:
             point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
             yield relation.looked_at(Point(sizes, {**point.raw, name: np.asarray(value)}))
@@ -166,7 +171,8 @@ def _climb(relation: Relation, start: Point) -> Point | None:
             step *= 0.4
             if step < 1e-6:
                 break
-    return None
+    alone = len(free) == 1 and relation.sign in ("<", ">") and not point.raw[free[0]].shape
+    return relation.attained_near(point, free[0]) if alone and abs(value) < NEAR else None
 
 
 def _continuous(relation: Relation, name: str) -> bool:

@@ -15,6 +15,7 @@ from lmlab.checker.numbers.sides import (
     TOLERANCE,
     Ruling,
     Sides,
+    meets,
     referee,
     satisfies,
     sides_at,
@@ -27,7 +28,9 @@ from lmlab.checker.tree import Derivative, Expectation, Node
 
 DUST = 1e-12  # sides below this may be what rounding leaves of zeros
 MANY_DIGITS = 4000  # in which even sigmoid(1000) is not 1
+LAST_DIGITS = 10.0 ** (5 - DIGITS)  # relative: what rounding leaves of a mean in long decimals, 1/12 not being exact
 ATTEMPTS = 8  # points at which a strict bound is looked at in so many
+BESIDE = 1e-9  # relative: so far to both sides of where a bound is attained, conditions hold
 TRIES = 12  # redraws of a point that lies near a kink or breaks a condition
 
 
@@ -141,11 +144,21 @@ class Relation:
             return False
         if self.averages:  # integrals in so many digits take too long
             ruling = self.ruling(point, 0.5)
-            return ruling.known and ruling.largest is not None and (ruling.largest == 0 or ruling.smallest == 0)
+            gaps = () if not ruling.known or ruling.largest is None else (ruling.largest, ruling.smallest)
+            return any(abs(gap) <= LAST_DIGITS for gap in gaps)
         trusted = MANY_DIGITS * 3 // 10 if self.differentiates else MANY_DIGITS - DIGITS
         sign = 1 if self.sign == "<" else -1
         within = self.deadline.within(0.5)
         return touches(self.setting, self.left, self.right, point, sign, MANY_DIGITS, trusted, within)
+
+    def attained_near(self, point: Point, name: str) -> Point | None:
+        """A point next to where the sides of a strict bound meet, at a number that no double is, as 1/e."""
+        sign = 1 if self.sign == "<" else -1
+        at = meets(self.setting, self.left, self.right, point, name, sign, self.deadline.within(0.5))
+        if at is None:
+            return None
+        around = [Point(point.sizes, {**point.raw, name: np.asarray(at * by)}) for by in (1 - BESIDE, 1, 1 + BESIDE)]
+        return around[1] if all(map(self.legal, around)) else None
 
     def amount(self, sides: Sides) -> float:
         """By how much the relation fails at a point, relative to the sides; at most 0 where an inequality holds."""
