@@ -18,11 +18,12 @@ MAX_EXPONENT = 64  # a power written as a number
 MAX_NUMBER = 10**15  # a number written in the sheet
 MAX_RANGE = 2_000  # terms of a sum over an index
 MAX_OUTCOMES = 20_000  # of a finite distribution, all names together
-CLAIM_WALL_S = 15.0  # for one claim, hint included; a claim that needs more is answered with what is known
-CLAIM_CPU_S = 4.0
+CLAIM_SECONDS = (
+    4.0  # of processor time for one claim, hint included; one that needs more is answered with what is known
+)
 STEPS_PER_CLAIM = 3.0  # a derivation has the time of one claim for so many steps,
 MOST_CLAIMS = 5.0  # and at most that of so many claims
-HINT_SECONDS = 0.25  # of processor time, as are the following
+HINT_SECONDS = 0.25  # of processor time too
 PROOF_SECONDS = 0.25
 
 
@@ -31,7 +32,7 @@ class Refusal(Mistake):
 
 
 class OutOfTime(Exception):
-    """A claim ran past its wall time."""
+    """A claim ran past its time."""
 
 
 class NoExactValue(Exception):
@@ -39,28 +40,27 @@ class NoExactValue(Exception):
 
 
 class Deadline:
-    """When work on a claim stops: at a moment on the wall clock, and inside that after an amount of processor time.
+    """When work on a claim stops: after an amount of processor time, so that a busy machine does not change what is found."""
 
-    Parts of the work are given processor time, so that a busy machine does not change what is found.
-    """
-
-    def __init__(self, wall_s: float, cpu_s: float = float("inf")) -> None:
-        self.wall_at, self.cpu_at = time.monotonic() + wall_s, time.thread_time() + cpu_s
-        self.look_at = 0.0  # processor time, which is slow to read, cannot have run out before
+    def __init__(self, cpu_s: float) -> None:
+        self.cpu_at = time.thread_time() + cpu_s
+        self.look_at = 0.0  # processor time, which is slow to read, cannot have run out before this on the wall clock
 
     def check(self) -> None:
-        """Raise `OutOfTime` when either has run out."""
+        """Raise `OutOfTime` when it has run out."""
         now = time.monotonic()
         if now > self.look_at:
             left = self.cpu_at - time.thread_time()
             if left < 0:
                 raise OutOfTime
             self.look_at = now + left
-        if now > self.wall_at:
-            raise OutOfTime
 
     def within(self, cpu_s: float) -> Deadline:
         """A deadline after this much processor time, but never after this one."""
-        inner = Deadline(0.0, cpu_s)
-        inner.wall_at, inner.cpu_at = self.wall_at, min(inner.cpu_at, self.cpu_at)
+        inner = Deadline(cpu_s)
+        inner.cpu_at = min(inner.cpu_at, self.cpu_at)
         return inner
+
+    def part(self, of: int) -> Deadline:
+        """A deadline after one of so many equal parts of the time that is left."""
+        return Deadline(max(0.0, self.cpu_at - time.thread_time()) / of)

@@ -30,7 +30,6 @@ def put(text: str) -> Sheet:
     """Put a text in the derivation language to the checker."""
     from lmlab.checker import check
     from lmlab.checker.sheets.check import FAILED
-    from lmlab.checker.sheets.verdict import TOO_LONG
 
     report = check(text)
     assert report.claims, f"the derivation holds no claim: {text!r}"
@@ -38,7 +37,7 @@ def put(text: str) -> Sheet:
     lines: list[str] = []
     told: list[str] = []
     for claim in report.claims:
-        unread = claim.verdict == "invalid" and not any(words in claim.reason for words in (TOO_LONG, FAILED))
+        unread = claim.verdict == "invalid" and FAILED not in claim.reason
         findings.append("refuted" if unread else "undecided" if claim.verdict == "invalid" else claim.verdict)
         reason = f"{claim.reason}; {claim.counterexample}" if claim.counterexample else claim.reason
         lines.append(f"`{claim.claim.removeprefix('claim ')}` is {_once(claim.verdict, reason, told)}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
 
-from lmlab.checker import check
+from lmlab.checker import check, limits
+from lmlab.checker.limits import Deadline
 from lmlab.checker.sheets.report import ClaimReport
 
 
@@ -183,3 +185,26 @@ def test_a_random_row_without_its_size_is_told_to_name_it() -> None:
     claim = one("given al: K positive\ngiven p: dirichlet(al)\nclaim sum(p) == 1")
     assert claim.verdict == "invalid"
     assert "`given a: n dirichlet(alpha)`" in claim.reason
+
+
+def test_a_claim_that_takes_too_long_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CLAIM_SECONDS", 0.0)
+    answer = one("given x\nclaim exp(x) >= 1 + x")
+    assert answer.verdict == "undecided"
+    assert "too long" in answer.reason
+
+
+def test_a_busy_machine_does_not_run_a_claim_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0.0, 1000.0)
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    deadline = Deadline(60.0)
+    for _ in range(3):
+        deadline.check()
+        deadline.within(30.0).check()
+
+
+def test_a_slow_step_leaves_the_next_one_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CLAIM_SECONDS", 1.0)
+    steps = "given x: T\nlet m[0] = 0\nlet m[t] = m[t-1] + (x[t] - m[t-1])/t\n"
+    answer = one(steps + "claim min(x) <= m[t] <= max(x)")
+    assert answer.holds, answer.reason

@@ -18,7 +18,7 @@ from lmlab.checker.read.sheet import ScopedClaim, read_again
 from lmlab.checker.shapes.setting import Setting, build
 from lmlab.checker.sheets.counterexample import readable
 from lmlab.checker.sheets.relation import Relation
-from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, ClaimReport
+from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, UNDECIDED, ClaimReport
 from lmlab.checker.sheets.verdict import TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
 from lmlab.checker.symbols.proofs import prove
@@ -60,10 +60,11 @@ def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
     if any(isinstance(node, Derivative) for node in setting.opened(*(step.value for step in claim.steps))):
         import lmlab.checker.numbers.autograd  # noqa: F401  # torch takes seconds to import: before the clock runs
     share = min(max(1.0, (len(claim.steps) - 1) / limits.STEPS_PER_CLAIM), limits.MOST_CLAIMS)
-    deadline = Deadline(limits.CLAIM_WALL_S * share, limits.CLAIM_CPU_S * share)
+    deadline = Deadline(limits.CLAIM_SECONDS * share)
     findings: list[Finding] = []
     for i in range(1, len(claim.steps)):
-        finding = _step(setting, claim.steps[i - 1], claim.steps[i], rng, deadline)
+        within = deadline.part(len(claim.steps) - i)  # a step that is slow leaves the others their time
+        finding = _step(setting, claim.steps[i - 1], claim.steps[i], rng, within)
         if finding.verdict not in HOLDS:
             finding.hint = _hint(scoped, setting, i, rng, deadline) if hints and finding.repairable else None
             return _failed(claim, i, finding)
@@ -85,7 +86,7 @@ def _step(setting: Setting, before: Step, step: Step, rng: np.random.Generator, 
         except Refusal as refusal:
             return Finding(INVALID, str(refusal))
         except OutOfTime:
-            return Finding(INVALID, TOO_LONG)
+            return Finding(UNDECIDED, TOO_LONG)
         finding = _noted(_proved(relation, finding), setting, left, right)
         if finding.point is None:
             return finding

@@ -15,7 +15,7 @@ from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.corners import far_scalars, special_points
 from lmlab.checker.sheets.extremes import search_extremes
 from lmlab.checker.sheets.relation import DUST, Relation
-from lmlab.checker.sheets.report import INVALID, REFUTED, SUPPORTED, UNDECIDED, Counterexample
+from lmlab.checker.sheets.report import REFUTED, SUPPORTED, UNDECIDED, Counterexample
 from lmlab.checker.tree import Number
 
 DRAWS = 5  # size draws
@@ -25,7 +25,7 @@ FARTHEST = 1e4  # a number in a formula this large is still gone beyond
 DOUBTS = 3  # how many of those may need the referee
 ACQUITTALS = 4  # times that the referee has called sides that are next to nothing the same
 CONFIRM_S = 0.25  # of processor time for the referee's last word
-TOO_LONG = "the claim takes too long to evaluate; make it smaller or split it with let"
+TOO_LONG = "it takes the checker too long to decide this; what is smaller, or split into several claims, it may decide"
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Judge:
             finding = self._search()
         except OutOfTime:
             if self.tally.points < (3 if self.relation.varies else 1):
-                return Finding(INVALID, TOO_LONG)
+                return Finding(UNDECIDED, TOO_LONG)
             if self.tally.doubted:
                 what = "the sides seem to differ at a point, and there was no time to look at it more closely"
                 return Finding(UNDECIDED, what)
