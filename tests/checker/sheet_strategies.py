@@ -72,50 +72,52 @@ def atoms() -> st.SearchStrategy[str]:
     return st.one_of(st.sampled_from(NAMES), st.sampled_from(NUMBERS), derivative, second, build)
 
 
-def expressions() -> st.SearchStrategy[str]:
-    def extend(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-        axis = st.sampled_from(
-            ["", "", ", axis=0", ", axis=1", ", axis=-1, keepdims=True", ", axis=7", ", keepdims=True"]
-        )
-        return st.one_of(
-            st.tuples(inner, st.sampled_from(BINARY), inner).map("".join),
-            st.tuples(st.sampled_from(UNARY), inner, axis).map(lambda t: f"{t[0]}({t[1]}{t[2]})"),
-            st.tuples(st.sampled_from(PAIRS), inner, inner).map(lambda t: f"{t[0]}({t[1]}, {t[2]})"),
-            inner.map(lambda t: f"({t}).T"),
-            inner.map(lambda t: f"-({t})"),
-            inner.map(lambda t: f"E[{t}]"),
-            inner.map(lambda t: f"Var[{t}]"),
-            inner.map(lambda t: f"({t})[0]"),
-            inner.map(lambda t: f"({t})[:, None]"),
-            inner.map(lambda t: f"({t})[i]"),
-            inner.map(lambda t: f"sum(i=1..n, ({t})[i])"),
-            inner.map(lambda t: f"prod(j, ({t})[i, j])"),
-            inner.map(lambda t: f"P[{t} > 0]"),
-            inner.map(lambda t: f"E[{t} | x > 1]"),
-            inner.map(lambda t: f"f({t}) + f'({t})"),
-            inner.map(lambda t: f"|{t}|"),
-            inner.map(lambda t: rf"\frac{{{t}}}{{2}}"),
-            inner.map(lambda t: rf"\sqrt{{{t}}}^{{2}}"),
-            inner.map(lambda t: rf"\sum_{{i=1}}^n {t}_i"),
-            inner.map(lambda t: f"σ({t})² · Σ_i {t}_i"),
-            st.tuples(inner, inner).map(lambda t: f"KL({t[0]}, {t[1]}) + H({t[0]})"),
-            st.tuples(inner, inner).map(lambda t: f"{t[0]} {t[1]}"),
-            st.tuples(inner, inner).map(lambda t: f"({t[0]})^({t[1]})"),
-            inner.map(lambda t: f"({t}).sum(axis=0)"),
-            inner.map(lambda t: f"({t}).mT"),
-            inner.map(lambda t: f"swapaxes({t}, 0, 1)"),
-            inner.map(lambda t: f"clip({t}, -1, 1)"),
-            inner.map(lambda t: f"({t})[0:n, 1:2]"),
-            inner.map(lambda t: f"d({t})/dx"),
-            st.tuples(inner, inner).map(lambda t: f"({t[0]} > {t[1]})"),
-            st.tuples(inner, inner).map(lambda t: f"[{t[0]}, {t[1]}]"),
-            st.tuples(inner, inner, inner).map(lambda t: f"where({t[0]}, {t[1]}, {t[2]})"),
-            st.tuples(inner, st.sampled_from(SIZES), st.sampled_from(SIZES)).map(
-                lambda t: f"reshape({t[0]}, {t[1]}, {t[2]})"
-            ),
-        )
+AXES = ["", "", ", axis=0", ", axis=1", ", axis=-1, keepdims=True", ", axis=7", ", keepdims=True"]
+FORMS = [  # of each, one; {0}, {1} and {2} are formulas again
+    [f"{{0}}{sign}{{1}}" for sign in BINARY],
+    [f"{function}({{0}}{axis})" for function in UNARY for axis in AXES],
+    [f"{function}({{0}}, {{1}})" for function in PAIRS],
+    ["({0}).T"],
+    ["-({0})"],
+    ["E[{0}]"],
+    ["Var[{0}]"],
+    ["({0})[0]"],
+    ["({0})[:, None]"],
+    ["({0})[i]"],
+    ["sum(i=1..n, ({0})[i])"],
+    ["prod(j, ({0})[i, j])"],
+    ["P[{0} > 0]"],
+    ["E[{0} | x > 1]"],
+    ["f({0}) + f'({0})"],
+    ["|{0}|"],
+    [r"\frac{{{0}}}{{2}}"],
+    [r"\sqrt{{{0}}}^{{2}}"],
+    [r"\sum_{{i=1}}^n {0}_i"],
+    ["σ({0})² · Σ_i {0}_i"],
+    ["KL({0}, {1}) + H({0})"],
+    ["{0} {1}"],
+    ["({0})^({1})"],
+    ["({0}).sum(axis=0)"],
+    ["({0}).mT"],
+    ["swapaxes({0}, 0, 1)"],
+    ["clip({0}, -1, 1)"],
+    ["({0})[0:n, 1:2]"],
+    ["d({0})/dx"],
+    ["({0} > {1})"],
+    ["[{0}, {1}]"],
+    ["where({0}, {1}, {2})"],
+    [f"reshape({{0}}, {rows}, {columns})" for rows in SIZES for columns in SIZES],
+]
+LEAF = st.one_of(atoms(), st.sampled_from([*NUMBERS, *ABSURD_NUMBERS]))
 
-    return st.recursive(st.one_of(atoms(), st.sampled_from([*NUMBERS, *ABSURD_NUMBERS])), extend, max_leaves=12)
+
+@st.composite
+def expressions(draw: st.DrawFn, depth: int = 3) -> str:
+    """A formula that need not fit. Drawn form by form: hypothesis takes seconds over a strategy that holds all of them."""
+    if depth == 0 or draw(st.integers(0, 3)) == 0:
+        return draw(LEAF)
+    form = draw(st.sampled_from(draw(st.sampled_from(FORMS))))
+    return form.format(*(draw(expressions(depth - 1)) for i in range(3) if f"{{{i}}}" in form))
 
 
 def statements() -> st.SearchStrategy[str]:
@@ -284,7 +286,7 @@ def fitting_sheets(draw: st.DrawFn) -> str:
     return "\n".join([SETTING, *claims])
 
 
-STATEMENTS = statements()  # built once: hypothesis takes long over large strategies
+STATEMENTS = statements()
 HEAD = [
     "given x: n",
     "given y: n onehot",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -35,10 +36,11 @@ def _watch(event: str, arguments: tuple[object, ...]) -> None:
         TOUCHED.append(f"{event} {arguments[:1]}")
 
 
-check(
-    "given x: n normal(0, 1)\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim E[J] == n\nclaim sum(x) == 1"
-)  # imports now
-sys.addaudithook(_watch)
+@pytest.fixture(scope="module", autouse=True)
+def watching() -> None:
+    """Listens from now on, once what is imported late has been imported."""
+    check("given x: n normal(0, 1)\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim E[J] == n\nclaim sum(x) == 1")
+    sys.addaudithook(_watch)
 
 
 @settings(max_examples=20, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -60,7 +62,7 @@ def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:
     report.to_json()
 
 
-@settings(max_examples=80, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(sheets())
 def test_parsing_answers_every_text(text: str) -> None:
     for entry in parse(text).entries:
