@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ TEXT = (
 ) * 40
 
 
+NUMBERS = itertools.count()
 CACHE_IS_GIVEN = "LMLAB_CACHE" in os.environ
 
 
@@ -34,12 +36,17 @@ def one_thread_and_a_cache_for_what_tests_share(tmp_path_factory: pytest.TempPat
         yield
 
 
+@pytest.fixture(scope="session")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("caches")
+
+
 @pytest.fixture(autouse=True)
-def one_thread_and_own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_thread_and_own_cache(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run side by side, so each takes one thread; and none touches the user's cache folder."""
     torch.set_num_threads(1)
     if not CACHE_IS_GIVEN:
-        monkeypatch.setenv("LMLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
+        monkeypatch.setenv("LMLAB_CACHE", str(caches / str(next(NUMBERS))))  # made by whoever keeps something in it
 
 
 @pytest.fixture

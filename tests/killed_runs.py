@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import lmlab
-from lmlab.learn.run import Run
-
-SCRIPT = """
-import os, signal
-import lmlab
 from lmlab.learn import loop
+from lmlab.learn.run import Run
+from processes import FORKED
 
-loop.CHECKPOINT_EVERY_S = 0.0
-take, done = loop.Trainer._step, 0
 
-def step(self, piece, carry):
-    global done
-    done += {out!r} in str(self.checkpoint_path)  # and not of what it may learn first, such as word vectors
-    if done == {at_step}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return take(self, piece, carry)
+def _train_until_killed(
+    at_step: int, verb: str, given: list[str], out: str, options: dict[str, Any], environment: dict[str, str]
+) -> None:
+    os.environ.update(environment)  # of the test: that of the process this one is forked from is older
+    torch.set_num_threads(1)  # as the tests themselves have
+    loop.CHECKPOINT_EVERY_S = 0.0
+    take, done = loop.Trainer._step, 0
 
-loop.Trainer._step = step
-lmlab.{verb}(*{given!r}, out={out!r}, device="cpu", **{options!r})
-"""
+    def step(self: loop.Trainer, piece: Any, carry: Any) -> Any:
+        nonlocal done
+        done += out in str(self.checkpoint_path)  # and not of what it may learn first, such as word vectors
+        if done == at_step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return take(self, piece, carry)
+
+    loop.Trainer._step = step  # type: ignore[method-assign]
+    getattr(lmlab, verb)(*given, out=out, device="cpu", **options)
 
 
 def survives_a_kill(verb: str, *given: str | Path, folder: Path, at_step: int, **options: Any) -> Run:
@@ -43,9 +43,11 @@ def survives_a_kill(verb: str, *given: str | Path, folder: Path, at_step: int, *
     names = [str(one) for one in given]
     whole: Run = getattr(lmlab, verb)(*names, out=folder / "whole", device="cpu", **options)
     out = folder / "killed"
-    script = SCRIPT.format(at_step=at_step, verb=verb, given=names, out=str(out), options=options)
-    one_thread = os.environ | {"OMP_NUM_THREADS": "1"}  # as the tests themselves have
-    assert subprocess.run([sys.executable, "-c", script], check=False, env=one_thread).returncode == -signal.SIGKILL
+    doing = (at_step, verb, names, str(out), options, dict(os.environ))
+    process = FORKED.Process(target=_train_until_killed, args=doing)
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
     assert lmlab.load(out).status == "unfinished"
     resumed = lmlab.resume(out)
     assert resumed.status == whole.status

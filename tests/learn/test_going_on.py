@@ -16,11 +16,12 @@ from lmlab.learn import loop
 from lmlab.learn.checkpoint import load_checkpoint
 
 SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
+FEW = {"rows": 8}  # of a batch: what is tested here does not need more
 OTHER = "wer reitet so spät durch nacht und wind es ist der vater mit seinem kind\n" * 60
 
 
 def gpt(text: Path, out: Path, budget: str = "40steps", **options: Any) -> Any:
-    return lmlab.train("gpt", text, out=out, budget=budget, settings=SETTINGS, **options)
+    return lmlab.train("gpt", text, out=out, budget=budget, settings=SETTINGS, **{"learning": FEW} | options)
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_going_on_for_longer_is_bit_identical_whether_stopped_or_not(
 ) -> None:
     settings = SETTINGS if model == "gpt" else {"width": 24}
     for name in ("whole", "broken"):
-        lmlab.train(model, small_text, out=tmp_path / name, budget="20steps", settings=settings)
+        lmlab.train(model, small_text, out=tmp_path / name, budget="20steps", settings=settings, learning=FEW)
     whole = lmlab.resume(tmp_path / "whole", budget="+24steps")
     broken = lmlab.resume(tmp_path / "broken", budget="+24steps", watch=stop_at(30))
     assert broken.status == "unfinished"

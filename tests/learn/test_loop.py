@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -24,10 +25,11 @@ from lmlab.models.gpt import GPT
 from lmlab.text.stream import tokenize
 
 SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
+FEW = {"rows": 8}  # of a batch: what is tested here does not need more
 
 
 def run_gpt(text: Path, out: Path, steps: int = 30, **kwargs: object) -> lmlab.face.Run:
-    return lmlab.train("gpt", text, out=out, budget=f"{steps}steps", settings=SETTINGS, **kwargs)
+    return lmlab.train("gpt", text, out=out, budget=f"{steps}steps", settings=SETTINGS, **{"learning": FEW} | kwargs)
 
 
 def test_training_lowers_the_loss_and_keeps_the_best_weights(small_text: Path, tmp_path: Path) -> None:
@@ -54,10 +56,10 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
     model: str, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = SETTINGS if model == "gpt" else {"width": 24}
-    whole = lmlab.train(model, small_text, out=tmp_path / "whole", budget="40steps", settings=settings)
+    options: dict[str, Any] = {"budget": "40steps", "settings": settings, "learning": FEW}
+    whole = lmlab.train(model, small_text, out=tmp_path / "whole", **options)
     monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
-    watch = InterruptAt(9)
-    broken = lmlab.train(model, small_text, out=tmp_path / "broken", budget="40steps", settings=settings, watch=watch)
+    broken = lmlab.train(model, small_text, out=tmp_path / "broken", watch=InterruptAt(9), **options)
     assert broken.status == "unfinished"
     resumed = lmlab.resume(tmp_path / "broken")
     assert resumed.record.model.sha256 == whole.record.model.sha256
@@ -109,7 +111,7 @@ def test_it_stops_early_when_validation_gets_worse(tmp_path: Path) -> None:
     valid.write_text("".join(noise.choice("abcdefgh") for _ in range(400)))
     run = lmlab.train(
         "gpt", train, valid=valid, out=tmp_path / "run", budget="600steps",
-        settings=SETTINGS | {"dropout": 0.0}, learning={"weight_decay": 0.0},
+        settings=SETTINGS | {"dropout": 0.0}, learning={"weight_decay": 0.0} | FEW,
     )  # fmt: skip
     assert run.status == "stopped early"
     assert run.record.result.best_step < run.record.result.steps < 600

@@ -28,6 +28,7 @@ from lmlab.sweeps.cells import Cell, best_by_validation, collect, differences
 from lmlab.sweeps.grid import Job, Outcome, grid, plan
 from lmlab.sweeps.train_grid import run_jobs
 from lmlab.text.corpus import read
+from processes import FORKED
 
 Lmlab = Callable[..., tuple[int, str, str]]
 TINY = ["--set", "width=16", "--budget", "3steps"]
@@ -168,7 +169,10 @@ def dies_at_seed_one(job: Job) -> Outcome:
     return Outcome(job=job, perplexity=float(job.seed))
 
 
-def test_a_process_that_is_killed_costs_its_own_cell_only(small_text: Path, tmp_path: Path) -> None:
+def test_a_process_that_is_killed_costs_its_own_cell_only(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "get_context", lambda method: FORKED)  # five processes, and one import of torch
     _, jobs = jobs_of(small_text, tmp_path, over=("context=3",), seeds=3)
     found = {outcome.job.seed: outcome for outcome in runners.in_processes(jobs, 2, work=dies_at_seed_one)}
     assert "process died" in found.pop(1).error

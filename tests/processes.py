@@ -1,0 +1,8 @@
+"""Processes that tests start: forked from one that has imported lmlab, so that torch is imported once and not by each."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+FORKED = multiprocessing.get_context("forkserver")
+FORKED.set_forkserver_preload(["lmlab.learn.train", "lmlab.sweeps.runners"])
