@@ -17,7 +17,7 @@ from lmlab.checker import check
 from lmlab.checker.read.sheet import parse
 from lmlab.checker.sheets.check import FAILED
 
-VERDICTS = {"proved", "supported", "refuted", "invalid"}
+VERDICTS = {"proved", "supported", "refuted", "invalid", "undecided"}
 TOUCHED: list[str] = []
 WATCHING = False
 
