@@ -138,7 +138,7 @@ def test_the_table_shows_letters_and_says_what_was_measured(lmlab: Lmlab, small_
 def test_no_seeds_at_all_is_a_mistake(lmlab: Lmlab, small_text: Path) -> None:
     code, out, err = lmlab("compare", small_text, *COUNTED, "--seeds", 0)
     assert (code, out) == (2, "")
-    assert "from 1 up" in err
+    assert "from 1 to 1000" in err
 
 
 def test_a_comparison_in_which_every_model_fails_says_so(
