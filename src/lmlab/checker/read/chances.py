@@ -63,7 +63,7 @@ class ChanceParser(ExpressionParser):
         token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
         self.at += 2
         stops, self.stops = self.stops, (*self.stops, "and")
-        event = self.enclosed(True, self._event)
+        event = self.enclosed("|", self._event)
         self.stops = stops
         if event is None:
             raise refusal(token, "P[...] takes an event, such as P[x > 0] or P[a < x < b]")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from lmlab.checker.functions import FUNCTIONS, NAMES
@@ -12,6 +13,7 @@ from lmlab.checker.read.tokens import Token
 from lmlab.checker.tree import Node
 
 _ENDS_OPERAND = (")", "]", "}", ".T")
+BARS = ("|", "||", "‖")
 
 
 def refusal(token: Token, message: str) -> Refusal:
@@ -23,7 +25,7 @@ class TokenReader:
     """A cursor over tokens with errors that say where and what was expected."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        self.tokens = tokens
+        self.tokens = [*tokens]
         self.at = 0
 
     @property
@@ -48,6 +50,12 @@ class TokenReader:
         if token is None:
             raise self.error(f"{text!r} is missing {where}")
         return token
+
+    def halve(self, at: int) -> None:
+        """Make two bars of the || at this place."""
+        token = self.tokens[at]
+        second = replace(token, text="|", column=token.column + 1, glued=True)
+        self.tokens[at : at + 1] = [replace(token, text="|"), second]
 
     def error(self, message: str) -> Refusal:
         """A refusal that names the column under the cursor."""
@@ -98,6 +106,6 @@ def splits_claim(tokens: Sequence[Token], index: int) -> bool:
     if tokens[index].text != "where" or tokens[index].kind != "name" or index == 0:
         return False
     before = tokens[index - 1]
-    if before.text in ("|", "||"):  # which may open or close; the function has its bracket at once
+    if before.text in BARS:  # which may open or close; the function has its bracket at once
         return not (tokens[index + 1 : index + 2] and tokens[index + 1].text == "(" and tokens[index + 1].glued)
     return before.kind in ("name", "number") or before.text in _ENDS_OPERAND

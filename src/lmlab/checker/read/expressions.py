@@ -11,7 +11,7 @@ from lmlab.checker.formulas import over, power, times
 from lmlab.checker.functions import DERIVATIVES, FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT
 from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT
 from lmlab.checker.read import spellings
-from lmlab.checker.read.cursor import TokenReader, read_number, refusal
+from lmlab.checker.read.cursor import BARS, TokenReader, read_number, refusal
 from lmlab.checker.read.spellings import Item, Options
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Slice, constant_value
@@ -38,7 +38,7 @@ class ExpressionParser(TokenReader):
         self.known = known
         self.depth = 0
         self.stops: tuple[str, ...] = ("where",)  # words that end an expression
-        self.within_bars = False  # of |x| or ||x||, or of E[x | y]: a bar then closes or separates
+        self.within = ""  # the bars of |x| or ‖x‖, or that of E[x | y]: such a bar then closes or separates
 
     def expression(self) -> Node:
         """A full expression; a comparison in it is an array of 0 and 1."""
@@ -79,7 +79,7 @@ class ExpressionParser(TokenReader):
         token = self.next
         if token.text in self.stops or token.text in _INSTEAD_OF:
             return False
-        opens = token.text == "(" or (token.text in ("|", "||") and not self.within_bars)
+        opens = token.text == "(" or (token.text in BARS and token.text[0] != self.within[:1])
         return token.kind == "name" or (token.kind == "symbol" and opens)
 
     def _nested(self, read: Callable[[], T]) -> T:
@@ -91,10 +91,10 @@ class ExpressionParser(TokenReader):
         self.depth -= 1
         return found
 
-    def enclosed(self, by_bars: bool, read: Callable[[], T]) -> T:
+    def enclosed(self, bars: str, read: Callable[[], T]) -> T:
         """What `read` reads inside brackets of some kind: a bar after an operand closes bars, and opens them elsewhere."""
-        outside, self.within_bars = self.within_bars, by_bars
-        found, self.within_bars = read(), outside
+        outside, self.within = self.within, bars
+        found, self.within = read(), outside
         return found
 
     def _signed(self) -> Node:
@@ -188,7 +188,7 @@ class ExpressionParser(TokenReader):
             self.at += 1
             return tree.Number(read_number(token), column=token.column)
         if self.take("("):
-            inner = self.enclosed(False, self.expression)
+            inner = self.enclosed("", self.expression)
             if self.take(","):
                 return tree.Stack((inner, *self._arguments(")", "the list")[0]), column=token.column)
             self.expect(")", "to close the bracket")
@@ -245,11 +245,11 @@ class ExpressionParser(TokenReader):
         """E[a], Var[a], or Cov[a, b] = E[a * b] - E[a] * E[b], entry by entry as Var is."""
         token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
         self.at += 2
-        operand = self.enclosed(True, self.expression)
+        operand = self.enclosed("|", self.expression)
         other = None
         if token.text == "Cov":
             self.expect(",", "between the two formulas of Cov")
-            other = self.enclosed(True, self.expression)
+            other = self.enclosed("|", self.expression)
         if other is None:
             return self.averaged(token, token.text, operand, closing)
         fixed = self._fixed() if self.take("|") else ()
@@ -371,7 +371,7 @@ class ExpressionParser(TokenReader):
             if options and self.next.kind == "name" and self.peek(1).text == "=":
                 self._option(found)
             else:
-                args.append(self.enclosed(False, self.expression))
+                args.append(self.enclosed("", self.expression))
             if not self.take(","):
                 break
         self.expect(closing, f"to close {what}")

@@ -23,13 +23,13 @@ _SIGNS = {
     "∘": "*",
 }
 _SIGNS |= {"×": "*", "∗": "*", "⋅": "·", "÷": "/", "∂": "d", "π": "pi", "ᵀ": ".T", "⊤": ".T", "√": " sqrt", "∑": " Σ"}
-_SIGNS |= {"∏": " Π", "‖": "||", "∣": "|", "⟨": " dot(", "⟩": ")", "𝔼": "E", "ℙ": "P", "…": "..", "⁻": "⁻", "∼": "~"}
+_SIGNS |= {"∏": " Π", "∣": "|", "⟨": " dot(", "⟩": ")", "𝔼": "E", "ℙ": "P", "…": "..", "⁻": "⁻", "∼": "~"}
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ", "0123456789n", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ᵢⱼₖₙₜ", "0123456789ijknt", strict=True))
 _WORDS = {
     "cdot": "·", "times": "*", "odot": "*", "circ": "*", "ast": "*", "div": "/", "le": "<=", "leq": "<=", "leqslant": "<=",
     "ge": ">=", "geq": ">=", "geqslant": ">=", "ne": "!=", "neq": "!=", "lt": "<", "gt": ">", "partial": "d", "mid": "|",
-    "vert": "|", "lvert": "|", "rvert": "|", "Vert": "||", "lVert": "||", "rVert": "||", "top": "T", "intercal": "T",
+    "vert": "|", "lvert": "|", "rvert": "|", "Vert": "‖", "lVert": "‖", "rVert": "‖", "top": "T", "intercal": "T",
     "ln": "log", "sum": " Σ", "prod": " Π", "sigma": "σ", "lbrace": "{", "rbrace": "}", "ldots": "..",
     "quad": " ", "qquad": " ", "left": "", "right": "", "big": "", "Big": "", "bigl": "", "bigr": "", "Bigl": "", "Bigr": "",
     "displaystyle": "", "limits": "", "nonumber": "", "varepsilon": "eps", "epsilon": "eps", "sim": "~", "colon": ":",
@@ -76,7 +76,7 @@ def plain(row: str) -> str:
     row = re.sub(r"√\s*(\w+)", r" sqrt(\1)", row)
     row = "".join(_SIGNS.get(char, char) for char in row)
     row = _GREEK_NAME.sub(lambda m: m[1] + GREEK[m[2]], row)
-    row = re.sub(r"(?<=\|\|)_(?:F|2)(?!\w)", "", row)
+    row = re.sub(r"(?:(?<=\|\|)|(?<=‖))_(?:F|2)(?!\w)", "", row)
     row = re.sub(r"(?<=\.T)_(\w+)|(?<=[)\]])_([^\W\d]+)", lambda m: f"[{','.join(m[1] or m[2])}]", row)
     row = re.sub(r"\^\s*(?:\(\s*T\s*\)|\{\s*T\s*\}|(?:T|⊤|top)(?!\w))", ".T", row)
     row = row.replace("^", "**")
@@ -90,7 +90,7 @@ def _lowered(letters: str) -> str:
 
 
 def _latex(row: str) -> str:
-    row = row.replace("\\|", "||")
+    row = row.replace("\\|", "‖")
     row = re.sub(r"\\[,;:!> ]|\\\\|(?<!\\)&|\$|~", " ", row)
     row = re.sub(r"[∑Σ](?=\s*_)", r"\\sum", re.sub(r"[∏Π](?=\s*_)", r"\\prod", row))
     row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", lambda m: _apart(m, m[1]), row)

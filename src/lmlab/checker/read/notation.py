@@ -11,7 +11,7 @@ from lmlab.checker import tree
 from lmlab.checker.formulas import ONE, TWO, call, over, plus
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.read.chances import ChanceParser
-from lmlab.checker.read.cursor import refusal
+from lmlab.checker.read.cursor import BARS, refusal
 from lmlab.checker.read.ranks import rank_of
 from lmlab.checker.read.scope import Macro, Scope, substituted
 from lmlab.checker.read.tokens import Token
@@ -176,17 +176,24 @@ class NotationParser(ChanceParser):
         return None
 
     def bars(self) -> Node | None:
-        """|x| and ||x||, where an operand is expected."""
-        token = self.take("|", "||")
+        """|x|, ||x|| and ‖x‖, where an operand is expected; || that a single bar closes opens two, as in ||x| - |y||."""
+        start, token = self.at, self.take(*BARS)
         if token is None:
             return None
         self.forgave = True
-        inner = self.enclosed(True, self.expression)
-        if token.text == "||" and self.take("|"):
-            self.expect("|", "to close ||...||")
-        else:
-            self.expect(token.text, f"to close {token.text}...{token.text}")
-        return call("norm" if token.text == "||" else "abs", inner)
+        inner = self.enclosed(token.text, self.expression)
+        if token.text == "||" and self.next.text == "|":
+            if self.peek(1).text == "|":
+                self.at += 2
+                return call("norm", inner)
+            if self.tokens[start + 1].text not in BARS:  # of three bars, any two may be a norm
+                self.halve(start)
+                self.at = start
+                return self.bars()
+        if token.text == "|" and self.next.text == "||":
+            self.halve(self.at)
+        self.expect(token.text, f"to close {token.text}...{token.text}")
+        return call("abs" if token.text == "|" else "norm", inner)
 
     def _is_range(self) -> bool:
         """sum(i, ...) and sum(i=1..n, ...), rather than the sum of an array."""
