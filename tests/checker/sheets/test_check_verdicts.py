@@ -39,6 +39,9 @@ HOLDING = {
     "a name held fixed": "given a: normal(0, 1)\ngiven b: normal(0, 1)\nclaim E[(a + b)**2 | b] == 1 + b**2",
     "a strict inequality": "given x\nclaim sigmoid(x) < 1",
     "a bound that is attained": "given x\nclaim sigmoid(x) * (1 - sigmoid(x)) <= 1/4",
+    "a bound where both sides have values": "given y\nclaim log(1 + y) <= y",
+    "a bound where all entries have values": "given v: n\nclaim log(v) <= v - 1",
+    "a root that bounds": "given y\nclaim sqrt(1 - y**2) <= 1",
     "a chain": "given x: positive\nclaim 0 <= x / (1 + x) <= 1",
 }
 
@@ -57,6 +60,7 @@ FAILING = {
     "right only for symmetric matrices": "given A: n, n\ngiven x: n\nlet f = x @ A @ x\nclaim df/dx == 2 * A @ x",
     "right only for size one": "given x: n\nclaim norm(x) == sum(abs(x))",
     "right only for positive numbers": "given x\nclaim sqrt(x**2) == x",
+    "a bound that fails where it has values": "given y\nclaim log(1 + y) <= y/2",
     "undefined on one side": "given x\nclaim log(x**2) == 2 * log(x)",
     "far from zero only": "given x\nclaim minimum(x, 4) == x",
     "a tight bound": "given x\nclaim sigmoid(x) * (1 - sigmoid(x)) <= 0.2499",

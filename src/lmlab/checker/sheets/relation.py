@@ -118,7 +118,8 @@ class Relation:
             sides = self.sides(point)
             last = (point, sides)
             fair = not sides.touched or self.structural or (style == "plain" and not strict)
-            if sides.margin > KINK and not sides.undefined_both and fair:
+            bare = sides.undefined_both if self.sign == "==" or sides.diverges else not sides.defined
+            if sides.margin > KINK and not bare and fair:
                 self.structural |= sides.touched
                 return last
             if not self.varies:

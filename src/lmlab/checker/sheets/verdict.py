@@ -176,8 +176,8 @@ class Judge:
             self.tally.points, self.tally.refereed = self.tally.points + 1, self.tally.refereed + 1
             self.tally.ordinary += 1
             return None
-        if not ruling.known or ruling.left_defined == ruling.right_defined:
-            return None
+        if not ruling.known or ruling.left_defined == ruling.right_defined or self.relation.sign != "==":
+            return None  # a bound is claimed where both sides have values
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
         if not self.relation.certain(point, other == "left"):
             return None  # a zero that rounding made a number: this side has no value there either
@@ -222,7 +222,7 @@ class Judge:
     def _nowhere(self) -> Refusal:
         if self.relation.setting.conditions:
             return Refusal("no point was found that obeys the where conditions and where both sides are defined")
-        what = "neither side has a finite value at any point tried"
+        what = "at no point tried have both sides a finite value"
         return Refusal(f"{what}; name the kinds, such as positive, that it needs")
 
     def _support(self) -> str:
