@@ -25,9 +25,9 @@ from transformers import BertForMaskedLM
 from lmlab.config import Budget
 from lmlab.hardware.choice import as_asked, choose
 from lmlab.learn.loop import Trainer
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.unit import Unit
-from lmlab.learn.watch import Silent
 from lmlab.masking.task import Masking
 from lmlab.models.bert import BERT, BERTConfig
 from lmlab.text.stream import TokenStream

@@ -32,9 +32,9 @@ import numpy as np
 
 from lmlab.measure.chosen_places import Places, draw_places
 from lmlab.measure.interval import intervals
+from lmlab.measure.interval_units import About, Units
 from lmlab.measure.ranks import Ranking, ranking
 from lmlab.measure.score import score_part
-from lmlab.measure.units import About, Units
 from lmlab.models.ngram import NGram
 from lmlab.text import sources
 from lmlab.text.parts import Document, Part

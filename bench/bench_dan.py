@@ -33,8 +33,8 @@ from lmlab.classification.training import _fresh, _resolved, _task, _tokenizer
 from lmlab.config import Budget
 from lmlab.hardware.choice import as_asked, choose
 from lmlab.learn.loop import Trainer
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import training_config
-from lmlab.learn.watch import Silent
 from lmlab.models.dan import DAN, DANConfig
 from lmlab.text.labelled import Examples, Labelled, read_labelled
 from lmlab.text.words import words_of

@@ -22,8 +22,8 @@ import torch
 from lmlab.config import Budget
 from lmlab.hardware.choice import Hardware
 from lmlab.learn.loop import Trainer
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
-from lmlab.learn.watch import Silent
 from lmlab.models.glove import GloVe, GloVeConfig
 from lmlab.text.chunks import by_document
 from lmlab.text.corpus import read

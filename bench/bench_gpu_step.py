@@ -23,9 +23,9 @@ from lmlab.hardware.choice import as_asked, choose
 from lmlab.interface import NeuralLanguageModel
 from lmlab.learn.loop import Trainer
 from lmlab.learn.next_token import NextToken
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.unit import Unit
-from lmlab.learn.watch import Silent
 from lmlab.models.registry import KINDS, Role, Way, model_class
 from lmlab.text.corpus import read
 from lmlab.text.stream import TokenStream, tokenize

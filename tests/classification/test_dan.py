@@ -140,7 +140,7 @@ def test_a_table_of_few_rows_is_learned_for_more_than_a_few_epochs(table: Path, 
 
 
 def test_more_time_than_a_few_epochs_is_not_used_and_that_is_said(table: Path, tmp_path: Path, few_steps: None) -> None:
-    from lmlab.learn.watch import Silent
+    from lmlab.learn.onlookers import Silent
 
     class Told(Silent):
         def __init__(self) -> None:

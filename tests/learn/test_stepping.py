@@ -16,9 +16,9 @@ from lmlab.hardware.choice import Hardware, as_asked
 from lmlab.interface import Loss, Windows
 from lmlab.learn.loop import Trainer
 from lmlab.learn.next_token import NextToken
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.stepping import Captured, Eager, Faster, mapped, shapes, steps_for, tensors
-from lmlab.learn.watch import Silent
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import read
 from lmlab.text.stream import tokenize

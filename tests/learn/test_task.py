@@ -22,9 +22,9 @@ from lmlab.interface import Learner, Loss
 from lmlab.learn.clock import Clock
 from lmlab.learn.curve_figures import loss_curve
 from lmlab.learn.loop import Trainer
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Batch, PartName, Task
-from lmlab.learn.watch import Silent
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 

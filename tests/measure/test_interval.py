@@ -17,7 +17,7 @@ from lmlab.measure import drift as drift_module
 from lmlab.measure import paired_difference, score_part
 from lmlab.measure.chosen_places import draw_places
 from lmlab.measure.interval import difference, interval, own_intervals, sums_within
-from lmlab.measure.units import About, Units
+from lmlab.measure.interval_units import About, Units
 from lmlab.models.uniform import Uniform, UniformConfig
 
 MEAN, SPREAD, BYTES = 70.0, 20.0, 32  # nats of a unit, how much they vary, and the bytes of it

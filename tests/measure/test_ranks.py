@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmlab.measure.interval_units import Units
 from lmlab.measure.letters import letters_of
 from lmlab.measure.luck import NO_LUCK, Luck
 from lmlab.measure.ranks import Ranking, ranking
-from lmlab.measure.units import Units
 
 
 def models(means: list[float], noise: float, seed: int, count: int = 60, share: float = 0.1) -> Units:

@@ -20,9 +20,9 @@ from lmlab.learn.enough import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
 from lmlab.learn.going_on import lineage_from, source_of
 from lmlab.learn.loop import Trainer
+from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
-from lmlab.learn.watch import Silent, Watch
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.models.registry import model_class
 from lmlab.text.labelled import Labelled, read_labelled

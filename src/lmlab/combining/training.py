@@ -16,9 +16,9 @@ from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.learn.asked import Asked
 from lmlab.learn.fit import hardware_for, learn
+from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
-from lmlab.learn.watch import Silent, Watch
 from lmlab.models.autoencoder import WIDTH, Autoencoder, AutoencoderConfig
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import Corpus, read

@@ -27,9 +27,9 @@ from lmlab.hardware.rates import settle
 from lmlab.interface import TextLearner
 from lmlab.learn.fit import fresh_model, hardware_for, stream_folder, task_of
 from lmlab.learn.loop import CHECKPOINT_EVERY_S, Trainer, sample_is_due
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import training_config
 from lmlab.learn.train import sized_on_text, tokenizer_for
-from lmlab.learn.watch import Silent
 from lmlab.measure.student import t_quantile
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import read

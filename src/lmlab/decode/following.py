@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple, final
 import numpy as np
 import torch
 
+from lmlab.decode.batch_rows import Table
 from lmlab.decode.continuation import Spelled
 from lmlab.decode.on_device import draw_rows
 from lmlab.decode.sampling import draw, kept
-from lmlab.decode.table import Table
 
 if TYPE_CHECKING:
     from torch import Tensor

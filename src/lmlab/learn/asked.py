@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget
+from lmlab.learn.onlookers import Watch
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.run import Run, create_run
 from lmlab.learn.settings import TrainConfig, training_config
-from lmlab.learn.watch import Watch
 from lmlab.text.fingerprint import Fingerprint
 from lmlab.text.tokenizers import Tokenizer
 

@@ -9,9 +9,9 @@ from lmlab.hardware.choice import Hardware
 from lmlab.hardware.rates import settle
 from lmlab.interface import Learner
 from lmlab.learn.loop import Trainer
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
-from lmlab.learn.watch import Silent
 
 TIMED_STEPS = 10
 

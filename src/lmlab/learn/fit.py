@@ -19,8 +19,8 @@ from lmlab.learn.record import Result
 from lmlab.learn.run import Run
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
+from lmlab.learn.onlookers import Watch
 from lmlab.learn.undertrained import Undertrained, undertrained
-from lmlab.learn.watch import Watch
 from lmlab.text.corpus import Corpus
 from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.stream import TokenStream, tokenize

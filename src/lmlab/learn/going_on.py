@@ -16,7 +16,6 @@ from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_fold
 from lmlab.learn.record import Ancestor, Result
 from lmlab.learn.run import Run, free_folder, load_run, opened, refuse_if_taken
 from lmlab.learn.settings import training_config
-from lmlab.learn.watch import Watch, watching
 from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.fingerprint import fingerprint_of

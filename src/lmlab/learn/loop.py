@@ -26,6 +26,7 @@ from lmlab.learn.checkpoint import Checkpoints, Progress, load_checkpoint
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.learn.onlookers import Watch
 from lmlab.learn.schedule import learning_rate_factor
 from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for

@@ -13,8 +13,8 @@ from torch.overrides import TorchFunctionMode
 from lmlab.config import Mistake
 from lmlab.hardware.memory import available_bytes
 from lmlab.learn.loop import Trainer
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.pace import Pace, Plan, Step, Timings, size_by_the_clock
-from lmlab.learn.watch import Silent
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts

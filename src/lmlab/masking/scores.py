@@ -23,8 +23,8 @@ from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import Run
 from lmlab.masking.masks import masked, one_by_one
 from lmlab.measure.interval import Interval, difference, own_intervals
+from lmlab.measure.interval_units import Units
 from lmlab.measure.near_copies import HeldOut, held_out
-from lmlab.measure.units import Units
 from lmlab.models.bert import BERT
 from lmlab.results import OtherResult
 from lmlab.text.corpus import read

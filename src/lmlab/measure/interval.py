@@ -17,8 +17,8 @@ import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.measure.drift import half_widths
+from lmlab.measure.interval_units import SENTENCES, About, Contributions, Units, contributions
 from lmlab.measure.student import t_quantile
-from lmlab.measure.units import SENTENCES, About, Contributions, Units, contributions
 
 if TYPE_CHECKING:
     from lmlab.measure.score import Scored

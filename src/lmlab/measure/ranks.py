@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lmlab.measure.interval import margins, units_of
+from lmlab.measure.interval_units import SENTENCES, About, Contributions, Units, contributions
 from lmlab.measure.letters import letters_of
 from lmlab.measure.luck import NO_LUCK, Luck
 from lmlab.measure.student import t_within
-from lmlab.measure.units import SENTENCES, About, Contributions, Units, contributions
 
 if TYPE_CHECKING:
     from lmlab.measure.score import Scored

@@ -14,10 +14,10 @@ from lmlab.hardware.choice import Hardware, as_chosen, choose
 from lmlab.interface import Learner
 from lmlab.learn.asked import Asked
 from lmlab.learn.fit import hardware_for, learn
+from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.learn.sized import sized
-from lmlab.learn.watch import Silent, Watch
 from lmlab.models.registry import model_class
 from lmlab.models.translator import BATCH_TOKENS, TranslatorConfig
 from lmlab.text.pairs import Pairs, Rows, read_pairs

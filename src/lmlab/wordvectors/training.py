@@ -17,9 +17,9 @@ from lmlab.learn.asked import Asked
 from lmlab.learn.enough import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
 from lmlab.learn.loop import Trainer
+from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
-from lmlab.learn.watch import Silent, Watch
 from lmlab.models.glove import GloVe, GloVeConfig
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import Corpus, read
