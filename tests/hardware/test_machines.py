@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from lmlab.config import Mistake
+import lmlab
+from lmlab.config import Mistake, Note
 from lmlab.hardware import choice, found, load, memory, rates, report
 from lmlab.hardware.found import Rate, thread_counts
 
@@ -65,7 +67,8 @@ def test_where_bf16_crawls_neither_products_nor_the_iteration_use_it(machine: Ca
     machine(scaling(float32=10, bf16=1e6), crawling=True)  # the figure is never asked for
     chosen = choice.choose("cpu")
     assert (chosen.dtype, chosen.iteration_dtype) == (torch.float32, torch.float32)
-    assert choice.choose("cpu", "bf16").dtype == torch.bfloat16  # who asks for it gets it
+    with pytest.warns(Note, match="hundreds of times slower"):
+        assert choice.choose("cpu", "bf16").dtype == torch.bfloat16  # who asks for it gets it
     words = [c.why for c in report.about_machine().choices if "precision" in c.what]
     assert all("no units" in why for why in words)
 
@@ -85,6 +88,34 @@ def test_a_device_that_takes_longer_to_ask_than_to_multiply_is_timed_where_it_mu
     for dtype, true in speed.items():
         for timed in (rates.product_flops, rates.iteration_flops):
             assert timed(torch.device("cpu"), dtype) == pytest.approx(true, rel=0.15)
+
+
+@pytest.mark.parametrize(("bf16", "said"), [(0, "hundreds of times slower"), (10, "10 times slower"), (90, None)])
+def test_whoever_asks_for_slow_bf16_is_told_so_in_one_line(
+    machine: Callable[..., None], bf16: float, said: str | None
+) -> None:
+    machine(scaling(float32=100, bf16=bf16))
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        assert choice.choose("cpu", "bf16").dtype == torch.bfloat16
+        warnings.warn(
+            "mkldnn_matmul failed, switching to BLAS gemm: and frames upon frames", stacklevel=1
+        )  # as torch does
+    assert [str(note.message).partition(" than in")[0][-len(said or "") :] for note in notes] == (
+        [said] if said else []
+    )
+
+
+def test_a_product_in_bf16_leaves_no_trace_in_later_runs(tmp_path: Path) -> None:
+    """Without units for bf16, torch gives oneDNN up for the rest of the process, and float32 has other last bits."""
+    text, options = "the cat sat on the mat and the dog on the log\n" * 40, {"budget": "3steps", "precision": "float32"}
+    settings = {"layers": 1, "width": 32}
+    before = lmlab.train("gpt", text, out=tmp_path / "before", settings=settings, device="cpu", **options)
+    torch.backends.mkldnn.set_flags(_enabled=not rates.ONEDNN)
+    after = lmlab.train("gpt", text, out=tmp_path / "after", settings=settings, device="cpu", **options)
+    assert torch.backends.mkldnn.enabled == rates.ONEDNN
+    for name, weight in before.saved.tensors().items():
+        assert torch.equal(after.saved.tensors()[name], weight), name
 
 
 def test_a_device_that_takes_long_to_ask_gets_larger_batches(machine: Callable[..., None]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from lmlab.config import Mistake
+from lmlab.hardware.rates import expect_slow_bf16
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -24,6 +25,8 @@ def writing_in(model: LanguageModel, precision: str) -> Iterator[None]:
     dtype, before = PRECISIONS[precision], model.writing_dtype
     if dtype not in model.writing_dtypes:
         raise Mistake(f"{model.name} writes in float32 alone; leave {{precision}} out", precision=precision)
+    if dtype is torch.bfloat16:
+        expect_slow_bf16()
     model.writing_dtype = dtype
     try:
         yield

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import torch
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, Note
 from lmlab.hardware.found import PRECISIONS, Found, devices, find
-from lmlab.hardware.rates import HIDDEN, WIDTH
+from lmlab.hardware.rates import HIDDEN, WIDTH, expect_slow_bf16
 
 WORTH = 1.3  # times as fast as float32 must products in bf16 be: what is rounded must also be converted back and forth
 TYPICAL_ROWS = 2048  # tokens of a step
@@ -107,6 +108,8 @@ def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
     )  # asked for: all of it then
     if precision == CHOSEN:
         precision = faster_precision(found, place.type)
+    elif precision == "bf16" and place.type == "cpu":
+        _say_if_slow(found)
     rate = found.rate(place.type, precision)
     threads = torch.get_num_threads() if place.type == "cpu" else 1
     return Hardware(
@@ -120,6 +123,19 @@ def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
         # Asked for although it crawls: the guess is corrected by the first real step.
         flops=max(rate.products, 1e9),
     )
+
+
+def _say_if_slow(found: Found) -> None:
+    """That bf16 was asked for where the processor is not made for it; crawling, a step may take minutes."""
+    expect_slow_bf16()
+    rate, plain = (found.rate("cpu", precision).products for precision in ("bf16", "float32"))
+    if 2 * rate < plain:
+        slower = f"{plain / rate:.0f} times slower than" if rate else "hundreds of times slower than"
+        warnings.warn(
+            f"products in bf16 are {slower} in float32 on this processor; without a precision the faster is taken",
+            Note,
+            stacklevel=3,
+        )
 
 
 def batch_for(found: Found, device: str, precision: str) -> int:

@@ -22,6 +22,7 @@ import torch
 from torch import nn
 
 from lmlab.config import Mistake
+from lmlab.hardware.rates import onednn_as_at_first
 from lmlab.measure.tally import Tally, tally
 from lmlab.text.stream import TokenStream, tokenize
 
@@ -301,6 +302,7 @@ def real_float32() -> Iterator[None]:
 
     By itself it lets cuDNN (recurrent networks) multiply with ten bits of mantissa (TF32). Scores are to agree with a CPU's.
     """
+    onednn_as_at_first()
     if not torch.cuda.is_available():
         yield
         return

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.formulas import weights
+from lmlab.hardware.rates import expect_slow_bf16
 from lmlab.interface import CarriedLanguageModel, NeuralLanguageModel, Windows
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.promises.checks import random_tokens, same
@@ -80,6 +81,7 @@ def check_training_mode_does_not_change_scores(model: NeuralLanguageModel) -> No
     """Dropout and rough products disturb the loss while training, and never a score."""
     tokens_BT = random_tokens(model, 3, 8)
     expected_BT = model.score(tokens_BT)
+    expect_slow_bf16()
     before, model.compute_dtype = model.compute_dtype, torch.bfloat16
     try:
         scored_BT = model.train().score(tokens_BT)
@@ -95,6 +97,7 @@ def check_rougher_products_give_nearly_the_same_gradients(model: NeuralLanguageM
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     exact = model.loss(batch).total
     exact_grads = torch.autograd.grad(exact, weights)
+    expect_slow_bf16()
     before, model.compute_dtype = model.compute_dtype, torch.bfloat16
     try:
         total = model.loss(batch).total
