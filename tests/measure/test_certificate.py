@@ -11,7 +11,7 @@ import torch
 from lmlab.config import Budget, TextFacts
 from lmlab.identity import model_hash
 from lmlab.interface import CountModel, LanguageModel, NeuralLanguageModel
-from lmlab.measure import certify, score_part
+from lmlab.measure import agreement, certify, score_part
 from lmlab.measure import score as scoring
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.models.ngram import NGram, NGramConfig
@@ -265,3 +265,12 @@ def test_the_hash_of_a_model_changes_with_a_single_weight() -> None:
     assert model_hash(planted.Chain.random(CHARS), CHARS) == before
     model.logp_NV[3, 3] += 1e-6
     assert model_hash(model, CHARS) != before
+
+
+def test_what_agreement_finds_is_a_plain_number_that_a_record_can_hold() -> None:
+    """A slight lean beyond chance is rare, so that a number of another type would be met by users first."""
+    nats = np.linspace(1.0, 2.0, 100, dtype=np.float32)
+    leaning, by_itself = nats.astype(np.float64) - 1e-6, np.arange(100) < 50
+    found = (agreement.lean(nats, leaning), agreement.disagreement(nats, leaning, by_itself))
+    assert found[0] > 0
+    assert [type(one) for one in found] == [float, float]

@@ -7,6 +7,8 @@ differ in their last bit. From there on the two ways must agree in their mean, a
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from lmlab.measure.score import differences
@@ -42,7 +44,7 @@ def lean(a: np.ndarray, b: np.ndarray) -> float:
     apart = apart[np.isfinite(apart)]
     if len(apart) < FEWEST_TO_LEAN:
         return 0.0
-    return max(0.0, abs(float(apart.mean())) - ERRORS * float(apart.std()) / np.sqrt(len(apart)))
+    return max(0.0, abs(float(apart.mean())) - ERRORS * float(apart.std()) / math.sqrt(len(apart)))
 
 
 def disagreement(a: np.ndarray, b: np.ndarray, by_itself: np.ndarray | None = None) -> float:
@@ -52,6 +54,6 @@ def disagreement(a: np.ndarray, b: np.ndarray, by_itself: np.ndarray | None = No
     strict = float(differences(a[by_itself], b[by_itself]).max(initial=0.0))
     rest = np.asarray(a, dtype=np.float64)[~by_itself] - np.asarray(b, dtype=np.float64)[~by_itself]
     if not np.isfinite(rest).all():
-        return np.inf
-    by_chance = ERRORS * float(rest.std()) / np.sqrt(len(rest))
+        return math.inf
+    by_chance = ERRORS * float(rest.std()) / math.sqrt(len(rest))
     return max(strict, abs(float(rest.mean())) - by_chance)
