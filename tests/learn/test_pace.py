@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
 
+import lmlab
 from lmlab.config import Budget, TextFacts
 from lmlab.formulas import Part
 from lmlab.hardware.choice import Hardware
 from lmlab.learn import pace as pacing
+from lmlab.learn import recipe
 from lmlab.learn.pace import Pace, Step, Timings, size_by_the_clock
 from lmlab.learn.sized import _Undrawn
+from lmlab.models import bigram
 from lmlab.models.registry import KINDS, Way, ladder, model_class
 from lmlab.models.sizing import Appetite
 
@@ -38,15 +42,16 @@ class Simulated:
     def step_s(self, config: Config) -> float:
         return self.least_s + BATCH * work(config) / self.flops
 
-    def begin(self, config: Config) -> Step:
+    def begin(self, config: Config, rows: float) -> Step:
         self.built.append(config.width)
         first = True
 
         def step() -> int:
             nonlocal first
-            self.now += self.step_s(config) * (2 if first else 1)
+            working_s = rows * (self.step_s(config) - self.least_s)
+            self.now += (self.least_s + working_s) * (2 if first else 1)
             first = False
-            return BATCH
+            return round(rows * BATCH)
 
         return step
 
@@ -109,8 +114,8 @@ class Pausing(Simulated):
         super().__init__(monkeypatch, flops)
         self.every, self.steps, self.pause_s = every, -first, pause_s
 
-    def begin(self, config: Config) -> Step:
-        going = super().begin(config)
+    def begin(self, config: Config, rows: float) -> Step:
+        going = super().begin(config, rows)
 
         def step() -> int:
             self.now += self.pause_s if self.steps % self.every == 0 else 0.0
@@ -153,6 +158,58 @@ def test_budgets_of_steps_and_tokens_time_nothing(monkeypatch: pytest.MonkeyPatc
     assert machine.built == []
 
 
+@pytest.mark.parametrize(
+    ("seconds", "least_s", "rows"),
+    [
+        (30, 0.0, 1),  # 1,000 steps of 30 ms
+        (10, 0.0, 1 / 2),  # 333
+        (2, 0.0, 1 / 8),  # 67
+        (
+            10,
+            0.01,
+            1 / 2,
+        ),  # a third of a step is the same whatever its rows: three quarters of the speed with half of them
+        (2, 0.01, 1 / 2),  # and 0.67 of that with a quarter
+        (2, 0.029, 1),
+    ],
+)
+def test_where_steps_would_be_few_they_have_fewer_rows_if_that_costs_little(
+    monkeypatch: pytest.MonkeyPatch, seconds: int, least_s: float, rows: float
+) -> None:
+    step_s, config = 0.03, Config(80)
+    machine = Simulated(monkeypatch, BATCH * work(config) / (step_s - least_s), least_s)
+    timings = Timings()
+    pace = Pace("fake", work, machine.begin, HARDWARE, timings)
+    _, plan = size_by_the_clock(lambda *_: config, FACTS, Budget(seconds=seconds), pace, fewer_rows=True)
+    assert plan is not None
+    assert plan.rows == rows
+    assert plan.tokens_per_second == pytest.approx(rows * BATCH / (least_s + rows * (step_s - least_s)), rel=0.02)
+    built = len(machine.built)  # and the next seed of the same entry does not ask again
+    again = Pace("fake", work, machine.begin, HARDWARE, timings)
+    assert size_by_the_clock(lambda *_: config, FACTS, Budget(seconds=seconds), again, fewer_rows=True)[1].rows == rows
+    assert len(machine.built) == built
+
+
+def test_rows_that_followed_from_the_seconds_are_kept_by_whoever_goes_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(pacing, "ENOUGH_STEPS", 10**9)
+    monkeypatch.setattr(pacing, "NEARLY", 0.0)
+    text = "the cat sat on the mat\nand the dog sat on the log\n" * 200
+    run = lmlab.train("bigram", text, out=tmp_path / "run", budget="0.5s", device="cpu")
+    training, usual = run.record.training, bigram.BATCH[0]
+    assert training.planned is not None
+    assert training.planned.rows == pacing.LEAST_ROWS
+    assert dict(training.learning) == {"rows": usual * pacing.LEAST_ROWS}
+    assert dict(training.asked_learning) == {}
+    assert recipe.recipe(tmp_path / "run")["learning"] == training.learning
+    asked = lmlab.train("bigram", text, out=tmp_path / "asked", budget="0.5s", device="cpu", learning={"rows": 3})
+    assert asked.record.training.asked_learning == {"rows": 3}
+    options = {"models": ["uniform", "bigram"], "out": tmp_path / "both", "budget": "8s", "device": "cpu"}
+    assert not any(entry.reused for entry in lmlab.compare(text, **options).entries)
+    assert all(entry.reused for entry in lmlab.compare(text, **options).entries)  # of the settings that are asked for
+
+
 def test_settling_takes_more_steps_while_they_get_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Simulated(monkeypatch, 1e9)
     slow_s = iter([0.2, 0.05, 0.02, 0.01, 0.005] + [0.004] * 50)
@@ -163,7 +220,7 @@ def test_settling_takes_more_steps_while_they_get_faster(monkeypatch: pytest.Mon
         machine.now += taken[-1]
         return BATCH
 
-    Pace("fake", work, lambda config: step, HARDWARE).warm_up(Config(10), 10.0)
+    Pace("fake", work, lambda config, rows: step, HARDWARE).warm_up(Config(10), 10.0)
     assert taken[-pacing.SETTLED_STEPS :] == [0.004] * pacing.SETTLED_STEPS
     assert len(taken) == 6 + pacing.SETTLED_STEPS
 

@@ -353,8 +353,9 @@ class Job:
             if not (folder / "config.json").exists():
                 continue
             run = load_run(folder)
-            had = {**run.record.model.config, **run.record.training.learning}
-            wanted = {**dict.fromkeys(run.record.training.learning), **self._settings(entry), **self._learning(entry)}
+            learning = run.record.training.asked_learning
+            had = {**run.record.model.config, **learning}
+            wanted = {**dict.fromkeys(learning), **self._settings(entry), **self._learning(entry)}
             if other := next((key for key, value in wanted.items() if had.get(key) != value), None):
                 why = f"holds a {entry.name} that was trained with {other}={had.get(other)}"
                 raise Mistake(f"{self.folder.path} {why}; name a new folder with {{out}}", out=None)

@@ -84,6 +84,12 @@ class Training:
     lineage: tuple[Ancestor, ...] = ()  # of the weights it began with, oldest first
 
     @property
+    def asked_learning(self) -> Mapping[str, Any]:
+        """The settings of the loop that were asked for: without the rows of a step, where these followed from the seconds."""
+        followed = self.planned is not None and self.planned.rows < 1
+        return {name: value for name, value in self.learning.items() if not (followed and name == "rows")}
+
+    @property
     def earlier(self) -> Spent | None:
         """What this run had spent when its budget began; None: it began with fresh weights."""
         if not self.lineage:

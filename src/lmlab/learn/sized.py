@@ -32,22 +32,23 @@ def sized(
     config: Any,
     facts: TextFacts,
     vocabulary: Vocabulary,
-    task: Callable[[Learner], Task],
+    task: Callable[[Learner, float], Task],
     train_config: TrainConfig,
     hardware: Hardware,
     timings: Timings | None = None,
     validation_tokens: int = 0,
+    fewer_rows: bool = False,
 ) -> tuple[Any, Plan | None]:
     """The config to train, and for a budget of seconds what it was planned to read.
 
-    task: what a fresh model would learn, in the batches it would see; its steps are what is timed.
-    validation_tokens: that are looked at in all, over the whole run.
+    task: what a fresh model would learn, in batches of that share of the rows it would see; its steps are what is timed.
+    validation_tokens: that are looked at in all, over the whole run. fewer_rows: whether that share may be less than 1.
     """
 
-    def begin(config: Any) -> Step:
+    def begin(config: Any, rows: float) -> Step:
         model = cls(config, facts.vocab_size)
         model.take_vocabulary(vocabulary)
-        trainer = Trainer(model, task(model), train_config, hardware, Path(), Silent())
+        trainer = Trainer(model, task(model, rows), train_config, hardware, Path(), Silent())
         return trainer.to_be_timed()
 
     def on_paper(config: Any) -> Learner:
@@ -68,7 +69,7 @@ def sized(
     pace = Pace(cls.name, flops_per_token, begin, hardware, timings)
     state = torch.random.get_rng_state()
     try:
-        return size_by_the_clock(resolve, facts, train_config.budget, pace, validation_tokens)
+        return size_by_the_clock(resolve, facts, train_config.budget, pace, validation_tokens, fewer_rows)
     finally:
         torch.random.set_rng_state(state)
 

@@ -24,7 +24,7 @@ from lmlab.models.registry import Role, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import TokenStream, tokenize
-from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
 
 
 def train(
@@ -62,6 +62,8 @@ def train(
     cls: Any = trainable_kind(model).load()
     text = kind_of(model).data if text is None else text
     out = free_folder(model, text) if out is None else Path(out)
+    if isinstance(tokenizer, str):
+        parse_spec(tokenizer)  # a slip is answered before the text is read
     asked = Asked(
         out=out, budget=Budget.parse(budget), split=split, valid=valid, test=test, seed=seed, settings=settings or {},
         learning=learning or {}, device=device, precision=precision, watch=watch, columns=columns,
@@ -94,9 +96,12 @@ def train(
     looked_at = train_config.validations * min(VALIDATION_TOKENS, corpus.valid.bytes)
     config, plan = sized_on_text(cls, config, tokens, stream, train_config, hardware, timings, looked_at)
     training = dataclasses.replace(training, chosen=hardware.chosen, planned=plan)
+    fresh = fresh_model(cls, config, tokens, seed)
     if plan is not None:
         hardware = dataclasses.replace(hardware, now=plan.threads)
-    fresh = fresh_model(cls, config, tokens, seed)
+        if plan.rows < 1:  # then as if it had been asked for: whoever goes on with the run or repeats it takes the same
+            train_config = _with_rows(train_config, fresh, hardware, plan.rows)
+            training = dataclasses.replace(training, learning={**training.learning, "rows": train_config.rows})
     task = task_of(fresh, tokens, corpus, stream, train_config, hardware)
     return learn(create(), fresh, task, train_config, hardware, watch)
 
@@ -114,7 +119,7 @@ def tokenizer_for(cls: type[CountModel | TextLearner], asked: str | Tokenizer | 
     if isinstance(asked, Tokenizer):
         return asked
     usual = cls.usual_tokenizer(corpus.train.bytes) if issubclass(cls, TextLearner) else "char"
-    return train_tokenizer(asked or usual, corpus.train.pieces(), at_most=asked is None)
+    return train_tokenizer(usual if asked is None else asked, corpus.train.pieces(), at_most=asked is None)
 
 
 def sized_on_text(
@@ -136,8 +141,18 @@ def sized_on_text(
         train_config, length=None
     )  # windows that are asked for are looked at when the size stands
 
-    def task(model: Learner) -> Task:
+    def task(model: Learner, rows: float) -> Task:
         assert isinstance(model, TextLearner)
-        return task_of(model, tokenizer, None, stream, whole, hardware)
+        return task_of(model, tokenizer, None, stream, _with_rows(whole, model, hardware, rows), hardware)
 
-    return sized(cls, config, facts, tokenizer.vocabulary, task, train_config, hardware, timings, validation_tokens)
+    ours = train_config.rows is None  # to choose
+    return sized(
+        cls, config, facts, tokenizer.vocabulary, task, train_config, hardware, timings, validation_tokens, ours
+    )
+
+
+def _with_rows(config: TrainConfig, model: TextLearner, hardware: Hardware, share: float) -> TrainConfig:
+    """The same, with that share of the rows a step usually has here."""
+    if share == 1:
+        return config
+    return dataclasses.replace(config, rows=max(1, round(share * hardware.batch * model.batch_shape[0])))

@@ -38,7 +38,7 @@ from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models._gpt_rows import GPTRows
 from lmlab.models.families.softmax import SoftmaxModel
-from lmlab.models.sizing import Appetite, with_settings
+from lmlab.models.sizing import Appetite, tokens_in_budget, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 Positions = Literal["rotary", "learned", "sinusoidal"]
 
 SCORE_CHUNK = 1 << 15  # inputs scored at once: bounds memory, large enough that matrix products run at full speed
+SHORT_CONTEXT, MANY_TOKENS = 128, 1_500_000  # a budget that reads fewer learns nothing from what lies further back
 BATCH_TOKENS = 2048  # per step: fewer starve the matrix units, more make fewer steps of the same budget
 HEAD_WIDTH = 64  # narrower heads predict a little better per step, and cost it again in time
 
@@ -165,6 +166,9 @@ class GPT(SoftmaxModel):
 
         # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
         layers, width = APPETITE.size(SIZES, at, cls.parts, facts, budget)
+        if budget.seconds is not None:  # steps and tokens mean the same everywhere
+            read = tokens_in_budget(budget, facts, at((layers, width)), BATCH_TOKENS)
+            context = min(context, SHORT_CONTEXT) if read < MANY_TOKENS else context
         chosen = at((config.layers or layers, config.width or width), config.context or context)
         return APPETITE.with_dropout(with_settings(chosen, config), config.dropout, facts, budget)
 
