@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,8 @@ CACHE_IS_GIVEN = "LMLAB_CACHE" in os.environ
 def one_thread_and_a_cache_for_what_tests_share(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fixtures that serve several tests are made before the fixtures of any test."""
     torch.set_num_threads(1)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a script in the background; tests press Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.MonkeyPatch.context() as patch:
         if not CACHE_IS_GIVEN:
             patch.setenv("LMLAB_CACHE", str(tmp_path_factory.mktemp("cache")))

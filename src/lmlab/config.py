@@ -44,6 +44,10 @@ class Mistake(ValueError):
         )
 
 
+class Stopped(KeyboardInterrupt):
+    """Somebody stopped it, by Ctrl-C or a polite kill; the message says what is kept and how to go on."""
+
+
 class Note(UserWarning):
     """What the user should know and nothing has to be done about; the command line prints it as one line."""
 

@@ -12,6 +12,7 @@ import typer
 from lmlab.cli import options
 from lmlab.config import Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
+from lmlab.learn.interrupt import exit_code
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 from lmlab.models.registry import model_class
@@ -77,6 +78,7 @@ def command(
         options.check_model_name(name)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
+    from lmlab.comparison.folder import kept_in
     from lmlab.face import compare
 
     with LiveTable() as watch:
@@ -112,7 +114,8 @@ def command(
         print("lmlab: every model failed; the report says how", file=sys.stderr)
         raise typer.Exit(1)
     if comparison.stopped:
-        raise typer.Exit(130)
+        print(f"lmlab: stopped; {kept_in(comparison.report.parent)}", file=sys.stderr)
+        raise typer.Exit(exit_code())
 
 
 def _shares_by_model(assignments: list[str]) -> dict[str, float]:

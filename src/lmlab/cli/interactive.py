@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lmlab.cli.show.plain import visible
 from lmlab.config import Mistake, nearest
+from lmlab.learn.interrupt import killed
 
 if TYPE_CHECKING:
     from lmlab.decode.conversation import Conversation
@@ -32,13 +33,21 @@ def converse(conversation: Conversation, read: Callable[[str], str] = input) -> 
             line = read("> ")
         except (EOFError, KeyboardInterrupt):
             print()
+            _end_if_killed()
             return
         try:
             _obey(conversation, line)
         except KeyboardInterrupt:  # of this text alone
             print()
+            _end_if_killed()
         except Mistake as error:
             print(f"lmlab: {' '.join(str(error).split())}", file=sys.stderr)
+
+
+def _end_if_killed() -> None:
+    """A polite kill comes as Ctrl-C does, and is for the whole program."""
+    if killed():
+        raise KeyboardInterrupt
 
 
 def _obey(conversation: Conversation, line: str) -> None:

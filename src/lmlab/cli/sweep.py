@@ -11,6 +11,7 @@ import typer
 from lmlab.cli import completion, options
 from lmlab.config import parse_settings
 from lmlab.hardware.memory import keep_memory
+from lmlab.learn.interrupt import exit_code
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 
@@ -84,7 +85,7 @@ def command(
         print(
             f"lmlab: stopped; {found.left} of {found.runs} runs had no turn: the same command goes on", file=sys.stderr
         )
-        raise typer.Exit(130)
+        raise typer.Exit(exit_code())
     if found.failed:
         print(f"lmlab: {found.failed} of {found.runs} runs failed; the same command tries them again", file=sys.stderr)
         raise typer.Exit(1)

@@ -14,6 +14,7 @@ from lmlab.cli import completion, options
 from lmlab.cli.help import print_so_far
 from lmlab.config import Budget, Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
+from lmlab.learn.interrupt import exit_code
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 from lmlab.page.numbers import short
@@ -109,7 +110,7 @@ def command(
     if run.learned_nothing:
         raise typer.Exit(NOTHING_LEARNED)
     if run.status == "unfinished":
-        raise typer.Exit(130)
+        raise typer.Exit(exit_code())
 
 
 def _train(asked: Mapping[str, Any]) -> Run:

@@ -78,6 +78,8 @@ def compare(
         training_config(Budget(steps=1), seed, given)  # a value that cannot be is refused before anything runs
     weights = checked_shares(shares or {}, models or ladder())
     choose_device(device)
+    import matplotlib.figure  # noqa: F401  (half a second, before the clock runs)
+
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     if not corpus.test.bytes:
         instead = "give it a share above 0 in {split}" if valid is None else "name one with {test}"

@@ -5,21 +5,25 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from lmlab.config import Stopped
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.load import at_this_moment
 from lmlab.interface import CountModel, Learner, TextLearner
+from lmlab.learn.interrupt import interruptible
 from lmlab.learn.loop import Trainer
 from lmlab.learn.next_token import NextToken
+from lmlab.learn.onlookers import Watch
 from lmlab.learn.record import Result
 from lmlab.learn.run import Run
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
-from lmlab.learn.onlookers import Watch
 from lmlab.learn.undertrained import Undertrained, undertrained
 from lmlab.text.corpus import Corpus
 from lmlab.text.files import cache_folder, write_atomically
@@ -73,24 +77,43 @@ def task_class(cls: type[TextLearner]) -> type[NextToken]:
 
 def count(run: Run, cls: type[CountModel], config: Any, tokenizer: Tokenizer, stream: TokenStream) -> Run:
     """Fit a model that counts, and save it."""
-    started = time.perf_counter()
-    fitted = cls.fit(config, tokenizer.vocabulary, stream)
-    result = Result(status="finished", seconds=time.perf_counter() - started, tokens=stream.tokens)
-    run.finish(fitted, dataclasses.asdict(fitted.config), result)
+    with run.alone(), saying_what_is_kept(run):
+        started = time.perf_counter()
+        fitted = cls.fit(config, tokenizer.vocabulary, stream)
+        result = Result(status="finished", seconds=time.perf_counter() - started, tokens=stream.tokens)
+        run.finish(fitted, dataclasses.asdict(fitted.config), result)
     return run
 
 
 def learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
-    """Train from the weights the model has or from the checkpoint, and save what came to an end."""
-    with run.alone():
-        return _learn(run, model, task, config, hardware, watch)
+    """Train from the weights the model has or from the checkpoint, and save what came to an end.
+
+    Ctrl-C ends the training after the step at hand; once that is over, what was learned is saved before it is heard.
+    """
+    with run.alone(), saying_what_is_kept(run):
+        with interruptible() as interrupted:
+            _learn(run, model, task, config, hardware, watch)
+        if interrupted() and run.status != "unfinished":
+            raise KeyboardInterrupt
+    return run
 
 
-def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> Run:
+@contextmanager
+def saying_what_is_kept(run: Run) -> Iterator[None]:
+    """Whoever stops it hears what there is of the run, and how it goes on."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except KeyboardInterrupt:
+        raise Stopped(run.what_is_kept) from None
+
+
+def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: Hardware, watch: Watch) -> None:
     outcome = Trainer(model, task, config, hardware, run.folder, watch, run.record.training.earlier).run()
     watch.say(f"{run.record.model.name}: {outcome.message}")
     if outcome.status == "interrupted":
-        return run
+        return
     p, per_thing = outcome.progress, task.training_flops(model)
     result = Result(
         status=outcome.status,
@@ -113,7 +136,6 @@ def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: 
     figure = loss_figure(run.metrics, run.record.model.name, task.unit)
     write_atomically(run.folder / "loss.svg", standalone(figure).encode())
     write_atomically(run.folder / "page.html", run_page(run, figure).encode())
-    return run
 
 
 def _undertrained(run: Run, task: Task, config: TrainConfig) -> Undertrained | None:

@@ -12,7 +12,8 @@ from lmlab.config import Budget, Mistake, make
 from lmlab.hardware.choice import as_chosen, choose
 from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.asked import Asked
-from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_of
+from lmlab.learn.fit import count, fresh_model, hardware_for, learn, saying_what_is_kept, stream_folder, task_of
+from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.record import Ancestor, Result
 from lmlab.learn.run import Run, free_folder, load_run, opened, refuse_if_taken
 from lmlab.learn.settings import training_config
@@ -38,7 +39,7 @@ def resume(
     With a budget of steps or tokens the weights come out as if it had never stopped, to the last bit.
     """
     run = opened(run)
-    with run.alone():
+    with run.alone(), saying_what_is_kept(run):
         return _resumed(load_run(run.folder), budget, watch, progress)
 
 

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, Stopped
 from lmlab.interface import LanguageModel
+from lmlab.learn.interrupt import interruptible
 from lmlab.learn.next_token import NextToken
 from lmlab.learn.record import Ingredient, Model, Record, Result, Training
 from lmlab.learn.run import Run, create_run, opened, refuse_if_taken
@@ -81,7 +82,6 @@ def mix(
         training=Training(budget="", seed=0, device=device, precision="float32"),
     )
     texts = [fingerprint_of(first.corpus.valid), *(text for run in kept for text in run.learned_from)]
-    made = create_run(out, record, first.tokenizer, texts)
     spent = [run.record.result for run in kept]
     result = Result(
         status="finished",
@@ -89,7 +89,11 @@ def mix(
         seconds=sum(part.seconds for part in spent) + time.perf_counter() - started,
         message=_summary(fitted, named),
     )
-    made.finish(model, dataclasses.asdict(model.config), result)
+    with interruptible() as interrupted:  # a mix that is written is written whole
+        made = create_run(out, record, first.tokenizer, texts)
+        made.finish(model, dataclasses.asdict(model.config), result)
+    if interrupted():
+        raise Stopped(made.what_is_kept)
     return made
 
 

@@ -1,0 +1,107 @@
+"""What becomes of an error: a mistake is one line on stderr and exit code 2, a bug of ours is said to be one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import typer
+
+from lmlab.cli.flags import as_flag
+from lmlab.config import Mistake
+from lmlab.learn import interrupt
+from lmlab.text.files import cache_folder, is_cached
+
+# Some versions of typer stand on click and others on a copy of their own. Both export BadParameter, and both call the
+# base of all mistakes in a call ClickException.
+ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+READER_LEFT = 128 + 13  # as of a process that was ended by SIGPIPE
+
+# What the user can mend: a Mistake, or a file that cannot be read or written. Anything else is a bug of ours, and said to be.
+MENDABLE: tuple[type[Exception], ...] = (Mistake, OSError)
+
+
+class Interrupted(Exception):
+    """Ctrl-C, and what is kept: of a KeyboardInterrupt typer would make an exit code without a word."""
+
+
+def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) -> NoReturn:
+    """Say what went wrong in one line, and leave with the exit code of its kind. `commands`: the verbs, with their flags."""
+    if isinstance(error, ClickException):
+        where = getattr(getattr(error, "ctx", None), "command_path", "lmlab")
+        fail(f"{' '.join(error.format_message().split())} (see {where} --help)", 2)
+    if isinstance(error, (typer.Abort, KeyboardInterrupt, Interrupted)):
+        _stopped(str(error))
+    if isinstance(
+        error, SystemExit
+    ):  # no verb ends so: typer and rich do, with 1, when the reader of our output has left
+        if error.code != 1:
+            raise error
+        _reader_left()
+    if os.environ.get("LMLAB_DEBUG"):
+        raise error
+    if isinstance(error, OSError) and not error.filename and error.strerror:  # files are named, streams are not
+        nobody_reads(error)
+    if isinstance(error, MENDABLE) or _is_not_unicode(error):
+        fail(_line(error, commands), 2)
+    if _is_out_of_memory(error):
+        fail("not enough memory for this text and these settings; take a smaller text or model", 2)
+    if interrupt.was_heard():  # while something was imported, which then is half there
+        _stopped()
+    fail(f"this is a bug in lmlab: {type(error).__name__}: {_line(error, commands)} (LMLAB_DEBUG=1 shows where)", 1)
+
+
+def fail(line: str, code: int) -> NoReturn:
+    """One line on stderr, and out."""
+    print(f"lmlab: {line}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _stopped(kept: str = "") -> NoReturn:
+    fail(f"stopped; {kept or 'nothing is kept, and the same command begins again'}", interrupt.exit_code())
+
+
+def nobody_reads(why: OSError) -> NoReturn:
+    """What was printed cannot be written."""
+    if isinstance(why, BrokenPipeError):
+        _reader_left()
+    _send_stdout_nowhere()
+    fail(f"the output cannot be written ({why.strerror}); send it elsewhere, such as to a disk with room", 2)
+
+
+def _reader_left() -> NoReturn:
+    """Whoever read our output has seen enough (`| head`), which is no mistake: the number a shell knows it by, no word."""
+    _send_stdout_nowhere()
+    sys.exit(READER_LEFT)
+
+
+def _send_stdout_nowhere() -> None:
+    """What Python still wants to flush at its end must go somewhere, or it complains."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Python and NumPy raise MemoryError; torch a RuntimeError, of a class of its own only on a GPU."""
+    is_torch = isinstance(error, RuntimeError) and "allocate" in str(error) and "memory" in str(error)
+    return isinstance(error, MemoryError) or is_torch
+
+
+def _is_not_unicode(error: BaseException) -> bool:
+    """A byte of the command line that is not UTF-8, or half a character, got into a text."""
+    return isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
+
+
+def _line(error: BaseException, commands: Callable[[], Mapping[str, Any]]) -> str:
+    if _is_not_unicode(error):
+        return "what was typed is not valid Unicode; give text in UTF-8 (such as with PYTHONUTF8=1)"
+    if isinstance(error, Mistake):
+        return " ".join(error.written(as_flag(commands(), sys.argv[1:])).split())
+    if isinstance(error, OSError) and error.strerror:
+        if is_cached(error.filename) and not isinstance(error, FileNotFoundError):
+            cache = f"the cache folder {cache_folder()} cannot be written to ({error.strerror})"
+            return f"{cache}; set LMLAB_CACHE to a folder that can, with room in it"
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    return " ".join(str(error).split())
