@@ -15,6 +15,7 @@ import torch
 
 from lmlab import cli
 from lmlab.text import files
+from lmlab.text.locks import LOCK
 
 Lmlab = Callable[..., tuple[int, str, str]]
 
@@ -112,6 +113,14 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["train", "gpt", "small.txt", "--seed", str(2**40)], ["seed is a whole number"]),
         (["train", "gpt", "small.txt", "--budget", "soon"], ["3m"]),
         (["train", "gpt", "small.txt", "--tokenizer", "word"], ["words"]),
+        (["train", "gpt", "small.txt", "--tokenizer", ""], ["there is no tokenizer ''. A tokenizer is byte"]),
+        (["train", "glove", "small.txt", "--tokenizer", ""], ["there is no tokenizer ''. A tokenizer is byte"]),
+        (["settings", "gpt", "small.txt", "--tokenizer", ""], ["there is no tokenizer ''. A tokenizer is byte"]),
+        (["sweep", "gpt", "small.txt", "--over", "layers=2", "--tokenizer", ""], ["there is no tokenizer ''"]),
+        (["compare", "small.txt", "--tokenizers", ""], ["such as --tokenizers char"]),
+        (["train", "", "small.txt"], ["there is no model ''; there are: attention"]),
+        (["count", ""], ["there is no model ''; there are: attention"]),
+        (["prove", ""], ["there is no claim ''"]),
         (["train", "gpt", "small.txt", "--split", "1,2"], ["80,10,10"]),
         (["train", "gpt", "small.txt", "--split", "0,50,50"], ["80,10,10"]),
         (["train", "gpt", "small.txt", "--device", "tpu"], ["cpu"]),
@@ -229,7 +238,7 @@ def test_a_full_disk_leaves_what_was_there(lmlab: Lmlab, small_text: Path, monke
         refused(lmlab("train", "gpt", small_text, "--out", "other", *TINY), "No space left")
         Path("short.txt").write_text("the cat sat")  # coded before a slow machine says how far it is
         refused(lmlab("compress", "short.txt", "--model", "run", "-o", "small.lm"), "No space left")
-    assert not list(Path("other").rglob("*"))
+    assert [path.name for path in Path("other").rglob("*")] == [LOCK]
     assert not list(Path().glob("*small.lm*"))
     assert {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()} == before
 

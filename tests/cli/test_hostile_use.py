@@ -77,7 +77,7 @@ def test_a_table_of_a_header_alone_and_one_column_twice(lmlab: Lmlab, tmp_path: 
 def test_one_process_at_a_time_trains_in_a_run(small_text: Path, tmp_path: Path) -> None:
     settings = {"width": 8, "embedding_width": 8, "context": 2}
     run = lab.train("feedforward", small_text, out=tmp_path / "run", budget="2steps", settings=settings)
-    with open(run.folder / "state" / locks.LOCK, "a+b") as other:
+    with open(run.folder / locks.LOCK, "a+b") as other:
         assert locks._lock(other)  # as another process would take it
         with pytest.raises(Mistake, match="another process trains in"):
             lab.resume(run, budget="+2steps")

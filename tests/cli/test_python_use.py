@@ -16,8 +16,7 @@ import pytest
 
 import lmlab
 from lmlab.config import Mistake
-from lmlab.learn import loop
-from lmlab.learn import watch as watches
+from lmlab.learn import loop, onlookers
 from lmlab.models.gpt import GPT
 from lmlab.sweeps import runners
 
@@ -123,7 +122,7 @@ def test_things_are_short_in_a_console_and_have_pictures_in_a_notebook(small_tex
 def test_progress_is_told_on_stderr_and_nothing_is_without_it(
     small_text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watches, "PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr(onlookers, "PLAIN_EVERY_S", 0.0)
     monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
     lmlab.train("gpt", small_text, out=tmp_path / "quiet", budget="3steps", settings=TINY)
     assert capsys.readouterr() == ("", "")

@@ -67,7 +67,7 @@ def test_who_comes_second_gets_one_clear_line(lmlab: Lmlab, small_text: Path, tm
     with claimed(tmp_path / "out", TEXT, terms(), beside=False):
         code, out, err = lmlab("compare", small_text, "--models", "bag", "--out", "out")
     assert (code, out) == (2, "")
-    assert "another comparison is at work" in err
+    assert "another process is at work in out" in err
     assert err.count("\n") == 1
 
 

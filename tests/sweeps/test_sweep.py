@@ -82,6 +82,7 @@ def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
     code, out, _ = lmlab(*command)
     assert code == 0
     for cell in document["cells"]:
+        assert cell["unit"] == "perplexity per token"
         shown = f"{cell['mean']:.3f} ± {cell['margin']:.3f}"
         row = next(line for line in out.splitlines() if shown in line)
         assert f"{cell['parameters']:,}" in row
@@ -301,7 +302,7 @@ def test_a_large_planted_difference_is_called_real(lmlab: Lmlab, ran: list[str],
     code, out, err = lmlab("sweep", "feedforward", small_text, "--over", "context=1,3", "--seeds", 3, *settings)
     assert code == 0, err
     line = next(line for line in out.splitlines() if line.startswith("context 1 → 3: -"))
-    assert line.endswith(", real")
+    assert line.endswith(" perplexity per token, real")
 
 
 def cell(setting: int, values: list[float], seeds: list[int] | None = None) -> Cell:
@@ -387,13 +388,19 @@ def test_learning_rate_batch_optimizer_and_tokenizer_are_axes_too(
     assert slow["perplexity"] != fast["perplexity"]
     record = lab.load(f"s/{ran[1]}/run").record.training
     assert record.learning == {"learning_rate": 0.02, "rows": 2, "optimizer": "adamw"}
-    code, out, err = lmlab(
-        "sweep", "gpt", small_text, "--over", "tokenizer=char,bpe:280", "--seeds", 2, *TINY, "--learn", "rows=2"
-    )
+    crossed = ["sweep", "gpt", small_text, "--over", "tokenizer=char,bpe:280", "--seeds", 2, *TINY, "--learn", "rows=2"]
+    code, out, err = lmlab(*crossed)
     assert code == 0, err
     assert out.startswith("bits per byte of")  # perplexities per token of two tokenizers cannot be compared
     assert "perplexity" not in out
-    assert "tokenizer char → bpe:280: " in out
+    line = next(line for line in out.splitlines() if line.startswith("tokenizer char → bpe:280: "))
+    assert " bits per byte, " in line
+    document = json.loads(lmlab(*crossed, "--json")[1])
+    assert [found["unit"] for found in (document, *document["cells"], *document["differences"])] == [
+        "bits per byte"
+    ] * 4
+    for cell in document["cells"]:
+        assert cell["mean"] == pytest.approx(np.mean(cell["bits_per_byte"]))
 
 
 def test_the_best_cell_is_chosen_by_validation_and_never_by_test() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lmlab.config import Note
 from lmlab.text import intake, parts
-from lmlab.text.corpus import Corpus, read
+from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.parts import Document, Part
 
 TEXT = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich.\nΚαλημέρα κόσμε 🦜\n" * 20
@@ -121,6 +121,11 @@ def test_several_paths_are_one_text(tmp_path) -> None:
     corpus = read([a, b])
     assert (corpus.train.text() + corpus.valid.text() + corpus.test.text()) == "one\n" * 50 + "two\n" * 50
     assert corpus.name == "a+1"
+
+
+def test_a_packed_file_is_called_as_it_would_be_unpacked(tmp_path) -> None:
+    path = write(tmp_path / "story.txt.gz", gzip.compress(TEXT.encode()))
+    assert (read(path).name, stem(path)) == ("story", "story")
 
 
 def test_gzip_is_recognised_by_content(tmp_path) -> None:

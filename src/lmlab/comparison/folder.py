@@ -14,12 +14,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, Stopped
 from lmlab.learn.run import load_run
 from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import counted
 from lmlab.records import from_json, to_json
-from lmlab.text.files import write_atomically
+from lmlab.text.files import made_folder, write_atomically
 from lmlab.text.locks import locked
 
 PLAN, TEXT, MODELS = "plan.json", "corpus.json", "models"
@@ -67,6 +67,11 @@ class ComparisonFolder:
         write_atomically(self.path / PLAN, json.dumps(to_json(self.plan), indent=2).encode())
 
 
+def kept_in(folder: Path) -> str:
+    """What there is of a comparison that was stopped, and how it goes on."""
+    return f"what was trained is kept in {folder}: the same command goes on"
+
+
 @contextmanager
 def claimed(out: Path, text: Mapping[str, Any], terms: Terms, *, beside: bool) -> Iterator[ComparisonFolder]:
     """The folder `out`, locked while it lasts; a Mistake where it holds something else or somebody works in it.
@@ -77,14 +82,17 @@ def claimed(out: Path, text: Mapping[str, Any], terms: Terms, *, beside: bool) -
         path = out if number == 1 else out.with_name(f"{out.name}-{number}")
         if path.is_file():
             raise Mistake(f"{path} is a file; name a new folder with {{out}}", out=None)
-        path.mkdir(parents=True, exist_ok=True)
+        made_folder(path)
         busy = Mistake(
-            f"another comparison is at work in {path}; wait for it, or name a new folder with {{out}}", out=None
+            f"another process is at work in {path}; wait for it, or name a new folder with {{out}}", out=None
         )
         with locked(path, busy):
             why = _held_against(path, text, terms)
             if not why:
-                yield _opened(path, text, terms)
+                try:
+                    yield _opened(path, text, terms)
+                except KeyboardInterrupt:
+                    raise Stopped(kept_in(path)) from None
                 return
         if not beside:
             raise Mistake(f"{path} {why}; name a new folder with {{out}}", out=None)

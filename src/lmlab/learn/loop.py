@@ -21,19 +21,19 @@ from torch import Tensor
 from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.load import Threads, using_threads
+from lmlab.hardware.rates import onednn_as_at_first
 from lmlab.interface import Learner
 from lmlab.learn.checkpoint import Checkpoints, Progress, load_checkpoint
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
-from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.onlookers import Watch
+from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.schedule import learning_rate_factor
 from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
-from lmlab.learn.watch import Watch
-from lmlab.text.files import whole_lines, write_atomically
+from lmlab.text.files import append_line, whole_lines, write_atomically
 
 CHECKPOINT_EVERY_S = 20.0
 SHOW_EVERY_S = 0.5
@@ -109,6 +109,7 @@ class Trainer:
 
     def run(self) -> Outcome:
         """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts."""
+        onednn_as_at_first()  # what was multiplied before in this process must not show in the weights
         if self.checkpoint_path.exists():
             self._restore()
         else:
@@ -305,8 +306,7 @@ class Trainer:
         """What the model makes now, under the number of a step."""
         text = self.task.sample(self.model.eval())
         if text is not None:
-            with open(self.samples_path, "a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, "text": text}) + "\n")
+            append_line(self.samples_path, json.dumps({"step": step, "text": text}))
 
     def _validation_nats(self) -> tuple[float | None, Sums]:
         """Nats per thing on the validation batches (None: there are none), and the sums they come from."""
@@ -330,8 +330,7 @@ class Trainer:
             "learning_rate_factor": learning_rate_factor(self.clock.fraction),
             "gradient_norm": float(self.steps.norm),
         }
-        with open(self.metrics_path, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        append_line(self.metrics_path, json.dumps(line))
         self.sums = Sums(self.device)
         self.progress = self._progress_now(metrics=self.progress.metrics + 1)
 

@@ -24,7 +24,16 @@ from lmlab.learn import recipe
 from lmlab.learn.record import Record, Result
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
-from lmlab.text.files import as_typed, atomic_file, file_sha256, taken_by_a_file, whole_lines, write_atomically
+from lmlab.text.files import (
+    as_typed,
+    atomic_file,
+    can_be_written,
+    file_sha256,
+    made_folder,
+    taken_by_a_file,
+    whole_lines,
+    write_atomically,
+)
 from lmlab.text.locks import locked
 
 if TYPE_CHECKING:
@@ -145,6 +154,14 @@ class Run:
         return f"lmlab train --resume --out {as_typed(self.folder)}"
 
     @property
+    def what_is_kept(self) -> str:
+        """Of a training that was stopped, and what to do next."""
+        if self.status != "unfinished":
+            return f"{self.folder} had come to its end and is saved: {self.how_to_use()}"
+        kept = "is kept up to its last checkpoint" if self.checkpoint.exists() else "has learned nothing yet"
+        return f"{self.folder} {kept}; go on with: {self.how_to_go_on}"
+
+    @property
     def learned_nothing(self) -> bool:
         """Whether it came to its end with the weights it began with, which nobody had trained."""
         result = self.record.result
@@ -186,9 +203,7 @@ class Run:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """No other process trains in it meanwhile; Mistake where one does."""
-        state = self.checkpoint.parent
-        state.mkdir(exist_ok=True)
-        with locked(state, Mistake(f"another process trains in {self.folder}; wait for it"), again=True):
+        with locked(self.folder, _busy(self.folder), again=True):
             yield
 
     def load_again(self, device: str = "auto") -> LanguageModel:
@@ -305,14 +320,19 @@ def create_run(
 ) -> Run:
     """A new, unfinished run in an empty or new folder. learned_from: what its weights were and will be trained on."""
     refuse_if_taken(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    if tokenizer is not None:
-        tokenizer.save(folder)
-    for number, content in enumerate(dict.fromkeys(text.to_bytes() for text in learned_from)):
-        write_atomically(folder / f"{FINGERPRINT}{f'.{number}' if number else ''}.safetensors", content)
-    run = Run(folder, record)
-    run.write_record()
+    with locked(made_folder(folder), _busy(folder), again=True):
+        refuse_if_taken(folder)  # once more: who came first has had it to himself
+        if tokenizer is not None:
+            tokenizer.save(folder)
+        for number, content in enumerate(dict.fromkeys(text.to_bytes() for text in learned_from)):
+            write_atomically(folder / f"{FINGERPRINT}{f'.{number}' if number else ''}.safetensors", content)
+        run = Run(folder, record)
+        run.write_record()
     return run
+
+
+def _busy(folder: Path) -> Mistake:
+    return Mistake(f"another process trains in {folder}; wait for it, or name a new folder")
 
 
 def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> Path:
@@ -330,6 +350,8 @@ def refuse_if_taken(folder: Path, *, can_go_on: bool = True) -> None:
         raise Mistake(f"{taken} is a file, and nothing can be in it; name a new folder for the run")
     if str(folder) == "-":
         raise Mistake(f"{folder} is no folder; name a new folder for the run")
+    if not can_be_written(folder):
+        raise Mistake(f"nothing can be written in {folder}; name a new folder for the run elsewhere")
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
     beginnings = {"tokenizer.json", "spelling.json", f"{FINGERPRINT}.safetensors"}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:

@@ -12,16 +12,15 @@ import re
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from typing import TYPE_CHECKING, Any, Literal
 
 from lmlab.page.html import escape, stylesheet
 from lmlab.page.numbers import SUFFIXES
+
+if TYPE_CHECKING:  # matplotlib takes half a second to import, and most verbs that could draw do not
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 NAME_SIZE = 8.5  # of names beside points, in points
 LETTER_WIDTH = 0.64  # of its size: as wide as the sans-serif letters of common systems
@@ -65,6 +64,9 @@ def drawing(width: float, height: float, margins: Box | None = None) -> Iterator
     margins: inches left of the axes, below, right and above, where these are known to be enough: finding out what would
     be takes longer than drawing.
     """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained" if margins is None else None)
         if margins is not None:
@@ -76,6 +78,9 @@ def drawing(width: float, height: float, margins: Box | None = None) -> Iterator
 @contextmanager
 def panels(width: float, height: float, rows: int, columns: int) -> Iterator[tuple[Figure, list[Axes]]]:
     """As `drawing`, with several axes: row by row."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
@@ -86,6 +91,8 @@ def log_scale(axes: Axes, along: Literal["x", "y"]) -> None:
 
     Powers of ten as matplotlib sets them are formulas, and setting those takes longer than all else of a figure.
     """
+    from matplotlib.ticker import FuncFormatter, NullLocator
+
     axes.set(**{f"{along}scale": "log"})
     axis: Axis = axes.xaxis if along == "x" else axes.yaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))

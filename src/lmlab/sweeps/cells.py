@@ -44,21 +44,22 @@ class Cell:
         whole = self.valid_bits_per_byte and len(self.valid_bits_per_byte) == len(self.seeds) and not self.errors
         return math.fsum(self.valid_bits_per_byte) / len(self.seeds) if whole else None
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON can hold it; null stands for what is infinite or cannot be told from one seed."""
-        mean, margin = self.mean_and_margin()
-        return fields_to_json(self) | {"mean": to_json(mean), "margin": to_json(margin)}
+    def to_json(self, unit: Unit = PERPLEXITY) -> dict[str, Any]:
+        """As JSON can hold it; null stands for what is infinite or cannot be told from one seed. unit: of the mean."""
+        mean, margin = self.mean_and_margin(unit)
+        return fields_to_json(self) | {"mean": to_json(mean), "margin": to_json(margin), "unit": unit}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What changing one setting did, in `unit_of` the cells, over the seeds that both cells have."""
+    """What changing one setting did, over the seeds that both cells have. unit: of the difference and its margin."""
 
     setting: str
     before: Point
     after: Point
     difference: float
     margin: float
+    unit: Unit
     level: float
     seeds: list[int]
     real: bool
@@ -124,6 +125,7 @@ def differences(cells: Sequence[Cell]) -> list[Difference]:
                 after=b.settings,
                 difference=mean,
                 margin=margin,
+                unit=unit,
                 level=level,
                 seeds=both,
                 real=math.isfinite(mean) and math.isfinite(margin) and abs(mean) > margin,

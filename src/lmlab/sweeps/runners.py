@@ -99,7 +99,7 @@ def in_processes(
     left = {job.out: job for job in jobs}
     with _pool(processes) as pool:
         try:
-            with _main_left_alone(jobs, work):
+            with _deaf_to_ctrl_c(), _main_left_alone(jobs, work):
                 waiting = {pool.submit(work, job): job for job in jobs}
             for future in as_completed(waiting):
                 outcome = future.result()
@@ -122,7 +122,7 @@ def in_processes(
 def _in_own_process(job: Job, work: Callable[[Job], Outcome]) -> Outcome:
     with _pool(1) as pool:
         try:
-            with _main_left_alone([job], work):
+            with _deaf_to_ctrl_c(), _main_left_alone([job], work):
                 future = pool.submit(work, job)
             return future.result()
         except BrokenProcessPool:
@@ -131,6 +131,19 @@ def _in_own_process(job: Job, work: Callable[[Job], Outcome]) -> Outcome:
 
 def _pool(processes: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_follow_parent)
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that start in this block do not hear Ctrl-C, which is for the parent, not even while they import torch."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Budget, Mistake, make
+from lmlab.config import Budget, Mistake, Stopped, make
 from lmlab.learn.settings import MOST_SEEDS, training_config
 from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
 from lmlab.page import html
@@ -25,7 +26,8 @@ from lmlab.sweeps.cells import Cell, Difference, Unit, best_by_validation, colle
 from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import TOKENIZER, Job, Outcome, grid, plan
 from lmlab.text.corpus import Corpus, read, stem
-from lmlab.text.files import write_atomically
+from lmlab.text.files import made_folder, taken_by_a_file, write_atomically
+from lmlab.text.locks import locked
 from lmlab.text.tokenizers import plain_spec
 
 Told = Callable[[Outcome], None]  # of every job that ends
@@ -55,7 +57,7 @@ class Sweep:
 
     @property
     def unit(self) -> Unit:
-        """Of the differences."""
+        """Of the means and the differences."""
         return unit_of(self.cells)
 
     @property
@@ -72,7 +74,7 @@ class Sweep:
         """Everything as JSON can hold it."""
         return {
             "model": self.model,
-            "cells": to_json(self.cells),
+            "cells": [cell.to_json(self.unit) for cell in self.cells],
             "unit": self.unit,
             "best": None if self.best is None else self.best.settings,
             "differences": to_json(self.differences),
@@ -131,7 +133,7 @@ def sweep(
         if twice := set(given) & set(points[0]):
             both = f"{{{option}}} and {{over}} both name {', '.join(sorted(twice))}; leave one of them out"
             raise Mistake(both, over=None, **{option: None})
-    spec = plain_spec(tokenizer or "char")
+    spec = plain_spec("char" if tokenizer is None else tokenizer)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split)
     folder = Path("runs") / f"sweep-{file_name(model)}-{stem(text)}" if out is None else Path(out)
     planned = plan(
@@ -149,13 +151,14 @@ def sweep(
     for job in planned:  # a value that cannot be is refused before anything runs
         make(model_class(model).Config, job.settings, model)
         training_config(budget, job.seed, job.learning)
-    outcomes = run_jobs(planned, processes=jobs, ray=ray, watch=watch or (tell if progress else None))
-    if len({outcome.measured for outcome in outcomes.values() if outcome.measured is not None}) > 1:
-        raise Mistake(
-            f"{folder} holds results that were measured on other bytes; name a new folder with {{out}}", out=None
-        )
-    cells = collect(points, outcomes)
-    figure = html.write(folder / "sweep.svg", draw(cells))
+    with _claimed(folder):
+        outcomes = run_jobs(planned, processes=jobs, ray=ray, watch=watch or (tell if progress else None))
+        if len({outcome.measured for outcome in outcomes.values() if outcome.measured is not None}) > 1:
+            raise Mistake(
+                f"{folder} holds results that were measured on other bytes; name a new folder with {{out}}", out=None
+            )
+        cells = collect(points, outcomes)
+        figure = html.write(folder / "sweep.svg", draw(cells))
     return Sweep(
         model=model,
         cells=cells,
@@ -164,6 +167,19 @@ def sweep(
         figure=figure,
         best=best_by_validation(cells),
     )
+
+
+@contextmanager
+def _claimed(folder: Path) -> Iterator[None]:
+    """One sweep at a time works in a folder, and in none that holds something else."""
+    if taken := taken_by_a_file(folder):
+        raise Mistake(f"{taken} is a file, and nothing can be in it; name a new folder with {{out}}", out=None)
+    for name, what in (("config.json", "run"), ("corpus.json", "comparison")):
+        if (folder / name).exists():
+            raise Mistake(f"{folder} holds a {what}; name a new folder with {{out}}", out=None)
+    wait = f"another process is at work in {folder}; wait for it, or name a new folder with {{out}}"
+    with locked(made_folder(folder), Mistake(wait, out=None)):
+        yield
 
 
 def tell(outcome: Outcome) -> None:
@@ -192,7 +208,7 @@ def run_jobs(
                 watch(outcome)
     except KeyboardInterrupt:
         if not found:
-            raise
+            raise Stopped("no run had come to its end; the same command begins again") from None
     return found
 
 

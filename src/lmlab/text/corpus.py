@@ -97,7 +97,7 @@ def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
         return "stdin" if name == "-" else "text"
     while any(sign in name for sign in "*?[") and not Path(name).exists():  # a pattern is called after its folder
         name = str(Path(name).parent)
-    return Path(name).resolve().stem.split(":")[0]
+    return Path(Path(name).resolve().name.removesuffix(".gz")).stem.split(":")[0]
 
 
 def read(

@@ -26,7 +26,17 @@ def cache_folder() -> Path:
     if chosen := os.environ.get("LMLAB_CACHE"):
         return Path(chosen).expanduser()
     usual = _usual_cache_folder()
-    return usual if _can_be_written(usual) else Path(tempfile.gettempdir()) / f"lmlab-{_user()}"
+    return usual if can_be_written(usual) else temporary_folder()
+
+
+def temporary_folder() -> Path:
+    """Among the temporary files, of this user, the same for every process."""
+    return Path(tempfile.gettempdir()) / f"lmlab-{_user()}"
+
+
+def is_cached(path: str | None) -> bool:
+    """Whether a file lies in the cache folder, or is that folder."""
+    return path is not None and Path(path).is_relative_to(cache_folder())
 
 
 def _user() -> int:
@@ -34,8 +44,9 @@ def _user() -> int:
     return os.getuid() if sys.platform != "win32" else 0
 
 
-def _can_be_written(folder: Path) -> bool:
+def can_be_written(folder: Path) -> bool:
     """Whether the folder, or the nearest above it that is there, takes new files."""
+    folder = folder.absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return os.access(folder, os.W_OK)
@@ -49,6 +60,15 @@ def _usual_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lmlab"
 
 
+def made_folder(folder: Path) -> Path:
+    """The folder, made if it is not there; where it cannot be, the error is called by its name, not by that of a parent."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from None
+    return folder
+
+
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file opened for writing that appears under its name only once it is complete and on disk."""
@@ -56,7 +76,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise Mistake("- is no name for this file, which is not written to standard output; name a file")
     if path.is_dir():
         raise Mistake(f"{path} is a folder; name a file to write")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    made_folder(path.parent)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"  # the same folder, so that renaming is atomic
     try:
         with open(temporary, "xb") as file:
@@ -67,7 +87,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     except BaseException as error:
         temporary.unlink(missing_ok=True)
         if (
-            isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary))
+            isinstance(error, OSError) and error.errno and error.filename in (None, temporary, str(temporary))
         ):  # nobody knows that name
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
@@ -79,6 +99,15 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def append_line(path: Path, line: str) -> None:
+    """Let a file grow by a line; where it cannot, the error names it, which one of a plain `write` does not."""
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
 def free_file(out: str | Path, force: bool) -> Path:
     """Before any work is done: a Mistake if writing the file `out` would lose something."""
     if str(out) == "-":
@@ -88,6 +117,8 @@ def free_file(out: str | Path, force: bool) -> Path:
         raise Mistake(f"{out} is a folder; name a file to write")
     if out.exists() and not force:
         raise Mistake(f"{out} exists; name another file, or replace it with {{force}}", force=True)
+    if not can_be_written(out.parent):
+        raise Mistake(f"{out} cannot be written: its folder takes no new files; name a file elsewhere")
     return out
 
 

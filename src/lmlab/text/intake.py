@@ -19,7 +19,7 @@ from typing import BinaryIO, TypeGuard
 
 from lmlab.config import Mistake, Note, nearest
 from lmlab.text import sources
-from lmlab.text.files import atomic_file, cache_folder, file_sha256
+from lmlab.text.files import atomic_file, cache_folder, file_sha256, is_cached
 from lmlab.text.parts import Document, character_boundary
 
 Text = str | Path | Sequence[str | Path]
@@ -79,7 +79,7 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
             return _pattern_name(path), [checked(file) for file in _matching(path)], str(path.absolute())
         if path.is_dir():
             return path.resolve().name, [checked(file) for file in _in_folder(path)], str(path.resolve())
-        return path.name.removesuffix(".gz").removesuffix(path.suffix), [checked(path)], str(path.resolve())
+        return Path(path.name.removesuffix(".gz")).stem, [checked(path)], str(path.resolve())
     if not isinstance(text, Sequence) or not all(isinstance(each, (str, Path)) for each in text):
         raise Mistake(f"a text is a string or a path, or a list of them; got {text!r}")
     paths = list(text)
@@ -179,8 +179,8 @@ def checked(path: Path, label: str | None = None) -> Document:
             file.seek(0)
             _check_utf8(file, label)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) or is_cached(error.filename):
+            raise  # it was read, and what was unpacked or came through a pipe cannot be kept
         raise Mistake(f"{label} cannot be read: {error.strerror or error}") from None
     return Document(path, start, size)
 

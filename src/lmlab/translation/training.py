@@ -63,7 +63,7 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     facts = TextFacts(train_tokens=whole.target_tokens, train_bytes=whole.target_bytes, vocab_size=tokens.vocab_size)
     timed = dataclasses.replace(task, timed=True)  # the first batch of every shape takes longer
     config, plan = sized(
-        cls, config, facts, tokens.vocabulary, lambda _: timed, train_config, hardware,
+        cls, config, facts, tokens.vocabulary, lambda *_: timed, train_config, hardware,
         validation_tokens=train_config.validations * (task.valid.target_tokens if task.valid else 0),
     )  # fmt: skip
     if plan is not None:
