@@ -132,3 +132,19 @@ def test_every_model_that_learns_has_its_picture_below_its_command() -> None:
     )
     assert {name for name, *_ in shown} >= {kind.name for kind in KINDS.values() if kind.way is Way.LEARNS}
     assert all(written == drawn and (root / "docs" / drawn).exists() for _, written, drawn in shown)
+
+
+def test_sizes_that_would_take_long_to_make_are_refused_and_those_long_to_run_are_counted_by_formula_alone(
+    lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = lmlab("count", "gpt", "--set", "layers=100000")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "gpt: 100,000 layers would take long to make and count; choose at most 1,000" in err
+    whole = json.loads(lmlab("count", "gru", "--length", "8", "--json")[1])
+    assert whole["dispatched"] == [whole["forward"], whole["backward"]]
+    monkeypatch.setattr("lmlab.costs.counting.MOST_KERNELS", 20)
+    code, out, err = lmlab("count", "gru", "--length", "8", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["dispatched"], found["forward"]) == (None, whole["forward"])
+    assert "given up after 20 kernels" in found["notes"][0]

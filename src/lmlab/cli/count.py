@@ -43,7 +43,7 @@ def command(
     Example: lmlab count gpt --set layers=12 --set width=768 --set context=1024 --vocab 50257
     """
     is_file = model.endswith(".json")
-    is_kind = not is_file and (model in registry.KINDS or not Path(model).is_dir())
+    is_kind = not is_file and (model in registry.KINDS or not model or not Path(model).is_dir())
     if is_kind:
         options.check_model_name(model)
     from lmlab import face

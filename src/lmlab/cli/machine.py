@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +12,7 @@ import typer
 from lmlab.cli import options
 
 if TYPE_CHECKING:
+    from lmlab.hardware.found import Rate
     from lmlab.hardware.report import MachineReport
 
 
@@ -43,34 +46,42 @@ def command(
 def _print(report: MachineReport) -> None:
     from lmlab.cli.show.console import result_console
     from lmlab.cli.show.console import say as printed
+    from lmlab.cli.show.table import Column, print_each
     from lmlab.page.numbers import counted
 
-    say = partial(printed, result_console())
+    console = result_console()
+    say = partial(printed, console)
+
+    def where(rate: Rate) -> str:
+        return f"cpu, {counted(rate.threads, 'thread')}" if rate.device == "cpu" else rate.device
+
     say(f"{report.versions['processor']}; {report.versions['system']}")
     if "gpu" in report.versions:
         say(report.versions["gpu"])
     if report.memory_bytes is not None:
         say(f"{_size(report.memory_bytes)} of memory available")
     say("")
-    say("Products of a training step, forward and backward; and of Muon's iteration (GFLOP/s)")
-    for found in report.found:
-        for rate in found.rates:
-            threads = f"{rate.threads} thread{'s' * (rate.threads > 1)}" if rate.device == "cpu" else ""
-            speed = f"{rate.products / 1e9:10,.0f} {rate.iteration / 1e9:10,.0f}"
-            say(f"  {rate.device:5}{rate.precision:9}{threads:12}{speed if rate.products else 'crawls':>21}")
-        for device in found.devices:
-            say(f"  {device.device:5}copies {device.copies / 1e9:,.0f} GB/s, a request {device.request_s * 1e6:.1f} µs")
+    say("GFLOP/s of a training step, forward and backward, and of Muon's iteration")
+    columns: list[tuple[Column, Callable[[Rate], str]]] = [
+        (Column("device", left=True), where),
+        (Column("precision", left=True), lambda rate: rate.precision),
+        (Column("step"), lambda rate: f"{rate.products / 1e9:,.0f}" if rate.products else "crawls"),
+        (Column("Muon"), lambda rate: f"{rate.iteration / 1e9:,.0f}" if rate.iteration else "crawls"),
+    ]
+    print_each(console, [rate for found in report.found for rate in found.rates], columns)
+    for device in (device for found in report.found for device in found.devices):
+        say(f"{device.device}: copies {device.copies / 1e9:,.0f} GB/s, a request {device.request_s * 1e6:.1f} µs")
     say("")
     say("Chosen")
     for choice in report.choices:
-        say(f"  {choice.device:5}{choice.what}: {choice.chosen} ({choice.why})")
+        say(f"  {choice.device}: {choice.what}: {choice.chosen} ({choice.why})")
     say("")
     say("Versions")
     say("  " + ", ".join(f"{k} {v}" for k, v in report.versions.items() if k not in ("processor", "system", "gpu")))
     say("")
     say(f"Kept in {report.cache} (lmlab machine --clear deletes it)")
     for kept in report.kept:
-        say(f"  {kept.folder}: {counted(kept.files, 'file')}, {_size(kept.bytes)}")
+        say(f"  {Path(kept.folder).name}: {counted(kept.files, 'file')}, {_size(kept.bytes)}")
     for found in report.found:
         if found.trouble:
             say(f"  figures {found.trouble}")

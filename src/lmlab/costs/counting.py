@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.costs.config_file import read_config
-from lmlab.costs.dispatcher import counted
+from lmlab.costs.dispatcher import Patience, TooLong, counted
 from lmlab.costs.documents import DENSE, Beside, as_dense, beside, whole_tables
 from lmlab.costs.symbolic import shortened, symbol, symbolic_parts, symbolic_stored, values_of, with_symbols, written
 from lmlab.formulas import Part, Shape, Size, Work, weights, work
@@ -24,6 +24,8 @@ from lmlab.models.registry import model_class
 
 MOST_RUN = 1 << 22  # weights up to which a model is run for its count, which takes less time than pretending
 MOST_COUNTED = 2**60  # parameters: sizes of tensors have 63 bits
+MOST_LAYERS = 1000  # of a model that is made: more would take minutes
+MOST_KERNELS = 30_000  # that are asked for to count them, for the same reason
 MOST_MADE = 1 << 26  # weights up to which one is made that cannot be counted by pretending
 OPEN_TEXT, OPEN_BUDGET = 10**9, 10**7  # tokens of text and of training for which sizes are chosen that nobody set
 USUAL_LENGTH, SOURCE, BYTES_16 = 1024, "S", 2  # of a sequence; what formulas call a second one; of a number in 16 bits
@@ -102,22 +104,33 @@ def count_learned(
 
 def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int | None = None) -> Count:
     """A model of a config that is whole."""
-    if (parameters := int(weights(cls.parts(config, vocab_size)))) > MOST_COUNTED:
+    parts = cls.parts(config, vocab_size)
+    if (parameters := int(weights(parts))) > MOST_COUNTED:
         raise Mistake(f"{cls.name}: {parameters:.1e} parameters are more than PyTorch can count; choose smaller sizes")
-    with torch.random.fork_rng(devices=[]), _made_small(cls, config, vocab_size):
+    if (layers := max((int(part.times) for part in parts), default=0)) > MOST_LAYERS:
+        raise Mistake(
+            f"{cls.name}: {layers:,} layers would take long to make and count; choose at most {MOST_LAYERS:,}"
+        )
+    small = _made_small(cls, config, vocab_size)
+    with torch.random.fork_rng(devices=[]), small:
         model = cls(config, vocab_size).train()
         elements = sum(p.numel() for p in model.parameters())
         shape = _sequence(model, length)
         numbers = cls.parts(config, vocab_size, shape)
         if not numbers:
             raise Mistake(f"{cls.name} does not say what it is made of: its class lacks `parts`")
-        dispatched = _dispatched(model, shape)
-    if dispatched is None and elements <= MOST_MADE:
-        with torch.random.fork_rng(devices=[]):
-            dispatched = _dispatched(cls(config, vocab_size).train(), shape)
     found = _counted(cls.name, config, cls.letters, vocab_size, numbers, symbolic_parts(cls, config), shape)
     counts_attention = any(said.source == DENSE for said in found.documents)
     notes = [as_dense(config.width, shape.tokens)] if counts_attention else []
+    dispatched = None
+    try:
+        with torch.random.fork_rng(devices=[]), small:
+            dispatched = _dispatched(model, shape)
+        if dispatched is None and elements <= MOST_MADE:
+            with torch.random.fork_rng(devices=[]):
+                dispatched = _dispatched(cls(config, vocab_size).train(), shape)
+    except TooLong:
+        notes.append(f"Operations by formula alone: PyTorch's own count was given up after {MOST_KERNELS:,} kernels.")
     return dataclasses.replace(found, instance=elements, dispatched=dispatched, reads=cls.reads, notes=notes)
 
 
@@ -224,10 +237,14 @@ def _sequence(model: Learner, length: int | None) -> Shape:
 
 
 def _dispatched(model: Learner, shape: Shape) -> tuple[int, int] | None:
-    """What PyTorch counts in a pass over one row; None: the model asks for numbers, and its tensors have sizes alone."""
+    """What PyTorch counts in a pass over one row; None: the model asks for numbers, and its tensors have sizes alone.
+
+    TooLong where that would take more kernels than are waited for.
+    """
     batch = model.blank(shape.rows, shape.tokens)
     try:
-        found = None if batch is None else counted(lambda: model.loss(batch).total)
+        with Patience(MOST_KERNELS):
+            found = None if batch is None else counted(lambda: model.loss(batch).total)
     except (DataDependentOutputException, DynamicOutputShapeException):
         return None
     return None if found is None else (found.forward, found.backward)

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.formulas import Shape, Work, product
@@ -76,6 +77,26 @@ LACKING: Mapping[Any, Callable[..., int]] = {
     aten.mkldnn_rnn_layer: recurrent,
     aten.mkldnn_rnn_layer_backward: recurrent_back,
 }
+
+
+class TooLong(Exception):
+    """Counting asks for more kernels than anybody would wait for."""
+
+
+class Patience(TorchDispatchMode):
+    """Within it, TooLong after so many kernels: of a thousand layers, or of a recurrence over a long text, there are many."""
+
+    def __init__(self, kernels: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.left = kernels
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise TooLong
+        return func(*args, **(kwargs or {}))
 
 
 def counted(loss: Callable[[], Tensor], *, backward: bool = True) -> Work:

@@ -47,9 +47,7 @@ def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Pa
         return _of_run(run, own_bytes)
     if isinstance(text, str) and _is_file(f"{text}/config.json"):
         raise Mistake(f"{text} is a run, where a text is wanted; give a few words in quotes, or a file")
-    found = Passage(
-        "the text", str(text).removeprefix("\ufeff")
-    )  # no character, where a text is read from a file either
+    found = Passage("the text", str(text).removeprefix("\ufeff"))  # which is no character of a file either
     if isinstance(text, Path) or text == "-" or _is_file(text):
         name, documents, _ = gather(text)
         if len(documents) != 1:

@@ -52,7 +52,9 @@ def claims(ids: Iterable[str] = (), source: str | None = None) -> list[Claim]:
     chosen: set[str] = set()
     for name in wanted:
         exact = {claim.id for claim in known if claim.id == name}
-        found = exact or {claim.id for claim in known if claim.id.startswith(name) and _at_a_boundary(claim.id, name)}
+        found = exact or {
+            claim.id for claim in known if name and claim.id.startswith(name) and _at_a_boundary(claim.id, name)
+        }
         if not found:
             where = f" in {source}" if source else ""
             raise Mistake(f"there is no claim {name!r}{where}; {nearest(name, [claim.id for claim in known])}")

@@ -77,7 +77,7 @@ def _in_words(difference: Difference, counts: bool) -> str:
         verdict = "on this text; counting leaves nothing to luck"
     return (
         f"{changed} {before[changed]} → {after[changed]}{f' at {rest}' if rest else ''}:"
-        f" {difference.difference:+.3f}{plus_minus(difference.margin)}, {verdict}"
+        f" {difference.difference:+.3f}{plus_minus(difference.margin)} {difference.unit}, {verdict}"
     )
 
 
