@@ -256,7 +256,7 @@ ADVICE = [
     ("claim J > 0 and J < 1", "one claim a line"),
     ("claim J == 2 if J > 0", "where"),
     ("claim einsum('i,i->', x, y) == x @ y", "einsum"),
-    ("given a: onehot(x)\nclaim a == a", "given a: n onehot"),
+    ("given a: onehot\nclaim a == a", "given a: n onehot"),
     ("given i: categorical(softmax(x))\nclaim E[x[i]] == x @ softmax(x)", "onehot"),
 ]
 

@@ -169,7 +169,7 @@ class ExpressionParser(TokenReader):
         items = self._items()
         places = tuple(item for item in items if item is not None)
         if len(places) == len(items) or any(item != Slice(None, None) for item in places):
-            operand = tree.Index(operand, places, column=bracket.column)
+            operand = spellings.entry_of(operand, places, bracket.column)
         return spellings.with_new_axes(operand, items)
 
     def _position(self) -> Item:

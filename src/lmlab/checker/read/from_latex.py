@@ -91,7 +91,7 @@ def _lowered(letters: str) -> str:
 
 def _latex(row: str) -> str:
     row = row.replace("\\|", "‖")
-    row = re.sub(r"\\[,;:!> ]|\\\\|(?<!\\)&|\$|~", " ", row)
+    row = re.sub(r"\\[,;:!> ]|\\\\|(?<!\\)&|\$|(?<!\s)~|~(?!\s)", " ", row)
     row = re.sub(r"[∑Σ](?=\s*_)", r"\\sum", re.sub(r"[∏Π](?=\s*_)", r"\\prod", row))
     row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", lambda m: _apart(m, m[1]), row)
     row = re.sub(rf"\\(?:{_STYLES})\s+(\w)", r"\1", row)

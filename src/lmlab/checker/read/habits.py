@@ -8,7 +8,7 @@ from lmlab.checker.formulas import ONE, call, power, times
 from lmlab.checker.functions import FUNCTIONS, NAMES
 from lmlab.checker.read.cursor import refusal
 from lmlab.checker.read.from_latex import GREEK
-from lmlab.checker.read.notation import NotationParser, witness_of
+from lmlab.checker.read.notation import NotationParser
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.tree import Call, Compare, Letter, Name, Node, Table
 
@@ -73,7 +73,7 @@ class HabitParser(NotationParser):
             self.letters[letters] = 1
             body = self._nested(lambda: self.sum_of_products(10))
             self.letters = outer
-            witness = witness_of(body, letters, self.scope.recursive)
+            witness = self.witness(body, letters)
             if witness is None:
                 raise refusal(token, f"the range of {letters} is not clear; write {base}(x) of an array")
             return Call(base, (Table(body, ((Letter(letters), witness),)),), column=token.column)

@@ -19,7 +19,6 @@ from lmlab.checker.slopes import Alone, slope
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import (
     Derivative,
-    Given,
     Index,
     Let,
     Letter,
@@ -107,7 +106,7 @@ class NotationParser(ChanceParser):
             return sides
         letters = []
         for name in free:
-            found = [witness_of(side, name, self.scope.recursive) or self._row(side, name) for side in sides]
+            found = [self.witness(side, name) for side in sides]
             witness = next((w for w in found if w is not None), None)
             if witness is None:
                 raise Refusal(
@@ -117,8 +116,11 @@ class NotationParser(ChanceParser):
         plain = [bounds and not letters_in(side) and rank_of(side, self.scope) == 0 for side in sides]
         return [side if number else Table(side, tuple(letters)) for side, number in zip(sides, plain, strict=True)]
 
-    def _row(self, node: Node, letter: str) -> Witness | None:
-        """A letter that stands on a recursion counts its steps."""
+    def witness(self, node: Node, letter: str) -> Witness | None:
+        """Where the range of a letter is seen: on an array, or else on a recursion, whose steps it counts."""
+        found = witness_of(node, letter, self.scope.recursive)
+        if found is not None:
+            return found
         for part in walk(node):
             if isinstance(part, Index) and isinstance(part.operand, Name) and part.operand.name in self.scope.recursive:
                 step, definition = part.items[0], self.scope.definitions[part.operand.name]
@@ -134,6 +136,7 @@ class NotationParser(ChanceParser):
             self.at += 1
             return Letter(text, self.letters[text], column=token.column)
         if text in self.known:
+            self._no_entry(token)
             return self._before_bracket(token)
         if text[0] in _PREFIXES:
             return self._prefix(token)
@@ -151,25 +154,36 @@ class NotationParser(ChanceParser):
             return self._operator(token)
         return self._entry_derivative(token) or self.habit(token, following)
 
+    def _no_entry(self, token: Token) -> None:
+        """Refuse x_i among entries i, where x_i is a number of its own."""
+        base, _, letters = token.text.partition("_")
+        if letters and set(letters) <= set(self.letters) and self.is_number(token.text):
+            wanted = f"give {base} a shape, as in `given {base}: n`, or write let {base}[{', '.join(letters)}] = ..."
+            raise refusal(token, f"{token.text} is a number of its own, not an entry of {base}; {wanted}")
+
     def _before_bracket(self, token: Token) -> Node | None:
-        """p in p(1 - p), a product: a number that is given is no function, and what follows is a sum."""
+        """p in p(1 - p), a product: a number is no function, and what follows is a sum.
+
+        After `let f = x**2`, f(x + 1) may be meant as a call; it is left to be asked about.
+        """
         if self.peek(1).text != "(" or not self.peek(1).glued or not self.is_number(token.text):
             return None
-        depth = 0
+        depth, is_sum, inside = 0, False, set[str]()
         for inner in self.tokens[self.at + 1 :]:
             depth += (inner.text in ("(", "[")) - (inner.text in (")", "]"))
-            if depth == 1 and inner.text in ("+", "-"):
-                self.at += 1
-                self.forgave = True
-                return Name(token.text, column=token.column)
+            is_sum |= depth == 1 and inner.text in ("+", "-")
+            inside.add(inner.text)
             if depth == 0:
                 break
-        return None
+        if not is_sum or (token.text not in inside and self.scope.behind(token.text) & inside):
+            return None
+        self.at += 1
+        self.forgave = True
+        return Name(token.text, column=token.column)
 
     def is_number(self, name: str) -> bool:
-        """Whether a name is a size or a given without a shape."""
-        found = self.scope.definitions.get(name)
-        return name in self.scope.sizes or (isinstance(found, Given) and not found.shape)
+        """Whether a name is a size, or a given or a let without axes."""
+        return name in self.scope.sizes or (name in self.scope.definitions and rank_of(Name(name), self.scope) == 0)
 
     def habit(self, token: Token, following: str) -> Node | None:
         """What people write by habit; see `HabitParser`."""
@@ -254,7 +268,7 @@ class NotationParser(ChanceParser):
         self.letters[name] = first
         body = read()
         self.letters = outer
-        witness = witness_of(body, name, self.scope.recursive)
+        witness = self.witness(body, name)
         if start is None and witness is None:
             raise refusal(token, f"the range of {name} is not clear; write {function}({name}=1..n, ...)")
         return Over(body, function, Letter(name, first), start, stop, witness, column=token.column)
@@ -338,11 +352,12 @@ def _is_row(node: Node) -> bool:
 
 
 def witness_of(node: Node, letter: str, besides: Collection[str] = ()) -> Witness | None:
-    """Where a letter stands alone as a position of an array other than those `besides`."""
+    """Where a letter stands alone as a position of an array, other than on the steps of those `besides`."""
     for part in walk(node):
-        if isinstance(part, Index) and not (isinstance(part.operand, Name) and part.operand.name in besides):
+        if isinstance(part, Index):
+            steps = isinstance(part.operand, Name) and part.operand.name in besides
             for axis, item in enumerate(part.items):
-                if not isinstance(item, Letter) or item.name != letter:
+                if not isinstance(item, Letter) or item.name != letter or (steps and axis == 0):
                     continue
                 if not letters_in(part.operand):
                     return Witness(part.operand, axis)

@@ -10,9 +10,10 @@ from lmlab.checker.tree import Binary, Call, Given, Let, Name, Node, Slice
 _RANKS = {"outer": 2, "inv": 2, "eye": 2, "trace": 0, "det": 0, "tril": 2, "triu": 2, "vec": 1}
 
 
-def rank_of(node: Node, scope: Scope) -> int | None:
-    """The number of axes; None where it is not clear."""
-    inner = [rank_of(child, scope) for child in node.children()]
+def rank_of(node: Node, scope: Scope, lets: dict[str, int | None] | None = None) -> int | None:
+    """The number of axes; None where it is not clear. `lets` are known: lets of lets would double with every one."""
+    lets = {} if lets is None else lets
+    inner = [rank_of(child, scope, lets) for child in node.children()]
     if None in inner:
         return None
     ranks = [rank for rank in inner if rank is not None]
@@ -21,7 +22,9 @@ def rank_of(node: Node, scope: Scope) -> int | None:
             found = scope.definitions.get(node.name)
             if isinstance(found, Given):
                 return len(found.shape)
-            return rank_of(found.value, scope) if isinstance(found, Let) else 0
+            if isinstance(found, Let) and node.name not in lets:
+                lets[node.name] = rank_of(found.value, scope, lets)
+            return lets.get(node.name, 0)
         case Binary(op="@"):
             return None if 0 in ranks else sum(ranks) - 2
         case tree.Index():
@@ -29,7 +32,7 @@ def rank_of(node: Node, scope: Scope) -> int | None:
         case tree.Stack():
             return 1 + max(ranks)
         case tree.Derivative():
-            by = [rank_of(Name(name), scope) for name in node.by]
+            by = [rank_of(Name(name), scope, lets) for name in node.by]
             return None if None in by else ranks[0] + sum(rank for rank in by if rank is not None)
         case tree.Table():
             return len(node.letters) + ranks[0]

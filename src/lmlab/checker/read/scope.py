@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from lmlab.checker.formulas import call, number, plus, times
+from lmlab.checker.limits import Refusal
 from lmlab.checker.tree import (
     Condition,
     Derivative,
@@ -21,6 +22,8 @@ from lmlab.checker.tree import (
     Slice,
     Table,
     Witness,
+    letters_in,
+    names_in,
 )
 
 W = TypeVar("W", Witness, "Witness | None")
@@ -67,10 +70,22 @@ class Scope:
         lets = {name: let for name, let in self.definitions.items() if isinstance(let, Let)}
         return {name for name, let in lets.items() if isinstance(let.value, Recursion)}
 
+    def behind(self, name: str) -> set[str]:
+        """The names that a let is made of, through other lets too; none for a given."""
+        found: set[str] = set()
+        pending = {name}
+        while pending:
+            definition = self.definitions.get(pending.pop())
+            if isinstance(definition, Let):
+                pending |= names_in(definition.value) - found
+                found |= pending
+        return found
+
     def define(self, definition: Definition) -> Scope:
         """A scope with one more name. A name defined again hides the old one, which older lets go on using."""
         definitions = dict(self.definitions)
         name = definition.name
+        _refuse_letters(definition)
         if name in self.locked:
             return self
         if name in self.sizes:
@@ -98,6 +113,16 @@ class Scope:
                 renamed = replace(renamed, shape=tuple(axis.renamed(name, hidden) for axis in renamed.shape))
             definitions[key] = renamed
         return replace(self, definitions=definitions, sizes=self.sizes - {name} | {hidden})
+
+
+def _refuse_letters(definition: Definition) -> None:
+    """A letter has a value inside a claim alone: a definition has them all, in an array."""
+    value = definition.value if isinstance(definition, Let) else None
+    nodes = [node for kind in definition.kinds for node in kind.nodes] if isinstance(definition, Given) else [value]
+    if letters := sorted({letter for node in nodes if node is not None for letter in letters_in(node)}):
+        by_entries = value is not None and not isinstance(value, Recursion)
+        wanted = f"let {definition.name}[{', '.join(letters)}] = ..." if by_entries else "it with whole arrays"
+        raise Refusal(f"{' and '.join(letters)} can be any position in what defines {definition.name}; write {wanted}")
 
 
 def rename(node: Node, old: str, new: str) -> Node:

@@ -50,7 +50,7 @@ class ShapeParser(HabitParser):
 
     def _starts_item(self) -> bool:
         """Whether a new `name:` or `name =` follows, rather than one more size."""
-        return self.next.kind == "name" and self.peek(1).text in (":", "=")
+        return self.next.kind == "name" and self.peek(1).text in (":", "~", "=")
 
     def _check_axis(self, axis: Size) -> None:
         if axis.number is not None and not 1 <= axis.number <= MAX_LITERAL_SIZE:

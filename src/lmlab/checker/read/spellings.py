@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lmlab.checker.formulas import number
 from lmlab.checker.functions import FUNCTIONS, WRITTEN_OUT, Along, Reduction
 from lmlab.checker.read.cursor import refusal
 from lmlab.checker.read.tokens import Token
-from lmlab.checker.tree import Call, Node, Slice, Stack, constant_value
+from lmlab.checker.tree import Call, Index, Node, Slice, Stack, constant_value
 
 Options = dict[str, int | bool | None]
 Item = Node | Slice | None  # of x[...]; None is a new axis
@@ -44,6 +46,13 @@ def with_new_axes(node: Node, items: list[Item]) -> Node:
             node = Call("expand_dims", (node,), axis, column=node.column)
         axis += item is None or isinstance(item, Slice)
     return node
+
+
+def entry_of(node: Node, items: tuple[Node | Slice, ...], column: int) -> Node:
+    """x[i, j], which may also be written x[i][j]."""
+    if isinstance(node, Index) and not any(isinstance(item, Slice) for item in node.items):
+        return replace(node, items=node.items + items)
+    return Index(node, items, column=column)
 
 
 def last_two_swapped(node: Node, column: int) -> Node:

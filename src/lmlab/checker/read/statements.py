@@ -12,10 +12,11 @@ from lmlab.checker.kinds import KIND_WORDS
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import refusal, shallow
 from lmlab.checker.read.expressions import RELATIONS
-from lmlab.checker.read.notation import witness_of
+from lmlab.checker.read.notation import entries, witness_of
 from lmlab.checker.read.scope import Definition, Macro, rename, unknown_function
 from lmlab.checker.read.shapes import RESERVED, ShapeParser
 from lmlab.checker.read.tokens import Token
+from lmlab.checker.shapes.setting import drawn_shape
 from lmlab.checker.sizes import Shape, Size
 from lmlab.checker.tree import (
     Compare,
@@ -24,10 +25,12 @@ from lmlab.checker.tree import (
     Kind,
     Let,
     Letter,
+    Name,
     Node,
     Recursion,
     Step,
     Table,
+    letters_in,
 )
 from lmlab.config import nearest
 
@@ -57,7 +60,7 @@ class StatementParser(ShapeParser):
         """One or more names that share a shape and kinds."""
         line = self.next.line
         names = [self.new_name()]
-        while self.next.text == "," and self.peek(1).kind == "name" and self.peek(2).text in (",", ":", ""):
+        while self.next.text == "," and self.peek(1).kind == "name" and self.peek(2).text in (",", ":", "~", ""):
             self.at += 1
             names.append(self.new_name())
         shape: Shape = ()
@@ -65,13 +68,16 @@ class StatementParser(ShapeParser):
         if self.take(":", "~"):
             if self.take("function"):
                 return self._unknown_functions(names, line)
-            self.take(*PLAIN)  # `given x: scalar` says nothing more than `given x`
+            scalar = self.take(*PLAIN)
             shape = self.shape()
             self._check_words(shape)
             axes = {size for axis in shape for size in axis.names}
             self.scope = replace(self.scope, sizes=self.scope.sizes | axes)  # normal(0, 1/sqrt(n)) may use them
             self.known = self.scope.known
+            self.take("~")  # x: n ~ normal(0, 1)
             kinds = self.kinds()
+            if not shape and not scalar:
+                shape = drawn_shape(kinds, self.scope)
         group = []
         for name in names:
             given = Given(name=name, shape=shape, kinds=kinds, line=line)
@@ -163,6 +169,7 @@ class StatementParser(ShapeParser):
 
     def let(self) -> Let | None:
         """name = value, or f(x) = value, h[0] = value, h[t] = value; None where that is no value yet."""
+        self._entry_by_letters()
         line, name = self.next.line, self.new_name()
         if self.next.text == "(":
             self._function(name)
@@ -172,15 +179,17 @@ class StatementParser(ShapeParser):
         if letters == ["0"]:
             start = shallow(self.expression())
             self.end()
+            if letters_in(start):
+                raise Refusal(f"{name}[0] is one row; no letter stands in it")
             self.scope = replace(self.scope, starts={**self.scope.starts, name: start})
             return None
-        recursive = bool(letters) and name in self.scope.starts
-        if recursive:
+        start_row = self._start(name) if letters else None
+        if start_row is not None:
             self.known = self.scope.known | {name}
         value = shallow(self.expression())
         self.end()
-        if recursive:
-            value = self._recursion(name, letters, value)
+        if start_row is not None:
+            value = self._recursion(name, letters, start_row, value)
         elif letters:
             (value,) = self.tabled([value])
             if not isinstance(value, Table) or [letter.name for letter, _ in value.letters] != sorted(letters):
@@ -188,6 +197,12 @@ class StatementParser(ShapeParser):
             order = [[letter.name for letter, _ in value.letters].index(letter) for letter in letters]
             value = replace(value, letters=tuple(value.letters[k] for k in order))
         return Let(name=name, value=value, line=line)
+
+    def _entry_by_letters(self) -> None:
+        """Make p[i] of p_i, where i is a letter of the right side."""
+        base, _, letters = self.next.text.partition("_")
+        if letters and set(letters) <= set(self.letters) and self.next.text not in self.known:
+            self.tokens = entries(self.tokens, {*self.known, base})
 
     def _places(self, name: str) -> list[str]:
         """The letters of let p[i] = ..., or 0."""
@@ -202,13 +217,20 @@ class StatementParser(ShapeParser):
             self.letters |= dict.fromkeys((letter for letter in found if not letter.isdigit()), 1)
         return found
 
-    def _recursion(self, name: str, letters: list[str], value: Node) -> Node:
+    def _start(self, name: str) -> Node | None:
+        """h[0], or a name h_0 where h stands on the right side of its own definition."""
+        pairs = zip(self.tokens[self.at :], self.tokens[self.at + 1 :], strict=False)
+        if f"{name}_0" in self.scope.definitions and any(a.text == name and b.text == "[" for a, b in pairs):
+            return self.scope.starts.get(name, Name(f"{name}_0"))
+        return self.scope.starts.get(name)
+
+    def _recursion(self, name: str, letters: list[str], start: Node, value: Node) -> Node:
         (letter,) = letters if len(letters) == 1 else ("",)
         witness = witness_of(value, letter, besides=[name])
         if not letter or witness is None:
             raise Refusal(f"write let {name}[t] = ... with an array that has a row for every t, as in x[t]")
         rows = f"{name}#"  # the rows so far; the name itself is all of them
-        return Recursion(rename(value, name, rows), rows, self.scope.starts[name], Letter(letter), witness)
+        return Recursion(rename(value, name, rows), rows, start, Letter(letter), witness)
 
     def _function(self, name: str) -> None:
         """f(x, y) = value: written out wherever it is called."""
@@ -276,7 +298,7 @@ class StatementParser(ShapeParser):
         ahead = 0
         while self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ",":
             ahead += 2
-        return self.peek(ahead).kind == "name" and self.peek(ahead + 1).text == ":"
+        return self.peek(ahead).kind == "name" and self.peek(ahead + 1).text in (":", "~")
 
     def _conditions(self) -> list[Condition]:
         """x > 0, or a chain such as 0 <= x <= 1."""
@@ -326,7 +348,8 @@ class StatementParser(ShapeParser):
             if not self.take(",", "and"):
                 break
         self.end()
-        return tuple(found)
+        sides = [self.tabled([condition.left, condition.right], bounds=True) for condition in found]
+        return tuple(replace(c, left=left, right=right) for c, (left, right) in zip(found, sides, strict=True))
 
 
 def _masked(value: Node, masks: Sequence[Condition], place: int, relation: str) -> Node:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import reduce
 
 from lmlab.checker.distributions import DISTRIBUTIONS, Distribution, random_kind
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.shapes.infer import Shapes
-from lmlab.checker.sizes import Shape, shape_text
+from lmlab.checker.sizes import Shape, broadcast, shape_text
 from lmlab.checker.tree import (
     Condition,
     Derivative,
@@ -45,10 +46,14 @@ class Setting:
         return self.shapes.of(node)
 
     def depends(self, node: Node) -> frozenset[str]:
-        """Every name the expression depends on, through lets."""
+        """Every name the expression depends on, through lets; a mean depends on the parameters of what it averages."""
         found: frozenset[str] = frozenset()
         for name in names_in(node):
             found |= {name} | self.uses.get(name, frozenset())
+        for inner in walk(node):
+            if isinstance(inner, Expectation):
+                for name in self.random_names(inner.operand) - set(inner.fixed):
+                    found = found.union(*map(self.depends, self.family(name)[1].nodes))
         return found
 
     def opened(self, *nodes: Node) -> list[Node]:
@@ -65,7 +70,7 @@ class Setting:
         pending = [name for name in names if name in self.givens]
         while pending:
             for kind in self.givens[pending.pop()].kinds:
-                for node in kind_nodes(kind):
+                for node in kind.nodes:
                     fresh = self.depends(node) - names
                     names |= fresh
                     pending += [name for name in fresh if name in self.givens]
@@ -104,7 +109,7 @@ class Setting:
             if kind is None or name in found:
                 continue
             found.add(name)
-            for part in kind_nodes(kind):
+            for part in kind.nodes:
                 pending += [n for n in self.depends(part) if n in self.givens]
         return frozenset(found)
 
@@ -120,14 +125,6 @@ class Setting:
             return self.opens[node.name]
         inner = [Name(name) for name in node.by] if isinstance(node, Derivative) else []
         return frozenset[str]().union(*map(self.open_names, [*inner, *node.children()]))
-
-
-def kind_nodes(kind: Kind) -> list[Node]:
-    """The expressions inside a kind, such as the mean and deviation of a normal."""
-    nodes = list(kind.arguments)
-    for value, weight in kind.outcomes:
-        nodes += [value] if weight is None else [value, weight]
-    return nodes
 
 
 def build(scope: Scope) -> Setting:
@@ -148,6 +145,18 @@ def build(scope: Scope) -> Setting:
             known = str(refusal) in setting.broken.values()
             setting.broken[name] = str(refusal) if known else f"line {definition.line}, {shown(name)}: {refusal}"
     return setting
+
+
+def drawn_shape(kinds: tuple[Kind, ...], scope: Scope) -> Shape:
+    """The shape of a random given for which none is written: that of its parameters together."""
+    kind = next((kind for kind in kinds if kind.name in DISTRIBUTIONS), None)
+    if kind is None or kind.name == "categorical" or not any(names_in(node) for node in kind.arguments):
+        return ()
+    setting = build(scope)
+    shapes = [setting.shape(node) for node in kind.arguments]
+    if kind.name == "normal" and len(shapes[0]) < 2 == len(shapes[1]) and shapes[1][0] == shapes[1][1]:
+        shapes[1] = shapes[1][:1]  # a covariance
+    return reduce(broadcast, shapes)
 
 
 _SQUARE = ("definite", "symmetric", "permutation")
@@ -179,7 +188,7 @@ def _check_kinds(given: Given, setting: Setting) -> None:
 
 def _check_arguments(given: Given, kind: Kind, setting: Setting) -> None:
     """Parameters of a distribution broadcast to its given; probabilities line up with a row."""
-    for node in kind_nodes(kind):
+    for node in kind.nodes:
         shape = setting.shape(node)
         if kind.name in ("categorical", "onehot"):
             if len(shape) != 1 or (kind.name == "onehot" and shape != given.shape[-1:]):
