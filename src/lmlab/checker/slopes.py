@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from lmlab.checker import tree
 from lmlab.checker.formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.functions import FUNCTIONS, Entrywise
 from lmlab.checker.limits import NoExactValue
-from lmlab.checker.tree import Binary, Call, Compare, Let, Name, Negate, Node, constant_value, names_in
+from lmlab.checker.tree import (
+    Binary,
+    Call,
+    Compare,
+    Expectation,
+    Let,
+    Name,
+    Negate,
+    Node,
+    constant_value,
+    names_in,
+)
 
 ZERO = number(0)
+MeanSlope = Callable[[Expectation, str], Node]  # the derivative of a mean by a name
 
 
 class Definitions(Protocol):
@@ -35,11 +47,11 @@ class Alone:
         return frozenset(names_in(node))
 
 
-def slope(node: Node, name: str, setting: Definitions) -> Node:
+def slope(node: Node, name: str, setting: Definitions, of_mean: MeanSlope | None = None) -> Node:
     """The derivative by a scalar name, entry by entry; `NoExactValue` where an operation is not."""
 
     def of(inner: Node) -> Node:
-        return slope(inner, name, setting)
+        return slope(inner, name, setting, of_mean)
 
     if name not in setting.depends(node):
         return ZERO
@@ -63,6 +75,8 @@ def slope(node: Node, name: str, setting: Definitions) -> Node:
             return ZERO
         case Call():
             return _call(node, of)
+        case Expectation() if of_mean is not None:
+            return of_mean(node, name)
     raise NoExactValue
 
 

@@ -314,6 +314,11 @@ class Kind:
     arguments: tuple[Node, ...] = ()
     outcomes: tuple[tuple[Node, Node | None], ...] = ()  # of {value: probability, ...}; None: all equally likely
 
+    @property
+    def nodes(self) -> list[Node]:
+        """The expressions inside, such as the mean and deviation of a normal."""
+        return [*self.arguments, *(part for outcome in self.outcomes for part in outcome if part is not None)]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Given:

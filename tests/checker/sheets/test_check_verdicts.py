@@ -185,8 +185,8 @@ def test_sides_that_are_zero_are_not_said_to_differ_by_their_own_size() -> None:
         assert "difference 1.0e+00" not in answer.reason
 
 
-def test_a_random_row_without_its_size_is_told_to_name_it() -> None:
-    claim = one("given al: K positive\ngiven p: dirichlet(al)\nclaim sum(p) == 1")
+def test_a_random_row_whose_size_is_nowhere_is_told_to_name_it() -> None:
+    claim = one("given al: positive\ngiven p: dirichlet(al)\nclaim sum(p) == 1")
     assert claim.verdict == "invalid"
     assert "`given a: n dirichlet(alpha)`" in claim.reason
 
@@ -212,3 +212,13 @@ def test_a_slow_step_leaves_the_next_one_its_time(monkeypatch: pytest.MonkeyPatc
     steps = "given x: T\nlet m[0] = 0\nlet m[t] = m[t-1] + (x[t] - m[t-1])/t\n"
     answer = one(steps + "claim min(x) <= m[t] <= max(x)")
     assert answer.holds, answer.reason
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [("x/norm(x) * norm(x) == x", True), ("y**(-1/2) * y == sqrt(y)", True), ("x*y/y == x", False)],
+)
+def test_a_proof_says_what_it_leaves_out_at_the_zeros_of_roots(claim: str, said: bool) -> None:
+    answer = check(f"claim {claim} where x: n, y: positive").claims[0]
+    assert answer.verdict == "proved"
+    assert ("wherever no root that is divided by is 0" in answer.reason) is said

@@ -33,12 +33,23 @@ class Accuracy:
         """The same means, moved up or down by their errors."""
         return Accuracy(self.means, moved=moved)
 
-    def known(self, compute: Callable[[], tuple[Array, Any, float]]) -> Array:
-        """A mean, computed and kept; or, the second time, moved."""
+    def known(
+        self, compute: Callable[[], tuple[Array, Any, float]], coarser: Callable[[int], Array] | None = None
+    ) -> Array:
+        """A mean, computed and kept; or, the second time, moved.
+
+        One that is differentiated is then computed by a `coarser` rule instead: how its slopes differ tells their error.
+        """
         if self.moved and not self.depth:
             value, error, _ = self.means[self.at]
             self.at += 1
             sign = self.moved if self.at % 2 else 1
+            if coarser is not None:
+                self.depth += 1
+                try:
+                    value = coarser(self.moved)
+                finally:
+                    self.depth -= 1
             return value + sign * error
         outer, self.inside, self.depth = self.inside, 0.0, self.depth + 1
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,9 +16,10 @@ from lmlab.checker.limits import Deadline, NoExactValue
 from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame, Ops
-from lmlab.checker.numbers.expectations import average, without_derivatives
+from lmlab.checker.numbers.expectations import average
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.numbers.quadrature import Leaf
+from lmlab.checker.numbers.scores import moves_means, without_derivatives
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Derivative, Expectation, Node
 
@@ -103,13 +105,36 @@ class TorchOps(Ops):
         return torch.eye(size, dtype=F64)
 
     def derivative(self, node: Derivative, frame: Frame) -> Tensor:
-        """By autograd. A second derivative is the derivative of the first."""
+        """By autograd. A second derivative is the derivative of the first; that of a mean is a mean, where that is known."""
+        if self.doubles and not frame.graph and moves_means(node, frame.setting):
+            try:
+                plain = without_derivatives(node, frame.setting)
+            except NoExactValue:
+                pass
+            else:
+                return self.accuracy.known(lambda: self._written_out(plain, frame))
         name = node.by[-1]
         here = frame.value(name)
         assert self.collected is None, "autograd's leaves are not allowed inside vmap; see quadrature.Leaf"
         with torch.enable_grad():
             leaf = here.view_as(here) if here.requires_grad else here.detach().clone().requires_grad_()
             return _jacobian(self.top(node, frame.child({name: leaf}, graph=True)), leaf, frame.graph)
+
+    def _written_out(self, plain: Node, frame: Frame) -> tuple[Tensor, Any, float]:
+        """The derivative of a mean as a formula: its value, how far the errors of the means in it move it, and its size."""
+        assert self.doubles is not None
+        means = Accuracy(effort=self.accuracy.effort)
+        found = []
+        for accuracy in (means, means.again(1), means.again(-1)):
+            doubles = self.doubles()
+            doubles.accuracy = accuracy
+            found.append(frame.translated(doubles).evaluate(plain))
+            if means.diverges or not np.isfinite(found[0]).all():
+                raise NoExactValue  # the mean may still have a derivative
+            self.margin, self.touched = min(self.margin, doubles.margin), self.touched or doubles.touched
+        self.accuracy.sampled |= means.sampled
+        error = max(float(np.abs(moved - found[0]).max()) for moved in found[1:])
+        return self.from_numpy(found[0]), error, means.size
 
     def expectation(self, node: Expectation, frame: Frame) -> Tensor:
         """As doubles have it, unless derivatives stand inside that are no formulas, or are taken of the whole."""
@@ -125,7 +150,8 @@ class TorchOps(Ops):
                 pass
 
         def leaf(inner: Node, over: frozenset[str]) -> Tensor:
-            return self.accuracy.known(lambda: Leaf(inner, over, frame, self.accuracy).mean())
+            mean = Leaf(inner, over, frame, self.accuracy)
+            return self.accuracy.known(mean.mean, mean.coarser if frame.graph else None)
 
         mean: Tensor = average(node, frame, leaf)
         return mean

@@ -6,19 +6,17 @@ from collections.abc import Callable
 
 from lmlab.checker import tree
 from lmlab.checker.distributions import is_finite
-from lmlab.checker.formulas import ONE, over, plus, power, times
+from lmlab.checker.formulas import ONE, minus, over, plus, power, times
 from lmlab.checker.functions import Kink, function_of, kink_of
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Array
-from lmlab.checker.limits import NoExactValue, Refusal
+from lmlab.checker.limits import Refusal
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.shapes.setting import Setting, kind_nodes
-from lmlab.checker.slopes import ZERO, slope
+from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import (
     Binary,
     Call,
     Compare,
-    Derivative,
     Expectation,
     Index,
     Name,
@@ -71,6 +69,8 @@ class Averager:
                 return ops.wrap(self.mean(node.operand)[self.frame.positions(node)])
             case Stack():
                 return self._rebuilt(node)
+            case Compare() if (each := _each(node)) is not None:
+                return self.mean(each)
             case Call() if function is not None and function.degree == "sum":
                 if not (self.touches(node.args[0]) & self.touches(node.args[1])):
                     return self._rebuilt(node)
@@ -95,6 +95,22 @@ class Averager:
         if not self.touches(node):
             return ops.binary("-", mean, mean)
         return ops.binary("-", self.mean(power(node, 2)), ops.binary("*", mean, mean))
+
+
+def _each(node: Compare) -> Node | None:
+    """min(a, b) > t and max(a, b) < t ask the same of both, and what is asked of each may be independent."""
+    sides = {"minimum": (">", ">="), "maximum": ("<", "<=")}
+    turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+    for inner, sign, bound in (
+        (node.left, node.op, node.right),
+        (node.right, turned.get(node.op, ""), node.left),
+    ):
+        if isinstance(inner, Call) and inner.function in sides and sign:
+            first, second = (Compare(sign, argument, bound) for argument in inner.args)
+            if sign in sides[inner.function]:
+                return times(first, second)
+            return minus(plus(first, second), times(first, second))
+    return None
 
 
 def average(node: Expectation, frame: Frame, leaf: Callable[[Node, frozenset[str]], Array]) -> Array:
@@ -141,7 +157,7 @@ def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
 def _own_degree(node: Name, over: frozenset[str], setting: Setting) -> int | None:
     """The degree of a random given, whose parameters may be random as well."""
     family, kind = setting.family(node.name)
-    inner = [degree(part, over, setting) for part in kind_nodes(kind)]
+    inner = [degree(part, over, setting) for part in kind.nodes]
     if not any(d is None or d > 0 for d in inner):
         return 1
     known = [d for d in inner if d is not None]
@@ -189,25 +205,3 @@ def has_kink(node: Node, over: frozenset[str], setting: Setting) -> bool:
     if isinstance(node, Name) and node.name in setting.lets:
         return has_kink(setting.lets[node.name].value, over, setting)
     return any(has_kink(child, over, setting) for child in node.children())
-
-
-def without_derivatives(node: Node, setting: Setting) -> Node:
-    """The expression with every derivative by a scalar written out; `NoExactValue` where that is not possible."""
-    if isinstance(node, Derivative):
-        found = node.operand
-        for name in node.by:
-            if setting.shapes.names.get(name) != ():
-                raise NoExactValue
-            found = slope(without_derivatives(found, setting), name, setting)
-        whole = setting.shape(node)
-        return (
-            found
-            if setting.shape(found) == whole
-            else plus(times(ZERO, without_derivatives(node.operand, setting)), found)
-        )
-    if isinstance(node, Name) and node.name in setting.lets:
-        inner = without_derivatives(setting.lets[node.name].value, setting)
-        return node if inner is setting.lets[node.name].value else inner
-    children = tuple(without_derivatives(child, setting) for child in node.children())
-    same = all(a is b for a, b in zip(children, node.children(), strict=True))
-    return node if same else node.rebuild(children)

@@ -147,7 +147,9 @@ class _Integrator:
                 break
             stuck = at_b == at_a  # both ends at a root
             at_b = np.where(stuck, at_b + 1, at_b)
-        return np.concatenate([b, z[zero]]), np.concatenate([who, owners[zero]])
+        # the nearer end: the other one comes closer by halves alone, and a jump right beside a cut is seen by no node
+        nearer = np.where(np.asarray(abs(at_a) < abs(at_b), dtype=bool), a, b)
+        return np.concatenate([nearer, z[zero]]), np.concatenate([who, owners[zero]])
 
     def _with_ends(self, z: Array, kinks: Array) -> tuple[Array, Array, Array]:
         """The nodes of every owner in order, and its first and last edge around them: a kink may lie beyond the nodes."""

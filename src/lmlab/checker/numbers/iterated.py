@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import mpmath
@@ -19,7 +20,14 @@ from lmlab.checker.tree import Node
 
 NESTED = 1e-12  # relative precision of integrals inside others
 FAINT = 1e-12  # of the largest: an integral inside another that is so small does not count
+OTHERWISE = 0.381966  # of a panel: where another one ends, for a second opinion
 BLOCK, BLOCKS = 120, 12  # terms of a sum without end: so many at a time, and at most so many times
+
+
+def _otherwise(edges: tuple[float, ...]) -> tuple[float, ...]:
+    """The same range in other panels: two rules that agree on one by chance, across a jump, will not on the other."""
+    within = [low + OTHERWISE * (high - low) for low, high in pairwise(edges)]
+    return (edges[0], *within, edges[-1])
 
 
 class _Functions:
@@ -88,7 +96,8 @@ class Integration:
         if variable.family.counts:
             return self._counted(integrand, owners)
         precision = 1e-15 if len(self.variables) == 1 else NESTED
-        return integrate(integrand, variable.family.edges, owners, self.digits, precision)
+        edges = variable.family.edges if self.accuracy.effort == 1 else _otherwise(variable.family.edges)
+        return integrate(integrand, edges, owners, self.digits, precision)
 
     def _counted(self, integrand: Any, owners: int) -> Integral:
         """A sum over 0, 1, 2, ... as far as its terms matter."""

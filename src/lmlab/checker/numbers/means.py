@@ -16,7 +16,7 @@ import mpmath
 import numpy as np
 
 from lmlab.checker.distributions import DISTRIBUTIONS, extreme_of, is_finite
-from lmlab.checker.formulas import call, minus, times
+from lmlab.checker.formulas import call, minus, number, over, power, times
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.accuracy import Accuracy
@@ -25,11 +25,11 @@ from lmlab.checker.numbers.expectations import average, degree, elementwise_in
 from lmlab.checker.numbers.iterated import Integration, Variable
 from lmlab.checker.numbers.moments import Poly, enumerated, outcomes_given, polynomial_mean
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Call, Expectation, Index, Name, Node, Slice, constant_value, letters_in, walk
+from lmlab.checker.tree import Binary, Call, Expectation, Index, Name, Node, Slice, constant_value, letters_in, walk
 
 SHORT = 34  # digits in which polynomials are averaged for doubles
 MOST_INTEGRALS = 2  # one inside the other
-FOLDED = 1e-9  # what their error may be at least: where kinks meet, the inner one is no smooth function
+FOLDED = 1e-8  # what their error may be at least: where kinks meet, the inner one is no smooth function
 _LABELS = itertools.count()
 
 
@@ -110,7 +110,12 @@ class _Mean:
         return self.frame.ops.wrap(total), error, size
 
     def _integrated(self, names: list[str], frame: Frame) -> tuple[Array, float, float]:
-        node, variables = self._extreme(names, frame) or self._entered(names, frame) or self._projected(names, frame)
+        node, variables = (
+            self._extreme(names, frame)
+            or self._squared(names, frame)
+            or self._entered(names, frame)
+            or self._projected(names, frame)
+        )
         whole = frozenset(variable.name for variable in variables)
         known = all(v.family.log_weight is not None for v in variables)
         if not known or len(variables) > MOST_INTEGRALS or not elementwise_in(node, whole, self.setting):
@@ -146,6 +151,27 @@ class _Mean:
                 return node, [Variable(label.name, record, self._variable(name, frame).arguments)]
         return None
 
+    def _squared(self, names: list[str], frame: Frame) -> tuple[Node, list[Variable]] | None:
+        """The sum of the squares of independent normals around 0 is one variable, a gamma; and the length is its root."""
+        array, (family, kind) = Name(names[0]), self.setting.family(names[0])
+        if len(names) != 1 or family.name != "normal" or self.setting.covaries(array.name) or self._parents(array.name):
+            return None
+        if any(map(self.setting.shape, kind.arguments)) or float(frame.evaluate(kind.arguments[0])) != 0:
+            return None
+        label = Name(f"#L{next(_LABELS)}")
+        self.setting.shapes.names[label.name] = ()
+        node = self.node
+        for squares in (power(array, 2), call("square", array), times(array, array)):
+            node = _replaced(node, call("sum", squares), label, self.setting)
+        if len(self.setting.givens[array.name].shape) == 1:
+            node = _replaced(node, Binary("@", array, array), label, self.setting)
+        node = _replaced(node, call("norm", array), call("sqrt", label), self.setting)
+        if node is self.node or self.setting.random_names(node) & self.over:
+            return None
+        shape = over(number(math.prod(frame.extents(array))), number(2))
+        rate = over(number(1), times(number(2), power(kind.arguments[1], 2)))
+        return node, [Variable(label.name, DISTRIBUTIONS["gamma"], _evaluated([shape, rate]))]
+
     def _entered(self, names: list[str], frame: Frame) -> tuple[Node, list[Variable]] | None:
         """Single entries of arrays, as x[i] or x[0] and x[1], as variables of their own."""
         node, variables = self.node, []
@@ -176,7 +202,9 @@ class _Mean:
 
     def _projected(self, names: list[str], frame: Frame) -> tuple[Node, list[Variable]]:
         """The expression with linear combinations of normals as variables of their own; the other names are as they are."""
+        leads = set[str]().union(*map(self._parents, names))  # parameters of others: these need the values themselves
         steady = [n for n in names if self.setting.family(n)[0].name == "normal" and not self._parents(n)]
+        steady = [n for n in steady if n not in leads]
         pieces = _linear_pieces(self.node, frozenset(steady), frozenset(names), self.setting)
         used = [self.setting.random_names(piece) & set(names) for piece in pieces]
         plain = all(isinstance(piece, Name) for piece in pieces)

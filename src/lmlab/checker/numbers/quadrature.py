@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from lmlab.checker.distributions import DISTRIBUTIONS, is_finite
-from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.evaluate import Frame
@@ -20,7 +19,6 @@ from lmlab.checker.numbers.expectations import degree, elementwise_in, has_kink
 from lmlab.checker.numbers.integrals import Integral, integrate
 from lmlab.checker.numbers.iterated import FAINT, NESTED
 from lmlab.checker.numbers.means import FOLDED, ordered, parents
-from lmlab.checker.shapes.setting import kind_nodes
 from lmlab.checker.tree import Derivative, Expectation, Kind, Node
 
 GRID = 40_000  # nodes of a product rule at most
@@ -41,6 +39,7 @@ class Leaf:
         self.node, self.frame, self.setting, self.accuracy = node, frame, frame.setting, accuracy
         self.names = ordered(self.setting, over)
         self.over = over
+        self.rule = 0  # 1 or -1: a coarser one
         self.shared = elementwise_in(node, over, self.setting)
         self.slow = any(isinstance(inner, Derivative | Expectation) for inner in self.setting.opened(node))
         self.kinds: dict[str, Kind] = {}
@@ -48,7 +47,7 @@ class Leaf:
         for name in self.names:
             self.kinds[name] = kind = self.setting.family(name)[1]
             shape = tuple(axis.value(frame.sizes) for axis in self.setting.givens[name].shape)
-            varied = not self.setting.family(name)[0].shifts and any(map(self.setting.shape, kind_nodes(kind)))
+            varied = not self.setting.family(name)[0].shifts and any(map(self.setting.shape, kind.nodes))
             if kind.name in ("onehot", "dirichlet") or varied or self.setting.covaries(name):
                 self.shared = False
             self.shapes[name] = shape[:-1] if kind.name == "onehot" else shape
@@ -73,8 +72,8 @@ class Leaf:
         if self.frame.graph and not all(DISTRIBUTIONS[kind.name].standard for kind in continuous):
             raise NoExactValue  # nor through a choice of samples
         bends = has_kink(self.node, self.over, self.setting)
-        if self.frame.graph and bends and self._jumps():
-            raise NoExactValue  # a derivative does not pass through a jump
+        if self.frame.graph and bends:
+            raise NoExactValue  # a derivative does not pass through a jump, and no rule is smooth enough for one at an edge
         if len(continuous) == len(columns) <= 2 and not self.slow and not self.frame.graph:
             return self._nested(len(columns))
         room = int((grid // max(1, outcomes)) ** (1 / len(continuous)))
@@ -85,8 +84,14 @@ class Leaf:
             return self._estimated(columns, count)
         return self._sampled()
 
-    def _jumps(self) -> bool:
-        return any(kink_of(n) is not Kink.EDGE and kink_of(n) is not Kink.NONE for n in self.setting.opened(self.node))
+    def coarser(self, rule: int) -> Tensor:
+        """The average by a coarser rule, with its own slopes; samples have none that would tell an error."""
+        sampled, self.rule = self.accuracy.sampled, rule
+        self.accuracy.sampled = False
+        value = self.mean()[0]
+        value = value.detach() if self.accuracy.sampled else value
+        self.accuracy.sampled |= sampled
+        return value
 
     def _widest(self) -> int:
         """Entries of the largest array in the expression: what one node of a rule costs in memory."""
@@ -122,6 +127,8 @@ class Leaf:
         counts = (count, max(4, count * 3 // 4), max(4, count * 7 // 8))
         found = [self._grid([self._rule(kind, n, fine) for _, kind in columns]) for n in counts]
         (value, size), others = found[0], found[1:]
+        if self.rule:
+            return found[self.rule][0], 0.0, size
         error = max(float((value - other).detach().abs().max()) for other, _ in others)
         return value, error + 1e-14 * size, size
 

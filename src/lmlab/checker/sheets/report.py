@@ -43,7 +43,7 @@ class Counterexample:
         prefix = f"{', '.join(parts)}: " if parts else ""
         left, right = (_entry(side, self.where) for side in (self.left, self.right))
         alike = left != right and compact(left) == compact(right)
-        shown = (repr(left), repr(right)) if alike else (compact(left), compact(right))
+        shown = [(repr if alike else compact)(side) if side is not None else "no value" for side in (left, right)]
         return f"{prefix}left {shown[0]}, right {shown[1]}{at}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lmlab.checker.functions import Kink, kink_of
-from lmlab.checker.limits import OutOfTime, Refusal
+from lmlab.checker.limits import NoExactValue, OutOfTime, Refusal
 from lmlab.checker.numbers.points import Point
 from lmlab.checker.numbers.sides import DIGITS, KINK, Sides, referee
 from lmlab.checker.numbers.size_draws import Sizes
@@ -26,6 +26,7 @@ DOUBTS = 3  # how many of those may need the referee
 ACQUITTALS = 4  # times that the referee has called sides that are next to nothing the same
 CONFIRM_S = 0.25  # of processor time for the referee's last word
 TOO_LONG = "it takes the checker too long to decide this; what is smaller, or split into several claims, it may decide"
+NO_SLOPE = "the checker knows no way to take this derivative of a mean over several numbers"
 
 
 @dataclass
@@ -50,6 +51,8 @@ class Judge:
         """Look at many points; the first confirmed failure refutes."""
         try:
             finding = self._search()
+        except NoExactValue:
+            return Finding(UNDECIDED, NO_SLOPE)
         except OutOfTime:
             if self.tally.points < (3 if self.relation.varies else 1):
                 return Finding(UNDECIDED, TOO_LONG)
@@ -181,8 +184,11 @@ class Judge:
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
         if not self.relation.certain(point, other == "left"):
             return None  # a zero that rounding made a number: this side has no value there either
-        reason = f"the {which} side has no value at this point, and the {other} side has; name the kind that is meant"
-        reason += " (as in `given x: nonzero`) or a condition (`where x != 0`)"
+        reason = f"the {which} side has no value at this point, and the {other} side has; "
+        if self.relation.averages:
+            reason += "say in a condition where its mean exists (as in `where t < 1`)"
+        else:
+            reason += "name the kind that is meant (as in `given x: nonzero`) or a condition (`where x != 0`)"
         return Finding(REFUTED, reason, point)
 
     def _refute(self, point: Point) -> Finding:

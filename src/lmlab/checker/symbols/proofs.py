@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from lmlab.checker.formulas import minus
+from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import PROOF_SECONDS, Deadline, OutOfTime, Refusal
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import ONE
 from lmlab.checker.symbols.build import Builder
 from lmlab.checker.symbols.signs import at_least_zero
 from lmlab.checker.symbols.terms import NoProof
-from lmlab.checker.tree import Call, Node, Stack, shown
+from lmlab.checker.tree import Binary, Call, Node, Stack, constant_value, shown
 
 
 def prove(setting: Setting, left: Node, relation: str, right: Node, deadline: Deadline) -> str | None:
@@ -36,7 +37,25 @@ def _words(setting: Setting, left: Node, right: Node, expanded: bool) -> str:
     sizes = setting.needed([left, right])[1]
     where = f"for all sizes {', '.join(map(shown, sizes))}" if sizes else "exactly"
     how = "written with exp and brought over common denominators" if expanded else "in index notation"
-    return f"proved {where}: both sides have the same normal form {how}"
+    but = ", wherever no root that is divided by is 0" if _divides_by_a_root(setting, left, right) else ""
+    return f"proved {where}: both sides have the same normal form {how}{but}"
+
+
+def _divides_by_a_root(setting: Setting, *sides: Node) -> bool:
+    """Whether a denominator has a root in it: what is at 0 there is not looked at (see "What a claim means")."""
+    for node in setting.opened(*sides):
+        below = node.right if isinstance(node, Binary) and node.op == "/" else None
+        if isinstance(node, Binary) and node.op == "**" and (constant_value(node.right) or 0) < 0:
+            below = node
+        if below is not None and any(map(_is_root, setting.opened(below))):
+            return True
+    return False
+
+
+def _is_root(node: Node) -> bool:
+    exponent = constant_value(node.right) if isinstance(node, Binary) and node.op == "**" else None
+    by_power = exponent is not None and exponent.denominator != 1
+    return by_power or (isinstance(node, Call) and kink_of(node) is Kink.EDGE)
 
 
 def _same_shapes(setting: Setting, left: Node, right: Node) -> bool:
