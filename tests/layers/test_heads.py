@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lmlab.hardware.rates import expect_slow_bf16
 from lmlab.layers import heads
 from lmlab.layers.fast import cross_entropy
 from lmlab.layers.heads import cross_entropy_nats, log_probabilities
@@ -88,7 +87,6 @@ def test_no_tensor_as_large_as_positions_times_vocabulary_is_ever_made() -> None
 
 @pytest.mark.parametrize("vocab", [65, 20_000])
 def test_bf16_inputs_give_float32_nats_near_the_exact_ones(vocab: int) -> None:
-    expect_slow_bf16()
     hidden_ND, weight_VD, bias_V, targets_N = _case(200, vocab, 16, dtype=torch.bfloat16)
     assert bias_V is not None
     exact = [t.detach().double().requires_grad_() for t in (hidden_ND, weight_VD, bias_V)]
