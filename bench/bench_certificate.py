@@ -36,8 +36,8 @@ from typing import Any
 from unittest import mock
 
 import lmlab
-from lmlab.comparison.measuring import measure_run
-from lmlab.hardware.load import fastest_threads
+from lmlab.comparison.measure_run import measure_run
+from lmlab.hardware.threads import fastest_threads
 from lmlab.measure import Certificate, result
 from lmlab.measure.near_copies import HeldOut
 from lmlab.models.registry import ladder

@@ -37,7 +37,7 @@ from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import training_config
 from lmlab.models.dan import DAN, DANConfig
 from lmlab.text.labelled import Examples, Labelled, read_labelled
-from lmlab.text.words import words_of
+from lmlab.text.plain_words import words_of
 from table import add_row
 
 EPOCHS = 5  # fastText's own, and the most that dan takes by itself

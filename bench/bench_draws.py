@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import lmlab
-from lmlab.comparison.measured_text import measured_text
+from lmlab.comparison.text_to_measure import measured_text
 from lmlab.learn.run import Run
 from lmlab.measure import Spread, score_part
 from lmlab.measure.counted import count_within

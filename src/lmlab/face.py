@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lmlab.comparison import compare as compare
     from lmlab.compression.codec import Progress
     from lmlab.compression.files import Coded, Compressed
-    from lmlab.costs.asked import count as count
+    from lmlab.costs.asked_count import count as count
     from lmlab.costs.asked_plan import plan as plan
     from lmlab.costs.calibrate import plan_steps as plan_steps
     from lmlab.decode import Generated
@@ -73,7 +73,7 @@ HOMES: dict[str, tuple[str, ...]] = {  # of the verbs that have a room of their 
     "lmlab.classification.verbs": ("classify", "mistakes"),
     "lmlab.combining.verbs": ("combine",),
     "lmlab.comparison": ("compare",),
-    "lmlab.costs.asked": ("count",),
+    "lmlab.costs.asked_count": ("count",),
     "lmlab.costs.asked_plan": ("plan",),
     "lmlab.costs.calibrate": ("plan_steps",),
     "lmlab.inside.theory.verbs": ("explain_dot_products", "explain_gradients", "explain_positions", "explain_sandbox"),
@@ -153,8 +153,8 @@ def evaluate(
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
     if text is not None and part is not None:
         raise Mistake("{part} is of the run's own corpus; another text is scored whole: leave one out", part=part)
-    from lmlab.comparison.measuring import measure_run
-    from lmlab.hardware.load import fastest_threads
+    from lmlab.comparison.measure_run import measure_run
+    from lmlab.hardware.threads import fastest_threads
     from lmlab.text.corpus import read
     from lmlab.text.parts import Part
 
@@ -368,9 +368,9 @@ def prove(
     watch: Callable[[Entry], None] | None = None,
 ) -> list[Entry]:
     """Run claims of the ledger (those that begin so, or all). html: a folder for pages. watch: told of each that is done."""
-    from lmlab.ledger import page, running
+    from lmlab.ledger import choosing, page, running
 
-    chosen = running.claims(ids, source)
+    chosen = choosing.claims(ids, source)
     if html is not None:
         page.refuse_if_file(Path(html))
     entries = running.run(chosen, watch)

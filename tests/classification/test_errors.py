@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lmlab
-from lmlab.classification.errors import explain, probabilities
+from lmlab.classification.misclassified import explain, probabilities
 from lmlab.classification.scores import log_odds
 from lmlab.classification.task import words_of
 from lmlab.learn.run import Run

@@ -11,7 +11,7 @@ import torch
 
 import lmlab
 from killed_runs import survives_a_kill
-from lmlab.combining.using import CombiningResult
+from lmlab.combining.scores import CombiningResult
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.autoencoder import Autoencoder, AutoencoderConfig, LabelledPairs

@@ -15,8 +15,8 @@ import torch
 import lmlab as lab
 from lmlab.comparison import Comparison, Findings, compare
 from lmlab.comparison.contender import Contender
-from lmlab.comparison.measured_text import measured_text
 from lmlab.comparison.report import render
+from lmlab.comparison.text_to_measure import measured_text
 from lmlab.comparison.time_shares import (
     LEAST_S,
     MEASURING,

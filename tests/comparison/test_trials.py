@@ -12,7 +12,7 @@ import pytest
 
 from lmlab.comparison import Contender
 from lmlab.comparison.contender import mean_result
-from lmlab.comparison.luck import Luck
+from lmlab.comparison.luck_over_seeds import Luck
 from lmlab.learn.train import train
 from lmlab.measure import evaluate, rank, spread
 from lmlab.text.corpus import Corpus, read

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmlab.compression import compress, decompress
-from lmlab.compression.container import MAGIC, VERSION, Header, fingerprint, pack, unpack
+from lmlab.compression.file_format import MAGIC, VERSION, Header, fingerprint, pack, unpack
 
 TEXT = "Damage is noticed before anything is written. 🙂\n"
 

@@ -12,8 +12,8 @@ import pytest
 
 from lmlab.compression import compress, decompress
 from lmlab.compression.codec import in_words, maker
-from lmlab.compression.container import MAGIC, unpack
-from lmlab.compression.portable import exponential
+from lmlab.compression.file_format import MAGIC, unpack
+from lmlab.compression.portable_exp import exponential
 from lmlab.config import Mistake
 
 

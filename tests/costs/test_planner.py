@@ -11,7 +11,7 @@ import pytest
 
 from lmlab.costs.calibrate import seconds_in_all, seconds_of_steps
 from lmlab.costs.planner import published_rate, timed_rate
-from lmlab.costs.published import DEVICES, LAWS, RUNS
+from lmlab.costs.published_figures import DEVICES, LAWS, RUNS
 from lmlab.costs.sharding import WAYS, held, usual_build
 
 Lmlab = Callable[..., tuple[int, str, str]]

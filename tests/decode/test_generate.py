@@ -13,8 +13,8 @@ import torch
 
 from lmlab.config import Budget, TextFacts
 from lmlab.decode import Generated, generate, stream
+from lmlab.decode.beam_and_exhaustive import MOST_STRINGS
 from lmlab.decode.reader import Reader
-from lmlab.decode.searching import MOST_STRINGS
 from lmlab.interface import LanguageModel, State
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.models.ngram import NGram, NGramConfig
@@ -222,7 +222,7 @@ def test_a_wider_beam_finds_a_likelier_text_than_greedy() -> None:
 def test_ending_a_beam_early_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     settings: dict[str, Any] = {"method": "beam", "beam_width": 4, "n_best": 3, "max_tokens": 25, "stop": ["\n", "at"]}
     early = {p: generate(*ngram("char"), "the", length_penalty=p, **settings) for p in (0.0, 0.5, 1.0)}
-    monkeypatch.setattr("lmlab.decode.searching._settled", lambda *_: False)
+    monkeypatch.setattr("lmlab.decode.beam_and_exhaustive._settled", lambda *_: False)
     for penalty, found in early.items():
         assert generate(*ngram("char"), "the", length_penalty=penalty, **settings) == found
 

@@ -12,8 +12,8 @@ from test_generate import TEXT, Pair, gpt, ngram
 
 from lmlab.decode import Options, generate, generate_many, writing_in
 from lmlab.decode.batch_rows import Table
-from lmlab.decode.on_device import draw_rows, kept_rows
 from lmlab.decode.sampling import draw, kept
+from lmlab.decode.sampling_on_device import draw_rows, kept_rows
 from lmlab.interface import State
 
 PROMPTS = ["the cat", "", "a café and a dog sat on the", "an owl", "the", "on the mat\nthe dog sat", "the cat", "z"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmlab.decode.writing import Stopper, writer_after
+from lmlab.decode.certain_text import Stopper, writer_after
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 TEXT = "Ünder the ⇒ tree <0xE2> a café 🌳 stands\nand a second line: the the tree tree\n" * 3

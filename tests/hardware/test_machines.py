@@ -15,8 +15,8 @@ import torch
 
 import lmlab
 from lmlab.config import Mistake, Note
-from lmlab.hardware import choice, found, load, memory, rates, report
-from lmlab.hardware.found import Rate, thread_counts
+from lmlab.hardware import choice, kept_figures, memory, rates, report, threads
+from lmlab.hardware.kept_figures import Rate, thread_counts
 
 GIGA = 1e9
 Speed = Callable[[torch.dtype, int], float]  # of products, by precision and threads
@@ -25,7 +25,7 @@ Speed = Callable[[torch.dtype, int], float]  # of products, by precision and thr
 @pytest.fixture(autouse=True)
 def nothing_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LMLAB_CACHE", str(tmp_path / "cache"))
-    found.forget()
+    kept_figures.forget()
 
 
 @pytest.fixture
@@ -122,19 +122,19 @@ def test_a_device_that_takes_long_to_ask_gets_larger_batches(machine: Callable[.
     machine(scaling(float32=20_000, bf16=200_000), request_s=6e-6)
     assert choice.choose("cpu").batch == 4
     machine(scaling(float32=50, bf16=20), request_s=6e-6)
-    found.find("cpu", again=True)
+    kept_figures.find("cpu", again=True)
     assert choice.choose("cpu").batch == 1
 
 
 def test_one_core_has_one_choice_of_threads(machine: Callable[..., None]) -> None:
     machine(scaling(float32=10, bf16=1), threads=1)
     assert thread_counts(1) == [1]
-    chosen = load.at_this_moment(choice.choose("cpu"))
+    chosen = threads.at_this_moment(choice.choose("cpu"))
     assert (chosen.threads, chosen.now) == (1, 1)
-    threads = load.Threads(1, 1)
+    chooser = threads.Threads(1, 1)
     for _ in range(200):
-        assert threads.next_step() == 1
-        threads.took(1.0)
+        assert chooser.next_step() == 1
+        chooser.took(1.0)
 
 
 def test_many_cores_are_tried_by_doubling() -> None:
@@ -145,46 +145,46 @@ def test_many_cores_are_tried_by_doubling() -> None:
 
 def test_beside_a_busy_process_fewer_threads_are_taken(machine: Callable[..., None]) -> None:
     machine(lambda dtype, threads: GIGA * {1: 50, 2: 20}[threads])
-    assert load.at_this_moment(choice.choose("cpu")).now == 1
+    assert threads.at_this_moment(choice.choose("cpu")).now == 1
     machine(lambda dtype, threads: GIGA * {1: 50, 2: 95}[threads])
-    assert load.at_this_moment(choice.choose("cpu")).now == 2
+    assert threads.at_this_moment(choice.choose("cpu")).now == 2
 
 
 def test_a_kept_figure_that_is_wrong_by_a_factor_of_two_is_measured_anew(machine: Callable[..., None]) -> None:
     machine(scaling(float32=100, bf16=1))
     choice.choose("cpu")
     machine(scaling(float32=60, bf16=1))
-    assert load.at_this_moment(choice.choose("cpu")).flops == 120 * GIGA
-    assert found.find("cpu").rate("cpu", "float32").products == 200 * GIGA  # near enough
+    assert threads.at_this_moment(choice.choose("cpu")).flops == 120 * GIGA
+    assert kept_figures.find("cpu").rate("cpu", "float32").products == 200 * GIGA  # near enough
     machine(scaling(float32=30, bf16=1))
-    load.at_this_moment(choice.choose("cpu"))
-    assert found.find("cpu").rate("cpu", "float32").products == 60 * GIGA
-    found.forget()
+    threads.at_this_moment(choice.choose("cpu"))
+    assert kept_figures.find("cpu").rate("cpu", "float32").products == 60 * GIGA
+    kept_figures.forget()
     machine(scaling(float32=7, bf16=1))  # what was measured anew is also what is kept
-    assert found.find("cpu").rate("cpu", "float32").products == 60 * GIGA
+    assert kept_figures.find("cpu").rate("cpu", "float32").products == 60 * GIGA
 
 
 def test_figures_are_measured_once_and_kept(machine: Callable[..., None]) -> None:
     machine(scaling(float32=100, bf16=1))
-    first = found.find("cpu")
+    first = kept_figures.find("cpu")
     assert Path(first.kept).is_file()
-    found.forget()
+    kept_figures.forget()
     machine(scaling(float32=1, bf16=1))
-    assert found.find("cpu").rates == first.rates
-    assert found.find("cpu", again=True).rates != first.rates
+    assert kept_figures.find("cpu").rates == first.rates
+    assert kept_figures.find("cpu", again=True).rates != first.rates
 
 
 def test_figures_belong_to_a_processor_a_torch_and_the_limits_set(
     machine: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine(scaling(float32=100, bf16=1))
-    kept = {found.find("cpu").kept}
+    kept = {kept_figures.find("cpu").kept}
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "another")
-    kept.add(found.find("cpu").kept)
+    kept.add(kept_figures.find("cpu").kept)
     monkeypatch.setattr(torch, "__version__", "2.99")
-    kept.add(found.find("cpu").kept)
-    monkeypatch.setattr(found, "usable_cores", lambda: 77)
-    kept.add(found.find("cpu").kept)
+    kept.add(kept_figures.find("cpu").kept)
+    monkeypatch.setattr(kept_figures, "usable_cores", lambda: 77)
+    kept.add(kept_figures.find("cpu").kept)
     assert len(kept) == 4
 
 
@@ -201,12 +201,12 @@ DAMAGES = {
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_cache_is_measured_again(machine: Callable[..., None], damage: str) -> None:
     machine(scaling(float32=100, bf16=1))
-    path = Path(found.find("cpu").kept)
+    path = Path(kept_figures.find("cpu").kept)
     for content in (DAMAGES[damage], json.dumps({**json.loads(path.read_text()), "rates": [{"device": "cpu"}]})):
         path.write_text(content)
-        found.forget()
+        kept_figures.forget()
         machine(scaling(float32=50, bf16=1))
-        assert found.find("cpu").rate("cpu", "float32").products == 100 * GIGA
+        assert kept_figures.find("cpu").rate("cpu", "float32").products == 100 * GIGA
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(28, "No space left on device")])
@@ -217,11 +217,11 @@ def test_a_home_that_cannot_be_written_costs_only_the_keeping(
         raise error
 
     machine(scaling(float32=100, bf16=1))
-    monkeypatch.setattr(found, "write_atomically", refuse)
-    chosen = found.find("cpu")
+    monkeypatch.setattr(kept_figures, "write_atomically", refuse)
+    chosen = kept_figures.find("cpu")
     assert (chosen.kept, chosen.trouble.startswith("not kept: ")) == ("", True)
     assert str(error.strerror) in chosen.trouble
-    assert found.find("cpu") is chosen  # not measured a second time
+    assert kept_figures.find("cpu") is chosen  # not measured a second time
 
 
 def test_without_proc_everything_is_still_answered(
@@ -239,7 +239,7 @@ def test_without_proc_everything_is_still_answered(
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delattr(os, "sysconf")
     assert choice.choose("cpu").dtype == torch.float32
-    assert found.usable_cores() >= 1
+    assert kept_figures.usable_cores() >= 1
     assert memory.available_bytes() is None
     assert report.about_machine().versions["processor"]
 
@@ -255,7 +255,7 @@ def test_a_device_or_precision_that_is_none_is_refused_with_what_would_be_right(
 
 
 def test_processes_are_never_forked_and_no_library_call_changes_the_heap() -> None:
-    source = Path(found.__file__).parents[1]
+    source = Path(kept_figures.__file__).parents[1]
     texts = {path: path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
     assert [str(path) for path, text in texts.items() if "os.fork" in text or 'get_context("fork")' in text] == []
     calls = {path.relative_to(source).parts[0] for path, text in texts.items() if "keep_memory()" in text}
@@ -263,7 +263,7 @@ def test_processes_are_never_forked_and_no_library_call_changes_the_heap() -> No
 
 
 def test_a_real_measurement_of_this_machine_is_quick_and_sound() -> None:
-    measured = found.measure("cpu")
+    measured = kept_figures.measure("cpu")
     assert measured.rate("cpu", "float32").products > 1e8
     assert measured.device("cpu").copies > 1e8
     assert 0 < measured.device("cpu").request_s < 1e-2
@@ -278,7 +278,7 @@ def test_the_environment_tells_child_processes_to_keep_memory() -> None:
 
 def test_rates_are_chosen_by_speed_unless_threads_are_named() -> None:
     pairs = [(1, 50.0), (2, 20.0)]
-    figures = found.Found(
+    figures = kept_figures.Found(
         key={},
         rates=tuple(Rate(device="cpu", precision="float32", threads=t, products=p, iteration=p) for t, p in pairs),
         devices=(),

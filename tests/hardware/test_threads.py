@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from lmlab.hardware import load
-from lmlab.hardware.load import LOOK_AGAIN_S, Threads
+from lmlab.hardware import threads
+from lmlab.hardware.threads import LOOK_AGAIN_S, Threads
 
 
 def run(threads: Threads, seconds: Callable[[float, int], float], until_s: float) -> list[int]:
@@ -67,7 +67,7 @@ def test_noise_alone_does_not_move_it() -> None:
 
 def test_scoring_takes_the_threads_that_are_fastest_now_and_gives_them_back(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(2)
-    monkeypatch.setattr(load, "threads_now", lambda most: most - 1)
-    with load.fastest_threads():
+    monkeypatch.setattr(threads, "threads_now", lambda most: most - 1)
+    with threads.fastest_threads():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2

@@ -15,9 +15,9 @@ from torch import nn
 
 import lmlab
 from lmlab.config import Mistake
-from lmlab.inside.summaries import Ids, summaries
+from lmlab.inside.head_descriptions import Ids, summaries
 from lmlab.layers.looking import Looks, Way
-from lmlab.text.pairs import read_pairs
+from lmlab.text.sentence_pairs import read_pairs
 from lmlab.translation.evaluating import measured as translation_measured
 
 SENTENCE = "the cat sat on the mat and"

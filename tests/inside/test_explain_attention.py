@@ -11,7 +11,7 @@ import torch
 
 import lmlab
 from lmlab.config import Mistake
-from lmlab.inside.summaries import Ids, _seems, summaries
+from lmlab.inside.head_descriptions import Ids, _seems, summaries
 from lmlab.layers.looking import Looks, Way
 
 SENTENCE = "the cat sat on the mat and"

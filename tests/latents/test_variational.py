@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 
 from lmlab.interface import Windows
+from lmlab.latents.generating import read, written
 from lmlab.latents.measuring import Bounded
-from lmlab.latents.writing import read, written
 from lmlab.models.variational import Posterior, Segments, Variational, VariationalConfig
 
 VOCAB = 3

@@ -14,8 +14,8 @@ from lmlab.formulas import Part
 from lmlab.hardware.choice import Hardware
 from lmlab.learn import pace as pacing
 from lmlab.learn import recipe
+from lmlab.learn.choose_size import _Undrawn
 from lmlab.learn.pace import Pace, Step, Timings, size_by_the_clock
-from lmlab.learn.sized import _Undrawn
 from lmlab.models import bigram
 from lmlab.models.registry import KINDS, Way, ladder, model_class
 from lmlab.models.sizing import Appetite

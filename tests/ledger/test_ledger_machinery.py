@@ -195,12 +195,12 @@ def test_the_command_shows_few_claims_in_full_and_many_as_a_table(capsys: pytest
 def test_a_check_that_breaks_sets_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from lmlab.ledger import running
+    from lmlab.ledger import choosing
 
     def broken(t: SimpleNamespace) -> Outcome:
         raise AssertionError("our fault")
 
-    monkeypatch.setattr(running, "claims", lambda ids, source: book_of(broken).claims)
+    monkeypatch.setattr(choosing, "claims", lambda ids, source: book_of(broken).claims)
     assert run_prove([]) == 1
     assert "our fault" in capsys.readouterr().out
 

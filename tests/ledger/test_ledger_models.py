@@ -12,7 +12,6 @@ import torch
 from lmlab.ledger.assignment2.deepaverage import DeepAverage, made_up_reviews
 from lmlab.ledger.assignment2.perplexity import restored, split_and_lowered
 from lmlab.ledger.bishop12 import bert
-from lmlab.ledger.kit import estimate, generator, parameters
 from lmlab.ledger.lab import (
     documentation,
     feedforward,
@@ -24,6 +23,7 @@ from lmlab.ledger.lab import (
     two_token_searches,
 )
 from lmlab.ledger.lab11.costs import operations
+from lmlab.ledger.shared_tools import estimate, generator, parameters
 
 
 def test_words_pay_for_spelling_and_the_tokens_are_counted_once() -> None:

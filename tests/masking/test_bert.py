@@ -12,7 +12,7 @@ import lmlab
 from huggingface import config_of, copy, copy_encoder, shaken
 from killed_runs import survives_a_kill
 from lmlab.config import Budget, Mistake, TextFacts
-from lmlab.costs.asked import count
+from lmlab.costs.asked_count import count
 from lmlab.models.bert import BERT, BERTConfig, Masked
 
 SMALL = BERTConfig(

@@ -9,7 +9,7 @@ import measure_models as planted
 import pytest
 
 from lmlab.measure import evaluate
-from lmlab.measure.spread import everything
+from lmlab.measure.spread_sample import everything
 from lmlab.models.bag import Bag, BagConfig
 from lmlab.models.ngram import NGram, NGramConfig
 from lmlab.models.uniform import Uniform, UniformConfig

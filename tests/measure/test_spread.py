@@ -9,7 +9,7 @@ import pytest
 from lmlab.interface import ContextPolicy
 from lmlab.measure import score_part
 from lmlab.measure.interval import cells, sums_within, tokens_within, units_of
-from lmlab.measure.spread import HISTORY_BYTES, Spread, enough_history, spread, word_end
+from lmlab.measure.spread_sample import HISTORY_BYTES, Spread, enough_history, spread, word_end
 from lmlab.text.parts import Document, Part
 
 

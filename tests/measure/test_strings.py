@@ -22,7 +22,7 @@ import lmlab as lab
 from lmlab.config import Mistake
 from lmlab.measure.score import batches, in_turn
 from lmlab.measure.strings import ScoredTexts, score_texts
-from lmlab.text import wordcoding
+from lmlab.text import word_coding
 from lmlab.text.tokenizers import train_tokenizer
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -109,7 +109,7 @@ def test_an_n_gram_says_what_kenlm_says_of_the_same_model(tmp_path: Path, order:
 def test_many_texts_have_the_tokens_of_each(lines: int, worth_it: int, texts: list[str], spaced: bool) -> None:
     training = " a b \n ab a \n" if spaced else "a b\nab a\n"
     tokenizer = train_tokenizer("words", [training * 20])
-    with mock.patch.multiple(wordcoding, LINES=lines, WORTH_IT=worth_it):
+    with mock.patch.multiple(word_coding, LINES=lines, WORTH_IT=worth_it):
         encoded, lengths = tokenizer.encode_each(texts)
     starts = [0, *np.cumsum(lengths).tolist()]
     spellings = iter(encoded.spellings)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import lmlab as lab
-from lmlab.hardware import found
+from lmlab.hardware import kept_figures
 from lmlab.text import locks
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -90,11 +90,11 @@ def test_in_turn_one_waits_for_the_other_though_not_forever(tmp_path: Path, monk
 
 
 def test_who_waited_while_the_machine_was_measured_takes_those_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    found.forget()
-    honest: Any = found.measure
+    kept_figures.forget()
+    honest: Any = kept_figures.measure
     measured: list[str] = []
 
-    def measure(device: str, key: dict[str, str]) -> found.Found:
+    def measure(device: str, key: dict[str, str]) -> kept_figures.Found:
         measured.append(device)
         return honest(device, key)  # type: ignore[no-any-return]
 
@@ -102,12 +102,12 @@ def test_who_waited_while_the_machine_was_measured_takes_those_figures(monkeypat
     def meanwhile(folder: Path) -> Iterator[None]:
         """Another process measures first."""
         with monkeypatch.context() as patch:
-            patch.setattr(found, "in_turn", locks.in_turn)
-            found.find()
-            found.forget()
+            patch.setattr(kept_figures, "in_turn", locks.in_turn)
+            kept_figures.find()
+            kept_figures.forget()
         yield
 
-    monkeypatch.setattr(found, "measure", measure)
-    monkeypatch.setattr(found, "in_turn", meanwhile)
-    assert found.find().kept
+    monkeypatch.setattr(kept_figures, "measure", measure)
+    monkeypatch.setattr(kept_figures, "in_turn", meanwhile)
+    assert kept_figures.find().kept
     assert measured == ["cpu"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmlab.config import Mistake
-from lmlab.text.pairs import Pairs, read_pairs
+from lmlab.text.sentence_pairs import Pairs, read_pairs
 
 TABLE = "en\tde\tfr\n" + "".join(f"one {i}\teins {i}\tun {i}\n" for i in range(20))
 

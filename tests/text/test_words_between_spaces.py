@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmlab.text.words import are_words, has_spaces
+from lmlab.text.plain_words import are_words, has_spaces
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lmlab.config import Mistake
-from lmlab.text.pairs import Rows, read_pairs
+from lmlab.text.sentence_pairs import Rows, read_pairs
 from lmlab.text.tokenizers import train_tokenizer
 from lmlab.translation import sentences
 from lmlab.translation.sentences import Encoded, grouped, refuse_long

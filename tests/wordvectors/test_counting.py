@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lmlab.text import chunks as chunking
 from lmlab.text.chunks import by_document
 from lmlab.text.corpus import read
+from lmlab.text.plain_words import words_of
 from lmlab.text.tokenizers import train_tokenizer
-from lmlab.text.words import words_of
 from lmlab.wordvectors import counting
 from lmlab.wordvectors.counting import Pairs, count_pairs
 from lmlab.wordvectors.task import pairs_of, plain_documents

@@ -16,8 +16,8 @@ from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe, GloVeConfig, PairBatch
 from lmlab.wordvectors.counting import Pairs
+from lmlab.wordvectors.scores import VectorsResult, frequency_biases
 from lmlab.wordvectors.task import CoOccurrence, Entries, divided
-from lmlab.wordvectors.using import VectorsResult, frequency_biases
 
 PAIRS = Pairs(np.array([0, 0, 1], np.int32), np.array([0, 1, 2], np.int32), np.array([2.0, 200.0, 0.5]))
 CONFIG = GloVeConfig(width=3, most=100.0)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lmlab.checker.formulas import ONE, TWO, call, minus, over, plus, power, times
+from lmlab.checker.small_formulas import ONE, TWO, call, minus, over, plus, power, times
 from lmlab.checker.tree import Constant, Given, Kind, Negate, Node
 
 Array = Any

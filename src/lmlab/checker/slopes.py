@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from lmlab.checker import tree
-from lmlab.checker.formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.functions import FUNCTIONS, Entrywise
 from lmlab.checker.limits import NoExactValue
+from lmlab.checker.small_formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.tree import (
     Binary,
     Call,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lmlab.classification.errors import SHOWN, Contribution, Explanation
+from lmlab.classification.misclassified import SHOWN, Contribution, Explanation
 from lmlab.page.html import Row, card, document, escape, folded, listed, table
 
 

@@ -14,8 +14,8 @@ from lmlab.interface import Learner
 from lmlab.learn.task import PartName, Task
 from lmlab.models.families.labelling import Bags, TextClassifier
 from lmlab.text.labelled import Examples
+from lmlab.text.plain_words import words_of as words_of
 from lmlab.text.tokenizers import Tokenizer
-from lmlab.text.words import words_of as words_of
 
 EPOCHS = 5  # at most, where the budget is seconds; in more a classifier learns its examples by heart
 LEAST_STEPS = 300  # of a small table, whose epochs are over before anything is learned; validation ends it

@@ -16,7 +16,7 @@ from lmlab.config import Budget, Mistake, TextFacts, make, settings_of
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.interface import Learner
 from lmlab.learn.asked import Asked
-from lmlab.learn.enough import lasts_longer
+from lmlab.learn.budget_in_steps import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
 from lmlab.learn.going_on import lineage_from, source_of
 from lmlab.learn.loop import Trainer

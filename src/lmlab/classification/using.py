@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lmlab.classification.errors import Explanation, explain, probabilities_of
+from lmlab.classification.misclassified import Explanation, explain, probabilities_of
 from lmlab.classification.scores import BagOfWords, ClassifierResult, accuracy, interval, majority, scores
 from lmlab.classification.task import Encoded, encoded, words_of
 from lmlab.config import Mistake

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lmlab.classification import using
-from lmlab.classification.errors import Explanation
+from lmlab.classification.misclassified import Explanation
 from lmlab.classification.page import mistakes_page
 from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened

@@ -65,7 +65,7 @@ def _show(corpus: Corpus, json: bool) -> None:
         return
     from lmlab.cli.show.console import result_console, say
     from lmlab.cli.show.table import Column, print_table
-    from lmlab.text.words import are_words
+    from lmlab.text.plain_words import are_words
 
     console = result_console()
     say(console, f"{corpus.name}: {counted(corpus.documents, 'document')}")

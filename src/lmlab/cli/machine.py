@@ -12,7 +12,7 @@ import typer
 from lmlab.cli import options
 
 if TYPE_CHECKING:
-    from lmlab.hardware.found import Rate
+    from lmlab.hardware.kept_figures import Rate
     from lmlab.hardware.report import MachineReport
 
 

@@ -43,9 +43,9 @@ def run_prove(
     from lmlab import face
     from lmlab.cli.show.claims import print_claims
     from lmlab.cli.show.progress import ProgressLine
-    from lmlab.ledger import running
+    from lmlab.ledger import choosing, running
 
-    total, done = len(running.claims(ids, source)), 0
+    total, done = len(choosing.claims(ids, source)), 0
     with ProgressLine("checking") as line:
 
         def tell(entry: running.Entry) -> None:

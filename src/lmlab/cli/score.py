@@ -59,7 +59,7 @@ def _print_text(scored: ScoredText) -> None:
     from lmlab.cli.show.inside import seen
     from lmlab.cli.show.table import Column, print_table
     from lmlab.page.numbers import bits
-    from lmlab.text.words import has_spaces
+    from lmlab.text.plain_words import has_spaces
 
     console = result_console()
     unit = "word" if has_spaces(scored.text) else "token"

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lmlab.combining.pairs import (
+from lmlab.combining.word_pairs import (
     CLASSES,
     Listed,
     Neighbouring,

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from lmlab.combining.material import Source
-from lmlab.combining.pairs import WordPairs
+from lmlab.combining.word_pairs import WordPairs
 from lmlab.learn.task import PartName, Task
 from lmlab.models.autoencoder import LabelledPairs
 

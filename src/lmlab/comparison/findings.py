@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lmlab.text.words import are_words
+from lmlab.text.plain_words import are_words
 
 FORMAT = 1
 NAMED = 0.005  # of a mix: the least weight of a part that is named

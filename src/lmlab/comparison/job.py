@@ -16,17 +16,17 @@ from lmlab.comparison.contender import Contender, Display, TrainingWatch
 from lmlab.comparison.figures import drawing_s
 from lmlab.comparison.findings import Findings, RankingFound, Together, Yardstick
 from lmlab.comparison.folder import MODELS, ComparisonFolder
-from lmlab.comparison.luck import Luck
+from lmlab.comparison.luck_over_seeds import Luck
 from lmlab.comparison.measure_all import Measuring
-from lmlab.comparison.measured_text import last_bytes
 from lmlab.comparison.report import chart_of, write_report
 from lmlab.comparison.summarize import order, summarize
+from lmlab.comparison.text_to_measure import last_bytes
 from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
 from lmlab.comparison.together import can_be_mixed, mixed, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
-from lmlab.hardware.load import fastest_threads
 from lmlab.hardware.memory import PeakMemory
+from lmlab.hardware.threads import fastest_threads
 from lmlab.learn.going_on import resume
 from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run, load_run

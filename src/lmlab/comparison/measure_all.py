@@ -17,15 +17,15 @@ import torch
 
 from lmlab.comparison.close_look import EXCERPT_BYTES, SAMPLE_CHARACTERS, CloseLook, look_closely
 from lmlab.comparison.contender import Contender, mean_result
-from lmlab.comparison.measured_text import measured_text
-from lmlab.comparison.measuring import measure_run
+from lmlab.comparison.measure_run import measure_run
+from lmlab.comparison.text_to_measure import measured_text
 from lmlab.comparison.time_shares import LEAST_TEST_BYTES
 from lmlab.hardware.rates import settle
 from lmlab.interface import LanguageModel, Learner
 from lmlab.learn.run import Run
 from lmlab.measure import Result, Spread, score_part
 from lmlab.measure.score import device_of, evaluating
-from lmlab.measure.spread import word_end
+from lmlab.measure.spread_sample import word_end
 from lmlab.text.parts import Document, Part
 
 SCORING = 0.35  # of the time for measuring; certificates, mixing and close looks take the rest

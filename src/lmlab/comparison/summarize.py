@@ -26,7 +26,7 @@ from lmlab.comparison.findings import (
     Training,
     Yardstick,
 )
-from lmlab.comparison.luck import Luck
+from lmlab.comparison.luck_over_seeds import Luck
 from lmlab.hardware.versions import versions
 from lmlab.learn.run import Run
 

@@ -24,8 +24,8 @@ import torch
 from torch import Tensor
 
 from lmlab.compression.coder import Decoder, Encoder, OutOfStep, Table
-from lmlab.compression.container import VERSION, Header, fingerprint, pack, stream_bounds, text_check, unpack
-from lmlab.compression.portable import exponential
+from lmlab.compression.file_format import VERSION, Header, fingerprint, pack, stream_bounds, text_check, unpack
+from lmlab.compression.portable_exp import exponential
 from lmlab.config import Mistake
 from lmlab.measure.score import device_of, evaluating, score_rows
 from lmlab.version import __version__

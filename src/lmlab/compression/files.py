@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.compression.codec import Progress, claimed_bits, compress, decompress
-from lmlab.compression.container import unpack
+from lmlab.compression.file_format import unpack
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.text import intake

@@ -22,7 +22,7 @@ import torch
 from lmlab.compression.codec import Receiver, Sender, Speller, Stream, cumulative, one_thread
 from lmlab.compression.coder import TOTAL_BITS, Decoder, OutOfStep, Table
 from lmlab.measure.score import device_of, evaluating
-from lmlab.measure.spread import derived_seed
+from lmlab.measure.spread_sample import derived_seed
 from lmlab.measure.walk import Copies
 
 if TYPE_CHECKING:

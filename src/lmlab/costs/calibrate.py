@@ -22,8 +22,8 @@ from lmlab.costs.memory import Step
 from lmlab.costs.planner import LEVEL, Rate, timed_rate
 from lmlab.formulas import Shape, work
 from lmlab.hardware.choice import choose, precision_name
-from lmlab.hardware.load import using_threads
 from lmlab.hardware.rates import settle
+from lmlab.hardware.threads import using_threads
 from lmlab.interface import TextLearner
 from lmlab.learn.fit import fresh_model, hardware_for, stream_folder, task_of
 from lmlab.learn.loop import CHECKPOINT_EVERY_S, Trainer, sample_is_due

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, final
 
+from lmlab.decode.certain_text import Stopper, Writer, writer_after
 from lmlab.decode.result import Finish, Generated
-from lmlab.decode.writing import Stopper, Writer, writer_after
 
 if TYPE_CHECKING:
     from lmlab.text.spelling import Spelling

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lmlab.config import Mistake, make
-from lmlab.decode.following import Draw, Greedy, Text, follow
+from lmlab.decode.beam_and_exhaustive import beam, beam_in_each_row, exhaustive
+from lmlab.decode.greedy_and_sampling import Draw, Greedy, Text, follow
 from lmlab.decode.options import Options
 from lmlab.decode.reader import Reader
-from lmlab.decode.searching import beam, beam_in_each_row, exhaustive
 
 if TYPE_CHECKING:
     from lmlab.decode.continuation import Continuation

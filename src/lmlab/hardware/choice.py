@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from lmlab.config import Mistake, Note
-from lmlab.hardware.found import PRECISIONS, Found, devices, find
+from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.rates import HIDDEN, WIDTH, expect_slow_bf16
 
 WORTH = 1.3  # times as fast as float32 must products in bf16 be: what is rounded must also be converted back and forth

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision
-from lmlab.hardware.found import PRECISIONS, Found, devices, find
-from lmlab.hardware.load import threads_now
+from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.memory import available_bytes
+from lmlab.hardware.threads import threads_now
 from lmlab.hardware.versions import versions
 from lmlab.text.files import cache_folder
 

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 
 from lmlab.config import Mistake
+from lmlab.inside.head_descriptions import Head, Ids, summaries
 from lmlab.inside.openings import Attentive, AttentiveAcross, AttentiveAround
-from lmlab.inside.summaries import Head, Ids, summaries
 from lmlab.layers.looking import Looks, Way
 from lmlab.measure.score import device_of, evaluating
 from lmlab.models.registry import model_class, names

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lmlab.inside.attention import BEGIN, END, Attention, Layer
+from lmlab.inside.head_descriptions import MOSTLY, PARTLY, Head
 from lmlab.inside.sections import Section
-from lmlab.inside.summaries import MOSTLY, PARTLY, Head
 from lmlab.layers.looking import Way
 from lmlab.page import html
 from lmlab.page.html import Row, escape
 from lmlab.page.numbers import plus_minus
 
 if TYPE_CHECKING:
-    from lmlab.inside.heads import HeadCost
+    from lmlab.inside.heads_switched_off import HeadCost
 
 CHANCE = ("same", "induction", "along")  # shares that mean little without what chance would give
 TITLES = {

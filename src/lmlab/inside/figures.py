@@ -8,7 +8,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from lmlab.inside.attention import BEGIN, Attention, Layer
 from lmlab.inside.explanation import Explanation
 from lmlab.inside.gates import Gates
-from lmlab.inside.heads import HeadCosts
+from lmlab.inside.heads_switched_off import HeadCosts
 from lmlab.inside.matrix import AttentionMatrix
 from lmlab.inside.search import Node, SearchTree
 from lmlab.layers.looking import Way

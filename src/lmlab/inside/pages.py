@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from lmlab.inside import figures
 from lmlab.inside.attention_section import heads_tables
-from lmlab.inside.heads import HeadCosts
+from lmlab.inside.heads_switched_off import HeadCosts
 from lmlab.inside.matrix import AttentionMatrix
 from lmlab.inside.search import SearchTree, Way
 from lmlab.inside.sections import page

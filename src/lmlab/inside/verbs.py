@@ -8,10 +8,10 @@ from pathlib import Path
 from lmlab.config import Mistake
 from lmlab.inside import attention_section, figures, gates_section, pages, surprisal_section
 from lmlab.inside.attention import Attention, attention_of, refuse_without_attention
-from lmlab.inside.both_ways import across, around, pair_of
+from lmlab.inside.encoder_attention import across, around, pair_of
 from lmlab.inside.explanation import Explanation
 from lmlab.inside.gates import Gates, gates_of
-from lmlab.inside.heads import HeadCosts, heads_of
+from lmlab.inside.heads_switched_off import HeadCosts, heads_of
 from lmlab.inside.matrix import AttentionMatrix, matrix_of
 from lmlab.inside.openings import Attentive, AttentiveAcross, AttentiveAround, Gated
 from lmlab.inside.passage import learned, passage

@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 
 from lmlab.interface import Learner, Loss, Windows
-from lmlab.latents.writing import written
+from lmlab.latents.generating import written
 from lmlab.learn.next_token import CARRIED_CHUNKS, SAMPLE_TOKENS, NextToken
 from lmlab.models.variational import Segments, Variational
 

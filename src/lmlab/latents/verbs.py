@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
+from lmlab.latents.generating import read, written
 from lmlab.latents.picture import draws_picture
-from lmlab.latents.writing import read, written
 from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
 from lmlab.models.variational import Variational

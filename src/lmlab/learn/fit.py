@@ -14,7 +14,7 @@ import torch
 
 from lmlab.config import Stopped
 from lmlab.hardware.choice import Hardware, as_asked, choose
-from lmlab.hardware.load import at_this_moment
+from lmlab.hardware.threads import at_this_moment
 from lmlab.interface import CountModel, Learner, TextLearner
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.loop import Trainer

@@ -20,8 +20,8 @@ from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware
-from lmlab.hardware.load import Threads, using_threads
 from lmlab.hardware.rates import onednn_as_at_first
+from lmlab.hardware.threads import Threads, using_threads
 from lmlab.interface import Learner
 from lmlab.learn.checkpoint import Checkpoints, Progress, load_checkpoint
 from lmlab.learn.clock import Clock, Spent

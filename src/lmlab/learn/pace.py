@@ -19,8 +19,8 @@ import torch
 
 from lmlab.config import Budget, TextFacts
 from lmlab.hardware.choice import Hardware
-from lmlab.hardware.load import neighbours
 from lmlab.hardware.rates import settle
+from lmlab.hardware.threads import neighbours
 from lmlab.learn.settings import MOST_VALIDATING
 
 SHARE = 0.03  # of a budget that timing may take

@@ -12,13 +12,13 @@ from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import CountModel, Learner, TextLearner
 from lmlab.learn.asked import Asked
+from lmlab.learn.choose_size import sized
 from lmlab.learn.fit import count, fresh_model, hardware_for, learn, stream_folder, task_class, task_of
 from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.pace import Plan, Timings
 from lmlab.learn.run import Run, free_folder, refuse_if_taken
 from lmlab.learn.settings import TrainConfig
-from lmlab.learn.sized import sized
 from lmlab.learn.task import Task
 from lmlab.models.registry import Role, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read

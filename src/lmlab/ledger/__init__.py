@@ -9,7 +9,8 @@ One package a source document: claims.toml holds what it says, the modules besid
 """
 
 from lmlab.ledger.book import Book
+from lmlab.ledger.choosing import SOURCES, books, claims
 from lmlab.ledger.claim import Claim, Outcome
-from lmlab.ledger.running import SOURCES, Entry, books, claims, run, to_json
+from lmlab.ledger.running import Entry, run, to_json
 
 __all__ = ["SOURCES", "Book", "Claim", "Entry", "Outcome", "books", "claims", "run", "to_json"]

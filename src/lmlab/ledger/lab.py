@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lmlab.ledger.kit import descend, seeded
+from lmlab.ledger.shared_tools import descend, seeded
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel, NeuralLanguageModel

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from lmlab.config import Mistake
 from lmlab.ledger.book import Book
+from lmlab.ledger.choosing import books
 from lmlab.ledger.claim import MEANINGS, Verdict, readable
-from lmlab.ledger.kit import NOTE as CONFIDENCE
-from lmlab.ledger.running import Entry, books, tally
+from lmlab.ledger.running import Entry, tally
+from lmlab.ledger.shared_tools import NOTE as CONFIDENCE
 from lmlab.page import html
 from lmlab.page.html import Row, escape
 from lmlab.page.mathml import TOKEN, to_mathml

@@ -17,7 +17,7 @@ import torch
 
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
-from lmlab.hardware.load import fastest_threads
+from lmlab.hardware.threads import fastest_threads
 from lmlab.interface import Windows
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import Run

@@ -5,7 +5,7 @@ from lmlab.measure.interval import Interval, paired_difference
 from lmlab.measure.ranks import Ranking, rank
 from lmlab.measure.result import Result, evaluate
 from lmlab.measure.score import Scored, score_part, score_stream
-from lmlab.measure.spread import Spread, spread
+from lmlab.measure.spread_sample import Spread, spread
 
 __all__ = [
     "Certificate",

@@ -40,11 +40,11 @@ import numpy as np
 
 from lmlab.identity import model_hash
 from lmlab.measure.agreement import LEAN_TOLERANCE, NATS_TOLERANCE
-from lmlab.measure.recorded import Held, Recorded, hold_against
+from lmlab.measure.recorded_scores import Held, Recorded, hold_against
 from lmlab.measure.rescore import Found, Rescorer
 from lmlab.measure.roundtrip import RoundTrip, round_trip
 from lmlab.measure.score import evaluating
-from lmlab.measure.spread import derived_seed
+from lmlab.measure.spread_sample import derived_seed
 from lmlab.measure.tally import PIECE_TOKENS, pieces, spelling_nats_of
 from lmlab.measure.walk import Copies, Load, Walked, Walks, walk_later, walk_through
 

@@ -14,7 +14,7 @@ from lmlab.text.parts import count_characters
 
 if TYPE_CHECKING:
     from lmlab.measure.score import Scored
-    from lmlab.measure.spread import Spread
+    from lmlab.measure.spread_sample import Spread
     from lmlab.text.tokenizers import Tokenizer
 
 

@@ -22,7 +22,7 @@ from lmlab.measure.student import t_quantile
 
 if TYPE_CHECKING:
     from lmlab.measure.score import Scored
-    from lmlab.measure.spread import Spread
+    from lmlab.measure.spread_sample import Spread
 
 CELLS = 4096  # cells wanted of a text that is measured whole
 LEAST_CELL_BYTES = 32  # some words at least, so that where a token is cut matters little

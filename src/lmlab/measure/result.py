@@ -15,10 +15,10 @@ from lmlab.measure.counted import count_within
 from lmlab.measure.interval import Interval, interval
 from lmlab.measure.near_copies import HeldOut, held_out
 from lmlab.measure.score import Progress, Scored, score_part
-from lmlab.measure.spread import Spread, derived_seed, everything
+from lmlab.measure.spread_sample import Spread, derived_seed, everything
 from lmlab.measure.walk import Copies, Load, Walks, walk_through
 from lmlab.page import numbers
-from lmlab.text.words import are_words
+from lmlab.text.plain_words import are_words
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel

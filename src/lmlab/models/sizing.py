@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from lmlab.config import Budget, TextFacts
 from lmlab.formulas import EMBEDDING, HEAD, Part
+from lmlab.models.dropout import dropout_after
 
 C = TypeVar("C")
 S = TypeVar("S")
-
-DROPOUTS = [(5.0, 0.0), (15.0, 0.1), (30.0, 0.2), (math.inf, 0.3)]  # (fewer passes over the text than this, dropout)
 
 
 def tokens_in_budget(budget: Budget, facts: TextFacts, config: Any, batch_tokens: int) -> float:
@@ -76,8 +74,3 @@ def with_settings(chosen: C, settings: C) -> C:
     """`chosen` with every setting of `settings` that is not left open (None) in its place."""
     given = {f.name: getattr(settings, f.name) for f in fields(settings)}  # type: ignore[arg-type]
     return replace(chosen, **{name: value for name, value in given.items() if value is not None})  # type: ignore[type-var]
-
-
-def dropout_after(passes: float) -> float:
-    """By how often the text is read."""
-    return next(dropout for most, dropout in DROPOUTS if passes < most)

@@ -28,7 +28,7 @@ def run_job(job: Job) -> Outcome:
     """Train and measure one job in this process."""
     import torch
 
-    from lmlab.comparison.measuring import measure_run
+    from lmlab.comparison.measure_run import measure_run
     from lmlab.learn.train import train
     from lmlab.measure import score_part, spread
     from lmlab.measure.counted import count_within

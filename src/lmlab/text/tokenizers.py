@@ -15,7 +15,7 @@ from tokenizers import Regex, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 
 from lmlab.config import Mistake, nearest
-from lmlab.text import wordcoding
+from lmlab.text import word_coding
 from lmlab.text.chunks import by_document, chunks
 from lmlab.text.codings import (
     BPE_PATTERN,
@@ -225,8 +225,8 @@ def _char(characters: Sequence[str]) -> Tokenizer:
 
 
 def _words(words: Sequence[str], spaced: bool, spelling: Spelling, spec: str) -> Tokenizer:
-    backend = wordcoding.word_backend(words, spaced=spaced)
-    return Tokenizer(spec, backend, wordcoding.WordCoding(words, spaced=spaced), spelling)
+    backend = word_coding.word_backend(words, spaced=spaced)
+    return Tokenizer(spec, backend, word_coding.WordCoding(words, spaced=spaced), spelling)
 
 
 def _in_id_order(backend: Backend) -> list[str]:
@@ -277,7 +277,7 @@ def _train_words(
     spec: str, texts: Iterable[str] | Iterable[tuple[int, str]], size: int | None, least: int | None
 ) -> Tokenizer:
     """The `size` most frequent words, or the words that `known_words` chooses; the rest teach the spelling model."""
-    counts, spaced = wordcoding.count(chunks(document) for document in by_document(texts))
+    counts, spaced = word_coding.count(chunks(document) for document in by_document(texts))
     words = known_words(counts, least) if size is None else most_frequent(counts, size)
     return _words(words, spaced, Spelling(spelling_examples(counts, words), words), spec)
 

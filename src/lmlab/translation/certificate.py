@@ -25,7 +25,7 @@ from lmlab.measure import Certificate, Check
 from lmlab.measure.agreement import NATS_TOLERANCE
 from lmlab.measure.certificate import SUM_TOLERANCE
 from lmlab.models.translator import Translator
-from lmlab.text.pairs import Pairs, Rows
+from lmlab.text.sentence_pairs import Pairs, Rows
 from lmlab.text.tokenizers import Tokenizer
 from lmlab.translation.decoding import encode
 from lmlab.translation.sentences import Encoded, Sentences

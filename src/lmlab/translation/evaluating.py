@@ -11,7 +11,7 @@ from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
-from lmlab.text.pairs import Pairs, Rows, read_pairs
+from lmlab.text.sentence_pairs import Pairs, Rows, read_pairs
 from lmlab.translation.certificate import certify, scored
 from lmlab.translation.decoding import translations
 from lmlab.translation.scores import (

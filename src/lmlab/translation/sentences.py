@@ -14,7 +14,7 @@ import torch
 
 from lmlab.config import Mistake
 from lmlab.models.translator import Translations
-from lmlab.text.pairs import Rows
+from lmlab.text.sentence_pairs import Rows
 from lmlab.text.tokenizers import Tokenizer
 
 GROUPS = 8  # shapes of batches: on a GPU the step of each is recorded once

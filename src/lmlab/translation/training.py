@@ -13,14 +13,14 @@ from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_chosen, choose
 from lmlab.interface import Learner
 from lmlab.learn.asked import Asked
+from lmlab.learn.choose_size import sized
 from lmlab.learn.fit import hardware_for, learn
 from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.run import Run, refuse_if_taken
 from lmlab.learn.settings import TrainConfig, training_config
-from lmlab.learn.sized import sized
 from lmlab.models.registry import model_class
 from lmlab.models.translator import BATCH_TOKENS, TranslatorConfig
-from lmlab.text.pairs import Pairs, Rows, read_pairs
+from lmlab.text.sentence_pairs import Pairs, Rows, read_pairs
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 from lmlab.translation.sentences import Encoded
 from lmlab.translation.task import EPOCHS, Translating

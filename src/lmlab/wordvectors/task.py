@@ -14,8 +14,8 @@ from lmlab.learn.task import PartName, Task
 from lmlab.models.glove import GloVeConfig, PairBatch
 from lmlab.text.chunks import by_document, chunks
 from lmlab.text.parts import Part
+from lmlab.text.plain_words import words_of
 from lmlab.text.tokenizers import Tokenizer
-from lmlab.text.words import words_of
 from lmlab.wordvectors.counting import Pairs, count_pairs
 
 ROWS = 1 << 16  # pairs in a step, at most

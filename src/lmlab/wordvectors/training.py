@@ -14,7 +14,7 @@ from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.interface import Learner
 from lmlab.learn.asked import Asked
-from lmlab.learn.enough import lasts_longer
+from lmlab.learn.budget_in_steps import lasts_longer
 from lmlab.learn.fit import hardware_for, learn
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent, Watch

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from lmlab.checker.formulas import number, power, times
 from lmlab.checker.functions import FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT, Along, Entrywise, Kink, Reduction
 from lmlab.checker.functions.record import Function
 from lmlab.checker.limits import Deadline, NoExactValue
@@ -24,6 +23,7 @@ from lmlab.checker.numbers.sides import KINK
 from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.shapes.setting import Setting, build
 from lmlab.checker.sheets.check import check_text
+from lmlab.checker.small_formulas import number, power, times
 from lmlab.checker.text import to_text
 from lmlab.checker.to_latex import to_latex
 from lmlab.checker.tree import Call, Name, Node

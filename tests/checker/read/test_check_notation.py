@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmlab.checker import check
-from lmlab.checker.read.from_latex import plain
+from lmlab.checker.read.from_latex_and_unicode import plain
 from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.sheets.report import ClaimReport
 from lmlab.checker.text import to_text

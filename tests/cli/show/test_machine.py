@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from lmlab.cli import machine
-from lmlab.hardware.found import Device, Found, Rate
+from lmlab.hardware.kept_figures import Device, Found, Rate
 from lmlab.hardware.report import Choice, Kept, MachineReport
 
 RATES = tuple(

@@ -9,9 +9,9 @@ from typing import Any
 
 import mpmath
 
-from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, plus, power, times
 from lmlab.checker.functions.record import Computed, Entrywise, Kink
 from lmlab.checker.limits import NoExactValue
+from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, plus, power, times
 from lmlab.checker.tree import Compare, Constant, Negate, Node
 
 HUGE = 10**6  # beyond exp(10**6) long decimals would eat memory; they become inf there

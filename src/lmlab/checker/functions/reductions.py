@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from lmlab.checker.formulas import call, over
 from lmlab.checker.functions.elementwise import EXP, LOG, SQRT
 from lmlab.checker.functions.record import Arithmetic, Array, At, Function, Kink, ShapeReader
 from lmlab.checker.functions.shapes import axis_of
 from lmlab.checker.limits import Refusal
 from lmlab.checker.sizes import ONE, Shape
+from lmlab.checker.small_formulas import call, over
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Call
 

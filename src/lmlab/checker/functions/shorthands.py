@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, plus, times
+from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, plus, times
 from lmlab.checker.tree import Binary, Node, Stack
 
 

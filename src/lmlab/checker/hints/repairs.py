@@ -9,7 +9,6 @@ from itertools import islice
 
 import numpy as np
 
-from lmlab.checker.formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.hints.sense import Sense
 from lmlab.checker.hints.slips import Edit, edit, negated, short
@@ -23,6 +22,7 @@ from lmlab.checker.numbers.sides import KINK, SAFETY
 from lmlab.checker.numbers.size_draws import SizeDrawer
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import Shape, broadcast
+from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Number, Transpose, names_in, shown, walk
 
 CLOSE = 1e-8

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from lmlab.checker.formulas import ONE, minus, number, over, plus, times
 from lmlab.checker.functions import FUNCTIONS, Along
 from lmlab.checker.sizes import Shape
+from lmlab.checker.small_formulas import ONE, minus, number, over, plus, times
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Binary, Call, Negate, Node, Number, Over, Table, Transpose, constant_value
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from lmlab.checker.formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.functions import FUNCTIONS, is_reduction
 from lmlab.checker.sizes import Shape
+from lmlab.checker.small_formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.text import level, to_text
 from lmlab.checker.tree import (
     Binary,

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import chain, product
 
-from lmlab.checker.formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.functions import FUNCTIONS
 from lmlab.checker.hints.simplest import ShapeOf, simplest
 from lmlab.checker.hints.slips import Edit, anew, edit, paths, slips
 from lmlab.checker.hints.throughout import axes_throughout, exchanges, replaced, turned_throughout
 from lmlab.checker.sizes import Shape
+from lmlab.checker.small_formulas import ONE, call, minus, number, over, plus, power, times
 from lmlab.checker.tree import (
     Binary,
     Call,

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from lmlab.checker import tree
 from lmlab.checker.distributions import is_finite
-from lmlab.checker.formulas import ONE, minus, over, plus, power, times
 from lmlab.checker.functions import Kink, function_of, kink_of
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import Refusal
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.shapes.setting import Setting
+from lmlab.checker.small_formulas import ONE, minus, over, plus, power, times
 from lmlab.checker.tree import (
     Binary,
     Call,

@@ -16,7 +16,6 @@ import mpmath
 import numpy as np
 
 from lmlab.checker.distributions import DISTRIBUTIONS, extreme_of, is_finite
-from lmlab.checker.formulas import call, minus, number, over, power, times
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.accuracy import Accuracy
@@ -24,6 +23,7 @@ from lmlab.checker.numbers.evaluate import Frame, Ops
 from lmlab.checker.numbers.expectations import average, degree, elementwise_in
 from lmlab.checker.numbers.iterated import Integration, Variable
 from lmlab.checker.numbers.moments import Poly, enumerated, outcomes_given, polynomial_mean
+from lmlab.checker.small_formulas import call, minus, number, over, power, times
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Binary, Call, Expectation, Index, Name, Node, Slice, constant_value, letters_in, walk
 

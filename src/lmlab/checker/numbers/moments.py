@@ -15,10 +15,10 @@ import mpmath
 import numpy as np
 
 from lmlab.checker.distributions import Distribution, is_finite
-from lmlab.checker.formulas import ONE, minus, power, times
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import MAX_OUTCOMES, NoExactValue
 from lmlab.checker.numbers.evaluate import Frame
+from lmlab.checker.small_formulas import ONE, minus, power, times
 from lmlab.checker.tree import Binary, Call, Kind, Name, Node, constant_value
 
 Monomial = tuple[tuple[int, int], ...]  # (variable, power) in order of variables

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lmlab.checker.distributions import log_density
-from lmlab.checker.formulas import minus, plus, power, times
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue
 from lmlab.checker.numbers.expectations import elementwise_in
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.slopes import ZERO, slope
+from lmlab.checker.small_formulas import minus, plus, power, times
 from lmlab.checker.tree import Compare, Derivative, Expectation, Name, Node
 
 

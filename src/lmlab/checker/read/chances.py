@@ -6,13 +6,13 @@ from fractions import Fraction
 
 from lmlab.checker import tree
 from lmlab.checker.distributions import log_density, random_kind
-from lmlab.checker.formulas import ONE, TWO, call, minus, over, plus, times
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import refusal
 from lmlab.checker.read.expressions import ExpressionParser
 from lmlab.checker.read.ranks import rank_of
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.tokens import Token
+from lmlab.checker.small_formulas import ONE, TWO, call, minus, over, plus, times
 from lmlab.checker.tree import Compare, Expectation, Given, Name, Negate, Node, names_in, walk
 
 _COMPARISONS = ("<", ">", "<=", ">=", "==", "=", "!=")

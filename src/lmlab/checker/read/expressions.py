@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from lmlab.checker import tree
-from lmlab.checker.formulas import over, power, times
 from lmlab.checker.functions import DERIVATIVES, FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT
 from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT
 from lmlab.checker.read import spellings
 from lmlab.checker.read.cursor import BARS, TokenReader, read_number, refusal
 from lmlab.checker.read.spellings import Item, Options
 from lmlab.checker.read.tokens import Token
+from lmlab.checker.small_formulas import over, power, times
 from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Slice, constant_value
 from lmlab.config import nearest
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import reduce
 
-from lmlab.checker.formulas import ONE, call, power, times
 from lmlab.checker.functions import FUNCTIONS, NAMES
 from lmlab.checker.read.cursor import refusal
-from lmlab.checker.read.from_latex import GREEK
+from lmlab.checker.read.from_latex_and_unicode import GREEK
 from lmlab.checker.read.notation import NotationParser
 from lmlab.checker.read.tokens import Token
+from lmlab.checker.small_formulas import ONE, call, power, times
 from lmlab.checker.tree import Call, Compare, Letter, Name, Node, Table
 
 _LARGE = ("Σ", "Π", "max_", "min_")  # signs that take all that follows

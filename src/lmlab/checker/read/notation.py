@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import partial
 
 from lmlab.checker import tree
-from lmlab.checker.formulas import ONE, TWO, call, over, plus
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.read.chances import ChanceParser
 from lmlab.checker.read.cursor import BARS, refusal
@@ -16,6 +15,7 @@ from lmlab.checker.read.ranks import rank_of
 from lmlab.checker.read.scope import Macro, Scope, substituted
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.slopes import Alone, slope
+from lmlab.checker.small_formulas import ONE, TWO, call, over, plus
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import (
     Derivative,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from lmlab.checker.formulas import call, number, plus, times
 from lmlab.checker.limits import Refusal
+from lmlab.checker.small_formulas import call, number, plus, times
 from lmlab.checker.tree import (
     Condition,
     Derivative,

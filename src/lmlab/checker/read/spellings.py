@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lmlab.checker.formulas import number
 from lmlab.checker.functions import FUNCTIONS, WRITTEN_OUT, Along, Reduction
 from lmlab.checker.read.cursor import refusal
 from lmlab.checker.read.tokens import Token
+from lmlab.checker.small_formulas import number
 from lmlab.checker.tree import Call, Index, Node, Slice, Stack, constant_value
 
 Options = dict[str, int | bool | None]

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from lmlab.checker.distributions import DISTRIBUTIONS
-from lmlab.checker.formulas import call, number
 from lmlab.checker.kinds import KIND_WORDS
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import refusal, shallow
@@ -18,6 +17,7 @@ from lmlab.checker.read.shapes import RESERVED, ShapeParser
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.shapes.setting import drawn_shape
 from lmlab.checker.sizes import Shape, Size
+from lmlab.checker.small_formulas import call, number
 from lmlab.checker.tree import (
     Compare,
     Condition,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lmlab.checker.limits import MAX_STATEMENTS, MAX_TEXT, MAX_TOKENS, Refusal
-from lmlab.checker.read.from_latex import plain
+from lmlab.checker.read.from_latex_and_unicode import plain
 
 _TOKEN = re.compile(
     r"""\s+ | (?:np|numpy|jnp|torch)\.(?:linalg\.|special\.)?(?=[a-z])

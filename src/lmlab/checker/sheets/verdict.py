@@ -12,10 +12,10 @@ from lmlab.checker.limits import NoExactValue, OutOfTime, Refusal
 from lmlab.checker.numbers.points import Point
 from lmlab.checker.numbers.sides import DIGITS, KINK, Sides, referee
 from lmlab.checker.numbers.size_draws import Sizes
-from lmlab.checker.sheets.corners import far_scalars, special_points
-from lmlab.checker.sheets.extremes import search_extremes
+from lmlab.checker.sheets.bound_breakers import search_extremes
 from lmlab.checker.sheets.relation import DUST, Relation
 from lmlab.checker.sheets.report import REFUTED, SUPPORTED, UNDECIDED, Counterexample
+from lmlab.checker.sheets.special_points import far_scalars, special_points
 from lmlab.checker.tree import Number
 
 DRAWS = 5  # size draws

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lmlab.checker import formulas, tree
+from lmlab.checker import small_formulas, tree
 from lmlab.checker.functions import FUNCTIONS, Entrywise
 from lmlab.checker.functions.shapes import swapped_axes
 from lmlab.checker.limits import Deadline
@@ -266,7 +266,7 @@ class Builder:
                 return self._outer(value, self.build(node.args[1]), shape)
             case "dot":
                 product = value.shape and self.setting.shape(node.args[1])
-                return self._matmul(*node.args) if product else self.build(formulas.times(*node.args))
+                return self._matmul(*node.args) if product else self.build(small_formulas.times(*node.args))
             case "diag":
                 return self._diag(value, shape)
             case "trace":
@@ -376,5 +376,5 @@ class Builder:
 
 def _either(choice: Node, yes: Node, no: Node) -> Node:
     """choice * yes + (1 - choice) * no."""
-    rest = formulas.times(formulas.minus(formulas.ONE, choice), no)
-    return formulas.plus(formulas.times(choice, yes), rest)
+    rest = small_formulas.times(small_formulas.minus(small_formulas.ONE, choice), no)
+    return small_formulas.plus(small_formulas.times(choice, yes), rest)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lmlab.checker.formulas import minus
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import PROOF_SECONDS, Deadline, OutOfTime, Refusal
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import ONE
+from lmlab.checker.small_formulas import minus
 from lmlab.checker.symbols.build import Builder
 from lmlab.checker.symbols.signs import at_least_zero
 from lmlab.checker.symbols.terms import NoProof

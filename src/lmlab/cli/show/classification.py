@@ -10,7 +10,7 @@ from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.classification.errors import Explanation
+    from lmlab.classification.misclassified import Explanation
     from lmlab.classification.scores import ClassifierResult, Scores
     from lmlab.classification.using import Label
 

@@ -10,7 +10,7 @@ from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.combining.using import CombiningResult, Gain
+    from lmlab.combining.scores import CombiningResult, Gain
     from lmlab.combining.verbs import Combination
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lmlab.inside.attention import Attention
     from lmlab.inside.explanation import Explanation
     from lmlab.inside.gates import Gates
-    from lmlab.inside.heads import HeadCost, HeadCosts
+    from lmlab.inside.heads_switched_off import HeadCost, HeadCosts
     from lmlab.inside.matrix import AttentionMatrix
     from lmlab.inside.search import SearchTree, Way
     from lmlab.inside.surprisal import Reading, TokenRead

@@ -10,8 +10,8 @@ from lmlab.cli.show.console import result_console, say, say_notes
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
+    from lmlab.wordvectors.scores import VectorsResult
     from lmlab.wordvectors.space import Neighbour
-    from lmlab.wordvectors.using import VectorsResult
 
 
 def print_scores(result: VectorsResult) -> None:

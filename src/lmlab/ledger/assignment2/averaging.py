@@ -18,7 +18,7 @@ from lmlab.ledger.assignment2.deepaverage import (
 )
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, answered, conditional, exact, judged
-from lmlab.ledger.kit import generator, row
+from lmlab.ledger.shared_tools import generator, row
 
 claim = book("assignment2").claim
 

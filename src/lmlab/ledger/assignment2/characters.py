@@ -11,7 +11,6 @@ import numpy as np
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, ill_posed, judged, measured
-from lmlab.ledger.kit import NOTE, estimate, generator, listed, number, parameters, row, value
 from lmlab.ledger.lab import (
     Measured,
     bench,
@@ -27,6 +26,7 @@ from lmlab.ledger.lab import (
     tokenizer_of,
 )
 from lmlab.ledger.lab11.costs import operations
+from lmlab.ledger.shared_tools import NOTE, estimate, generator, listed, number, parameters, row, value
 
 claim = book("assignment2").claim
 

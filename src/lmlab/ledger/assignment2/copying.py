@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import (
+from lmlab.ledger.shared_tools import (
     NOTE,
     Estimate,
     attention_weights,

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lmlab.ledger.kit import descend, generator, seeded
+from lmlab.ledger.shared_tools import descend, generator, seeded
 
 WORDS = {
     "positive": "entertaining recommend good liked awesome stunning perfect fun badass enjoyed lovely great",

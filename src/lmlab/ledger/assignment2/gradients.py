@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, answered
-from lmlab.ledger.kit import eye, formula, gap, letter, normals
+from lmlab.ledger.shared_tools import eye, formula, gap, letter, normals
 from lmlab.ledger.sheet import confirmed, contradicted, derived, put
 
 claim = book("assignment2").claim

@@ -23,7 +23,7 @@ from lmlab.ledger.assignment2.noise import (
 )
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, answered, conditional, exact, judged, measured
-from lmlab.ledger.kit import NOTE, estimate, eye, formula, in_greek, letters, number, yes
+from lmlab.ledger.shared_tools import NOTE, estimate, eye, formula, in_greek, letters, number, yes
 
 claim = book("assignment2").claim
 

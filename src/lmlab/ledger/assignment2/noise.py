@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, ill_posed, judged, measured
-from lmlab.ledger.kit import (
+from lmlab.ledger.shared_tools import (
     NOTE,
     Estimate,
     estimate,

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, answered, ill_posed, judged, measured
-from lmlab.ledger.kit import row
 from lmlab.ledger.lab import Cost, Measured, bench, documentation, ngram, of_documentation, passages, plain
+from lmlab.ledger.shared_tools import row
 from lmlab.ledger.sheet import derived
 
 claim = book("assignment2").claim

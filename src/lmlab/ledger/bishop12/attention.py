@@ -12,7 +12,7 @@ from torch import nn
 from lmlab.layers.positions import sinusoidal_table
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, exact, judged
-from lmlab.ledger.kit import (
+from lmlab.ledger.shared_tools import (
     agree,
     attention,
     blocks,

@@ -9,7 +9,7 @@ from torch import nn
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged
-from lmlab.ledger.kit import parameters, value
+from lmlab.ledger.shared_tools import parameters, value
 
 claim = book("bishop12").claim
 

@@ -13,7 +13,7 @@ import sympy
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import formula, letters, row, value
+from lmlab.ledger.shared_tools import formula, letters, row, value
 from lmlab.ledger.sheet import confirmed, put
 
 claim = book("bishop12").claim

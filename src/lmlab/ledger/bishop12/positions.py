@@ -10,7 +10,7 @@ import torch
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import NOTE, blocks, estimate, generator, listed, normals, number
+from lmlab.ledger.shared_tools import NOTE, blocks, estimate, generator, listed, normals, number
 from lmlab.ledger.sheet import confirmed, derived, put
 
 claim = book("bishop12").claim

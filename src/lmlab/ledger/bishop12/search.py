@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, exact, judged
-from lmlab.ledger.kit import row
 from lmlab.ledger.lab import two_token_searches
+from lmlab.ledger.shared_tools import row
 
 claim = book("bishop12").claim
 

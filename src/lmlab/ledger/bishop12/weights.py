@@ -9,7 +9,7 @@ import torch
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import eye, number, row
+from lmlab.ledger.shared_tools import eye, number, row
 from lmlab.ledger.sheet import contradicted, derived, put
 
 claim = book("bishop12").claim

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmlab.layers.cells import CellWeights, GRUCell, LSTMCell
-from lmlab.ledger.kit import normals, zeros
+from lmlab.ledger.shared_tools import normals, zeros
 
 GRU_GATES = "zrc"  # in the order of the lab's cells: update, reset, candidate
 LSTM_GATES = "ifgo"  # input, forget, candidate, output

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import formula, gap, letter, letters, row, seeded, value, yes
+from lmlab.ledger.shared_tools import formula, gap, letter, letters, row, seeded, value, yes
 
 claim = book("lab11").claim
 

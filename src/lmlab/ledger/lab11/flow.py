@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import formula, letter, listed, normals, number, orthogonal, row
 from lmlab.ledger.lab11.cells import (
     GRU_GATES,
     LSTM_GATES,
@@ -23,6 +22,7 @@ from lmlab.ledger.lab11.cells import (
     spectral_norm,
     through_time,
 )
+from lmlab.ledger.shared_tools import formula, letter, listed, normals, number, orthogonal, row
 from lmlab.ledger.sheet import confirmed, put
 
 claim = book("lab11").claim

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Finding, Outcome, exact, judged
-from lmlab.ledger.kit import gap, normals, number, row, zeros
 from lmlab.ledger.lab11.cells import GRU_GATES, LSTM_GATES, draw, gru, lstm, spectral_norm
+from lmlab.ledger.shared_tools import gap, normals, number, row, zeros
 from lmlab.ledger.sheet import confirmed, derived, put
 
 claim = book("lab11").claim

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Finding, Outcome, conditional, judged, measured, together
-from lmlab.ledger.kit import eye, gap, listed, normals, number, zeros
 from lmlab.ledger.lab11.cells import LSTM_GATES, Weights, along_the_cell, draw, held, lstm, through_time
+from lmlab.ledger.shared_tools import eye, gap, listed, normals, number, zeros
 from lmlab.ledger.sheet import derived, put
 
 claim = book("lab11").claim

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, exact, ill_posed, judged, measured
-from lmlab.ledger.kit import attention, gap, normals, number, row, zeros
 from lmlab.ledger.lab import recurrent_attention
+from lmlab.ledger.shared_tools import attention, gap, normals, number, row, zeros
 from lmlab.ledger.sheet import derived
 
 claim = book("lab11").claim

@@ -11,7 +11,18 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, exact, ill_posed, judged, measured
-from lmlab.ledger.kit import NOTE, attention_weights, estimate, eye, formula, in_greek, letters, listed, normals, number
+from lmlab.ledger.shared_tools import (
+    NOTE,
+    attention_weights,
+    estimate,
+    eye,
+    formula,
+    in_greek,
+    letters,
+    listed,
+    normals,
+    number,
+)
 from lmlab.ledger.sheet import confirmed, derived, put
 
 claim = book("lab11").claim

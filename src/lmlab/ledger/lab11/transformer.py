@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lmlab.layers.positions import sinusoidal_table
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import attention, descend, gap, generator, normals, row, seeded, value, zeros
+from lmlab.ledger.shared_tools import attention, descend, gap, generator, normals, row, seeded, value, zeros
 from lmlab.ledger.sheet import put
 
 claim = book("lab11").claim

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, answered, conditional, ill_posed, measured, together
-from lmlab.ledger.kit import eye, formula, gap, normals, number, orthogonal, row, value
+from lmlab.ledger.shared_tools import eye, formula, gap, normals, number, orthogonal, row, value
 from lmlab.ledger.sheet import confirmed, put
 
 claim = book("quiz1").claim

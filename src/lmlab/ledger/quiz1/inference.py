@@ -9,7 +9,7 @@ import torch
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Judge, Outcome, answered, exact, ill_posed, judged
-from lmlab.ledger.kit import blocks, formula, letter, normals
+from lmlab.ledger.shared_tools import blocks, formula, letter, normals
 from lmlab.ledger.sheet import confirmed, derived, put
 
 claim = book("quiz1").claim

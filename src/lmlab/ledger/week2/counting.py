@@ -14,8 +14,8 @@ from torch import nn
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Judge, Outcome, exact, judged
-from lmlab.ledger.kit import agree, formula, identical, letter, parameters, row, value, yes
 from lmlab.ledger.lab import attention, feedforward
+from lmlab.ledger.shared_tools import agree, formula, identical, letter, parameters, row, value, yes
 from lmlab.ledger.sheet import confirmed, put
 
 claim = book("week2").claim

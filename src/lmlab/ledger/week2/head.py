@@ -11,8 +11,8 @@ from torch import Tensor
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, exact, ill_posed, judged, measured
-from lmlab.ledger.kit import gap, order_of_a_weighted_mean, row, value, yes
 from lmlab.ledger.lab import attention
+from lmlab.ledger.shared_tools import gap, order_of_a_weighted_mean, row, value, yes
 from lmlab.ledger.sheet import confirmed, put
 
 if TYPE_CHECKING:

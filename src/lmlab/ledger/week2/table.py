@@ -12,7 +12,6 @@ from torch import nn
 
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, conditional, exact, judged, measured
-from lmlab.ledger.kit import listed, parameters, row
 from lmlab.ledger.lab import (
     Cost,
     Measured,
@@ -25,6 +24,7 @@ from lmlab.ledger.lab import (
     taught,
     tokenizer_of,
 )
+from lmlab.ledger.shared_tools import listed, parameters, row
 
 claim = book("week2").claim
 

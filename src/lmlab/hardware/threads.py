@@ -12,7 +12,7 @@ import torch
 
 from lmlab.hardware import rates
 from lmlab.hardware.choice import Hardware, precision_name
-from lmlab.hardware.found import doubt, thread_counts
+from lmlab.hardware.kept_figures import doubt, thread_counts
 
 ROUNDS = 2
 GAIN = 1.05  # another number of threads must be faster by this much

@@ -18,8 +18,8 @@ from lmlab.config import Mistake
 from lmlab.text.chunks import by_document
 from lmlab.text.labelled import FORMATS, table_rows
 from lmlab.text.parts import Part
+from lmlab.text.plain_words import words_of
 from lmlab.text.tokenizers import Tokenizer
-from lmlab.text.words import words_of
 from lmlab.wordvectors.task import plain_documents
 
 CLASSES = ("exchanged", "real")  # of the pairs of a text

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lmlab.checker.formulas import minus
 from lmlab.checker.limits import Refusal
 from lmlab.checker.numbers.points import Point, Raw, draw_point
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
-from lmlab.checker.sheets.corners import allows, jumps, written
 from lmlab.checker.sheets.relation import Relation
+from lmlab.checker.sheets.special_points import allows, jumps, written
+from lmlab.checker.small_formulas import minus
 
 WILD = 36
 SPECIAL = ("zero", "equal")  # where bounds are often attained

@@ -17,12 +17,12 @@ from torch.nn import functional as F
 
 from lmlab.config import Mistake, nearest
 from lmlab.inside.attention import BEGIN, END, Attention, kept
-from lmlab.inside.summaries import Ids
+from lmlab.inside.head_descriptions import Ids
 from lmlab.layers.looking import Looks, Way
 from lmlab.masking.filling import BLANK, with_blanks
 from lmlab.masking.scores import encoder_of
 from lmlab.models.translator import Translator
-from lmlab.text.pairs import Pairs
+from lmlab.text.sentence_pairs import Pairs
 from lmlab.translation.decoding import translations
 from lmlab.translation.sentences import Sentences
 

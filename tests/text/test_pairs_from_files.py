@@ -7,7 +7,7 @@ import io
 import sqlite3
 import struct
 
-from lmlab.text import parallel
+from lmlab.text import pairs_from_files
 
 MESSAGES = {
     "": "Content-Type: text/plain; charset=UTF-8\nPlural-Forms: nplurals=2; plural=n > 1;\n",
@@ -34,18 +34,18 @@ def mo_file(messages: dict[str, str], order: str = "<") -> bytes:
 
 def test_messages_are_those_that_gettext_reads() -> None:
     theirs = gettext.GNUTranslations(io.BytesIO(mo_file(MESSAGES)))
-    found = dict(parallel.messages(mo_file(MESSAGES)))
+    found = dict(pairs_from_files.messages(mo_file(MESSAGES)))
     assert found["Open"] == theirs.gettext("Open") == "Öffnen"
     assert found["Close"] == theirs.pgettext("menu", "Close")
     assert found["%d file"] == theirs.ngettext("%d file", "%d files", 1)
     assert found["one tab and line"] == "ein Tab und Zeile"
     assert set(found) == {"Open", "Close", "%d file", "one tab and line", "Content-Type:"} - {"Content-Type:"}
-    assert dict(parallel.messages(mo_file(MESSAGES, ">"))) == found
+    assert dict(pairs_from_files.messages(mo_file(MESSAGES, ">"))) == found
 
 
 def test_the_first_translation_of_a_message_is_taken() -> None:
     files = {"b.mo": mo_file({"Open": "Aufmachen"}), "a.mo": mo_file({"Open": "Öffnen", "No": "Nein"})}
-    ((name, lines),) = parallel.interface_messages("de")(files)
+    ((name, lines),) = pairs_from_files.interface_messages("de")(files)
     assert name == "en-de.tsv"
     assert b"".join(lines).decode() == "en\tde\nNo\tNein\nOpen\tÖffnen\n"
 
@@ -63,6 +63,6 @@ def bible(verses: list[tuple[int, int, int, str]]) -> bytes:
 def test_verses_are_joined_where_both_have_them() -> None:
     kjv = bible([(1, 1, 2, "second"), (1, 1, 1, "first\n line"), (2, 1, 1, "only here")])
     asv = bible([(1, 1, 1, "erst"), (1, 1, 2, "zweit"), (1, 2, 1, "only there")])
-    ((name, lines),) = parallel.two_bibles({"bible_kjv.sqlite": kjv, "bible_asv.sqlite": asv})
+    ((name, lines),) = pairs_from_files.two_bibles({"bible_kjv.sqlite": kjv, "bible_asv.sqlite": asv})
     assert name == "kjv-asv.tsv"
     assert b"".join(lines).decode() == "kjv\tasv\nfirst line\terst\nsecond\tzweit\n"

@@ -17,8 +17,8 @@ import torch
 
 from lmlab.decode.batch_rows import Table
 from lmlab.decode.continuation import Spelled
-from lmlab.decode.on_device import draw_rows
 from lmlab.decode.sampling import draw, kept
+from lmlab.decode.sampling_on_device import draw_rows
 
 if TYPE_CHECKING:
     from torch import Tensor

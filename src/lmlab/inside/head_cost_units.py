@@ -11,12 +11,12 @@ import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.inside.attention import Attention, attention_of, tokens_of
-from lmlab.inside.both_ways import Pair, across, around, translator_of
+from lmlab.inside.encoder_attention import Pair, across, around, translator_of
 from lmlab.inside.passage import Passage, passage
 from lmlab.masking.scores import encoder_of, masked_units
 from lmlab.measure.score import nats_of_tokens
 from lmlab.page.numbers import counted
-from lmlab.text.pairs import Pairs, Rows, read_pairs
+from lmlab.text.sentence_pairs import Pairs, Rows, read_pairs
 from lmlab.text.stream import TokenStream
 from lmlab.translation.certificate import scored
 from lmlab.translation.sentences import Encoded, refuse_long

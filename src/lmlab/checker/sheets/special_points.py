@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from lmlab.checker.distributions import is_finite
-from lmlab.checker.formulas import minus
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.arithmetics import arithmetic_for
 from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.relation import Relation
+from lmlab.checker.small_formulas import minus
 from lmlab.checker.tree import Binary, Compare, Expectation, Node, Number, constant_value, walk
 
 MEAN_AT = (

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from lmlab.config import Mistake
-from lmlab.hardware.memory import available_bytes
+from lmlab.hardware.memory import refuse_what_memory_cannot_hold
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.pace import Pace, Plan, Step, Timings, size_by_the_clock
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from lmlab.learn.settings import TrainConfig
     from lmlab.learn.task import Task
     from lmlab.text.pieces import Vocabulary
-
-BYTES_PER_WEIGHT = 4  # float32, as a model is made on every machine
 
 
 def sized(
@@ -51,8 +48,12 @@ def sized(
         trainer = Trainer(model, task(model, rows), train_config, hardware, Path(), Silent())
         return trainer.to_be_timed()
 
+    def refuse_giants(config: Any) -> None:
+        parameters = sum(int(part.all_weights) for part in cls.parts(config, facts.vocab_size))
+        refuse_what_memory_cannot_hold(cls.name, parameters)
+
     def on_paper(config: Any) -> Learner:
-        _refuse_what_memory_cannot_hold(cls, config, facts.vocab_size)
+        refuse_giants(config)
         with _Undrawn():
             return cls(config, facts.vocab_size)
 
@@ -63,7 +64,7 @@ def sized(
 
     def resolve(facts: TextFacts, budget: Budget) -> Any:
         whole = cls.resolve(config, facts, budget)
-        _refuse_what_memory_cannot_hold(cls, whole, facts.vocab_size)
+        refuse_giants(whole)
         return whole
 
     pace = Pace(cls.name, flops_per_token, begin, hardware, timings)
@@ -72,15 +73,6 @@ def sized(
         return size_by_the_clock(resolve, facts, train_config.budget, pace, validation_tokens, fewer_rows)
     finally:
         torch.random.set_rng_state(state)
-
-
-def _refuse_what_memory_cannot_hold(cls: type[Learner], config: Any, vocab_size: int) -> None:
-    """A Mistake before anything is built: a billion layers would be made one by one until the system ends the process."""
-    parameters = sum(int(part.all_weights) for part in cls.parts(config, vocab_size))
-    free = available_bytes()
-    if free is not None and BYTES_PER_WEIGHT * parameters > free:
-        taken = f"{parameters:,} parameters take {BYTES_PER_WEIGHT * parameters / 1e9:,.0f} GB alone"
-        raise Mistake(f"{cls.name}: {taken}, and {free / 1e9:,.0f} GB of memory are free; take a smaller model")
 
 
 class _Undrawn(TorchFunctionMode):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from lmlab.config import Mistake
 from lmlab.inside.attention import Attention
-from lmlab.inside.costing import of_encoder, of_language_model, of_translator
+from lmlab.inside.head_cost_units import of_encoder, of_language_model, of_translator
+from lmlab.inside.head_descriptions import Head
 from lmlab.inside.openings import AttentiveAcross, AttentiveAround, Headed
-from lmlab.inside.summaries import Head
 from lmlab.models.registry import model_class, names
 from lmlab.records import to_json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmlab.interface import ContextPolicy
-from lmlab.measure.spread import Spread, enough_history, spread
+from lmlab.measure.spread_sample import Spread, enough_history, spread
 from lmlab.text.parts import Part
 
 USUAL_CONTEXT = 256  # tokens: the longest window that a model chooses by itself
