@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from lmlab.classification.verbs import mistakes as mistakes
     from lmlab.combining.verbs import combine as combine
     from lmlab.comparison import compare as compare
-    from lmlab.compression.codec import Progress
-    from lmlab.compression.files import Coded, Compressed
+    from lmlab.compression.compress_files import Coded, Compressed
+    from lmlab.compression.text_codec import Progress
     from lmlab.costs.asked_count import count as count
     from lmlab.costs.asked_plan import plan as plan
     from lmlab.costs.calibrate import plan_steps as plan_steps
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from lmlab.sweeps import sweep as sweep
     from lmlab.text.corpus import Corpus
     from lmlab.text.corpus import read as read
-    from lmlab.text.intake import strings as strings
+    from lmlab.text.files_and_folders import strings as strings
     from lmlab.translation.verbs import translate as translate
     from lmlab.wordvectors.verbs import analogy as analogy
     from lmlab.wordvectors.verbs import neighbours as neighbours
@@ -96,7 +96,7 @@ HOMES: dict[str, tuple[str, ...]] = {  # of the verbs that have a room of their 
     "lmlab.promises.suite": ("contract",),
     "lmlab.sweeps": ("sweep",),
     "lmlab.text.corpus": ("read",),
-    "lmlab.text.intake": ("strings",),
+    "lmlab.text.files_and_folders": ("strings",),
     "lmlab.translation.verbs": ("translate",),
     "lmlab.wordvectors.verbs": ("analogy", "neighbours", "vectors", "word_map"),
 }
@@ -273,7 +273,7 @@ def compress(
     device: what is compressed on one is opened on one of its kind alone; there is a CPU everywhere.
     """
     target = free_file(out, force)
-    from lmlab.compression.files import compress_file
+    from lmlab.compression.compress_files import compress_file
 
     return compress_file(file, _on(device, model), target, streams=streams, check=check, watch=watch)
 
@@ -289,7 +289,7 @@ def decompress(
 ) -> Coded:
     """Bring back a text that `compress` made small, byte for byte, with the run it was compressed with."""
     target = free_file(out, force)
-    from lmlab.compression.files import decompress_file
+    from lmlab.compression.compress_files import decompress_file
 
     return decompress_file(Path(file), lambda: _on(device, model), target, watch=watch)
 

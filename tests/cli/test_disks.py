@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lmlab.text import files, intake, sources
+from lmlab.text import files, files_and_folders, sources
 
 Lmlab = Callable[..., tuple[int, str, str]]
 
@@ -70,9 +70,9 @@ def test_a_file_that_cannot_be_read_is_blamed_itself(tmp_path: Path, monkeypatch
     def broken(*_: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), str(tmp_path / "text.txt"))
 
-    monkeypatch.setattr(intake, "_check_utf8", broken)
-    with pytest.raises(intake.Mistake, match=r"text\.txt cannot be read: Input/output error"):
-        intake.checked(tmp_path / "text.txt")
+    monkeypatch.setattr(files_and_folders, "_check_utf8", broken)
+    with pytest.raises(files_and_folders.Mistake, match=r"text\.txt cannot be read: Input/output error"):
+        files_and_folders.checked(tmp_path / "text.txt")
 
 
 def test_a_line_that_cannot_be_written_names_its_file() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lmlab.compression.coder import TOTAL, Decoder, Encoder, OutOfStep, Table
+from lmlab.compression.arithmetic_coder import TOTAL, Decoder, Encoder, OutOfStep, Table
 
 
 def table(*weights: float) -> Table:

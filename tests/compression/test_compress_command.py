@@ -15,7 +15,7 @@ from lmlab.cli import app
 from lmlab.learn.run import load_run
 from lmlab.learn.train import train
 from lmlab.measure import score_part
-from lmlab.text.intake import checked
+from lmlab.text.files_and_folders import checked
 from lmlab.text.parts import Part
 
 TEXT = "Pack my box with five dozen liquor jugs — 🙂 unséen\r\n\n  and no line end"

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from lmlab.compression import compress, decompress
-from lmlab.compression.codec import in_words, maker
 from lmlab.compression.file_format import MAGIC, unpack
 from lmlab.compression.portable_exp import exponential
+from lmlab.compression.text_codec import in_words, maker
 from lmlab.config import Mistake
 
 
@@ -74,8 +74,8 @@ def test_what_a_network_wrote_says_which_machine_would_open_it(make_model, monke
     made = unpack(data)[0].maker
     assert made == maker(model)
     assert len(made) < 48
-    monkeypatch.setattr("lmlab.compression.codec.exponential", lambda x: np.exp(0.9 * x))
-    monkeypatch.setattr("lmlab.compression.coder.SUM_TOLERANCE", 10.0)
+    monkeypatch.setattr("lmlab.compression.text_codec.exponential", lambda x: np.exp(0.9 * x))
+    monkeypatch.setattr("lmlab.compression.arithmetic_coder.SUM_TOLERANCE", 10.0)
     with pytest.raises(Mistake) as refused:
         decompress(model, tokenizer, data)
     assert str(refused.value).count(in_words(made)) == 2  # where it was made, and here
@@ -85,7 +85,7 @@ def test_files_of_the_first_format_still_open(make_model, monkeypatch) -> None: 
     import zlib
 
     pair = make_model("ngram")
-    monkeypatch.setattr("lmlab.compression.codec.exponential", np.exp)
+    monkeypatch.setattr("lmlab.compression.text_codec.exponential", np.exp)
     data = compress(*pair, "as it was written before")
     body = data[:-4]
     assert body[12] == 0  # no maker

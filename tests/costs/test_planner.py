@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from lmlab.costs.calibrate import seconds_in_all, seconds_of_steps
+from lmlab.costs.devices import DEVICES
 from lmlab.costs.planner import published_rate, timed_rate
-from lmlab.costs.published_figures import DEVICES, LAWS, RUNS
+from lmlab.costs.published_figures import LAWS, RUNS
 from lmlab.costs.sharding import WAYS, held, usual_build
 
 Lmlab = Callable[..., tuple[int, str, str]]

@@ -15,7 +15,7 @@ import torch
 
 import lmlab
 from lmlab.config import Mistake, Note
-from lmlab.hardware import choice, kept_figures, memory, rates, report, threads
+from lmlab.hardware import choice, kept_figures, memory, precision, rates, report, threads
 from lmlab.hardware.kept_figures import Rate, thread_counts
 
 GIGA = 1e9
@@ -111,9 +111,9 @@ def test_a_product_in_bf16_leaves_no_trace_in_later_runs(tmp_path: Path) -> None
     text, options = "the cat sat on the mat and the dog on the log\n" * 40, {"budget": "3steps", "precision": "float32"}
     settings = {"layers": 1, "width": 32}
     before = lmlab.train("gpt", text, out=tmp_path / "before", settings=settings, device="cpu", **options)
-    torch.backends.mkldnn.set_flags(_enabled=not rates.ONEDNN)
+    torch.backends.mkldnn.set_flags(_enabled=not precision.ONEDNN)
     after = lmlab.train("gpt", text, out=tmp_path / "after", settings=settings, device="cpu", **options)
-    assert torch.backends.mkldnn.enabled == rates.ONEDNN
+    assert torch.backends.mkldnn.enabled == precision.ONEDNN
     for name, weight in before.saved.tensors().items():
         assert torch.equal(after.saved.tensors()[name], weight), name
 

@@ -24,7 +24,8 @@ from lmlab.measure.seeds import mean_and_margin
 from lmlab.measure.spread_sample import everything
 from lmlab.measure.student import t_quantile
 from lmlab.sweeps import runners
-from lmlab.sweeps.cells import Cell, best_by_validation, collect
+from lmlab.sweeps.best_cell import best_by_validation
+from lmlab.sweeps.cells import Cell, collect
 from lmlab.sweeps.differences import differences
 from lmlab.sweeps.grid import Job, Outcome, grid, plan
 from lmlab.sweeps.train_grid import run_jobs

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lmlab.config import Note
-from lmlab.text import intake, parts
+from lmlab.text import files_and_folders, parts
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.parts import Document, Part
 
@@ -191,8 +191,8 @@ def test_block_size_changes_nothing(tmp_path, text: str, block: int, data) -> No
         assert (part.chars, part.words) == (len(text), len(text.split()))
         left, right = document.split_at(cut)
         assert ("".join(left.pieces()), "".join(right.pieces())) == (text[:cut], text[cut:])
-        patch.setattr(intake, "BLOCK_BYTES", block)
-        assert intake.checked(path) == document
+        patch.setattr(files_and_folders, "BLOCK_BYTES", block)
+        assert files_and_folders.checked(path) == document
 
 
 def test_a_line_longer_than_a_block_is_read_in_pieces(tmp_path, monkeypatch) -> None:
@@ -205,7 +205,7 @@ def test_a_line_longer_than_a_block_is_read_in_pieces(tmp_path, monkeypatch) -> 
 
 @pytest.mark.parametrize("block", [7, 1 << 22])
 def test_a_bad_byte_is_reported_with_its_offset_and_the_cure(tmp_path, monkeypatch, block: int) -> None:
-    monkeypatch.setattr(intake, "BLOCK_BYTES", block)
+    monkeypatch.setattr(files_and_folders, "BLOCK_BYTES", block)
     good = "größer ".encode() * 10
     with pytest.raises(ValueError) as error:
         read(write(tmp_path / "latin.txt", good + "Größe".encode("latin-1") + good))

@@ -15,7 +15,7 @@ from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.records import Document
-from lmlab.text.labelled import Examples, Labelled, read_labelled
+from lmlab.text.labelled import Examples, Labelled, read_labelled, seen_in_training
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 
@@ -60,7 +60,11 @@ def evaluate(
     counted = BagOfWords.fit(train.ids_N, train.starts_B, train.labels_B, words.vocab_size, labels)
     bag_BK = counted.probabilities(held_out.ids_N, held_out.starts_B)
     right_B, bag_right_B = p_BK.argmax(1) == labels_B, bag_BK.argmax(1) == labels_B
-    leaked_B = _leaked(table, examples) if part != "train" or data is not None else np.zeros(len(examples), dtype=bool)
+    leaked_B = (
+        seen_in_training(table, examples)
+        if part != "train" or data is not None
+        else np.zeros(len(examples), dtype=bool)
+    )
     confusion_KK = np.zeros((labels, labels), dtype=np.int64)
     np.add.at(confusion_KK, (labels_B, p_BK.argmax(1)), 1)
     return ClassifierResult(
@@ -130,10 +134,3 @@ def _other(data: str | Path, table: Labelled) -> tuple[str, Examples]:
     number = np.array([table.classes.index(label) for label in other.classes])
     rows = other.parts["train"]
     return other.name, Examples(rows.texts, number[rows.labels_B])
-
-
-def _leaked(table: Labelled, examples: Examples) -> np.ndarray:
-    from lmlab.text.labelled import plain
-
-    seen = {plain(text) for text in table.parts["train"].texts}
-    return np.array([plain(text) in seen for text in examples.texts])

@@ -11,7 +11,7 @@ import typer
 from lmlab.cli import options
 
 if TYPE_CHECKING:
-    from lmlab.compression.files import Compressed
+    from lmlab.compression.compress_files import Compressed
 
 
 def command(

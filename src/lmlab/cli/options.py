@@ -118,7 +118,7 @@ def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
 
 def lines_of(file: str) -> list[str]:
     """The lines of a file or, for -, of standard input, without their ends; a Mistake if it cannot be read."""
-    from lmlab.text.intake import gather
+    from lmlab.text.files_and_folders import gather
 
     path = Path(file)
     if file != "-" and not path.is_file():

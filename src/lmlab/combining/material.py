@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lmlab.combining.word_pairs import (
+from lmlab.combining.labelled_pairs import (
     CLASSES,
     Listed,
     Neighbouring,

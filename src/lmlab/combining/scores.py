@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from lmlab.classification.scores import bits, interval, of_share
+from lmlab.combining.labelled_pairs import WordPairs, is_table, read_table
 from lmlab.combining.material import of_text
 from lmlab.combining.simpler_ways import Simple
 from lmlab.combining.task import batches
 from lmlab.combining.training import has_vector, material_of
-from lmlab.combining.word_pairs import WordPairs, is_table, read_table
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from lmlab.combining.labelled_pairs import WordPairs
 from lmlab.combining.material import Source
-from lmlab.combining.word_pairs import WordPairs
 from lmlab.learn.task import PartName, Task
 from lmlab.models.autoencoder import LabelledPairs
 

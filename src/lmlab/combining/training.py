@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from lmlab.combining.labelled_pairs import is_table, read_table
 from lmlab.combining.material import Material, again, of_corpus, of_table, table_spec
 from lmlab.combining.task import ROWS, Combining
-from lmlab.combining.word_pairs import is_table, read_table
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
 from lmlab.learn.asked import Asked

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from lmlab.compression.codec import Receiver, Sender, Speller, Stream, cumulative, one_thread
-from lmlab.compression.coder import TOTAL_BITS, Decoder, OutOfStep, Table
+from lmlab.compression.arithmetic_coder import TOTAL_BITS, Decoder, OutOfStep, Table
+from lmlab.compression.text_codec import Receiver, Sender, Speller, Stream, cumulative, one_thread
 from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.spread_sample import derived_seed
 from lmlab.measure.walk import Copies

@@ -12,8 +12,9 @@ from typing import Any
 from lmlab.config import Mistake, nearest
 from lmlab.costs.asked_count import count
 from lmlab.costs.counting import Count
+from lmlab.costs.devices import DEVICES
 from lmlab.costs.planner import Plan, Rate, plan_of, published_rate
-from lmlab.costs.published_figures import DEVICES, LAWS
+from lmlab.costs.published_figures import LAWS
 from lmlab.costs.sharding import Build, usual_build
 from lmlab.hardware.memory import available_bytes
 

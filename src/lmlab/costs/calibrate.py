@@ -25,8 +25,9 @@ from lmlab.hardware.choice import choose, precision_name
 from lmlab.hardware.rates import settle
 from lmlab.hardware.threads import using_threads
 from lmlab.interface import TextLearner
+from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S
 from lmlab.learn.fit import fresh_model, hardware_for, stream_folder, task_of
-from lmlab.learn.loop import CHECKPOINT_EVERY_S, Trainer, sample_is_due
+from lmlab.learn.loop import Trainer, sample_is_due
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import training_config
 from lmlab.learn.train import sized_on_text, tokenizer_for

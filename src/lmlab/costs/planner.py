@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lmlab.config import Mistake
-from lmlab.costs.published_figures import DEVICES, LAWS, RUNS, Run
+from lmlab.costs.devices import DEVICES
+from lmlab.costs.published_figures import LAWS, RUNS, Run
 from lmlab.costs.sharding import Build, activation_bytes, first_that_fits
 from lmlab.measure.student import t_quantile
 

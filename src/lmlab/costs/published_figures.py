@@ -1,4 +1,4 @@
-"""What others published: devices, training runs, and laws of how loss falls with size and text. Each with its source."""
+"""What others published: training runs, and laws of how loss falls with size and text. Each with its source."""
 
 from __future__ import annotations
 
@@ -6,30 +6,9 @@ import functools
 import math
 from dataclasses import dataclass
 
+from lmlab.costs.devices import DEVICES
 from lmlab.costs.published_architectures import Llama
 from lmlab.formulas import Shape, weights, work
-
-
-@dataclass(frozen=True)
-class Device:
-    """A device by name."""
-
-    name: str
-    peak: float  # operations per second of dense products in 16 bits, by its data sheet
-    memory: float  # bytes
-
-
-DEVICES = {
-    device.name: device
-    for device in (
-        Device("V100", 125e12, 32e9),
-        Device("A100-40GB", 312e12, 40e9),
-        Device("A100", 312e12, 80e9),
-        Device("H100", 989.4e12, 80e9),
-        Device("H200", 989.4e12, 141e9),
-        Device("B200", 2250e12, 180e9),
-    )
-}
 
 
 @dataclass(frozen=True, kw_only=True)

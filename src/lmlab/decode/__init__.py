@@ -2,7 +2,7 @@
 
 from lmlab.decode.generate import Stream, generate, generate_many, search_each, stream
 from lmlab.decode.options import Options
-from lmlab.decode.precision import writing_in
 from lmlab.decode.result import Generated
+from lmlab.decode.writing_precision import writing_in
 
 __all__ = ["Generated", "Options", "Stream", "generate", "generate_many", "search_each", "stream", "writing_in"]

@@ -9,7 +9,8 @@ import torch
 
 from lmlab.config import Mistake, Note
 from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
-from lmlab.hardware.rates import HIDDEN, WIDTH, expect_slow_bf16
+from lmlab.hardware.precision import expect_slow_bf16
+from lmlab.hardware.rates import HIDDEN, WIDTH
 
 WORTH = 1.3  # times as fast as float32 must products in bf16 be: what is rounded must also be converted back and forth
 TYPICAL_ROWS = 2048  # tokens of a step

@@ -10,7 +10,6 @@ Shapes: N rows (tokens of a batch), D width, F width of the hidden layer, K matr
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 
 import torch
@@ -23,7 +22,6 @@ ROWS, WIDTH, HIDDEN = 512, 192, 768
 WORTH_ASKING = 30  # times what asking for a kernel costs: a product that takes less says nothing of the device
 LARGEST = 16  # times these sizes
 MATRICES = 4  # that Muon's iteration takes together
-ONEDNN = torch.backends.mkldnn.enabled  # before anything is multiplied
 PROBE = 64  # rows of the product that tells whether a precision is worth timing at all
 CRAWLING = 4.0  # times slower than float32 on the probe: this machine has no units for that precision
 TIMED_S = 0.025  # spent on one figure, after a first try that finds memory and chooses kernels
@@ -99,20 +97,6 @@ def _iteration_s(device: torch.device, dtype: torch.dtype, scale: int) -> float:
         return torch.baddbmm(x_KDD, gram_KDD, x_KDD)
 
     return seconds_of(work, device)
-
-
-def onednn_as_at_first() -> None:
-    """Let oneDNN multiply again, which torch gives up for good at the first product in bf16 that a processor has no units for.
-
-    From then on float32 would come out with other last bits, in this process alone.
-    """
-    if torch.backends.mkldnn.enabled != ONEDNN:
-        torch.backends.mkldnn.set_flags(_enabled=ONEDNN)
-
-
-def expect_slow_bf16() -> None:
-    """Keep torch from telling, with a page of its stack, that a processor has no units for bf16: whoever asks is told by us."""
-    warnings.filterwarnings("ignore", message="mkldnn_matmul failed")
 
 
 def crawls(device: torch.device, dtype: torch.dtype) -> bool:

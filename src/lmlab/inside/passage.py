@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lmlab.config import Mistake, Note
 from lmlab.page import numbers
 from lmlab.text.corpus import read
-from lmlab.text.intake import SUFFIXES, gather, strings
+from lmlab.text.files_and_folders import SUFFIXES, gather, strings
 from lmlab.text.parts import Part
 
 if TYPE_CHECKING:

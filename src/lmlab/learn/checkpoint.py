@@ -17,6 +17,8 @@ from lmlab.text.files import write_atomically
 
 Groups = dict[str, dict[str, Tensor]]
 
+CHECKPOINT_EVERY_S = 20.0  # while a run learns: at most so much is lost to a kill
+
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:

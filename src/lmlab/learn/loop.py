@@ -20,10 +20,10 @@ from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware
-from lmlab.hardware.rates import onednn_as_at_first
+from lmlab.hardware.precision import onednn_as_at_first
 from lmlab.hardware.threads import Threads, using_threads
 from lmlab.interface import Learner
-from lmlab.learn.checkpoint import Checkpoints, Progress, load_checkpoint
+from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, Progress, load_checkpoint
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.onlookers import Watch
@@ -35,7 +35,6 @@ from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
 from lmlab.text.files import append_line, whole_lines, write_atomically
 
-CHECKPOINT_EVERY_S = 20.0
 SHOW_EVERY_S = 0.5
 SAMPLES_FROM_S, SAMPLES_SHARE = 2.0, 0.02  # seconds of training before there is anything to see; share of it
 

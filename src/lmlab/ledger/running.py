@@ -23,7 +23,7 @@ class Entry:
 
 def run(chosen: Sequence[Claim], each: Callable[[Entry], None] | None = None) -> list[Entry]:
     """Run the checks one after the other; `each` is told of every entry as it is done."""
-    from lmlab.compression.codec import one_thread  # torch is slow to import
+    from lmlab.compression.text_codec import one_thread  # torch is slow to import
 
     entries = []
     with one_thread():  # small tensors are slower on many threads, and results must not depend on their number

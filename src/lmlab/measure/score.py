@@ -22,7 +22,7 @@ import torch
 from torch import nn
 
 from lmlab.config import Mistake
-from lmlab.hardware.rates import onednn_as_at_first
+from lmlab.hardware.precision import real_float32
 from lmlab.measure.tally import Tally, tally
 from lmlab.text.stream import TokenStream, tokenize
 
@@ -294,30 +294,6 @@ def evaluating(model: LanguageModel) -> Iterator[None]:
     finally:
         if isinstance(model, nn.Module):
             model.train(training)
-
-
-@contextmanager
-def real_float32() -> Iterator[None]:
-    """Products of float32 numbers are products of float32 numbers, also on a GPU, where torch rounds some of them further.
-
-    By itself it lets cuDNN (recurrent networks) multiply with ten bits of mantissa (TF32). Scores are to agree with a CPU's.
-    """
-    onednn_as_at_first()
-    if not torch.cuda.is_available():
-        yield
-        return
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        with torch.backends.cudnn.flags(
-            enabled=torch.backends.cudnn.enabled,
-            benchmark=torch.backends.cudnn.benchmark,
-            deterministic=torch.backends.cudnn.deterministic,
-            allow_tf32=False,
-        ):
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def _array(size: int, dtype: type) -> np.ndarray:

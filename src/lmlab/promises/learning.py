@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.formulas import weights
-from lmlab.hardware.rates import expect_slow_bf16
+from lmlab.hardware.precision import expect_slow_bf16
 from lmlab.interface import CarriedLanguageModel, NeuralLanguageModel, Windows
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.promises.checks import random_tokens, same

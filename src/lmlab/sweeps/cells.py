@@ -73,9 +73,3 @@ def collect(points: Sequence[Point], outcomes: Mapping[str, Outcome]) -> list[Ce
 def unit_of(cells: Sequence[Cell]) -> Unit:
     """What cells can be compared in: perplexities per token only where all have the same tokens."""
     return BITS if any(TOKENIZER in cell.settings for cell in cells) else PERPLEXITY
-
-
-def best_by_validation(cells: Sequence[Cell]) -> Cell | None:
-    """The cell that predicts the validation part best; the test part has no say. None where that is not known."""
-    known = {mean: cell for cell in reversed(cells) if (mean := cell.valid_mean) is not None and math.isfinite(mean)}
-    return known[min(known)] if known else None

@@ -22,7 +22,8 @@ from lmlab.page import html
 from lmlab.page.notebook import panel
 from lmlab.records import from_json, to_json
 from lmlab.sweeps import runners
-from lmlab.sweeps.cells import Cell, Unit, best_by_validation, collect, unit_of
+from lmlab.sweeps.best_cell import best_by_validation
+from lmlab.sweeps.cells import Cell, Unit, collect, unit_of
 from lmlab.sweeps.differences import Difference, differences
 from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import TOKENIZER, Job, Outcome, grid, plan

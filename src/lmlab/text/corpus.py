@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, final
 
 from lmlab.config import Mistake, Note
-from lmlab.text import intake
+from lmlab.text import files_and_folders
 from lmlab.text.files import file_sha256
-from lmlab.text.intake import Text
+from lmlab.text.files_and_folders import Text
 from lmlab.text.markov import markov_entropy
 from lmlab.text.parts import Document, Part
 from lmlab.text.shared_substrings import Overlap, find_overlap
@@ -93,7 +93,7 @@ def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
     if not isinstance(text, str | Path):
         return stem(text[0]) if text else "text"
     name = str(text)
-    if name == "-" or intake.is_content(text):
+    if name == "-" or files_and_folders.is_content(text):
         return "stdin" if name == "-" else "text"
     while any(sign in name for sign in "*?[") and not Path(name).exists():  # a pattern is called after its folder
         name = str(Path(name).parent)
@@ -117,7 +117,7 @@ def read(
     split: shares of the three parts. A single text is cut into contiguous parts, exactly by characters; of many
         documents each goes whole into one part (`seed` shuffles them), so that the shares hold as nearly as they can.
     """
-    name, documents, kept = intake.gather(text)
+    name, documents, kept = files_and_folders.gather(text)
     origin: dict[str, Any] = {"text": kept, "valid": None, "test": None, "split": list(split), "seed": seed}
     if valid is None and test is None:
         divided = split_documents(name, documents, split, seed)
@@ -126,6 +126,6 @@ def read(
         for part, given in (("valid", valid), ("test", test)):
             held_out: list[Document] = []
             if given is not None:
-                _, held_out, origin[part] = intake.gather(given)
+                _, held_out, origin[part] = files_and_folders.gather(given)
             divided.append(held_out)
     return Corpus(name, {part: Part(part, docs) for part, docs in zip(PARTS, divided, strict=True)}, origin)

@@ -288,3 +288,9 @@ def counted(examples: Examples, classes: Sequence[str]) -> dict[str, int]:
     """How many examples each class has."""
     found = Counter(examples.labels_B.tolist())
     return {name: found[i] for i, name in enumerate(classes)}
+
+
+def seen_in_training(table: Labelled, examples: Examples) -> np.ndarray:
+    """Which of the examples stand, but for spaces and case, in the training part of the table too."""
+    seen = {plain(text) for text in table.parts["train"].texts}
+    return np.array([plain(text) in seen for text in examples.texts])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from lmlab.config import Mistake
-from lmlab.hardware.rates import expect_slow_bf16
+from lmlab.hardware.precision import expect_slow_bf16
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmlab.compression.codec import Progress, claimed_bits, compress, decompress
 from lmlab.compression.file_format import unpack
+from lmlab.compression.text_codec import Progress, claimed_bits, compress, decompress
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
-from lmlab.text import intake
+from lmlab.text import files_and_folders
 from lmlab.text.files import write_atomically
 
 
@@ -137,12 +137,12 @@ def _read_text(file: str) -> str:
     """The whole text, checked to be UTF-8. An empty file is a text here, though not one to learn from."""
     path = Path(file).expanduser()
     if file == "-":
-        document = intake.gather("-")[1][0]
+        document = files_and_folders.gather("-")[1][0]
     elif not path.exists():
         raise Mistake(f"there is no file {file}; name the text to compress, or - for standard input")
     elif path.is_file() and path.stat().st_size == 0:
         return ""
     else:
-        document = intake.checked(path)
+        document = files_and_folders.checked(path)
     whole = replace(document, start=0)  # with a byte order mark, which is no text to learn, but comes back
     return "".join(whole.pieces())

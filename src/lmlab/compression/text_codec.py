@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmlab.compression.coder import Decoder, Encoder, OutOfStep, Table
+from lmlab.compression.arithmetic_coder import Decoder, Encoder, OutOfStep, Table
 from lmlab.compression.file_format import VERSION, Header, fingerprint, pack, stream_bounds, text_check, unpack
 from lmlab.compression.portable_exp import exponential
 from lmlab.config import Mistake

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import lmlab
+from lmlab.combining.labelled_pairs import CLASSES, Neighbouring, keys_of, occurs, read_table
 from lmlab.combining.simpler_ways import Simple
 from lmlab.combining.training import material_of
-from lmlab.combining.word_pairs import CLASSES, Neighbouring, keys_of, occurs, read_table
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
 
