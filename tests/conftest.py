@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from lmlab.cli.app import main
+from lmlab.hardware.openmp import set_threads
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TEXT = (
@@ -30,7 +30,7 @@ CACHE_IS_GIVEN = "LMLAB_CACHE" in os.environ
 @pytest.fixture(scope="session", autouse=True)
 def one_thread_and_a_cache_for_what_tests_share(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fixtures that serve several tests are made before the fixtures of any test."""
-    torch.set_num_threads(1)
+    set_threads(1)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as of a script in the background; tests press Ctrl-C
         signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.MonkeyPatch.context() as patch:
@@ -47,7 +47,7 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def one_thread_and_own_cache(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run side by side, so each takes one thread; and none touches the user's cache folder."""
-    torch.set_num_threads(1)
+    set_threads(1)
     if not CACHE_IS_GIVEN:
         monkeypatch.setenv("LMLAB_CACHE", str(caches / str(next(NUMBERS))))  # made by whoever keeps something in it
 

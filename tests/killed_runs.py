@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 import lmlab
+from lmlab.hardware.openmp import set_threads
 from lmlab.learn import loop
 from lmlab.learn.run import Run
 from processes import FORKED
@@ -19,7 +20,7 @@ def _train_until_killed(
     at_step: int, verb: str, given: list[str], out: str, options: dict[str, Any], environment: dict[str, str]
 ) -> None:
     os.environ.update(environment)  # of the test: that of the process this one is forked from is older
-    torch.set_num_threads(1)  # as the tests themselves have
+    set_threads(1)  # as the tests themselves have
     loop.CHECKPOINT_EVERY_S = 0.0
     take, done = loop.Trainer._step, 0
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from lmlab.hardware import threads
+from lmlab.hardware import openmp, threads
 from lmlab.hardware.threads import LOOK_AGAIN_S, Threads
 
 
@@ -71,3 +71,15 @@ def test_scoring_takes_the_threads_that_are_fastest_now_and_gives_them_back(monk
     with threads.fastest_threads():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == 2
+
+
+def test_one_thread_is_one_for_kernels_that_do_not_listen_to_torch() -> None:
+    """oneDNN's on ARM ask for as many as the process began with; OpenMP then has none to give."""
+    if (found := openmp._openmp()) is None:
+        pytest.skip("torch brings no libgomp here")
+    library, levels = found
+    with threads.using_threads(torch.device("cpu"), 1):
+        assert library.omp_get_max_active_levels() == 0
+        with threads.using_threads(torch.device("cpu"), 2):
+            assert library.omp_get_max_active_levels() == levels > 0
+    assert library.omp_get_max_active_levels() == levels

@@ -13,9 +13,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import torch
-
 import lmlab
+from lmlab.hardware.openmp import set_threads
 from lmlab.learn import curve_figures, going_on, loop, run_page, train
 from lmlab.models import gpt
 
@@ -25,7 +24,7 @@ SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
 
 def train_or_go_on(text: str, out: Path) -> None:
     """As `lmlab train --resume` does: go on if there is something to go on with."""
-    torch.set_num_threads(1)
+    set_threads(1)
     if (out / "config.json").exists():
         lmlab.resume(out)
     else:

@@ -27,6 +27,7 @@ from lmlab.compression.arithmetic_coder import Decoder, Encoder, OutOfStep, Tabl
 from lmlab.compression.file_format import VERSION, Header, fingerprint, pack, stream_bounds, text_check, unpack
 from lmlab.compression.portable_exp import exponential
 from lmlab.config import Mistake
+from lmlab.hardware.openmp import set_threads, threads_as_before
 from lmlab.measure.score import device_of, evaluating, score_rows
 from lmlab.version import __version__
 
@@ -282,8 +283,8 @@ class Speller:
 def one_thread() -> Iterator[None]:
     """Sums may come out differently when more threads share them, and a token at a time gives them little to share."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    set_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(threads)
+        threads_as_before(threads)

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from lmlab.hardware import rates
+from lmlab.hardware.openmp import set_threads, threads_as_before
 from lmlab.hardware.versions import processor, usable_cores
 from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.locks import in_turn
@@ -124,14 +125,14 @@ def measure(device: str, key: dict[str, str] | None = None) -> Found:
             crawling = dtype != torch.float32 and rates.crawls(place, dtype)
             for threads in thread_counts(most) if device == "cpu" else [1]:
                 if device == "cpu":
-                    torch.set_num_threads(threads)
+                    set_threads(threads)
                 products = 0.0 if crawling else rates.product_flops(place, dtype)
                 iteration = 0.0 if crawling else rates.iteration_flops(place, dtype)
                 found.append(
                     Rate(device=device, precision=precision, threads=threads, products=products, iteration=iteration)
                 )
     finally:
-        torch.set_num_threads(most)
+        threads_as_before(most)
     about = Device(device=device, copies=rates.copy_bytes_per_s(place), request_s=rates.request_s(place))
     seconds = time.perf_counter() - started
     return Found(key=key or _key(device), rates=tuple(found), devices=(about,), seconds=seconds)

@@ -15,6 +15,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from lmlab.hardware.openmp import set_threads, threads_as_before
+
 TIMED = "2"  # what is timed, and how: kept figures of another number are measured anew
 
 # A two-layer network of a small Transformer: what most of a training step goes into.
@@ -108,13 +110,13 @@ def crawls(device: torch.device, dtype: torch.dtype) -> bool:
         return seconds_of(lambda: torch.mm(x_ND, weight_DD), device, PROBED_S)
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # several that wait for each other on a busy machine would blur what is asked here
+    set_threads(1)  # several that wait for each other on a busy machine would blur what is asked here
     try:
         return probe_s(dtype) > CRAWLING * probe_s(torch.float32)
     except (RuntimeError, NotImplementedError, TypeError):  # no such precision on this device
         return True
     finally:
-        torch.set_num_threads(threads)
+        threads_as_before(threads)
 
 
 def copy_bytes_per_s(device: torch.device) -> float:

@@ -13,6 +13,7 @@ import torch
 from lmlab.hardware import rates
 from lmlab.hardware.choice import Hardware, precision_name
 from lmlab.hardware.kept_figures import doubt, thread_counts
+from lmlab.hardware.openmp import set_threads, threads_as_before
 
 ROUNDS = 2
 GAIN = 1.05  # another number of threads must be faster by this much
@@ -46,10 +47,10 @@ def product_speeds(most: int, dtype: torch.dtype) -> dict[int, float]:
     try:
         for _ in range(ROUNDS if len(speeds) > 1 else 1):  # in turns: a disturbance then hits none of them alone
             for threads, speed in speeds.items():
-                torch.set_num_threads(threads)
+                set_threads(threads)
                 speeds[threads] = max(speed, rates.product_flops(torch.device("cpu"), dtype))
     finally:
-        torch.set_num_threads(before)
+        threads_as_before(before)
     return speeds
 
 
@@ -58,11 +59,11 @@ def using_threads(device: torch.device, threads: int) -> Iterator[None]:
     """So many threads on a CPU while it lasts, however the number changes meanwhile; then as many as before."""
     before = torch.get_num_threads()
     if device.type == "cpu":
-        torch.set_num_threads(threads)
+        set_threads(threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        threads_as_before(before)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.hardware.choice import Hardware
+from lmlab.hardware.openmp import set_threads
 from lmlab.hardware.precision import onednn_as_at_first
 from lmlab.hardware.threads import Threads, using_threads
 from lmlab.interface import Learner
@@ -232,7 +233,7 @@ class Trainer:
     def _step(self, piece: Any, carry: Any) -> Any:
         """Forward, backward, update, with as many threads as are fastest now where seconds count; what to carry on."""
         if self.threads is not None:
-            torch.set_num_threads(self.threads.next_step())
+            set_threads(self.threads.next_step())
         started = self.clock.seconds
         seed = self.config.seed * 1_000_003 + self.clock.steps
         try:

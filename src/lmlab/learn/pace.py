@@ -19,6 +19,7 @@ import torch
 
 from lmlab.config import Budget, TextFacts
 from lmlab.hardware.choice import Hardware
+from lmlab.hardware.openmp import set_threads, threads_as_before
 from lmlab.hardware.rates import settle
 from lmlab.hardware.threads import neighbours
 from lmlab.learn.settings import MOST_VALIDATING
@@ -116,13 +117,13 @@ class Pace:
         seconds_per_token = {}
         try:
             for threads in counts:
-                torch.set_num_threads(threads)
+                set_threads(threads)
                 seconds_per_token[threads], tokens = self._seconds_per_token(step, least_s / len(counts))
                 self._shared.step_tokens[self._kind] = tokens
                 if time.perf_counter() - started > most_s:  # a slow one: what is known must do
                     break
         finally:
-            torch.set_num_threads(before)
+            threads_as_before(before)
         fastest = min(seconds_per_token, key=lambda threads: seconds_per_token[threads])
         self.threads = fastest if self.hardware.device.type == "cpu" else self.threads
         self._timings[self._flops_per_token(config)] = seconds_per_token[fastest]
@@ -151,10 +152,10 @@ class Pace:
         started, before = time.perf_counter(), torch.get_num_threads()
         step = self._started(config, share)
         try:
-            torch.set_num_threads(self.threads)
+            set_threads(self.threads)
             seconds_per_token, tokens = self._seconds_per_token(step, least_s)
         finally:
-            torch.set_num_threads(before)
+            threads_as_before(before)
         self.timed_s += time.perf_counter() - started
         return 1.0 / seconds_per_token, tokens
 

@@ -26,15 +26,14 @@ DIED = "its process died; it was killed, or there was not enough memory"
 
 def run_job(job: Job) -> Outcome:
     """Train and measure one job in this process."""
-    import torch
-
     from lmlab.comparison.measure_run import measure_run
+    from lmlab.hardware.openmp import set_threads
     from lmlab.learn.train import train
     from lmlab.measure import score_part, spread
     from lmlab.measure.counted import count_within
     from lmlab.text.corpus import Corpus
 
-    torch.set_num_threads(1)  # sums in the same order everywhere
+    set_threads(1)  # sums in the same order everywhere
     corpus = Corpus.from_spec(job.corpus)
     run = train(
         job.model,

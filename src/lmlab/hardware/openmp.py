@@ -1,0 +1,43 @@
+"""So many threads, for every kernel that torch calls."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+
+import torch
+
+SHARED = "libgomp.so.1"  # OpenMP as torch brings it along on Linux
+
+
+def set_threads(threads: int) -> None:
+    """Let torch's kernels use so many threads from now on. One means one, of all of them.
+
+    On ARM those of oneDNN keep the number the process began with, whatever `torch.set_num_threads` says: beside a busy process
+    they then wait for a thread that has no core, and a step takes a fifth longer. OpenMP itself can be told to share nothing.
+    """
+    torch.set_num_threads(threads)
+    _share(threads > 1)
+
+
+def threads_as_before(threads: int) -> None:
+    """So many again, and OpenMP as it was: who counts threads by torch's own function finds nothing changed."""
+    torch.set_num_threads(threads)
+    _share(True)
+
+
+def _share(allowed: bool) -> None:
+    if (openmp := _openmp()) is not None:
+        library, levels = openmp
+        library.omp_set_max_active_levels(levels if allowed else 0)
+
+
+@cache
+def _openmp() -> tuple[ctypes.CDLL, int] | None:
+    """The library that torch has loaded, and how deep it may share work by itself; None where torch uses another."""
+    try:
+        library = ctypes.CDLL(SHARED, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        return library, library.omp_get_max_active_levels()
+    except (OSError, AttributeError):
+        return None
