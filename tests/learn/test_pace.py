@@ -142,6 +142,30 @@ def test_a_machine_that_stands_still_all_the_time_is_a_slow_one(monkeypatch: pyt
     assert plan.tokens_per_second < BATCH / (machine.step_s(config) + 0.3)
 
 
+def test_a_lucky_moment_does_not_make_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of one size is timed for a moment first, and then for long enough."""
+    machine = Simulated(monkeypatch, 1e10)
+    quick_s = []
+
+    def begin(config: Config, rows: float) -> Step:
+        step, started = machine.begin(config, rows), machine.now
+
+        def uneven() -> int:
+            before = machine.now
+            tokens = step()
+            if started < 0.02:  # whatever is begun then runs at twice the usual speed
+                machine.now -= (machine.now - before) / 2
+                quick_s.append(machine.now)
+            return tokens
+
+        return uneven
+
+    pace = Pace("fake", work, begin, HARDWARE)
+    config, plan = size_by_the_clock(lambda facts, budget: Config(20), FACTS, Budget(seconds=20), pace)
+    assert quick_s
+    assert plan.tokens_per_second == pytest.approx(BATCH / machine.step_s(config), rel=0.1)
+
+
 def test_entries_share_what_was_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     machine, timings = Simulated(monkeypatch, 1e9), Timings()
     first, _ = chosen(machine, Budget(seconds=300), timings)

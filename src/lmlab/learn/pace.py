@@ -275,6 +275,12 @@ def size_by_the_clock(
         pace.time(next_timed, least_s if pace.known else least_s / 3, most_s - spent_s)
         next_timed = resolve(facts, budget)
     config = resolve(facts, budget)
+    left_s = most_s - (pace.timed_s - pace.stalled_s)
+    if (
+        pace.sizes == 1 and pace.timing_s(config, least_s) < left_s
+    ):  # the favoured size is the first: a moment says little
+        pace.time(config, least_s, left_s)
+        config = resolve(facts, budget)
     if not pace.is_warm(config):
         pace.warm_up(config, warm_s)
     rows, speed = 1.0, pace.tokens_per_second(config)
