@@ -322,11 +322,12 @@ def create_run(
     refuse_if_taken(folder)
     with locked(made_folder(folder), _busy(folder), again=True):
         refuse_if_taken(folder)  # once more: who came first has had it to himself
+        run = Run(folder, record)
         if tokenizer is not None:
             tokenizer.save(folder)
+            run.__dict__["tokenizer"] = tokenizer  # at hand already: a large one takes a while to load
         for number, content in enumerate(dict.fromkeys(text.to_bytes() for text in learned_from)):
             write_atomically(folder / f"{FINGERPRINT}{f'.{number}' if number else ''}.safetensors", content)
-        run = Run(folder, record)
         run.write_record()
     return run
 

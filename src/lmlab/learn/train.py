@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +83,16 @@ def train(
     corpus = text if isinstance(text, Corpus) else read(text, **asked.division)
     if not corpus.train.bytes:
         raise Mistake(f"{corpus.name} has no training part; give it a share above 0 in {{split}}", split=None)
-    tokens = tokenizer_for(cls, tokenizer, corpus)
-    stream = tokenize(corpus.train, tokens, stream_folder())
+    with ThreadPoolExecutor(1) as beside:  # NumPy leaves the other core free while it works
+        fingerprint = beside.submit(fingerprint_of, corpus.train)
+        tokens = tokenizer_for(cls, tokenizer, corpus)
+        stream = tokenize(corpus.train, tokens, stream_folder())
     train_config = dataclasses.replace(train_config, budget=asked.budget.over(stream.tokens))
     training = asked.training(asked.budget)
 
     def create() -> Run:
         task = task_class(cls).name if issubclass(cls, TextLearner) else NextToken.name
-        return asked.new_run(task, model, config, corpus.spec(), tokens, training, [fingerprint_of(corpus.train)])
+        return asked.new_run(task, model, config, corpus.spec(), tokens, training, [fingerprint.result()])
 
     if issubclass(cls, CountModel):
         return count(create(), cls, config, tokens, stream)
