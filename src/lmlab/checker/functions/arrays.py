@@ -32,6 +32,19 @@ class ArrayFunction(Function):
 
 
 @dataclass(frozen=True, eq=False)
+class Choice(ArrayFunction):
+    """where(condition, yes, no). One number chooses before the other two are computed: x[i-1] has no value at i = 1."""
+
+    def value(self, call: Call, at: At) -> Array:
+        """By the indices and sizes of the condition, if it has nothing else in it; entry by entry otherwise."""
+        condition, yes, no = call.args
+        if not at.is_counted(condition):
+            return super().value(call, at)
+        chosen = yes if float(at.evaluate(condition)) else no
+        return at.ops.library.broadcast_to(at.evaluate(chosen), at.extents(call))
+
+
+@dataclass(frozen=True, eq=False)
 class Arranging(Function):
     """A function some of whose arguments are sizes or axes: its rule and its value look at the call itself."""
 
@@ -147,7 +160,7 @@ ARRAYS = [
         kink=Kink.BEND,
         confused_with=("maximum",),
     ),
-    ArrayFunction(
+    Choice(
         "where",
         rules.together,
         lambda ops, condition, yes, no: ops.library.where(condition != 0, yes, no),

@@ -106,6 +106,9 @@ class At(Protocol):
     def size(self, node: Node) -> int:
         """The value of an expression used as a size."""
 
+    def is_counted(self, node: Node) -> bool:
+        """Whether an expression is one number, made of indices and sizes alone."""
+
     def extents(self, node: Node) -> tuple[int, ...]:
         """The shape of an expression in numbers."""
 

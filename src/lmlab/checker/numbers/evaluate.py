@@ -17,7 +17,7 @@ from lmlab.checker import tree
 from lmlab.checker.functions import FUNCTIONS
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Arithmetic, Array
-from lmlab.checker.limits import MAX_RANGE, Deadline, Refusal
+from lmlab.checker.limits import MAX_RANGE, MAX_TERMS, Deadline, Refusal
 from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.text import to_text
@@ -124,7 +124,7 @@ class Frame:
 
     def __post_init__(self) -> None:
         self.overridden = frozenset(self.values) if self.parent is not None else frozenset()
-        self.letters: dict[str, int] = {}
+        self.letters: dict[str, Any] = {}  # whole numbers; inside a sum that is taken at once, an array of them
         self.memo: dict[int, tuple[Node, Array]] = {}  # by identity; the node is kept so that its id stays taken
 
     def child(self, overrides: dict[str, Array], graph: bool | None = None) -> Frame:
@@ -135,7 +135,7 @@ class Frame:
     def translated(self, ops: Ops) -> Frame:
         """The same point in another arithmetic."""
         values: dict[str, Array] = {}
-        letters: dict[str, int] = {}
+        letters: dict[str, Any] = {}
         frame: Frame | None = self
         while frame is not None:
             letters = frame.letters | letters
@@ -167,6 +167,10 @@ class Frame:
         """The value of an expression used as a size."""
         return self.setting.shapes.size(node).value(self.sizes)
 
+    def is_counted(self, node: Node) -> bool:
+        """Whether an expression is one number, made of indices and sizes alone."""
+        return not self.trailing and self.setting.is_counted(node) and self.evaluate(node).ndim == 0
+
     def extents(self, node: Node) -> tuple[int, ...]:
         """The shape of an expression in numbers."""
         return tuple(axis.value(self.sizes) for axis in self.setting.shape(node))
@@ -181,7 +185,8 @@ class Frame:
             case tree.Constant():
                 return self.ops.number(node.name)
             case tree.Letter():
-                return self.ops.number(Fraction(self.letter(node.name)))
+                place = self.letter(node.name)
+                return self.ops.number(Fraction(place)) if isinstance(place, int) else place
         found = self.memo.get(id(node))
         if found is None:
             self.deadline.check()
@@ -234,8 +239,8 @@ class Frame:
             return 0
         return max(part.first for part in walk(item) if isinstance(part, tree.Letter))
 
-    def letter(self, name: str) -> int:
-        """The value of an index."""
+    def letter(self, name: str) -> Any:
+        """The value of an index; all of its values inside a sum that is taken at once."""
         found = self.letters.get(name)
         if found is not None:
             return found
@@ -243,7 +248,7 @@ class Frame:
             raise KeyError(name)  # outside of its sum
         return self.parent.letter(name)
 
-    def bound(self, letters: dict[str, int]) -> Frame:
+    def bound(self, letters: dict[str, Any]) -> Frame:
         """A frame where indices have these values."""
         inner = self.child({})
         inner.letters = letters
@@ -253,7 +258,7 @@ class Frame:
         """The value of a position or bound that is written with indices, sizes and numbers."""
         match node:
             case tree.Letter():
-                return self.letter(node.name)
+                return int(self.letter(node.name))
             case tree.Number() if node.value.denominator == 1:
                 return int(node.value)
             case Name() if node.name in self.setting.shapes.sizes:
@@ -274,13 +279,34 @@ class Frame:
             assert node.witness is not None
             start = node.letter.first
             stop = start + self.setting.shapes.range_of(node.witness).value(self.sizes) - 1
-        if stop - start > MAX_RANGE:
-            raise Refusal(f"the sum over {node.letter.name} has more than {MAX_RANGE} terms")
+        at_once = self._at_once(node)
+        if stop - start > (most := MAX_TERMS if at_once else MAX_RANGE):
+            raise Refusal(f"the sum over {node.letter.name} has more than {most} terms")
+        if at_once and stop > start:
+            return self._summed(node, start, stop)
         total = self.ops.full(self.extents(node), 0 if node.function == "sum" else 1)
         for value in range(start, stop + 1):
             term = self.bound({node.letter.name: value}).evaluate(node.operand)
             total = self.ops.binary("+" if node.function == "sum" else "*", total, term)
         return total
+
+    def _at_once(self, node: tree.Over) -> bool:
+        """Whether the terms of a sum are numbers that can be computed as one array: no position depends on its letter."""
+        if self.ops.way == "exact" or self.ops.collected is not None or self.trailing or self.extents(node):
+            return False
+        return _entrywise_in(node.letter.name, node.operand)
+
+    def _summed(self, node: tree.Over, start: int, stop: int) -> Array:
+        """A sum or product of many terms, by arrays of them; of long decimals few at a time, since those are slow."""
+        ops, total = self.ops, []
+        length = MAX_RANGE if ops.way == "long" else MAX_TERMS
+        for low in range(start, stop + 1, length):
+            self.deadline.check()
+            places = np.arange(low, min(low + length, stop + 1), dtype=float)
+            terms = self.bound({node.letter.name: ops.from_numpy(places)}).evaluate(node.operand)
+            terms = ops.library.broadcast_to(terms, places.shape)
+            total.append(ops.wrap(getattr(ops.library, node.function)(terms)))
+        return ops.wrap(getattr(ops.library, node.function)(ops.library.stack(total)))
 
     def _recursion(self, node: tree.Recursion) -> Array:
         rows = [self.evaluate(node.start)]
@@ -306,3 +332,14 @@ class Frame:
                 position = self.size(item)
                 items.append(position if position >= 0 else position + axis.value(self.sizes))
         return tuple(items)
+
+
+def _entrywise_in(letter: str, node: Node) -> bool:
+    """Whether an expression has a value for each of an array of values of a letter: no position or bound of it uses it."""
+    if letter not in letters_in(node) or isinstance(node, tree.Letter):
+        return True
+    if isinstance(node, tree.Call):
+        entrywise = FUNCTIONS[node.function].is_broadcast
+    else:
+        entrywise = isinstance(node, tree.Negate | tree.Compare) or (isinstance(node, Binary) and node.op != "@")
+    return entrywise and all(_entrywise_in(letter, child) for child in node.children())

@@ -7,11 +7,14 @@ import math
 import numpy as np
 
 from lmlab.checker.limits import MAX_ELEMENTS, Refusal
+from lmlab.checker.numbers.index_ranges import leaves_entries
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import ONE, Size
 from lmlab.checker.tree import Index, Node, Slice, letters_in
 
 Sizes = dict[str, int]
+TOPS = (1, 2, 3, 4, 6, 9, 14, 30, 70, 150)  # the largest of small sizes, as far as conditions such as i > 100 ask for
+NO_ENTRY = "no entry was found whose indices obey the where conditions"
 
 
 class SizeDrawer:
@@ -19,7 +22,7 @@ class SizeDrawer:
 
     def __init__(self, setting: Setting, nodes: list[Node]) -> None:
         self.givens, self.names = setting.needed(nodes)
-        self.setting = setting
+        self.setting, self.nodes = setting, nodes
         inner = setting.opened(*nodes)
         self.shapes = {setting.shapes.of(node) for node in inner}
         self.shapes |= {setting.givens[name].shape for name in self.givens}
@@ -46,7 +49,10 @@ class SizeDrawer:
         return [size for size in wanted if size.number is None]
 
     def allowed(self, sizes: Sizes) -> bool:
-        """Whether every axis has at least one entry and no array has too many."""
+        """Whether every axis has at least one entry, no array has too many, and conditions on indices leave some."""
+        return self._fits(sizes) and all(leaves_entries(self.setting, node, sizes) for node in self.nodes)
+
+    def _fits(self, sizes: Sizes) -> bool:
         if any(size.value(sizes) < 1 for size in self.limits):
             return False
         return all(math.prod(axis.value(sizes) for axis in shape) <= MAX_ELEMENTS for shape in self.shapes)
@@ -59,8 +65,10 @@ class SizeDrawer:
     def distinct(self, rng: np.random.Generator, top: int) -> Sizes:
         """Sizes of 2 and more, as distinct as can be, up to about `top` (or more when there are many names)."""
         if not self.names:
-            if not self.allowed({}):
+            if not self._fits({}):
                 raise Refusal(f"an array here has more than {MAX_ELEMENTS} entries; use smaller sizes")
+            if not self.allowed({}):
+                raise Refusal(NO_ENTRY)
             return {}
         best: tuple[int, Sizes] | None = None  # collisions, sizes
         for attempt in range(60):
@@ -79,11 +87,15 @@ class SizeDrawer:
         return best[1]
 
     def _smallest(self, rng: np.random.Generator) -> Sizes:
-        for top in (1, 2, 3, 4, 6, 9):
+        fitting = False
+        for top in TOPS:
             for _ in range(40):
                 sizes = {name: int(rng.integers(1, top + 1)) for name in self.names}
                 if self.allowed(sizes):
                     return sizes
+                fitting |= self._fits(sizes)
+        if fitting:
+            raise Refusal(NO_ENTRY)
         raise Refusal(
             f"no small sizes fit: an axis would be empty, or an array would have more than {MAX_ELEMENTS} entries"
         )

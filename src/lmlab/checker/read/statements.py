@@ -353,8 +353,8 @@ class StatementParser(ShapeParser):
 
 
 def _masked(value: Node, masks: Sequence[Condition], place: int, relation: str) -> Node:
-    """A side of a claim where the masks hold; elsewhere 0, or 1 on the larger side of < and >."""
-    larger = relation == ("<" if place else ">")
+    """A side of a claim where the masks hold; elsewhere 0, or 1 on the larger side of a bound, which is far from broken."""
+    larger = relation in (("<", "<=") if place else (">", ">="))
     for mask in masks:
         value = call("where", Compare(mask.relation, mask.left, mask.right), value, number(int(larger)))
     return value

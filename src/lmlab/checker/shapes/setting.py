@@ -37,6 +37,7 @@ class Setting:
     uses: dict[str, frozenset[str]] = field(default_factory=dict)  # names a let depends on, through other lets too
     broken: dict[str, str] = field(default_factory=dict)
     opens: dict[str, frozenset[str]] = field(default_factory=dict)  # the `open_names` of a let
+    counted: dict[int, tuple[Node, bool]] = field(default_factory=dict)  # by identity; the node is kept alive beside it
 
     def shape(self, node: Node) -> Shape:
         """The shape of an expression; a Refusal also when it uses a broken let."""
@@ -44,6 +45,13 @@ class Setting:
             if name in self.broken:
                 raise Refusal(self.broken[name])
         return self.shapes.of(node)
+
+    def is_counted(self, node: Node) -> bool:
+        """Whether an expression has no axes and is made of indices, sizes and numbers alone."""
+        found = self.counted.get(id(node))
+        if found is None:
+            found = self.counted[id(node)] = (node, names_in(node) <= self.shapes.sizes and not self.shape(node))
+        return found[1]
 
     def depends(self, node: Node) -> frozenset[str]:
         """Every name the expression depends on, through lets; a mean depends on the parameters of what it averages."""
