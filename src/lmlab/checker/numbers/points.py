@@ -114,6 +114,30 @@ def _fractions(shape: tuple[int, ...], rng: np.random.Generator, style: str) -> 
     return rng.uniform(0.05, 0.95, shape)
 
 
+def corner_point(
+    setting: Setting, point: Point, rng: np.random.Generator, rest: float, apart: int, many: bool
+) -> Point:
+    """The point with every simplex or unit row moved next to a corner: all weight but `rest` on one entry.
+
+    Row r of the k-th such given has it on entry (r + k) * apart: on the same for all, or on different ones. If `many`,
+    on some entries at random, each with the same share.
+    """
+    raw = dict(point.raw)
+    for k, name in enumerate(with_corners(setting, list(raw))):
+        rows = np.abs(raw[name]).reshape(-1, raw[name].shape[-1])
+        width = rows.shape[1]
+        chosen = np.eye(width)[(np.arange(len(rows)) + k) * apart % width]
+        if many:
+            chosen = np.maximum(chosen, rng.integers(0, 2, rows.shape))
+        raw[name] = np.where(chosen > 0, 1.0, rest * (1 + rng.random(rows.shape))).reshape(raw[name].shape)
+    return Point(point.sizes, raw)
+
+
+def with_corners(setting: Setting, names: list[str]) -> list[str]:
+    """The givens whose rows have corners, where bounds by entropies and distances are attained."""
+    return [n for n in names if setting.kinds(n) & {"simplex", "unit"} and setting.distribution(n) is None]
+
+
 def make_frame(setting: Setting, point: Point, ops: Ops, deadline: Deadline) -> Frame:
     """A frame in which every given has its value, projected onto its kind in the frame's own arithmetic."""
     frame = Frame(setting, ops, point.sizes, {}, deadline)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lmlab.checker.limits import Refusal
-from lmlab.checker.numbers.points import Point, Raw, draw_point
+from lmlab.checker.numbers.points import Point, Raw, corner_point, draw_point, with_corners
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.relation import Relation
@@ -24,6 +24,7 @@ SWEEP = tuple(10.0**e for e in np.linspace(-3, 2, 21))  # values of one scalar, 
 FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e for e in np.linspace(2.25, 8, 24)))
 COUNTED = np.arange(1.0, 66.0)  # whole numbers, one by one,
 FAR_COUNTED = tuple(round(10.0**e) for e in np.linspace(2, 6, 9))  # and many at a time, while that is quick
+NEXT_TO = (1e-2, 1e-4, 1e-8)  # what is left of the weight of a row next to a corner, for each of the other entries
 QUICK_S = 0.02  # of processor time: a sum of so many terms is not made longer
 ATTAINED = 1e-15  # excess at which the sides of a strict bound are looked at in many digits
 NEAR = 1e-6  # excess at the end of an ascent below which a strict bound may be attained close by
@@ -67,6 +68,8 @@ def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
             yield relation.draw(draws[i % len(draws)], ("plain", "readable", "wild", "wild")[i % 4])
         for reach in FAR if not relation.averages else ():
             yield relation.draw(small[0], "broad", reach=reach)
+        for sizes in (small[0], small[2]):
+            yield from _corners(relation, sizes)
         yield from _sweeps(relation, small[0])
         yield from _counts(relation, small[0])
         for point in jumps(relation, small[0]):
@@ -77,6 +80,17 @@ def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
                 yield relation.draw(sizes, style)
             except Refusal:  # an average over so many numbers is not taken
                 break
+
+
+def _corners(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
+    """Rows of a simplex next to its corners and its edges, for all names at once: on the same entry, on others, on some."""
+    if not with_corners(relation.setting, relation.sizes.givens):
+        return
+    for rest in NEXT_TO:
+        for apart, many in ((0, False), (1, False), (0, True), (1, True)):
+            point = draw_point(relation.setting, relation.sizes.givens, sizes, relation.rng)
+            point = corner_point(relation.setting, point, relation.rng, rest, apart, many)
+            yield relation.looked_at(point)
 
 
 def _large(relation: Relation, small: Sizes) -> list[Sizes]:
