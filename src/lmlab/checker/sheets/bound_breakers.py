@@ -11,6 +11,7 @@ from lmlab.checker.limits import Refusal
 from lmlab.checker.numbers.points import Point, Raw, corner_point, draw_point, with_corners
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
+from lmlab.checker.sheets.kink_points import kinks
 from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.special_points import allows, jumps, written
 from lmlab.checker.small_formulas import minus
@@ -25,7 +26,10 @@ FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e f
 COUNTED = np.arange(1.0, 66.0)  # whole numbers, one by one,
 FAR_COUNTED = tuple(round(10.0**e) for e in np.linspace(2, 6, 9))  # and many at a time, while that is quick
 NEXT_TO = (1e-2, 1e-4, 1e-8)  # what is left of the weight of a row next to a corner, for each of the other entries
+MANY = (8.0, 30.0, 100.0, 1000.0)  # whole numbers beside a scalar of any magnitude,
+SHARES = (*(10.0**e for e in np.linspace(-4, -0.25, 12)), 0.75, 0.9, 0.97, 0.99, 0.999)  # or a fraction
 QUICK_S = 0.02  # of processor time: a sum of so many terms is not made longer
+SLOW_S = 2.0  # of processor time: at sizes where points take so long, no more are looked at
 ATTAINED = 1e-15  # excess at which the sides of a strict bound are looked at in many digits
 NEAR = 1e-6  # excess at the end of an ascent below which a strict bound may be attained close by
 STARTS = 3
@@ -36,22 +40,32 @@ _FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orth
 def search_extremes(relation: Relation) -> Point | None:
     """A point where the inequality fails, confirmed, or None. Keeps the tally of points looked at."""
     best: list[tuple[float, Point]] = []
+    whole = relation.whole
     for drawn in _candidates(relation):
         if drawn is None or not drawn[1].defined:
             continue
         point, sides = drawn
         relation.tally.points += not relation.vague(sides)
-        relation.tally.reaches(point)
+        relation.tally.reaches(point, whole)
         if _broken(relation, point, sides):
             return point
         best.append((_height(relation, sides), point))
     best = [pair for pair in best if max(pair[1].sizes.values(), default=0) < LARGE[0]]
     best.sort(key=lambda pair: -pair[0])
-    for _, start in best[:STARTS]:
+    for start in _starts(relation, [point for _, point in best]):
         found = _climb(relation, start)
         if found is not None:
             return found
     return None
+
+
+def _starts(relation: Relation, points: list[Point]) -> list[Point]:
+    """The best points to climb from, with other whole numbers each: these stay what they are on the way up."""
+    found: dict[tuple[float, ...], Point] = {}
+    for place, point in enumerate(points):
+        key = tuple(float(point.raw[name]) for name in relation.whole) or (float(place),)
+        found.setdefault(key, point)
+    return list(found.values())[:STARTS]
 
 
 def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
@@ -72,14 +86,20 @@ def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
             yield from _corners(relation, sizes)
         yield from _sweeps(relation, small[0])
         yield from _counts(relation, small[0])
+        yield from _pairs(relation, small[0])
         for point in jumps(relation, small[0]):
             yield relation.looked_at(point)
+        for point in kinks(relation, small[0]):
+            yield relation.looked_at(point, beside=True)
     for sizes in _large(relation, small[0]):
+        started = time.thread_time()
         for style in ("plain", *SPECIAL) if relation.varies else ("plain",):
             try:
                 yield relation.draw(sizes, style)
             except Refusal:  # an average over so many numbers is not taken
                 break
+            if time.thread_time() - started > SLOW_S:
+                return  # what is left of the time is for the ascent
 
 
 def _corners(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
@@ -131,7 +151,7 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
 def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
     """Whole scalars one after the other, and then all of them at once, from small to as large as sums stay quick."""
     setting = relation.setting
-    whole = [n for n in relation.sizes.givens if "integer" in setting.kinds(n) and not setting.givens[n].shape]
+    whole = relation.whole
     near = {number + beside for number in written(relation) if number < 1e6 for beside in (-1, 0, 1)}
     values = sorted({0.0, *COUNTED, *near, *FAR_COUNTED})
     for names in [*([name] for name in whole[:3]), *([whole] if len(whole) > 1 else [])]:
@@ -146,6 +166,25 @@ def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
                 except Refusal:  # a position beyond its axis, a sum of too many terms
                     continue
             if value > len(COUNTED) and time.thread_time() - started > QUICK_S:
+                break
+
+
+def _pairs(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
+    """A whole number and a scalar, over the magnitudes of both: n * p * (1 - p)**n is largest where p is about 1/n."""
+    setting = relation.setting
+    scalars = [n for n in relation.sizes.givens if not setting.givens[n].shape and _continuous(relation, n)]
+    whole = relation.whole if not relation.averages else []
+    for names in [(count, name) for count in whole[:2] for name in scalars[:2]]:
+        for many in MANY:
+            started = time.thread_time()
+            for value in SHARES if "fraction" in setting.kinds(names[1]) else SWEEP[::2]:
+                point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
+                both = dict(zip(names, (np.asarray(many), np.asarray(value)), strict=True))
+                try:
+                    yield relation.looked_at(Point(sizes, {**point.raw, **both}))
+                except Refusal:  # a position beyond its axis, a sum of too many terms
+                    continue
+            if time.thread_time() - started > QUICK_S * len(SHARES):
                 break
 
 

@@ -50,11 +50,13 @@ class Tally:
     refereed: int = 0
     largest_size: int = 0
     largest_value: float = 0.0
+    largest_whole: float = 0.0  # of whole numbers by themselves
     attempts: int = 0  # points where a strict bound seemed to be attained
     acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
 
-    def reaches(self, point: Point) -> None:
-        """Remember how large sizes and values have been."""
+    def reaches(self, point: Point, whole: list[str]) -> None:
+        """Remember how large sizes, values and, among these, whole numbers by themselves have been."""
+        self.largest_whole = max(self.largest_whole, *(abs(float(point.raw[name])) for name in whole), 0.0)
         self.largest_size = max(self.largest_size, *point.sizes.values(), 0)
         values = [float(np.abs(raw).max(initial=0.0)) for raw in point.raw.values()]
         self.largest_value = max(self.largest_value, *values, 0.0)
@@ -78,6 +80,12 @@ class Relation:
         self.tally = Tally()
         self.differentiates = any(isinstance(n, Derivative) for n in self.everything)
         self.structural = False  # the formula itself puts points exactly on a kink
+
+    @property
+    def whole(self) -> list[str]:
+        """The givens that are whole numbers by themselves."""
+        setting = self.setting
+        return [n for n in self.sizes.givens if "integer" in setting.kinds(n) and not setting.givens[n].shape]
 
     def _varies(self) -> bool:
         """Whether anything is left to draw once expectations have averaged their random names away."""
@@ -126,12 +134,12 @@ class Relation:
                 break
         return None if strict else last
 
-    def looked_at(self, point: Point) -> tuple[Point, Sides] | None:
-        """A point with both sides there, unless it breaks a condition or lies next to a kink."""
+    def looked_at(self, point: Point, beside: bool = False) -> tuple[Point, Sides] | None:
+        """A point with both sides there, unless it breaks a condition or lies next to a kink, which `beside` allows."""
         if not self.legal(point):
             return None
         sides = self.sides(point)
-        return (point, sides) if sides.margin > KINK else None
+        return (point, sides) if beside or sides.margin > KINK else None
 
     def certain(self, point: Point, left: bool) -> bool:
         """Whether a side has its value at a point in any number of digits: no zero that rounding made a number."""

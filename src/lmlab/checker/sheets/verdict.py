@@ -241,7 +241,8 @@ class Judge:
             text += f"; where both sides should be 0 they are below {DUST:.0e}"
         if self.relation.sign != "==":
             sizes = f"sizes up to {tally.largest_size} and " if tally.largest_size else ""
-            text += f"; {sizes}values up to {tally.largest_value:.0e} were tried"
+            whole = f"whole numbers up to {tally.largest_whole:.0f} and " if tally.largest_whole else ""
+            text += f"; {sizes}{whole}values up to {tally.largest_value:.0e} were tried"
         if tally.sampled:
             text += "; an expectation was estimated from random samples (twelve standard errors allowed)"
         elif tally.refereed:

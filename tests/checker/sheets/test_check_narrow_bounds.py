@@ -1,0 +1,78 @@
+"""Bounds that are broken in few places only: far out, at corners of a simplex, on kinks, along a ridge."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmlab.checker import check
+
+COUNTS = "given n, m: positive integer\ngiven p: fraction\ngiven a, b: positive\n"
+ROWS = "given p, q, r: n simplex\ngiven u, v: n unit\n"
+
+HOLDS = {
+    COUNTS: [
+        "sum(k=1..n, 1/sqrt(k)) >= 2*sqrt(n) - 1.461",
+        "sum(k=1..n, 1/k) >= log(n) + 0.5772",
+        "sum(k=1..n, 1/k**2) <= 1.644935",
+        "prod(k=1..n, 1 - 1/(k + 1)**2) >= 0.5",
+        "sum(k=1..n, sum(j=1..k, 1/j)) <= n*(1 + log(n))",
+        "1 - (1 - p)**n >= minimum(1, n*p)/2",
+        "1 - (1 - p)**n >= (1 - exp(-1))*minimum(1, n*p)",
+        "n*p*(1 - p)**n <= exp(-1)",
+        "log(1 + n*a) >= 0.69*minimum(1, n*a)",
+        "exp(-a*b) <= 1/maximum(1, 2*a*b)",
+        "minimum(a, b) <= 2*a*b/(a + b)",
+        "abs(n*p - 1) + minimum(1, n*p) <= maximum(1, n*p)",
+    ],
+    ROWS: [
+        "H((p + q)/2) - (H(p) + H(q))/2 <= log(2)",
+        "H((p + q + r)/3) - (H(p) + H(q) + H(r))/3 <= log(3)",
+        "sum((p - q)**2) + sum((q - r)**2) <= 4",
+        "sum(sqrt(p * q)) > 0",
+        "sum(abs(u)) >= 1",
+    ],
+}
+FAILS = {
+    COUNTS: [
+        "sum(k=1..n, 1/sqrt(k)) >= 2*sqrt(n) - 1.45",
+        "sum(k=1..n, 1/k) >= log(n) + 0.5773",
+        "sum(k=1..n, 1/k**2) <= 1.6449",
+        "prod(k=1..n, 1 - 1/(k + 1)**2) >= 0.5001",
+        "1 - (1 - p)**n >= 2*minimum(1, n*p)/3",
+        "1 - (1 - p)**n >= 0.64*minimum(1, n*p)",
+        "n*p*(1 - p)**n <= 0.36",
+        "log(1 + n*a) >= 0.694*minimum(1, n*a)",
+        "exp(-a*b) <= 1/maximum(1, 2.72*a*b)",
+        "1.001*minimum(a, b) <= 2*a*b/(a + b)",
+        "abs(n*p - 1) + minimum(1, n*p) <= 0.999*maximum(1, n*p)",
+    ],
+    ROWS: [
+        "H((p + q)/2) - (H(p) + H(q))/2 <= 0.69",
+        "H((p + q + r)/3) - (H(p) + H(q) + H(r))/3 <= 1.098",
+        "sum((p - q)**2) + sum((q - r)**2) <= 3.99",
+        "sum(sqrt(p * q)) > 0.001",
+        "sum(abs(u)) >= 1.001",
+        "sum((p - q)**2) + sum((q - r)**2) + sum((p - r)**2) <= 5.99",
+    ],
+}
+
+
+@pytest.mark.parametrize(("setting", "claim"), [(s, claim) for s, claims in HOLDS.items() for claim in claims])
+def test_a_bound_that_is_nearly_attained_holds(setting: str, claim: str) -> None:
+    assert check(f"{setting}claim {claim}").claims[-1].verdict in ("supported", "proved")
+
+
+@pytest.mark.parametrize(("setting", "claim"), [(s, claim) for s, claims in FAILS.items() for claim in claims])
+def test_a_bound_that_is_broken_in_few_places_fails(setting: str, claim: str) -> None:
+    assert check(f"{setting}claim {claim}").claims[-1].verdict == "refuted"
+
+
+def test_the_evidence_says_how_far_whole_numbers_went() -> None:
+    reason = check(f"{COUNTS}claim sum(k=1..n, 1/k) >= log(n)").claims[-1].reason
+    assert "whole numbers up to 100000 and values up to" in reason
+
+
+@pytest.mark.parametrize(("by_letter", "verdict"), [("x[k - k + 1]", "supported"), ("x[k - k + 2]", "refuted")])
+def test_a_sum_at_once_is_the_sum_term_by_term(by_letter: str, verdict: str) -> None:
+    both = f"sum(k=1..n, x[0] * k / (1 + k**2)) = sum(k=1..n, {by_letter} * k / (1 + k**2))"
+    assert check(f"given x: 3\ngiven n: positive integer\nclaim {both}").claims[-1].verdict == verdict
