@@ -44,6 +44,12 @@ class Mistake(ValueError):
         )
 
 
+def in_one_line(error: Exception) -> str:
+    """What went wrong, where that must not end all work. A mistake speaks for itself; of anything else the kind helps."""
+    kind = "" if isinstance(error, Mistake) else f"{type(error).__name__}: "
+    return kind + " ".join(str(error).split())
+
+
 class Stopped(KeyboardInterrupt):
     """Somebody stopped it, by Ctrl-C or a polite kill; the message says what is kept and how to go on."""
 

@@ -178,6 +178,19 @@ def test_a_model_that_crashes_is_shown_as_failed_and_the_rest_is_ranked(
     assert "planted" in render(found.findings)
 
 
+def test_a_model_that_diverged_is_not_ranked_with_the_weights_it_began_with(small_text: Path, tmp_path: Path) -> None:
+    found = lab.compare(
+        small_text,
+        models=["gru", "bag"],
+        budget="6s",
+        learning={"gru": {"learning_rate": 1e9}},
+        out=tmp_path / "out",
+    )
+    gru = next(entry for entry in found.entries if entry.model == "gru")
+    assert (gru.status, gru.rank) == ("failed", None)
+    assert "diverged" in render(found.findings)
+
+
 def test_a_model_whose_certificate_fails_is_shown_but_not_ranked(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

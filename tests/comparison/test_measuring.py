@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lmlab as lab
+from lmlab.comparison.remarks import remarks
 from lmlab.learn.run import Run
 
 COMMON = "wind rain stone river garden window night morning letter answer question paper silver copper winter summer"
@@ -90,7 +91,9 @@ def test_a_comparison_on_the_training_text_ranks_nobody_and_says_why(tmp_path: P
     copy.write_text(near_copy(lines(1200, seed=1)))
     found = lab.compare(text, test=copy, models=["bag", "ngram"], budget="5s", out=tmp_path / "out")
     assert [entry.rank for entry in found.entries] == [None, None]
-    assert "Not held out" in found.report.read_text()
+    assert "Not held out: all models" in found.report.read_text()
+    assert "held-out bytes" not in found.report.read_text()
+    assert any("Not held out: all models" in remark for remark in remarks(found.findings))  # as the terminal has them
 
 
 def test_what_weights_learned_before_is_not_forgotten(tmp_path: Path) -> None:

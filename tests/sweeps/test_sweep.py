@@ -159,6 +159,14 @@ def test_a_failed_cell_is_reported_and_the_rest_goes_on(lmlab: Lmlab, ran: list[
     assert (bad["perplexity"], bad["mean"], len(bad["errors"])) == ([], None, 2)
 
 
+def test_a_cell_that_diverged_has_no_number(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
+    command = ["sweep", "gru", small_text, "--over", "learning_rate=0.001,1e9", "--seeds", 1, *TINY, "--out", "s"]
+    code, out, err = lmlab(*command)
+    assert code == 1
+    assert "failed: diverged" in out
+    assert "1 of 2 runs failed" in err
+
+
 def test_a_sweep_where_every_cell_fails_still_says_why(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
     code, out, err = lmlab("sweep", "gpt", small_text, "--over", "heads=3,5", "--seeds", 1, *TINY)
     assert code == 1

@@ -24,7 +24,7 @@ from lmlab.comparison.text_to_measure import last_bytes
 from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
 from lmlab.comparison.together import can_be_mixed, mixed, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
-from lmlab.config import Budget, Mistake
+from lmlab.config import Budget, Mistake, in_one_line
 from lmlab.hardware.memory import PeakMemory
 from lmlab.hardware.threads import fastest_threads
 from lmlab.learn.going_on import resume
@@ -241,7 +241,7 @@ class Job:
                 if run.status == "unfinished":
                     entry.status = "interrupted"
                     raise KeyboardInterrupt
-                entry.runs.append(run)
+                entry.runs.append(run.that_learned())
             entry.status = "trained"
         self._show("", note=True)
 
@@ -276,8 +276,8 @@ class Job:
     def _mix_all(self, time_s: float | None) -> None:
         """What the models of each tokenizer are worth together, as many as there is time for."""
         for tokenizer in dict.fromkeys(entry.tokenizer for entry in self.entries):
-            here = self.measuring.in_one_place(self.entries)
-            ranked = [e for e in here if e.tokenizer == tokenizer and e.status == "ranked"]
+            here = self.measuring.in_one_place([e for e in self.entries if e.status == "ranked"])
+            ranked = [e for e in here if e.tokenizer == tokenizer]
             self._show("mixing")
             place = self.folder.path / MODELS / f"mix-{tokenizer.replace(':', '')}"
             mine_s = None if time_s is None else time_s / len(self.measuring.tokenizers)
@@ -307,7 +307,7 @@ class Job:
                 yield
             entry.peak_bytes = max(entry.peak_bytes, memory.peak_bytes)
         except Exception as error:  # whatever a model does, the comparison must survive it
-            entry.status, entry.error = "failed", " ".join(f"{type(error).__name__}: {error}".split())
+            entry.status, entry.error = "failed", in_one_line(error)
             self._say(f"{entry.name} failed: {entry.error}")
         entry.seconds += time.perf_counter() - started
         self._show("")

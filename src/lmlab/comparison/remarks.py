@@ -9,8 +9,27 @@ DRIFTED = 1.2  # times its bits per byte in validation: from there on a test par
 
 def remarks(found: Findings) -> list[str]:
     """All that apply, those that change most first."""
-    said = (unlike_the_rest(found), beaten(found), found.measured.sentence, reused(found), undertrained(found))
+    said = (
+        copied(found),
+        unlike_the_rest(found),
+        beaten(found),
+        found.measured.sentence,
+        reused(found),
+        undertrained(found),
+    )
     return [sentence for sentence in said if sentence]
+
+
+def copied(found: Findings) -> str:
+    """Which models were measured on what they were trained on; empty: none."""
+    seen = [entry.name for entry in found.measured_entries if entry.result and entry.result.held_out == "not held out"]
+    names = "all models" if len(seen) == len(found.measured_entries) else ", ".join(seen)
+    return (
+        f"Not held out: {names} were trained on a copy of the text that they were measured on. Such numbers show what was"
+        " remembered; they are not ranked."
+        if seen
+        else ""
+    )
 
 
 def reused(found: Findings) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lmlab.comparison import figures
 from lmlab.comparison.findings import Entry, Findings, Passage
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, Line, lines, what_ranks_mean
-from lmlab.comparison.remarks import remarks
+from lmlab.comparison.remarks import copied, remarks
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale
@@ -74,34 +74,23 @@ def _coloured(entry: Entry, found: Findings) -> str:
 
 
 def _opening(found: Findings) -> str:
-    corpus, measured = found.corpus, found.measured
+    corpus, measured, warning = found.corpus, found.measured, copied(found)
     part = "" if measured.bytes == measured.of else f" of {measured.of:,}"
     facts = {
         "trained on": f"{corpus.parts['train'].bytes:,} bytes, {numbers.counted(corpus.documents, 'document')}",
-        "measured on": f"{measured.bytes:,} held-out bytes{part}",
+        "measured on": f"{measured.bytes:,} {'' if warning else 'held-out '}bytes{part}",
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
     notes = [
-        *remarks(found),
+        *(remark for remark in remarks(found) if remark != warning),
         *(f"{line}." for line in corpus.overlap),
     ]
     soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
+    bad = f'<p class="bad">{escape(warning)}</p>\n' if warning else ""
     return (
         f"<h1>Which model predicts {escape(corpus.name)} best?</h1>\n"
-        f'<p class="lead">{_verdict(found)}</p>\n{_copied(found)}{html.facts(facts)}{soft}'
-    )
-
-
-def _copied(found: Findings) -> str:
-    """A warning where models were measured on what they were trained on."""
-    seen = [entry.name for entry in found.measured_entries if entry.result and entry.result.held_out == "not held out"]
-    if not seen:
-        return ""
-    names = "All models" if len(seen) == len(found.measured_entries) else escape(", ".join(seen))
-    return (
-        f'<p class="bad"><strong>Not held out:</strong> {names} were trained on a copy of the text that they were measured'
-        " on. Such numbers show what was remembered; they are not ranked.</p>\n"
+        f'<p class="lead">{_verdict(found)}</p>\n{bad}{html.facts(facts)}{soft}'
     )
 
 

@@ -167,6 +167,12 @@ class Run:
         result = self.record.result
         return result.status == "diverged" and not result.best_step and not self.record.training.lineage
 
+    def that_learned(self) -> Run:
+        """This run. A Mistake where it has learned nothing: such weights are no measure of a kind of model."""
+        if self.learned_nothing:
+            raise Mistake(f"diverged: {self.record.result.message}")
+        return self
+
     @property
     def caution(self) -> str:
         """What whoever uses the weights should know; nothing where the run came to a good end."""

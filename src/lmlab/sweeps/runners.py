@@ -14,7 +14,7 @@ from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, in_one_line
 from lmlab.sweeps.grid import Job, Measured, Outcome
 
 TEST_BYTES = 120_000  # measured, spread over the test part: more would take longer than training does
@@ -50,7 +50,7 @@ def run_job(job: Job) -> Outcome:
         raise KeyboardInterrupt
     part = corpus.test if corpus.test.bytes else corpus.valid
     chosen = spread(part, TEST_BYTES, history_bytes=HISTORY_BYTES)
-    model = run.load(job.device)
+    model = run.that_learned().load(job.device)
     held_out = None
     if corpus.valid.bytes:
         looked_at = spread(corpus.valid, VALID_BYTES, history_bytes=HISTORY_BYTES)
@@ -75,9 +75,7 @@ def attempt(job: Job) -> Outcome:
     try:
         return run_job(job)
     except Exception as error:  # one job must not end the sweep
-        # A mistake in the settings speaks for itself; of anything else the kind helps.
-        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-        return _failed(job, kind + " ".join(str(error).split()))
+        return _failed(job, in_one_line(error))
 
 
 def _failed(job: Job, why: str) -> Outcome:
