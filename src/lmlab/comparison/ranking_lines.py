@@ -67,7 +67,32 @@ def what_ranks_mean(found: Findings) -> str:
     return (
         "Two models share a letter exactly when they cannot be told apart: when the interval of their paired difference"
         f" includes zero, all pairs taken together at 95%. The ranks are those that a model may have.{about}"
+        f"{_against_first_sight(found)}"
     )
+
+
+def _against_first_sight(found: Findings) -> str:
+    """Why two that share a letter may have intervals without a common number, and the other way round; empty: none do."""
+    ends = {e.name: e.result.interval for e in found.entries if e.result is not None and e.result.interval is not None}
+    tied, apart, slowly = "", "", ""
+    if found.ranking is not None and found.ranking.about == "stretch":
+        slowly = ", and a difference that rises and falls slowly along so short a text may be another one in the next"
+    for pair in found.ranking.pairs if found.ranking is not None else ():
+        if pair.a not in ends or pair.b not in ends:
+            continue
+        (low_a, high_a), (low_b, high_b) = ends[pair.a], ends[pair.b]
+        overlap = low_a <= high_b and low_b <= high_a
+        if not pair.apart and not overlap:
+            tied = (
+                f" The intervals of {pair.a} and {pair.b} by themselves have no number in common, and yet they share a letter:"
+                f" each of these holds for one model alone, a letter for all pairs at once{slowly}."
+            )
+        if pair.apart and overlap:
+            apart = (
+                f" Those of {pair.a} and {pair.b} overlap, and yet these two are told apart: what is hard for one of them is"
+                " hard for the other too, so their difference is surer than either number."
+            )
+    return tied + apart
 
 
 def _of_model(entry: Entry, ranking: RankingFound | None) -> Line:

@@ -154,9 +154,7 @@ def _ranking(found: Findings, chart: str) -> str:
         " intervals; hollow dots are general compressors that were shown the training text; arrows point to"
         " what is too far off to draw.</p>\n"
         f"{html.figure(chart)}{table}"
-        f'<p class="soft">{escape(what_ranks_mean(found))} Paired intervals are much narrower than the ones drawn above,'
-        " because what is hard for one model is hard for the other too."
-        f" {escape(found.luck.sentence)}</p>"
+        f'<p class="soft">{escape(what_ranks_mean(found))} {escape(found.luck.sentence)}</p>'
     )
 
 

@@ -1,0 +1,47 @@
+"""What ranks and letters mean, in words: also where they seem to contradict the intervals beside them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lmlab.comparison.findings import Compared, RankingFound
+from lmlab.comparison.ranking_lines import what_ranks_mean
+
+
+def found(first: tuple[float, float], second: tuple[float, float], *, apart: bool, about: str = "stretch") -> Any:
+    pair = Compared(a="ngram", b="lstm", difference=-0.5, low=-1.0, high=-0.1 if apart else 0.1, apart=apart)
+    entries = [
+        SimpleNamespace(name=name, result=SimpleNamespace(interval=ends))
+        for name, ends in (("ngram", first), ("lstm", second))
+    ]
+    ranking = RankingFound(about=about, level=0.95, note="for text like this very stretch", models={}, pairs=(pair,))
+    return SimpleNamespace(entries=entries, ranking=ranking)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "apart", "said"),
+    [
+        ((1.9, 2.1), (2.5, 3.0), False, "share a letter: each of these holds for one model alone"),
+        ((1.9, 2.6), (2.5, 3.0), True, "are told apart: what is hard for one of them"),
+    ],
+)
+def test_what_seems_to_contradict_the_intervals_is_explained(
+    first: tuple[float, float], second: tuple[float, float], apart: bool, said: str
+) -> None:
+    assert said in what_ranks_mean(found(first, second, apart=apart))
+
+
+def test_what_is_as_it_seems_needs_no_explaining() -> None:
+    for words in (
+        what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=True)),
+        what_ranks_mean(found((1.9, 2.6), (2.5, 3.0), apart=False)),
+    ):
+        assert "and yet" not in words
+
+
+def test_slow_changes_are_spoken_of_only_where_they_were_allowed_for() -> None:
+    assert "slowly" in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False))
+    assert "slowly" not in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False, about="kind"))
