@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmlab.cli import options
+from lmlab.config import Mistake
 
 if TYPE_CHECKING:
     from lmlab.hardware.kept_figures import Rate
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 def command(
     again: Annotated[bool, typer.Option("--again", help="Measure anew what is known already.")] = False,
     clear: Annotated[
-        bool, typer.Option("--clear", help="Empty the cache folder: all of it can be made again.")
+        bool,
+        typer.Option(
+            "--clear", help="Delete what can be made again from the cache folder; texts that were piped stay."
+        ),
     ] = False,
     json: options.Json = False,
 ) -> None:
@@ -27,20 +31,30 @@ def command(
 
     The answer to "which machine was that?", for a bug report.
     """
-    from lmlab.hardware import report
-
+    if clear and again:
+        raise Mistake("{clear} measures nothing; leave out {again}, or {clear}", clear=True, again=True)
     if clear:
-        was = report.clear()
-        freed = sum(kept.bytes for kept in was)
-        if json:
-            options.print_json({"cleared": [vars(kept) for kept in was], "bytes": freed})
-        else:
-            print(f"Deleted {sum(kept.files for kept in was)} files, {_size(freed)}.")
+        _clear(json)
         return
     from lmlab import face
 
     found = face.machine(again=again)
     options.answer(json, found, _print)
+
+
+def _clear(json: bool) -> None:
+    from lmlab.hardware import report
+    from lmlab.page.numbers import counted
+
+    was, stays = report.clear(), report.only_copies()
+    freed = sum(kept.bytes for kept in was)
+    if json:
+        options.print_json({"cleared": [vars(kept) for kept in was], "bytes": freed, "left": vars(stays)})
+        return
+    print(f"Deleted {counted(sum(kept.files for kept in was), 'file')}, {_size(freed)}.")
+    if stays.files:
+        texts = f"{counted(stays.files, 'file')}, {_size(stays.bytes)}, in {stays.folder}"
+        print(f"Left: {texts}: texts that came through a pipe, of which runs may have no other copy.")
 
 
 def _print(report: MachineReport) -> None:
@@ -79,7 +93,7 @@ def _print(report: MachineReport) -> None:
     say("Versions")
     say("  " + ", ".join(f"{k} {v}" for k, v in report.versions.items() if k not in ("processor", "system", "gpu")))
     say("")
-    say(f"Kept in {report.cache} (lmlab machine --clear deletes it)")
+    say(f"Kept in {report.cache} (lmlab machine --clear deletes all but what is in piped)")
     for kept in report.kept:
         say(f"  {Path(kept.folder).name}: {counted(kept.files, 'file')}, {_size(kept.bytes)}")
     for found in report.found:

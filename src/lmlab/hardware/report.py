@@ -17,6 +17,9 @@ from lmlab.hardware.threads import threads_now
 from lmlab.hardware.versions import versions
 from lmlab.text.files import cache_folder
 
+MADE_AGAIN = ("corpora", "machine", "tokens", "unpacked")  # folders of the cache; the other one:
+ONLY_COPIES = "piped"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
@@ -30,7 +33,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """A folder of things that can be made or fetched again."""
+    """A folder of the cache, and what lies in it."""
 
     folder: str
     bytes: int
@@ -106,22 +109,31 @@ def _ratio(speeds: dict[str, float]) -> str:
 
 def kept() -> tuple[Kept, ...]:
     """What lies in the cache folder, folder by folder."""
-    found = []
-    for folder in _ours():
-        files = [Path(where) / name for where, _, names in os.walk(folder) for name in names]
-        sizes = [path.stat().st_size for path in files if path.is_file()]
-        found.append(Kept(folder=str(folder), bytes=sum(sizes), files=len(sizes)))
-    return tuple(found)
+    return tuple(_kept(folder) for folder in _there(*MADE_AGAIN, ONLY_COPIES))
 
 
 def clear() -> tuple[Kept, ...]:
-    """Delete what is kept; returns what was there. Only folders of ours: the cache folder may be one that others use too."""
-    was = kept()
-    for folder in _ours():
+    """Delete what can be made or fetched again; returns what was there.
+
+    Only folders of ours: the cache folder may be one that others use too. And no text that came through a pipe: runs that
+    learned from it have no other copy (`only_copies`).
+    """
+    was = tuple(_kept(folder) for folder in _there(*MADE_AGAIN))
+    for folder in _there(*MADE_AGAIN):
         shutil.rmtree(folder)
     return was
 
 
-def _ours() -> list[Path]:
-    names = ("corpora", "machine", "piped", "tokens", "unpacked")
+def only_copies() -> Kept:
+    """The texts that came through standard input or a pipe, or as strings, which nothing here can make again."""
+    return _kept(cache_folder() / ONLY_COPIES)
+
+
+def _kept(folder: Path) -> Kept:
+    files = [Path(where) / name for where, _, names in os.walk(folder) for name in names]
+    sizes = [path.stat().st_size for path in files if path.is_file()]
+    return Kept(folder=str(folder), bytes=sum(sizes), files=len(sizes))
+
+
+def _there(*names: str) -> list[Path]:
     return [cache_folder() / name for name in names if (cache_folder() / name).is_dir()]
