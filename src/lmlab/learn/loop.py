@@ -27,6 +27,7 @@ from lmlab.interface import Learner
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, Progress, load_checkpoint
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
+from lmlab.learn.lines import cut_back, is_metrics, is_sample
 from lmlab.learn.onlookers import Watch
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.schedule import learning_rate_factor
@@ -34,7 +35,7 @@ from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
-from lmlab.text.files import append_line, whole_lines, write_atomically
+from lmlab.text.files import append_line
 
 SHOW_EVERY_S = 0.5
 SAMPLES_FROM_S, SAMPLES_SHARE = 2.0, 0.02  # seconds of training before there is anything to see; share of it
@@ -180,18 +181,14 @@ class Trainer:
 
     def _cut_metrics(self) -> None:
         """Begin with the lines that the run had when this budget began."""
-        lines = whole_lines(self.metrics_path)
-        most = 0 if self.earlier is None else self.earlier.steps
-        lines = [line for line in lines if json.loads(line)["step"] <= most] if most else []
-        write_atomically(self.metrics_path, "".join(lines).encode())
-        self._cut_samples(most)
-        self.progress = self._progress_now(metrics=len(lines))
+        self._cut_back(0 if self.earlier is None else self.earlier.steps)
 
-    def _cut_samples(self, steps: int) -> None:
-        """Those of later steps will be drawn again."""
+    def _cut_back(self, step: int, most: int | None = None) -> None:
+        """What was measured and written after that step will be again. most: lines of metrics that were counted so far."""
+        left = cut_back(self.metrics_path, is_metrics, step, most)
         if self.samples_path.exists():
-            kept = "".join(line for line in whole_lines(self.samples_path) if json.loads(line)["step"] <= steps)
-            write_atomically(self.samples_path, kept.encode())
+            cut_back(self.samples_path, is_sample, step)
+        self.progress = replace(self.progress, metrics=left)
 
     def _validation_is_due(self, before: float) -> bool:
         """At every 1/validations of the budget; but in a budget of seconds never for more than a small share."""
@@ -370,9 +367,7 @@ class Trainer:
             self.sums = Sums.from_tensors(groups["running"], self.device)
         except (KeyError, RuntimeError) as error:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
-        lines = whole_lines(self.metrics_path)
-        write_atomically(self.metrics_path, "".join(lines[: self.progress.metrics]).encode())
-        self._cut_samples(self.progress.steps)
+        self._cut_back(self.progress.steps, self.progress.metrics)
         self.clock = self._clock(self.progress)
 
 

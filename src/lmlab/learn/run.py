@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmlab.config import LISTED, Mistake, make
 from lmlab.learn import recipe
+from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
 from lmlab.learn.record import Record, Result
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
@@ -31,7 +32,6 @@ from lmlab.text.files import (
     file_sha256,
     made_folder,
     taken_by_a_file,
-    whole_lines,
     write_atomically,
 )
 from lmlab.text.locks import locked
@@ -247,18 +247,17 @@ class Run:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl."""
-        return _documents(self.folder / "metrics.jsonl")
+        return documents(self.folder / "metrics.jsonl", is_metrics)
 
     @property
     def unit(self) -> str:
         """Of its curve: that of the first number of a line of metrics."""
-        first = next(key for key in self.metrics[0] if key.startswith("train_"))
-        return first.removeprefix("train_").replace("_", " ")
+        return str(unit_of(self.metrics[0])).replace("_", " ")
 
     @property
     def samples(self) -> list[dict[str, Any]]:
         """What the model wrote as it learned: step and text; none where training was over in a moment."""
-        return _documents(self.folder / "samples.jsonl")
+        return documents(self.folder / "samples.jsonl", is_sample)
 
     def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
         """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""
@@ -311,14 +310,6 @@ class Run:
             f"    lmlab eval {folder}\n    {self.how_to_use(self.folder.name)}\n\n"
             f"Settings\n\n{settings}\n"
         )
-
-
-def _documents(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file, each a JSON document; Mistake where it is damaged."""
-    try:
-        return [json.loads(line) for line in whole_lines(path)]
-    except ValueError:
-        raise Mistake(f"{path} is damaged; without that file the run opens, and has no curve") from None
 
 
 def create_run(

@@ -135,7 +135,7 @@ def taken_by_a_file(folder: Path) -> Path | None:
 
 def whole_lines(path: Path) -> list[str]:
     """The lines of a file that grows by lines, with their ends; a last one that a kill or a copy cut short is no line."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""  # of damage the reader says more
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
