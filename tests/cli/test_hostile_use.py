@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,6 +29,23 @@ def refused(result: tuple[int, str, str], *words: str) -> None:
     assert (code, out) == (2, ""), err
     assert err.count("\n") == 1, err
     assert all(word in err for word in words), err
+
+
+@pytest.fixture
+def piped() -> Iterator[Callable[[bytes], str]]:
+    """Names of pipes with this in them, as a shell gives for `<(…)`."""
+    ends = []
+
+    def name(content: bytes) -> str:
+        reading, writing = os.pipe()
+        ends.append(reading)
+        os.write(writing, content)  # little enough to fit into the pipe
+        os.close(writing)
+        return f"/dev/fd/{reading}"
+
+    yield name
+    for end in ends:
+        os.close(end)
 
 
 def test_vectors_are_never_saved_over_a_file_unless_forced(lmlab: Lmlab, tmp_path: Path) -> None:
@@ -317,3 +335,15 @@ def test_a_damaged_result_of_a_sweep_is_one_line(lmlab: Lmlab, small_text: Path)
     assert lmlab(*asked)[0] == 0
     Path("sweep/tokenizer=byte-seed0/result.json").write_text('{"job": "')
     refused(lmlab(*asked), "tokenizer=byte-seed0/result.json is damaged", "delete")
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="a shell that names its pipes is a matter of Unix")
+def test_what_a_shell_names_by_the_number_of_a_pipe_is_kept_and_read(
+    lmlab: Lmlab, small_text: Path, piped: Callable[[bytes], str]
+) -> None:
+    assert lmlab("train", "bag", piped(small_text.read_bytes()), "--out", "run")[0] == 0
+    code, _, err = lmlab("eval", "run")
+    assert code == 0, err
+    code, out, err = lmlab("score", "run", "--lines", piped(b"the cat\nthe dog\n"))
+    assert code == 0, err
+    assert [line.split("\t")[-1] for line in out.splitlines()] == ["the cat", "the dog"]

@@ -149,6 +149,10 @@ def test_a_pipe_is_kept_too(tmp_path) -> None:
     corpus = read(tmp_path / "pipe")
     writer.join()
     assert corpus.train.text() == TEXT[: len(TEXT) * 8 // 10]
+    (tmp_path / "pipe").unlink()
+    again = Corpus.from_spec(json.loads(json.dumps(corpus.spec())))
+    assert again.train.text() == corpus.train.text()
+    assert (corpus.name, again.name) == ("pipe", "pipe")
 
 
 def test_a_spec_reads_the_same_corpus_again_and_notices_changes(tmp_path) -> None:

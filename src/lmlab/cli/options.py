@@ -121,9 +121,9 @@ def lines_of(file: str) -> list[str]:
     from lmlab.text.files_and_folders import gather
 
     path = Path(file)
-    if file != "-" and not path.is_file():
+    if file != "-" and (path.is_dir() or not path.exists()):
         raise Mistake(f"there is no file {file}; name one with a text on each line, or - for standard input")
-    (document,) = gather(file if file == "-" else path.resolve())[1]
+    (document,) = gather(file if file == "-" else path.absolute())[1]  # resolved, a pipe has no name
     lines = "".join(document.pieces()).split("\n")
     return lines if lines[-1] else lines[:-1]
 

@@ -13,7 +13,8 @@ import shutil
 import sys
 import warnings
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeGuard
 
@@ -79,6 +80,9 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
             return _pattern_name(path), [checked(file) for file in _matching(path)], str(path.absolute())
         if path.is_dir():
             return path.resolve().name, [checked(file) for file in _in_folder(path)], str(path.resolve())
+        if path.exists() and not path.is_file():
+            copy = _from_pipe(path, str(path))
+            return _pipe_name(path), [checked(copy, str(path))], str(copy)
         return Path(path.name.removesuffix(".gz")).stem, [checked(path)], str(path.resolve())
     if not isinstance(text, Sequence) or not all(isinstance(each, (str, Path)) for each in text):
         raise Mistake(f"a text is a string or a path, or a list of them; got {text!r}")
@@ -155,7 +159,7 @@ def _pattern_name(pattern: Path) -> str:
 def checked(path: Path, label: str | None = None) -> Document:
     """The whole file as a document, but for a byte order mark, after a look at every byte. `label`: what messages call it."""
     label = label or str(path)
-    try:
+    with _errors_of_reading(label):
         if not path.exists():
             is_path = os.sep in label or path.suffix
             hint = f", and no corpus of that name: {nearest(label, sources.available())}"
@@ -164,9 +168,8 @@ def checked(path: Path, label: str | None = None) -> Document:
             if " " in label:
                 hint = "; to give a text itself, in Python: lmlab.strings(text)"
             raise Mistake(f"there is no file or folder {label}{hint}")
-        if not path.is_file():  # a pipe, which can be read only once
-            with open(path, "rb") as stream:
-                path = _spool(stream)
+        if not path.is_file():
+            path = _from_pipe(path, label)
         path = path.resolve()
         with open(path, "rb") as file:
             if file.read(2) == b"\x1f\x8b":
@@ -178,11 +181,29 @@ def checked(path: Path, label: str | None = None) -> Document:
                 raise Mistake(f"{label} is empty; a text needs at least a few characters")
             file.seek(0)
             _check_utf8(file, label)
+    return Document(path, start, size)
+
+
+@contextmanager
+def _errors_of_reading(label: str) -> Iterator[None]:
+    """Mistake where a text cannot be read; other errors stay what they are."""
+    try:
+        yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT) or is_cached(error.filename):
             raise  # it was read, and what was unpacked or came through a pipe cannot be kept
         raise Mistake(f"{label} cannot be read: {error.strerror or error}") from None
-    return Document(path, start, size)
+
+
+def _from_pipe(path: Path, label: str) -> Path:
+    """The copy in the cache of what is no regular file, such as a named pipe or `<(…)` of a shell: it is read only once."""
+    with _errors_of_reading(label), open(path, "rb") as stream:
+        return _spool(stream)
+
+
+def _pipe_name(path: Path) -> str:
+    """What a text that came through a pipe is called: as the pipe, which a shell calls pipe:[12345]."""
+    return Path(path.resolve().name.partition(":")[0]).stem
 
 
 def _check_utf8(file: BinaryIO, label: str) -> None:
