@@ -347,3 +347,12 @@ def test_what_a_shell_names_by_the_number_of_a_pipe_is_kept_and_read(
     code, out, err = lmlab("score", "run", "--lines", piped(b"the cat\nthe dog\n"))
     assert code == 0, err
     assert [line.split("\t")[-1] for line in out.splitlines()] == ["the cat", "the dog"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there, a folder that somebody is in stays")
+def test_a_current_folder_that_was_deleted_is_said_to_be_gone(lmlab: Lmlab, small_text: Path, tmp_path: Path) -> None:
+    assert lmlab("train", "bag", small_text, "--out", tmp_path / "run")[0] == 0
+    call = f"mkdir d && cd d && rmdir ../d && {sys.executable} -m lmlab score {tmp_path / 'run'} hi"
+    paths = {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))}  # of the folder that is gone none is found
+    found = subprocess.run(["sh", "-c", call], cwd=tmp_path, env=os.environ | paths, capture_output=True, text=True)
+    refused((found.returncode, found.stdout, found.stderr), "the current folder no longer exists")

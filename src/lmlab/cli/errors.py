@@ -43,6 +43,8 @@ def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) ->
         _reader_left()
     if os.environ.get("LMLAB_DEBUG"):
         raise error
+    if isinstance(error, FileNotFoundError) and not error.filename and _folder_is_gone():
+        fail("the current folder no longer exists; change to one that does, such as with: cd", 2)
     if isinstance(error, OSError) and not error.filename and error.strerror:  # files are named, streams are not
         nobody_reads(error)
     if isinstance(error, MENDABLE) or _is_not_unicode(error):
@@ -81,6 +83,15 @@ def _reader_left() -> NoReturn:
 def _send_stdout_nowhere() -> None:
     """What Python still wants to flush at its end must go somewhere, or it complains."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _folder_is_gone() -> bool:
+    """Whether somebody deleted the folder that we are in: libraries ask for its name, some when they are imported."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
