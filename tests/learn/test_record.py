@@ -90,3 +90,32 @@ def test_a_record_with_something_else_in_it_is_refused_in_one_line(key: str, sma
         path.write_text(json.dumps(json.loads(written) | {key: damage}))
         with pytest.raises(Mistake, match="another version of lmlab, or is damaged"):
             lmlab.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("inputs.corpus.parts", []),
+        ("inputs.corpus.parts.test", None),
+        ("model.config.width", None),
+        ("training.learning", None),
+        ("training.seed", "x"),
+        ("training.chosen.threads", "many"),
+        ("result.tokens", "many"),
+        ("result.seconds", None),
+    ],
+)
+def test_a_record_that_was_edited_is_refused_in_one_line_that_names_the_key(
+    key: str, value: object, small_text: Path, tmp_path: Path
+) -> None:
+    run = lmlab.train("feedforward", small_text, out=tmp_path / "run", budget="2steps", settings=SETTINGS)
+    path = run.folder / "config.json"
+    document = json.loads(path.read_text())
+    *above, last = key.split(".")
+    inner = document
+    for name in above:
+        inner = inner[name]
+    inner[last] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(Mistake, match=rf"config.json is damaged: {key} is missing"):
+        lmlab.score(lmlab.load(run.folder), ["a cat"])

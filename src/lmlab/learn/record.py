@@ -16,6 +16,7 @@ from typing import Any, Literal
 from lmlab.hardware.choice import Chosen
 from lmlab.learn.clock import Spent
 from lmlab.learn.pace import Plan
+from lmlab.learn.record_types import check_parts, check_types
 from lmlab.learn.undertrained import Undertrained
 from lmlab.version import __version__
 
@@ -136,13 +137,13 @@ class Record:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Record:
-        """From what config.json holds; ValueError where its format is unknown, KeyError, TypeError or AttributeError where
-        it is damaged.
+        """From what config.json holds; ValueError where its format is unknown, WrongKey, KeyError, TypeError or AttributeError
+        where it is damaged.
         """
         if document["format"] not in (1, FORMAT):
             raise ValueError(f"format {document['format']}")
         found = _from_format_1(document) if document["format"] == 1 else document
-        return cls(
+        record = cls(
             task=found["task"],
             inputs=_inputs(found["inputs"]),
             model=Model(**found["model"]),
@@ -150,6 +151,10 @@ class Record:
             result=_result(found["result"]),
             lmlab=found.get("lmlab", ""),
         )
+        for name in ("inputs", "model", "training", "result"):
+            check_types(getattr(record, name), name)
+        check_parts(record.inputs.corpus, "inputs.corpus.parts")
+        return record
 
 
 def _inputs(found: Mapping[str, Any]) -> Inputs:

@@ -19,10 +19,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmlab.config import LISTED, Mistake, make
+from lmlab.config import LISTED, Mistake, make, settings_of
 from lmlab.learn import recipe
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
 from lmlab.learn.record import Record, Result
+from lmlab.learn.record_types import WrongKey
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
 from lmlab.text.files import (
@@ -118,6 +119,12 @@ class Run:
         vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
         try:
             saved: Saved = cls.from_tensors(settings, vocab_size, self._tensors())
+        except AssertionError:  # of a model whose sizes are left open: those of a run are known
+            known = self.record.model.config
+            if not (gone := [name for name in settings_of(cls.Config) if known.get(name) is None]):
+                raise
+            keys = " or ".join(f"model.config.{name}" for name in gone)
+            raise Mistake(f"{self.folder}/config.json is damaged: {keys} is missing; train again") from None
         except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
             raise Mistake(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
         return saved
@@ -385,5 +392,7 @@ def load_run(folder: Path | str) -> Run:
         raise Mistake(f"{path} is damaged; train again into a new folder") from None
     try:
         return Run(folder, Record.from_json(document))
+    except WrongKey as key:
+        raise Mistake(f"{path} is damaged: {key} is missing or not what it has to be; train again") from None
     except (KeyError, TypeError, ValueError, AttributeError):
         raise Mistake(f"{path} was written by another version of lmlab, or is damaged; train again") from None
