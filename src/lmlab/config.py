@@ -21,6 +21,7 @@ NAMES: dict[Any, tuple[type, str]] = {  # of what settings are: what may be give
     str: (str, "text"),
 }
 LISTED = 40  # names that still make a readable line
+MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
 
 
 class Mistake(ValueError):
@@ -222,6 +223,13 @@ def _read(text: str, hint: Any, key: str) -> Any:
             kind = "a whole number" if hint is int else "a number"
             raise Mistake(f"setting {key} is {kind}; got {text!r}") from None
     return text
+
+
+def checked_seed(seed: object) -> int:
+    """A seed as Python's own whole number; a Mistake unless every generator of the lab takes it."""
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed <= MOST_SEED:
+        raise Mistake(f"{{seed}} is a whole number from 0 to {MOST_SEED}; got {seed!r}", seed=None)
+    return int(seed)
 
 
 def at_least_one(model: str, **settings: int | None) -> None:

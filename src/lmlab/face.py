@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmlab.config import Mistake as Mistake
+from lmlab.config import checked_seed
 from lmlab.models.registry import Role, kind_of
 from lmlab.text.files import free_file
 
@@ -153,6 +154,7 @@ def evaluate(
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
     if text is not None and part is not None:
         raise Mistake("{part} is of the run's own corpus; another text is scored whole: leave one out", part=part)
+    seed = checked_seed(seed)
     from lmlab.comparison.measure_run import measure_run
     from lmlab.hardware.threads import fastest_threads
     from lmlab.text.corpus import read

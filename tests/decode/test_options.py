@@ -31,7 +31,7 @@ from lmlab.decode import Options
         ({"length_penalty": 1e300, "method": "beam"}, "a number such as 0 or 1, 10 at most"),
         ({"length_penalty": -1e300, "method": "beam"}, "a number such as 0 or 1, 10 at most"),
         ({"samples": 1_000_000_000}, "samples is at most 100000; got 1000000000"),
-        ({"seed": -1}, "seed is a whole number from 0 up"),
+        ({"seed": -1}, "seed is a whole number from 0 to 4294967295"),
         ({"length_penalty": math.nan}, "length_penalty is a number"),
         ({"stop": [""]}, "a stop string has at least one character"),
         ({"stop": [3]}, "a stop string has at least one character"),

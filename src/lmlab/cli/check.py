@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lmlab.cli import options
-from lmlab.config import Mistake
+from lmlab.config import Mistake, checked_seed
 
 LOOK_S = 0.3  # between two looks at the files that are watched
 
@@ -28,7 +28,7 @@ def command(
     key: Annotated[str | None, typer.Option(help="The key: the setting, the questions and right answers.")] = None,
     out: Annotated[Path | None, typer.Option(help="Grading: a folder for pages and grades.csv.")] = None,
     hints: Annotated[str, typer.Option(help="Grading: what students' pages tell: none, where or what.")] = "where",
-    seed: Annotated[int, typer.Option(help="Draws other random points.")] = 0,
+    seed: Annotated[int, typer.Option(callback=checked_seed, help="Draws other random points.")] = 0,
     watch: Annotated[bool, typer.Option("--watch", help="Check again whenever a file is saved, until ctrl-C.")] = False,
 ) -> None:
     """Check your own derivations: which line is wrong, a counterexample, and the likely slip."""

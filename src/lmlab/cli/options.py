@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TextIO
 import typer
 
 from lmlab.cli import completion
-from lmlab.config import Caution, Mistake
+from lmlab.config import Caution, Mistake, checked_seed
 from lmlab.models.registry import trainable_kind
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ TextOrNone = Annotated[
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", autocompletion=completion.runs)]
 Model = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
-Seed = Annotated[int, typer.Option(min=0, help="Makes everything random repeatable.")]
+Seed = Annotated[int, typer.Option(callback=checked_seed, help="Makes everything random repeatable.")]
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]

@@ -11,7 +11,7 @@ from lmlab.comparison.contender import Contender, Display, Lines
 from lmlab.comparison.folder import Terms, claimed
 from lmlab.comparison.job import Comparison, Job
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
-from lmlab.config import Budget, Mistake
+from lmlab.config import Budget, Mistake, checked_seed
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import MOST_SEEDS, training_config
 from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
@@ -63,6 +63,8 @@ def compare(
     each_s = None if each is None else seconds_of(each, "each")
     if not 1 <= seeds <= MOST_SEEDS:
         raise Mistake(f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}; got {seeds}", seeds=None)
+    seed = checked_seed(seed)
+    checked_seed(seed + seeds - 1)
     for name in models or ():
         language_model(trainable_kind(name).name)
     if not tokenizers:

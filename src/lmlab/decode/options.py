@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from lmlab.config import Mistake, nearest
+from lmlab.config import Mistake, checked_seed, nearest
 
 MOST = {"beam_width": 4096, "samples": 100_000}  # held in memory together: no search gains by more, and seeds draw more
 MOST_PENALTY = 10  # either way: a power of the length that a float holds
@@ -57,8 +57,7 @@ class Options:
         for name, most in MOST.items():
             if getattr(self, name) > most:
                 raise Mistake(f"{{{name}}} is at most {most}; got {getattr(self, name)}", **{name: None})
-        if not (_whole(self.seed) and self.seed >= 0):
-            raise Mistake(f"{{seed}} is a whole number from 0 up; got {self.seed!r}", seed=None)
+        checked_seed(self.seed)
         if not (_number(self.temperature) and self.temperature >= 0):
             raise Mistake(
                 f"{{temperature}} is a number from 0 (greedy) up, 1 being the model's own; got {self.temperature!r}",

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, checked_seed
 from lmlab.latents.generating import read, written
 from lmlab.latents.picture import draws_picture
 from lmlab.learn.run import Run, opened
@@ -48,6 +48,7 @@ def latent(
     greedy: the likeliest token every time, as is done between sentences, so that only z differs; else drawn.
     svg: where to write a picture of the bound by the number of draws, on some of the test part.
     """
+    seed = checked_seed(seed)
     run = opened(run)
     model = _model(run, device)
     segment: int = model.config.segment

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lmlab.config import Budget, Mistake, at_least_one, make, one_of, parse_settings, settings_of
-
-MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
+from lmlab.config import Budget, Mistake, at_least_one, checked_seed, make, one_of, parse_settings, settings_of
 
 OWN_OPTIONS = ("budget", "seed")
 CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "matrix_learning_rate"}
@@ -50,8 +48,7 @@ class TrainConfig:
             one_of("training", Method, optimizer=self.optimizer)
         if self.stepping is not None:
             one_of("training", Stepping, stepping=self.stepping)
-        if not 0 <= self.seed <= MOST_SEED:
-            raise Mistake(f"training: seed is a whole number from 0 to {MOST_SEED}; got {self.seed}")
+        checked_seed(self.seed)
         rates = {"learning_rate": self.learning_rate, "matrix_learning_rate": self.matrix_learning_rate}
         for name, rate in rates.items():
             if rate is not None and not 0 < rate < math.inf:
@@ -66,7 +63,7 @@ LEARNING = settings_of(TrainConfig, leave_out=OWN_OPTIONS)  # what can be set of
 def training_config(budget: Budget, seed: int, learning: Mapping[str, Any]) -> TrainConfig:
     """All of it, from the two that are options of their own and the rest."""
     refuse_own_options(learning)
-    return make(TrainConfig, {"budget": budget, "seed": seed, **learning}, "training")
+    return make(TrainConfig, {"budget": budget, "seed": checked_seed(seed), **learning}, "training")
 
 
 def refuse_own_options(names: Iterable[str]) -> None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
-from lmlab.config import Mistake, Note
+from lmlab.config import Mistake, Note, checked_seed
 from lmlab.text import files_and_folders
 from lmlab.text.files import file_sha256
 from lmlab.text.files_and_folders import Text
@@ -117,6 +117,7 @@ def read(
     split: shares of the three parts. A single text is cut into contiguous parts, exactly by characters; of many
         documents each goes whole into one part (`seed` shuffles them), so that the shares hold as nearly as they can.
     """
+    seed = checked_seed(seed)
     name, documents, kept = files_and_folders.gather(text)
     origin: dict[str, Any] = {"text": kept, "valid": None, "test": None, "split": list(split), "seed": seed}
     if valid is None and test is None:

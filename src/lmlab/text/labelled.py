@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lmlab.config import Mistake, nearest
+from lmlab.config import Mistake, checked_seed, nearest
 from lmlab.text import tables
 from lmlab.text.files import read_text
 from lmlab.text.splitting import split_rows
@@ -101,6 +101,7 @@ def read_labelled(
     data: a named table (`text/tables.py`), a file, or a folder with a file train.tsv (or .csv, .jsonl) and perhaps valid and
     test beside it. A part that is not given is taken from the training examples by its share in `split`, drawn by `seed`.
     """
+    seed = checked_seed(seed)
     is_named = str(data) in tables.NAMES and not Path(data).exists()
     origin: dict[str, Any] = {"text": str(data) if is_named else _resolved(data), "split": list(split), "seed": seed}
     origin |= {"valid": _resolved(valid), "test": _resolved(test)}

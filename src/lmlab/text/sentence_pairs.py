@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lmlab.config import Mistake, nearest
+from lmlab.config import Mistake, checked_seed, nearest
 from lmlab.text import sources
 from lmlab.text.files import read_text
 from lmlab.text.splitting import split_rows
@@ -105,6 +105,7 @@ def read_pairs(
     A part that is not given is taken from the training rows by its share in `split`, drawn by `seed`.
     columns: languages, the one that is translated first; by itself as the header has them, and of aligned files en first.
     """
+    seed = checked_seed(seed)
     origin: dict[str, Any] = {"text": _kept(data), "split": list(split), "seed": seed}
     origin |= {"valid": _kept(valid), "test": _kept(test), "columns": None if columns is None else list(columns)}
     named = isinstance(data, str) and sources.is_named(data)

@@ -14,6 +14,7 @@ from lmlab.checker.grading.bench import Bench
 from lmlab.checker.grading.judge import LOOK, MISSING, PARTLY, RIGHT, WRONG
 from lmlab.checker.grading.key import Key, Question, read_key
 from lmlab.checker.grading.paper import Answer, Line, Paper, PartAnswer, mark_paper
+from lmlab.config import checked_seed
 
 MARKS = {RIGHT: "✓", PARTLY: "◐", WRONG: "✗", MISSING: "–", LOOK: "?"}
 
@@ -102,6 +103,7 @@ class GradeBook:
 
 def grade(key: str, answers: Mapping[str, str], seed: int = 0) -> GradeBook:
     """Grade every student. `answers` holds the text of each, by name."""
+    seed = checked_seed(seed)
     read, bench = read_key(key, seed), Bench(seed)
     return GradeBook(read, tuple(mark_paper(student, text, read, bench) for student, text in answers.items()))
 

@@ -8,12 +8,14 @@ from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.sheets.headings import headings
 from lmlab.checker.sheets.report import INVALID, ClaimReport, Report
 from lmlab.checker.tree import NotUnderstood
+from lmlab.config import checked_seed
 
 FAILED = "the claim could not be checked"
 
 
 def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool = True) -> Report:
     """Check every claim and derivation of a sheet. The same text and seed give the same answer."""
+    seed = checked_seed(seed)
     try:
         sheet = parse(headings(text)[1], scope)  # a key or an answer may name its questions
     except Refusal as refusal:

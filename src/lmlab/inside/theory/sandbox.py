@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, checked_seed
 from lmlab.records import fields_to_json
 
 Numbers: TypeAlias = NDArray[np.float64]
@@ -66,6 +66,7 @@ class SandboxSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        checked_seed(self.seed)
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if not low <= value <= high:

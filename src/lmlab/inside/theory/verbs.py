@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
+from lmlab.config import checked_seed
 from lmlab.inside.theory.clipping import check_trainings, trainings
 from lmlab.inside.theory.dot_products import DotProducts, dot_products
 from lmlab.inside.theory.gradients import flows
@@ -53,6 +54,7 @@ def explain_gradients(
     so many steps) with gradients as they are and clipped to norm `clip`. html, svg: files to write a page and
     a picture to; command: what the page says made it.
     """
+    seed = checked_seed(seed)
     if train:
         check_trainings(clip, steps, tries)
     through = flows(
@@ -125,6 +127,7 @@ def explain_positions(
     width: of the encoding, or of a head with rotary positions. length: positions that are looked at. html, svg: files to write
     a page and a picture to; command: what the page says made it.
     """
+    seed = checked_seed(seed)
     found = positions(width=width, length=length, offset=offset, seed=seed)
     return _published(found, "positions", html, svg, command)
 
@@ -146,5 +149,6 @@ def explain_dot_products(
     keys: that each query is compared with. mean, sigma: of the entries of queries and keys. html, svg: files to write a page
     and a picture to; command: what the page says made it.
     """
+    seed = checked_seed(seed)
     found = dot_products(widths=widths, keys=keys, mean=mean, sigma=sigma, draws=draws, seed=seed)
     return _published(found, "dot_products", html, svg, command)
