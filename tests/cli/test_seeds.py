@@ -65,6 +65,6 @@ def test_in_python_too(
     ask: Callable[[Any], object], seed: object, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(lab.Mistake, match="^seed is a whole number from 0 to 4294967295; got "):
+    with pytest.raises(lab.Mistake, match=r"^seed is a whole number from 0 to 4294967295; got "):
         ask(seed)
     assert not Path("out").exists()

@@ -102,6 +102,31 @@ def test_what_cannot_be_counted_gets_one_line(lmlab: Lmlab, arguments: tuple[str
     assert words in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("./run", "--vocab", "7"), "./run is a run, whose text and tokens stand: leave --vocab out"),
+        (("./run", "--tokenizer", "words"), "leave --tokenizer out"),
+        (("./run", "small.txt"), "leave the text out"),
+        (
+            ("ngram", "small.txt", "--vocab", "99"),
+            "a text has its own vocabulary, by its --tokenizer: leave --vocab out",
+        ),
+        (("hf.json", "--vocab", "10"), "another value of it is given by --set: leave --vocab out"),
+        (("hf.json", "--tokenizer", "words"), "leave --tokenizer out"),
+        (("gru", "--vocab", "100", "--tokenizer", "words"), "give --vocab: leave --tokenizer out"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(
+    lmlab: Lmlab, small_text: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    assert lmlab("train", "ngram", small_text, "--out", "run")[0] == 0
+    Path("hf.json").write_text('{"model_type": "gpt2"}')
+    code, out, err = lmlab("count", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
 def test_memory_is_predicted_and_measured(lmlab: Lmlab) -> None:
     sizes = ("--set", "layers=1", "--set", "width=32", "--set", "context=32")
     code, out, err = lmlab("count", "gpt", *sizes, "--memory", "--json")

@@ -175,6 +175,8 @@ def test_this_machine_can_be_timed(lmlab: Lmlab) -> None:
         ("dan sotu --steps 10", "does not learn from plain text"),
         ("gpt --tokens 1T --device A100 --learn rows=8", "--learn and --tokenizer are of a run of --steps"),
         ("gtp --tokens 1T --device A100", "did you mean 'gpt'"),
+        ("gpt b.txt --steps 10 --vocab 5000", "a text has its own vocabulary, by its --tokenizer: leave --vocab out"),
+        ("--parameters 1B --tokens 1B --rate 1T --vocab 50", "--vocab is of a model"),
     ],
 )
 def test_what_cannot_be_planned_gets_one_line(lmlab: Lmlab, arguments: str, words: str) -> None:

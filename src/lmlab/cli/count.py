@@ -21,11 +21,20 @@ def command(
     ],
     text: Annotated[str | None, typer.Argument(help="For a model that counts: what it is fitted to.")] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
-    vocab: Annotated[int, typer.Option(help="Tokens of the vocabulary.")] = 256,
+    vocab: Annotated[
+        int | None, typer.Option(help="Tokens of the vocabulary, of a kind of model that learns.", show_default="256")
+    ] = None,
     length: Annotated[
         int | None, typer.Option(help="Tokens of the sequence whose operations are counted.", show_default="as trained")
     ] = None,
-    tokenizer: options.Tokenizer = "char",
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            help="For a model that counts: byte, char, words, words:N or bpe:N.",
+            autocompletion=completion.tokenizers,
+            show_default="char",
+        ),
+    ] = None,
     memory: Annotated[
         bool, typer.Option("--memory", help="Bytes of a training step, predicted and measured on --device.")
     ] = False,

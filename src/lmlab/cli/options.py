@@ -47,9 +47,6 @@ Seed = Annotated[int, typer.Option(callback=checked_seed, help="Makes everything
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
-Tokenizer = Annotated[
-    str, typer.Option(help="byte, char, words, words:N or bpe:N, such as bpe:1k.", autocompletion=completion.tokenizers)
-]
 TokenizerOrNone = Annotated[
     str | None,
     typer.Option(

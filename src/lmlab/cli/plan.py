@@ -23,7 +23,7 @@ def command(
         typer.Argument(help="With --steps: the text it is trained on.", autocompletion=completion.texts),
     ] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
-    vocab: Annotated[int, typer.Option(help="Tokens of the vocabulary.")] = 256,
+    vocab: Annotated[int | None, typer.Option(help="Tokens of the vocabulary.", show_default="256")] = None,
     parameters: Annotated[str | None, typer.Option(help="How many, such as 7B.")] = None,
     tokens: Annotated[str | None, typer.Option(help="Tokens that are read, such as 1.4T.")] = None,
     compute: Annotated[str | None, typer.Option(help="Operations to spend, such as 1e23.")] = None,
@@ -65,6 +65,10 @@ def command(
             raise Mistake(f"name a model to plan: {', '.join(registry.names())}")
         other = {"parameters": parameters, "tokens": tokens, "compute": compute, "loss": loss, "length": length}
         other |= {"rate": rate, "memory": memory, "devices": None if devices == 1 else devices}
+        if vocab is not None:
+            raise Mistake(
+                "a text has its own vocabulary, by its {tokenizer}: leave {vocab} out", tokenizer=None, vocab=None
+            )
         if wrong := [name for name, value in other.items() if value is not None]:
             raise Mistake(
                 f"{{steps}} is of a run on this machine: leave {{{wrong[0]}}} out", steps=None, **{wrong[0]: None}

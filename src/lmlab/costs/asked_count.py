@@ -30,16 +30,17 @@ def count(
     text: str | Path | None = None,
     *,
     settings: Mapping[str, Any] | None = None,
-    vocab: int = 256,
+    vocab: int | None = None,
     length: int | None = None,
-    tokenizer: str = "char",
+    tokenizer: str | None = None,
     memory: bool = False,
     device: str = "cpu",
 ) -> Count:
     """What a model is made of and what it multiplies: by formula, by an instance, and by PyTorch's own count.
 
     model: a kind of model, the folder of a run, or a config.json of Hugging Face transformers. text: for a model that
-    counts, what it is fitted to. vocab: tokens of the vocabulary. length: tokens of the sequence whose operations are counted.
+    counts, what it is fitted to, in tokens of `tokenizer` ("char" if None). vocab: tokens of the vocabulary, for a kind of
+    model that learns (256 if None). length: tokens of the sequence whose operations are counted.
     memory: of a training step too, predicted, and measured on `device`.
     """
     found = _count(model, text, settings=settings, vocab_size=vocab, length=length, tokenizer=tokenizer)
@@ -71,24 +72,31 @@ def _count(
     text: str | Path | None,
     *,
     settings: Mapping[str, Any] | None,
-    vocab_size: int,
+    vocab_size: int | None,
     length: int | None,
-    tokenizer: str,
+    tokenizer: str | None,
 ) -> Count:
+    given = {"text": text, "vocab": vocab_size, "tokenizer": tokenizer}
     if str(model) not in KINDS and Path(model).is_dir():  # a folder gpt is ./gpt
+        _refuse(given, f"{model} is a run, whose text and tokens stand")
         return _of_run(Path(model), settings, length)
     name = str(model)
     if name.endswith(".json"):
-        if text is not None:
-            raise Mistake("a config file says all that is counted: leave the text out")
+        _refuse(given, "a config file says all that is counted, and another value of it is given by {settings}")
         return count_file(Path(name), settings, length=length)
     if trainable_kind(name).way is Way.COUNTS:
-        return _fitted(name, text, settings, tokenizer)
-    if text is not None:
-        raise Mistake(
-            f"{name} learns its weights, however long the text: leave the text out, and give {{vocab}}", vocab=256
-        )
-    return count_learned(name, settings, vocab_size=vocab_size, length=length)
+        _refuse({"vocab": vocab_size}, "a text has its own vocabulary, by its {tokenizer}")
+        return _fitted(name, text, settings, tokenizer or "char")
+    _refuse({"text": text, "tokenizer": tokenizer}, f"{name} learns its weights, however long the text; give {{vocab}}")
+    return count_learned(name, settings, vocab_size=256 if vocab_size is None else vocab_size, length=length)
+
+
+def _refuse(given: Mapping[str, object], why: str) -> None:
+    """A Mistake for what was given and would change nothing."""
+    if name := next((name for name, value in given.items() if value is not None), None):
+        option = "the text" if name == "text" else f"{{{name}}}"
+        known = {"vocab": None, "tokenizer": None, "settings": None}
+        raise Mistake(f"{why}: leave {option} out", **known)
 
 
 def _of_run(folder: Path, settings: Mapping[str, Any] | None, length: int | None) -> Count:

@@ -28,7 +28,7 @@ class Asked:
 
     model: str | None = None
     settings: Mapping[str, Any] | None = None
-    vocab: int = 256
+    vocab: int | None = None
     parameters: str | None = None
     tokens: str | None = None
     compute: str | None = None
@@ -57,7 +57,7 @@ def plan(
     model: str | Path | None = None,
     *,
     settings: Mapping[str, Any] | None = None,
-    vocab: int = 256,
+    vocab: int | None = None,
     parameters: str | float | None = None,
     tokens: str | float | None = None,
     compute: str | float | None = None,
@@ -73,7 +73,7 @@ def plan(
     """Time, device-hours, memory and sharding of a training run, with an interval.
 
     Give a model (or parameters) and tokens, or compute, or a loss; and a device by name, a rate, or calibrate: real steps here.
-    Numbers may be written as "7B".
+    Numbers may be written as "7B". vocab: tokens of the model's vocabulary, 256 if nothing is said.
     """
     asked = Asked(
         model=_text(model),
@@ -116,6 +116,8 @@ def plan(
 
 def _counted(asked: Asked) -> Count | None:
     if asked.model is None:
+        if asked.vocab is not None and not asked.calibrate:
+            raise Mistake("{vocab} is of a model: name one, or leave it out", vocab=None)
         return None
     if asked.parameters is not None:
         raise Mistake("a model has its own number of parameters: leave {parameters} or the model out", parameters=None)
@@ -188,7 +190,7 @@ def _rate(asked: Asked) -> tuple[Rate, float | None, str]:
         from lmlab.costs.calibrate import machine_rate
 
         kind = asked.model if asked.model and not Path(asked.model).exists() else None
-        rate = machine_rate(kind, dict(asked.settings or {}), asked.vocab, "auto")
+        rate = machine_rate(kind, dict(asked.settings or {}), 256 if asked.vocab is None else asked.vocab, "auto")
         return rate, memory or available_bytes(), HERE
     if given is not None:
         known = DEVICES[asked.device].memory if asked.device else None
