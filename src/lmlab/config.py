@@ -178,6 +178,17 @@ def texts_of(given: object) -> list[str]:
     return texts
 
 
+def named_once(assignments: Iterable[str]) -> list[str]:
+    """The `key=value` strings as they are; a Mistake if two of them name one key, since only one could be meant."""
+    given: dict[str, str] = {}
+    for assignment in assignments:
+        key = assignment.partition("=")[0].strip()
+        if key in given:
+            raise Mistake(f"{key} is set twice, as {given[key]} and as {assignment}; leave one of them out")
+        given[key] = assignment
+    return list(given.values())
+
+
 def parse_settings(
     config_class: type, assignments: Iterable[str], what: str, leave_out: Iterable[str] = ()
 ) -> dict[str, Any]:
@@ -187,7 +198,7 @@ def parse_settings(
     """
     hints = {name: hint for name, hint in typing.get_type_hints(config_class).items() if name not in leave_out}
     values: dict[str, Any] = {}
-    for assignment in assignments:
+    for assignment in named_once(assignments):
         key, equals, text = assignment.partition("=")
         key = key.strip()
         if not equals:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lmlab.cli import options
-from lmlab.config import Mistake, parse_settings
+from lmlab.config import Mistake, named_once, parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.interrupt import exit_code
 from lmlab.learn.settings import parse_learning
@@ -135,7 +135,7 @@ def _shares_by_model(assignments: list[str]) -> dict[str, float]:
 def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
     """Read model.key=value settings, typed by each model's config."""
     found: dict[str, dict[str, object]] = {}
-    for assignment in assignments:
+    for assignment in named_once(assignments):
         model, dot, rest = _divided(assignment)
         if not dot:
             raise Mistake(
@@ -148,9 +148,12 @@ def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
 def _learning_by_model(assignments: list[str], models: Sequence[str]) -> dict[str, dict[str, object]]:
     """Read settings of training: of one model as model.key=value, of all that learn as key=value."""
     found: dict[str, dict[str, object]] = {}
-    for assignment in assignments:
+    for assignment in named_once(assignments):
         model, dot, rest = _divided(assignment)
         learn = [name for name in models if registry.kind_of(name).way is registry.Way.LEARNS]
+        if not dot and not learn:
+            counted = f"{{learning}} is of models that learn, and none of these does: {', '.join(models)}"
+            raise Mistake(f"{counted}; leave it out", learning=None)
         for name in [model] if dot else learn:
             options.check_model_name(name)
             found.setdefault(name, {}).update(parse_learning([rest]))

@@ -57,9 +57,9 @@ def command(
         options.check_model_name(model)
     from lmlab import face
     from lmlab.cli.show.costs import print_count
-    from lmlab.config import parse_settings
+    from lmlab.config import named_once, parse_settings
 
-    chosen: dict[str, Any] = dict(pair.partition("=")[::2] for pair in settings)
+    chosen: dict[str, Any] = dict(pair.partition("=")[::2] for pair in named_once(settings))
     if is_kind:
         chosen = parse_settings(registry.model_class(model).Config, settings, model)
     found = face.count(

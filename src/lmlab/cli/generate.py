@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from inspect import signature
 from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -137,10 +138,22 @@ def read_prompts(file: str) -> list[str]:
         text = value.get("prompt") if isinstance(value, dict) else value
         if not isinstance(text, str):
             raise Mistake(f'line {number} of {file} is no prompt; write "text" or {{"prompt": "text"}} on every line')
+        if isinstance(value, dict):
+            _refuse_options(value, f"line {number} of {file}")
         prompts.append(text)
     if not prompts:
         raise Mistake(f"{file} holds no prompt; write one on every line, as JSON")
     return prompts
+
+
+def _refuse_options(line: Mapping[str, object], where: str) -> None:
+    """A Mistake for an option beside a prompt, which would have no effect; what else stands there is its owner's."""
+    known = {*signature(command).parameters, "max_tokens", "beam_width", "n_best"} - {"prompt"}
+    if named := [key for key in line if key.replace("-", "_") in known]:
+        option = repr(named[0])
+        raise Mistake(
+            f"{where} has {option} beside its prompt; options are of the command, for all lines: leave it out"
+        )
 
 
 def _show_many(prompts: Sequence[str], results: Sequence[Sequence[Generated]], json: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from lmlab.cli import completion, options
-from lmlab.config import Mistake
+from lmlab.config import Mistake, named_once
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
@@ -48,7 +48,7 @@ def command(
 
     Example: lmlab plan --parameters 7B --tokens 1T --device A100 --devices 1024
     """
-    chosen: dict[str, Any] = dict(pair.partition("=")[::2] for pair in settings)
+    chosen: dict[str, Any] = dict(pair.partition("=")[::2] for pair in named_once(settings))
     if model is not None and not model.endswith(".json"):
         options.check_model_name(model)
         from lmlab.config import parse_settings

@@ -18,7 +18,7 @@ from typing import Any
 from lmlab.config import Budget, Mistake, make
 from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.fit import hardware_for, stream_folder, task_of
-from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, training_config
+from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, refuse_if_it_counts, training_config
 from lmlab.learn.train import sized_on_text, tokenizer_for
 from lmlab.models.registry import Way, trainable_kind
 from lmlab.text.corpus import Corpus, read
@@ -76,6 +76,7 @@ def settings(
     budget of seconds some steps are timed, and a model that counts does count.
     """
     kind = trainable_kind(model)
+    refuse_if_it_counts(model, learning)
     cls: Any = kind.load()
     config: Any = make(cls.Config, settings or {}, model)
     budget = Budget.parse(budget)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lmlab.config import Budget, Mistake, at_least_one, checked_seed, make, one_of, parse_settings, settings_of
+from lmlab.models.registry import Way, kind_of
 
 OWN_OPTIONS = ("budget", "seed")
 CALLED_ELSEWHERE = {"lr": "learning_rate", "rate": "learning_rate", "muon_lr": "matrix_learning_rate"}
@@ -74,6 +75,12 @@ def refuse_own_options(names: Iterable[str]) -> None:
             budget="3m",
             seed=1,
         )
+
+
+def refuse_if_it_counts(model: str, learning: Mapping[str, Any] | None) -> None:
+    """A Mistake for settings of the loop where there is none: what counts reads its text once."""
+    if learning and kind_of(model).way is Way.COUNTS:
+        raise Mistake(f"{model} counts, and learns nothing: leave {{learning}} out", learning=None)
 
 
 def parse_learning(assignments: Iterable[str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.pace import Plan, Timings
 from lmlab.learn.run import Run, free_folder, refuse_if_taken
-from lmlab.learn.settings import TrainConfig
+from lmlab.learn.settings import TrainConfig, refuse_if_it_counts
 from lmlab.learn.task import Task
 from lmlab.models.registry import Role, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
@@ -61,6 +61,7 @@ def train(
     """
     watch = watching(watch, progress, model)
     cls: Any = trainable_kind(model).load()
+    refuse_if_it_counts(model, learning)
     text = kind_of(model).data if text is None else text
     out = free_folder(model, text) if out is None else Path(out)
     if isinstance(tokenizer, str):

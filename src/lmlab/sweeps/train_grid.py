@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, Stopped, make
-from lmlab.learn.settings import MOST_SEEDS, training_config
+from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_config
 from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
 from lmlab.page import html
 from lmlab.page.notebook import panel
@@ -127,6 +127,7 @@ def sweep(
             budget="300steps",
         )
     language_model(model)
+    refuse_if_it_counts(model, learning)
     points = grid(model, over)
     fixed = dict(settings or {})
     learned = dict(learning or {})

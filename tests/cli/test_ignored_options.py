@@ -1,0 +1,52 @@
+"""An option that would change nothing is refused in one line that says what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lmlab as lab
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+RATE = ["--learn", "learning_rate=1"]
+COUNTS = "ngram counts, and learns nothing: leave --learn out"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "ngram", "small.txt", *RATE], COUNTS),
+        (["settings", "ngram", *RATE], COUNTS),
+        (["sweep", "ngram", "small.txt", "--over", "order=2,3", *RATE], COUNTS),
+        (["compare", "small.txt", "--models", "bag,ngram", *RATE], "none of these does: bag, ngram; leave it out"),
+        (["train", "ngram", "small.txt", "--set", "order=3", "--set", "order=4"], "order is set twice, as order=3 and"),
+        (["train", "gpt", "small.txt", *RATE, *RATE], "learning_rate is set twice"),
+        (["compare", "small.txt", "--set", "gpt.layers=1", "--set", "gpt.layers=2"], "gpt.layers is set twice"),
+        (["compare", "small.txt", *RATE, *RATE], "learning_rate is set twice"),
+        (["count", "hf.json", "--set", "n_layer=1", "--set", "n_layer=2"], "n_layer is set twice"),
+        (["plan", "hf.json", "--set", "n_layer=1", "--set", "n_layer=2"], "n_layer is set twice"),
+    ],
+)
+def test_what_would_do_nothing_is_refused(lmlab: Lmlab, small_text: Path, arguments: list[str], words: str) -> None:
+    Path("hf.json").write_text('{"model_type": "gpt2"}')
+    code, out, err = lmlab(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert words in err
+    assert not Path("runs").exists()
+
+
+def test_what_counts_is_taught_nothing_in_python_either(small_text: Path, tmp_path: Path) -> None:
+    with pytest.raises(lab.Mistake, match="bag counts, and learns nothing: leave learning out"):
+        lab.train("bag", small_text, out=tmp_path / "run", learning={"rows": 4})
+    lab.train("bag", small_text, out=tmp_path / "run", learning={})
+
+
+def test_a_line_of_prompts_holds_a_prompt_and_nothing_else(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("train", "bag", small_text, "--out", "run")[0] == 0
+    Path("prompts.jsonl").write_text('"a"\n{"prompt": "c", "temperature": 0.1}\n')
+    code, out, err = lmlab("generate", "run", "--prompts", "prompts.jsonl")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "line 2 of prompts.jsonl has 'temperature' beside its prompt" in err
