@@ -63,6 +63,16 @@ def test_with_a_time_for_each_other_models_may_join(tmp_path: Path) -> None:
         assert claim.plan.train_s == 5.0
 
 
+def test_another_seed_is_named_as_what_differs(tmp_path: Path) -> None:
+    begun(tmp_path / "out", terms())
+    for runs, said in ((("gpt-char-seed3",), "seed 3"), (("gpt-char", "gpt-char-seed1"), "seeds 0, 1")):
+        with (
+            pytest.raises(Mistake, match=f"holds a comparison with seed 0, not {said}; name a new folder"),
+            claimed(tmp_path / "out", TEXT, terms(runs), beside=False),
+        ):
+            pass
+
+
 def test_who_comes_second_gets_one_clear_line(lmlab: Lmlab, small_text: Path, tmp_path: Path) -> None:
     with claimed(tmp_path / "out", TEXT, terms(), beside=False):
         code, out, err = lmlab("compare", small_text, "--models", "bag", "--out", "out")

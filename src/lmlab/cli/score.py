@@ -35,7 +35,11 @@ def command(
     """
     if texts == ["-"] and lines is None:
         texts, lines = None, "-"
-    if (lines is None) == (not texts):
+    if lines is not None and texts:
+        raise Mistake(
+            "a text in quotes and {lines} are both given; one of the two is scored: leave the other out", lines=None
+        )
+    if lines is None and not texts:
         raise Mistake("name what to score: a text in quotes, or {lines}", lines="FILE")
     from lmlab import face
 

@@ -164,6 +164,8 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
 
 def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     """The model of a run on another text. `--from RUN TEXT` names no model: the first word is the text."""
+    if asked["resume"]:
+        raise Mistake("{resume} goes on with a run, {from_} begins another; leave one out", resume=True, from_=None)
     model, text = asked["model"], asked["text"]
     if not {"text"} & (set(given) | set(asked["recipe"])):
         model, text = None, model
@@ -172,8 +174,6 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 
-    if asked["resume"]:
-        raise Mistake("{resume} goes on with a run, {from_} begins another; leave one out", resume=True, from_=None)
     run = face.load(source)
     name, tokenizer = run.record.model.name, run.tokenizer.spec
     if model is None and text in registry.KINDS and registry.KINDS[text].begins_with == name:

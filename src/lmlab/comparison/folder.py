@@ -7,7 +7,7 @@ came to; asked for something else, the folder is taken.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -40,9 +40,26 @@ class Terms:
         same = replace(asked, runs=self.runs) == self
         return same and (self.each_s is not None or set(asked.runs) <= set(self.runs))
 
+    def apart_from(self, asked: Terms) -> str:
+        """What these terms are where they do not cover what is asked: the seeds, if nothing else differs, or all of it."""
+        (mine, seeds), (wanted, others) = _kinds_and_seeds(self.runs), _kinds_and_seeds(asked.runs)
+        if replace(asked, runs=self.runs) == self and wanted <= mine and not others <= seeds:
+            return f"{_listed(seeds)}, not {_listed(others)}"
+        return str(self)
+
     def __str__(self) -> str:
         time = f"a budget of {self.budget_s:g} s" if self.each_s is None else f"{self.each_s:g} s each"
         return f"{time} for {counted(len(self.runs), 'run')} of models that learn"
+
+
+def _kinds_and_seeds(runs: Sequence[str]) -> tuple[set[str], set[int]]:
+    """What the names of the folders of runs say: see `Contender.folder`."""
+    named = [run.partition("-seed") for run in runs]
+    return {name for name, _, _ in named}, {int(seed or 0) for _, _, seed in named}
+
+
+def _listed(seeds: set[int]) -> str:
+    return f"{'seed' if len(seeds) == 1 else 'seeds'} {', '.join(map(str, sorted(seeds)))}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +123,11 @@ def _held_against(path: Path, text: Mapping[str, Any], terms: Terms) -> str:
         return "holds a comparison on another text, or divided otherwise"
     plan = _plan(path)
     if plan is not None:
-        return "" if plan.train_s is None or plan.terms.cover(terms) else f"holds a comparison with {plan.terms}"
+        return (
+            ""
+            if plan.train_s is None or plan.terms.cover(terms)
+            else f"holds a comparison with {plan.terms.apart_from(terms)}"
+        )
     learned = [run for run in _runs(path) if kind_of(run).way is Way.LEARNS]
     return f"holds a {learned[0]} of an older version, without its terms" if learned else ""
 

@@ -105,6 +105,9 @@ def compress_file(
 
 def decompress_file(file: Path, run: Callable[[], Run], out: Path, *, watch: Progress | None = None) -> Coded:
     """Bring back the text that `compress_file` made small. run: opens the run, which is only done for a sound file."""
+    if not file.is_file():
+        what = f"{file} is a folder" if file.is_dir() else f"there is no file {file}"
+        raise Mistake(f"{what}; name one that lmlab compress wrote")
     data = file.read_bytes()
     with _naming(file):
         header, _ = unpack(data)

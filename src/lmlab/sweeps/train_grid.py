@@ -138,6 +138,9 @@ def sweep(
             raise Mistake(both, over=None, **{option: None})
     spec = plain_spec("char" if tokenizer is None else tokenizer)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split)
+    if not corpus.test.bytes and not corpus.valid.bytes:
+        instead = "give one a share above 0 in {split}" if test is None and valid is None else "name one with {test}"
+        raise Mistake(f"{corpus.name} has no test or validation part to measure on; {instead}", split=None, test=None)
     folder = Path("runs") / f"sweep-{file_name(model)}-{stem(text)}" if out is None else Path(out)
     planned = plan(
         model,
