@@ -19,6 +19,10 @@ def check(text: str | Path, *, html: str | Path | None = None, seed: int = 0) ->
     from lmlab.checker.sheets.check import check_text
     from lmlab.checker.sheets.files import read_sheet
 
+    if html is not None:
+        from lmlab.page.html import refuse_names
+
+        refuse_names(html=html)
     title, sheet = ("Derivations", text) if isinstance(text, str) else (text.name, read_sheet(text))
     if title == "-":
         title = "standard input"

@@ -11,7 +11,7 @@ from lmlab.classification.page import mistakes_page
 from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
-from lmlab.page.html import write
+from lmlab.page.html import refuse_names, write
 
 
 def classify(run: Run | str | Path, texts: str | Sequence[str], *, device: str = "auto") -> list[using.Label]:
@@ -28,6 +28,7 @@ def mistakes(
     html: str | Path | None = None,
 ) -> list[Explanation]:
     """The surest mistakes of a classifier on its own data, each explained by what really moves it. html: a page of them."""
+    refuse_names(html=html)
     if part not in ("train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
     run = _classifier(run)

@@ -51,6 +51,10 @@ def command(
 
     Example: lmlab count gpt --set layers=12 --set width=768 --set context=1024 --vocab 50257
     """
+    if svg is not None:
+        from lmlab.page.html import refuse_names
+
+        refuse_names(svg=svg)
     is_file = model.endswith(".json")
     is_kind = not is_file and (model in registry.KINDS or not model or not Path(model).is_dir())
     if is_kind:

@@ -20,7 +20,7 @@ from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
 from lmlab.learn.run import Run, opened
 from lmlab.page.figures import standalone
-from lmlab.page.html import write
+from lmlab.page.html import refuse_names, write
 
 AnyRun = Run | str | Path
 
@@ -39,6 +39,7 @@ def explain(
     text: words, or the name of a file; None: a piece of what the first run was tested on.
     html: a page of it, with attention and gates where there are any. svg: a picture. command: what the page says made it.
     """
+    refuse_names(html=html, svg=svg)
     opened = [_opened(run) for run in ([runs] if isinstance(runs, Run | str | Path) else runs)]
     if not opened:
         raise Mistake("name a run to look into, such as runs/mine")
@@ -82,6 +83,7 @@ def explain_attention(
     Of an encoder all looks around, at a text in which [MASK] may hide tokens; of a translator also the looks from what it
     writes to the source. to: its language; target: the translation, where it is not to be the translator's own.
     """
+    refuse_names(html=html, svg=svg)
     opened = _opened(run)
     found = _looks(opened, text, to, target, device)
     if html is not None:
@@ -118,6 +120,7 @@ def explain_gates(
     command: str = "lmlab.explain_gates()",
 ) -> Gates:
     """What the gates of a gru or an lstm did while it read a text, how long each unit keeps, and what it follows."""
+    refuse_names(html=html, svg=svg)
     opened = _opened(run)
     found = gates_of(opened, passage(text, opened), device=device)
     if html is not None:
@@ -143,6 +146,7 @@ def explain_heads(
     text: None: a piece of what the run was tested on; for a translator a file of pairs. The cost is in the task's own unit:
     bits per byte, per masked token of an encoder, per byte of a translator's targets.
     """
+    refuse_names(html=html, svg=svg)
     opened = _opened(run)
     found = heads_of(opened, text, device=device)
     if html is not None:
@@ -164,6 +168,7 @@ def explain_search(
     command: str = "lmlab.explain_search()",
 ) -> SearchTree:
     """How greedy, beam and exhaustive search continue a prompt: the tree they walk, and where greedy loses."""
+    refuse_names(html=html, svg=svg)
     opened = _opened(run)
     found = search_tree(opened, prompt, tokens=tokens, beam=beam, device=device)
     if html is not None:
@@ -185,6 +190,7 @@ def explain_matrix(
     command: str = "lmlab.explain_matrix()",
 ) -> AttentionMatrix:
     """The ND×ND matrix that one head (numbers from 1) amounts to for a text, its blocks a_nm W, and the parameters."""
+    refuse_names(html=html, svg=svg)
     opened = _opened(run)
     found = matrix_of(opened, passage(text, opened), layer=layer, head=head, device=device)
     if html is not None:

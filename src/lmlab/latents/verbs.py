@@ -14,7 +14,7 @@ from lmlab.latents.picture import draws_picture
 from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
 from lmlab.models.variational import Variational
-from lmlab.page.html import write
+from lmlab.page.html import refuse_names, write
 from lmlab.records import Document
 
 
@@ -48,6 +48,7 @@ def latent(
     greedy: the likeliest token every time, as is done between sentences, so that only z differs; else drawn.
     svg: where to write a picture of the bound by the number of draws, on some of the test part.
     """
+    refuse_names(svg=svg)
     seed = checked_seed(seed)
     run = opened(run)
     model = _model(run, device)

@@ -56,8 +56,7 @@ def curves(
     """
     if over not in get_args(Over):
         raise Mistake(f"{{over}} is tokens, steps or seconds; got {over!r}", over=None)
-    if out is not None and Path(out).suffix not in (".html", ".svg"):
-        raise Mistake(f"{{out}} is a page or a picture, and ends in .html or .svg; got {str(out)!r}", out=None)
+    html.refuse_names(out=out)
     if not runs:
         raise Mistake("name at least one run")
     if tensorboard is not None and (taken := taken_by_a_file(Path(tensorboard))):

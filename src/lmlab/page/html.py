@@ -9,9 +9,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lmlab.text.files import replace_only, write_atomically
+from lmlab.config import Mistake
+from lmlab.text.files import refuse_if_no_file, replace_only, write_atomically
 
 T = TypeVar("T")
+
+KINDS_OF_OUTPUT = {  # by the option that names a file: what is written, and what the file is called
+    "html": ("a page", (".html", ".htm")),
+    "svg": ("a picture", (".svg",)),
+    "out": ("a page or a picture", (".html", ".svg")),
+}
 
 CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
 CONTROL_PICTURES |= {0x7F: "\u2421"} | dict.fromkeys(range(0x80, 0xA0), "\ufffd")
@@ -36,6 +43,19 @@ def document(title: str, body: str, *, skip_to: tuple[str, str] | None = None, a
         f"<title>{escape(title)}</title>\n<style>{stylesheet()}</style>\n</head>\n<body>\n{skip}"
         f"<main>\n{body}\n</main>\n{after}</body>\n</html>\n"
     )
+
+
+def refuse_names(**outputs: str | Path | None) -> None:
+    """Before any work is done: a Mistake for a page (html), a picture (svg) or either (out) that is not called like one."""
+    for option, path in outputs.items():
+        what, endings = KINDS_OF_OUTPUT[option]
+        if path is None:
+            continue
+        refuse_if_no_file(Path(path))
+        replace_only(Path(path), endings)
+        if Path(path).suffix not in endings:
+            message = f"{{{option}}} is {what}, and ends in {' or '.join(endings)}; got {str(path)!r}"
+            raise Mistake(message, **{option: None})
 
 
 def write(path: Path, text: str) -> Path:

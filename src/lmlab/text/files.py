@@ -72,10 +72,7 @@ def made_folder(folder: Path) -> Path:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
     """A file opened for writing that appears under its name only once it is complete and on disk."""
-    if str(path) == "-":  # where standard output can be written to, the command line sees to it before
-        raise Mistake("- is no name for this file, which is not written to standard output; name a file")
-    if path.is_dir():
-        raise Mistake(f"{path} is a folder; name a file to write")
+    refuse_if_no_file(path)
     made_folder(path.parent)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"  # the same folder, so that renaming is atomic
     try:
@@ -91,6 +88,14 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         ):  # nobody knows that name
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
+
+
+def refuse_if_no_file(path: Path) -> None:
+    """A Mistake for a name under which no file can be."""
+    if str(path) == "-":  # where standard output can be written to, the command line sees to it before
+        raise Mistake("- is no name for this file, which is not written to standard output; name a file")
+    if path.is_dir():
+        raise Mistake(f"{path} is a folder; name a file to write")
 
 
 def write_atomically(path: Path, content: bytes) -> None:

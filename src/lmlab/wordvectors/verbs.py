@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmlab.config import Mistake
 from lmlab.learn.run import Run, load_run
 from lmlab.page.figures import standalone
-from lmlab.page.html import document, figure, write
+from lmlab.page.html import document, figure, refuse_names, write
 from lmlab.wordvectors.picture import AROUND, Place, map_of, picture
 from lmlab.wordvectors.space import Neighbour, WordVectors, of_file, of_run
 
@@ -49,8 +48,7 @@ def word_map(
 
     words: none: the most frequent ones. out: a picture (.svg) or a page (.html) to write.
     """
-    if out is not None and Path(out).suffix not in (".svg", ".html"):
-        raise Mistake(f"{{out}} is a picture or a page, and ends in .svg or .html; got {str(out)!r}", out=None)
+    refuse_names(out=out)
     found = vectors(source, device=device)
     places, shown = map_of(found, words, around)
     if out is not None:

@@ -14,6 +14,7 @@ from lmlab.inside.theory.gradients import flows
 from lmlab.inside.theory.positions import Positions, positions
 from lmlab.inside.theory.sandbox import Sandbox, SandboxSettings, sandbox
 from lmlab.inside.theory.through_time import MEMORY, Gradients
+from lmlab.page.html import refuse_names
 
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ def explain_gradients(
     so many steps) with gradients as they are and clipped to norm `clip`. html, svg: files to write a page and
     a picture to; command: what the page says made it.
     """
+    refuse_names(html=html, svg=svg)
     seed = checked_seed(seed)
     if train:
         check_trainings(clip, steps, tries)
@@ -96,6 +98,7 @@ def explain_sandbox(
     dot product of the two means. value_a, value_b: where these values lie on the unit circle, in degrees. html, svg: files to
     write a page with sliders and a picture to; command: what the page says made it.
     """
+    refuse_names(html=html, svg=svg)
     settings = SandboxSettings(
         keys=keys,
         query_a=query_a,
@@ -127,6 +130,7 @@ def explain_positions(
     width: of the encoding, or of a head with rotary positions. length: positions that are looked at. html, svg: files to write
     a page and a picture to; command: what the page says made it.
     """
+    refuse_names(html=html, svg=svg)
     seed = checked_seed(seed)
     found = positions(width=width, length=length, offset=offset, seed=seed)
     return _published(found, "positions", html, svg, command)
@@ -149,6 +153,7 @@ def explain_dot_products(
     keys: that each query is compared with. mean, sigma: of the entries of queries and keys. html, svg: files to write a page
     and a picture to; command: what the page says made it.
     """
+    refuse_names(html=html, svg=svg)
     seed = checked_seed(seed)
     found = dot_products(widths=widths, keys=keys, mean=mean, sigma=sigma, draws=draws, seed=seed)
     return _published(found, "dot_products", html, svg, command)

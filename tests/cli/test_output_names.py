@@ -1,0 +1,42 @@
+"""A page is called like a page and a picture like a picture; anything else is refused before any work is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Lmlab = Callable[..., tuple[int, str, str]]
+
+PAGE, PICTURE = "--html is a page, and ends in .html or .htm; got ", "--svg is a picture, and ends in .svg; got "
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["count", "gru", "--svg", "x/c.png"], PICTURE + "'x/c.png'"),
+        (["explain", "run", "the", "--html", "x/e.txt"], PAGE + "'x/e.txt'"),
+        (["explain", "run", "the", "--html", "x/e.html", "--svg", "x/e.html"], PICTURE + "'x/e.html'"),
+        (["explain", "attention", "run", "the", "--html", "x/e.svg"], PAGE),
+        (["explain", "heads", "run", "--svg", "x/e"], PICTURE),
+        (["explain", "positions", "--svg", "x/e.html"], PICTURE),
+        (["explain", "dot-products", "--html", "x/e.txt"], PAGE),
+        (["explain", "gradients", "--html", "x/e.txt"], PAGE),
+        (["explain", "sandbox", "--html", "x/e.txt"], PAGE),
+        (["latent", "run", "--svg", "x/e.png"], PICTURE),
+        (["check", "sheet.txt", "--html", "x/e.txt"], PAGE),
+        (
+            ["curves", "run", "--out", "x/e.png"],
+            "--out is a page or a picture, and ends in .html or .svg; got 'x/e.png'",
+        ),
+        (["vectors", "run", "map", "--out", "x/e.png"], "--out is a page or a picture"),
+    ],
+)
+def test_a_name_of_another_kind_is_refused(lmlab: Lmlab, small_text: Path, arguments: list[str], words: str) -> None:
+    Path("sheet.txt").write_text("given x: n\nclaim x == x\n")
+    assert lmlab("train", "bag", small_text, "--out", "run")[0] == 0
+    code, out, err = lmlab(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert words in err
+    assert not Path("x").exists()
