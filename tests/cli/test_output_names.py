@@ -30,7 +30,6 @@ PAGE, PICTURE = "--html is a page, and ends in .html or .htm; got ", "--svg is a
             ["curves", "run", "--out", "x/e.png"],
             "--out is a page or a picture, and ends in .html or .svg; got 'x/e.png'",
         ),
-        (["vectors", "run", "map", "--out", "x/e.png"], "--out is a page or a picture"),
     ],
 )
 def test_a_name_of_another_kind_is_refused(lmlab: Lmlab, small_text: Path, arguments: list[str], words: str) -> None:

@@ -46,7 +46,7 @@ def test_from_a_text_to_neighbours_scores_and_a_map(lmlab: Lmlab, tmp_path: Path
         (["analogy", "a", "b"], "three words"),
         (["save"], "--out vectors.txt"),
         (["neighbours", "cat", "--out", "x.svg"], "leave it away"),
-        (["map", "cat", "--out", "x.png"], ".svg or .html"),
+        (["map", "cat", "--out", "x.png"], ".html or .svg"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_a_line(

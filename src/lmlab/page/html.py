@@ -9,8 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lmlab.config import Mistake
-from lmlab.text.files import refuse_if_no_file, replace_only, write_atomically
+from lmlab.text.files import refuse_other_endings, replace_only, write_atomically
 
 T = TypeVar("T")
 
@@ -51,11 +50,7 @@ def refuse_names(**outputs: str | Path | None) -> None:
         what, endings = KINDS_OF_OUTPUT[option]
         if path is None:
             continue
-        refuse_if_no_file(Path(path))
-        replace_only(Path(path), endings)
-        if Path(path).suffix not in endings:
-            message = f"{{{option}}} is {what}, and ends in {' or '.join(endings)}; got {str(path)!r}"
-            raise Mistake(message, **{option: None})
+        refuse_other_endings(Path(path), option, what, endings)
 
 
 def write(path: Path, text: str) -> Path:

@@ -133,6 +133,15 @@ def replace_only(path: Path, endings: tuple[str, ...]) -> None:
         raise Mistake(f"{path} exists, and does not end in {' or '.join(endings)}; name another file")
 
 
+def refuse_other_endings(path: Path, option: str, what: str, endings: tuple[str, ...]) -> None:
+    """A Mistake where a file, named by that option and holding that, is not called so or could not be written."""
+    refuse_if_no_file(path)
+    replace_only(path, endings)
+    if path.suffix not in endings:
+        message = f"{{{option}}} is {what}, and ends in {' or '.join(endings)}; got {str(path)!r}"
+        raise Mistake(message, **{option: None})
+
+
 def taken_by_a_file(folder: Path) -> Path | None:
     """The file that stands where the folder, or one that it is to be in, would be; None: there is none."""
     return next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
