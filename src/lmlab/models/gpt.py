@@ -65,7 +65,7 @@ class GPTConfig:
     width: int | None = None  # of the residual stream
     heads: int | None = None  # of attention in a block; they share its width
     context: int | None = None  # inputs per window
-    stride: int | None = None  # predictions per window after the first; None: half the context
+    stride: int | None = None  # predictions per window after the first; by itself half the context
     positions: Positions = "rotary"  # how the place of a token is marked
     activation: Activation = "relu2"  # of the hidden layers
     tie: bool | None = None  # one matrix for embedding and output

@@ -39,7 +39,7 @@ BYTES_PER_TOKEN = 50  # the least that counting holds in memory at once; long or
 class NGramConfig:
     """Settings of an n-gram model."""
 
-    order: int | None = None  # length of the longest n-grams; None: 5 for words, else what helps on held-out text
+    order: int | None = None  # length of the longest n-grams; by itself 5 for words, else what helps on held-out text
     smoothing: Literal["kneser-ney", "add-k", "ml"] = (
         "kneser-ney"  # how what was never seen gets its share; ml: it gets none
     )

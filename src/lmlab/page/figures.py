@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # matplotlib takes half a second to import, and most verbs th
 
 NAME_SIZE = 8.5  # of names beside points, in points
 LETTER_WIDTH = 0.64  # of its size: as wide as the sans-serif letters of common systems
-COLOURS = 11  # of series that the stylesheet has
+COLOURS = 12  # of series that the stylesheet has
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 
