@@ -174,7 +174,8 @@ def tree(found: SearchTree) -> str:
         drawn.append(_label(node, x, y, whole=depth == found.tokens))
         return y
 
-    root = Node(token=(found.prompt[-8:] or "⊢"), probability=1.0, total=1.0, by=tuple(WAYS), children=found.children)
+    prompt = found.prompt if len(found.prompt) <= 8 else f"…{found.prompt[-7:]}"  # there is room for eight characters
+    root = Node(token=prompt or "⊢", probability=1.0, total=1.0, by=tuple(WAYS), children=found.children)
     place(root, 0)
     width, height = (found.tokens + 1) * COLUMN + 60, max(row, 1) * LINE + 8
     spaces = 'xmlns="http://www.w3.org/2000/svg"'
