@@ -238,7 +238,7 @@ def _read(text: str, hint: Any, key: str) -> Any:
 
 def checked_seed(seed: object) -> int:
     """A seed as Python's own whole number; a Mistake unless every generator of the lab takes it."""
-    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= seed <= MOST_SEED:
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= int(seed) <= MOST_SEED:
         raise Mistake(f"{{seed}} is a whole number from 0 to {MOST_SEED}; got {seed!r}", seed=None)
     return int(seed)
 
