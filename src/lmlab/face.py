@@ -172,7 +172,7 @@ def evaluate(
         return of_another_task
     if text is None:
         part = part or "test"
-        name, chosen = run.corpus.name, run.corpus.parts[part]
+        name, chosen = run.corpus.called(part), run.corpus.parts[part]
         if not chosen.bytes:
             raise Mistake(f"the {part} part of {name} is empty; choose another {{part}}, or name a text", part=None)
     else:

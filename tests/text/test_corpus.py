@@ -8,6 +8,7 @@ import io
 import json
 import os
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -274,3 +275,12 @@ def test_tinyshakespeare_has_the_usual_parts() -> None:
         pytest.skip("LMLAB_BENCH_DATA is not set")
     corpus = read(f"{data}/tinyshakespeare/input.txt", split=(90, 10, 0))
     assert (corpus.train.chars, corpus.valid.chars) == (1_003_854, 111_540)
+
+
+def test_a_part_that_is_a_file_of_its_own_is_called_so(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.txt").write_text(f"{name} line\n" * 30)
+    a, b, c = (tmp_path / f"{name}.txt" for name in "abc")
+    assert read(a, test=b).called("test") == "a (b.txt)"
+    assert read(a, test=[b, c]).called("test") == "a (b.txt and 1 more)"
+    assert read(a, test=b).called("train") == read(a).called("test") == "a"

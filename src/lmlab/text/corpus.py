@@ -43,6 +43,13 @@ class Corpus:
         """Number of documents; one that was cut into several parts counts once."""
         return len({document.path for part in self.parts.values() for document in part.documents})
 
+    def called(self, part: str) -> str:
+        """Its name; with that of the file where a part was given by itself, so that nobody takes it for a piece of the text."""
+        if not self._origin.get(part) or not self.parts[part].documents:
+            return self.name
+        first, *others = dict.fromkeys(document.path.name for document in self.parts[part].documents)
+        return f"{self.name} ({first}{f' and {len(others)} more' if others else ''})"
+
     @cached_property
     def entropy_bits_per_symbol(self) -> float | None:
         """The exact entropy rate of a `markov` corpus, in bits per symbol and so per byte; None for other texts."""
