@@ -69,7 +69,7 @@ def test_a_map_keeps_distances_where_the_words_lie_in_a_plane(tmp_path: Path) ->
 
 
 def test_maps_that_cannot_be_drawn_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match=r"ends in \.svg or \.html"):
+    with pytest.raises(Mistake, match=r"ends in \.html or \.svg"):
         lmlab.word_map(PLANE, ["man"], out=tmp_path / "map.png")
     with pytest.raises(Mistake, match="three words or more"):
         lmlab.word_map(PLANE, ["man"], around=1)
