@@ -21,6 +21,7 @@ HOLDING = {
     "a sum that vanishes only up to rounding": "given z: n\nlet J = logsumexp(z)\nclaim sum(dJ/dz) - 1 == 0",
     "a difference of large numbers": "given x: positive\nclaim (1000000 + x)**2 - 1000000**2 == 2000000*x + x**2",
     "an ill-conditioned inverse": "given x: n\nlet A = outer(x, x) + 1e-7 * eye(n)\nclaim A @ inv(A) == eye(n)",
+    "a determinant and an inverse": "given X: n, n\nlet f = det(X)\nclaim df/dX == f * inv(X).T",
     "a kink that is met nowhere": "given x: n\nlet J = sum(relu(x))\nclaim dJ/dx == (x > 0)",
     "a maximum": "given x: n\nlet J = max(x)\nclaim dJ/dx == (x == max(x))",
     "a comparison of whole numbers": "given y: n onehot\nclaim (y > 0) == y",
@@ -222,3 +223,13 @@ def test_a_proof_says_what_it_leaves_out_at_the_zeros_of_roots(claim: str, said:
     answer = check(f"claim {claim} where x: n, y: positive").claims[0]
     assert answer.verdict == "proved"
     assert ("wherever no root that is divided by is 0" in answer.reason) is said
+
+
+@pytest.mark.parametrize("seed", [5, 18])
+def test_a_probability_far_out_is_known_no_better_than_what_it_is_the_mean_of(seed: int) -> None:
+    """At a mean of 9 it is 7e-11, and what a quadrature leaves of numbers up to 1 is no counterexample."""
+    text = (
+        "given m, k: real\ngiven s, r: positive\ngiven x: normal(m, s)\ngiven y: normal(k, r)\n"
+        "claim P[x > y] = (1 + erf((m - k) / sqrt(2 * (s**2 + r**2)))) / 2"
+    )
+    assert one(text, seed).verdict == "supported"

@@ -24,6 +24,7 @@ BROAD = (3.0, 6.0, 12.0, 24.0)  # how far points with larger values reach, for w
 FARTHEST = 1e4  # a number in a formula this large is still gone beyond
 DOUBTS = 3  # how many of those may need the referee
 ACQUITTALS = 4  # times that the referee has called sides that are next to nothing the same
+FAINT = 1e-6  # means below this, far out, are what a quadrature leaves of much larger numbers
 CONFIRM_S = 0.25  # of processor time for the referee's last word
 TOO_LONG = "it takes the checker too long to decide this; what is smaller, or split into several claims, it may decide"
 NO_SLOPE = "the checker knows no way to take this derivative of a mean over several numbers"
@@ -94,9 +95,11 @@ class Judge:
             if relation.differentiates and sides.touched:
                 continue  # derivatives are compared away from kinks
             if not sides.defined:
-                finding = self._half_defined(point, sides)
+                finding = None if relation.inverts else self._half_defined(point, sides)
                 if finding is not None:
                     return finding
+            elif relation.averages and sides.scale < FAINT:
+                continue  # so far out in a tail a mean is known no better than what is averaged
             elif relation.amount(sides) > sides.tolerance and relation.confirmed(point, sides, trusting=False):
                 return self._refute(point)
         return None
