@@ -233,3 +233,9 @@ def test_a_probability_far_out_is_known_no_better_than_what_it_is_the_mean_of(se
         "claim P[x > y] = (1 + erf((m - k) / sqrt(2 * (s**2 + r**2)))) / 2"
     )
     assert one(text, seed).verdict == "supported"
+
+
+def test_an_inverse_excuses_singular_matrices_and_nothing_else() -> None:
+    given = "given X: n, n\ngiven c\n"
+    assert one(given + "claim c * inv(X) @ X = c * eye(n)").verdict in ("proved", "supported")
+    assert one(given + "claim c / c * inv(X) @ X = eye(n)").verdict == "refuted"

@@ -24,7 +24,7 @@ from lmlab.checker.numbers.sides import (
 )
 from lmlab.checker.numbers.size_draws import SizeDrawer, Sizes
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Call, Derivative, Expectation, Node
+from lmlab.checker.tree import Derivative, Expectation, Node
 
 DUST = 1e-12  # sides below this may be what rounding leaves of zeros
 MANY_DIGITS = 4000  # in which even sigmoid(1000) is not 1
@@ -76,8 +76,6 @@ class Relation:
         self.sizes = SizeDrawer(setting, [left, right, *conditions])
         self.everything = setting.opened(left, right)
         self.averages = any(isinstance(n, Expectation) for n in self.everything)
-        # whoever writes inv(X) speaks of matrices that have an inverse: a singular one is no counterexample
-        self.inverts = any(isinstance(n, Call) and n.function in ("inv", "logdet") for n in self.everything)
         self.varies = self._varies()
         self.tally = Tally()
         self.differentiates = any(isinstance(n, Derivative) for n in self.everything)

@@ -14,7 +14,7 @@ from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.small_formulas import minus
-from lmlab.checker.tree import Binary, Compare, Expectation, Node, Number, constant_value, walk
+from lmlab.checker.tree import Binary, Call, Compare, Expectation, Node, Number, constant_value, walk
 
 MEAN_AT = (
     2.0,
@@ -141,6 +141,23 @@ def _root(relation: Relation, node: Node, point: Point, name: str) -> float | No
     if not np.isfinite(at).all() or slope == 0 or abs(at[2] - at[1] - slope) > 1e-9 * abs(slope):
         return None
     return 1.0 - at[0] / slope
+
+
+def inverts_nothing(relation: Relation, point: Point) -> bool:
+    """Whether a matrix under inv or logdet is singular here. Whoever writes these speaks of matrices that have them."""
+    for node in relation.everything:
+        if not isinstance(node, Call) or node.function not in ("inv", "logdet"):
+            continue
+        try:
+            with np.errstate(all="ignore"):
+                ops = arithmetic_for(relation.setting, node.args[0])
+                found = make_frame(relation.setting, point, ops, relation.deadline).evaluate(node.args[0])
+                matrix = np.asarray(ops.to_numpy(found), dtype=float)
+        except (KeyError, NoExactValue, Refusal):  # a letter outside of its sum
+            continue
+        if np.isfinite(matrix).all() and (np.linalg.matrix_rank(matrix) < matrix.shape[-1]).any():
+            return True
+    return False
 
 
 def jumps(relation: Relation, sizes: Sizes) -> Iterator[Point]:

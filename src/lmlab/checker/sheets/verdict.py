@@ -15,7 +15,7 @@ from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.bound_breakers import search_extremes
 from lmlab.checker.sheets.relation import DUST, Relation
 from lmlab.checker.sheets.report import REFUTED, SUPPORTED, UNDECIDED, Counterexample
-from lmlab.checker.sheets.special_points import far_scalars, special_points
+from lmlab.checker.sheets.special_points import far_scalars, inverts_nothing, special_points
 from lmlab.checker.tree import Number
 
 DRAWS = 5  # size draws
@@ -95,7 +95,7 @@ class Judge:
             if relation.differentiates and sides.touched:
                 continue  # derivatives are compared away from kinks
             if not sides.defined:
-                finding = None if relation.inverts else self._half_defined(point, sides)
+                finding = None if inverts_nothing(relation, point) else self._half_defined(point, sides)
                 if finding is not None:
                     return finding
             elif relation.averages and sides.scale < FAINT:
