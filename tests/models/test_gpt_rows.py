@@ -9,6 +9,8 @@ from torch import Tensor
 from lmlab.interface import LanguageModel, State
 from lmlab.layers import fast
 from lmlab.layers.fast import many_rows
+from lmlab.layers.fast.many_rows import ManyRows
+from lmlab.models import _gpt_desks
 from lmlab.models._gpt_rows import GPTRows
 from lmlab.models.gpt import GPT, GPTConfig, GPTState
 
@@ -96,6 +98,54 @@ def test_a_row_that_is_replaced_reads_its_own_text(device: str) -> None:
             torch.testing.assert_close(said_V, alone_1V[-1, 0], **CLOSE)
     with pytest.raises(RuntimeError, match="advanced already"):
         model.advance(text_BT[3:, :1], newcomers)
+
+
+@pytest.fixture
+def kept_desks(by_rows: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Desks stay with their model on a CPU too."""
+    monkeypatch.setattr(_gpt_desks, "_worth_keeping", lambda weights: True)
+
+
+def desk_of(state: State) -> ManyRows:
+    assert isinstance(state, GPTRows)
+    return state.desk
+
+
+@pytest.mark.usefixtures("kept_desks")
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_desk_that_was_left_is_taken_again_and_nothing_of_the_last_text_is_seen(device: str) -> None:
+    model = model_on(device, context=16, stride=8)
+    texts = [tokens(device, 3, 14), tokens(device, 3, 14).flip(1)]
+    fresh = [stepped(model_on(device, context=16, stride=8), text_BT, [2] + [1] * 12)[0] for text_BT in texts]
+    _, state = stepped(model, texts[0], [2] + [1] * 12)
+    first = desk_of(state)
+    first.cache_L2BHCD.fill_(float("nan"))  # the worst that can be left behind
+    del state
+    for text_BT, expected in [*zip(texts, fresh, strict=True)] * 2:
+        said, state = stepped(model, text_BT, [2] + [1] * 12)
+        assert desk_of(state) is first
+        torch.testing.assert_close(said, expected, atol=0, rtol=0)
+        del state
+
+
+@pytest.mark.usefixtures("kept_desks")
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_desk_is_never_shared_and_never_has_old_weights(device: str) -> None:
+    model, text_BT = model_on(device), tokens(device, 3, 7)
+    _, one = stepped(model, text_BT, [2, 1])
+    _, other = stepped(model, text_BT, [2, 1])
+    assert desk_of(one) is not desk_of(other)
+    said_BV, _ = model.advance(text_BT[:, 3:4], one)
+    same_BV, _ = model.advance(text_BT[:, 3:4], other)
+    torch.testing.assert_close(said_BV, same_BV, atol=0, rtol=0)
+    before = desk_of(one)
+    del one, other
+    with torch.no_grad():
+        model.norm.mul_(2)
+    changed, state = stepped(model, text_BT, [2] + [1] * 5)
+    assert desk_of(state) is not before
+    with fast.plain():
+        torch.testing.assert_close(changed, stepped(model, text_BT, [2] + [1] * 5)[0], **CLOSE)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -8,22 +8,23 @@ from torch import Tensor
 
 from lmlab.interface import State
 from lmlab.layers.fast.many_rows import ManyRows
+from lmlab.models._gpt_desks import Lease
 
 
 class GPTRows(State):
     """Caches of fixed shape, and how many tokens the window of each row has."""
 
-    def __init__(self, desk: ManyRows, lengths_B: np.ndarray) -> None:
+    def __init__(self, desk: ManyRows, lease: Lease, lengths_B: np.ndarray) -> None:
         super().__init__()
-        self.desk, self.lengths_B = desk, lengths_B
+        self.desk, self.lease, self.lengths_B = desk, lease, lengths_B
 
     @classmethod
-    def entered(cls, desk: ManyRows, kv_L2BHCD: Tensor, window_BT: Tensor) -> GPTRows:
+    def entered(cls, desk: ManyRows, lease: Lease, kv_L2BHCD: Tensor, window_BT: Tensor) -> GPTRows:
         """Rows that have read equally much, as the plain state holds them."""
         rows, length = window_BT.shape
         rows_B = torch.arange(rows, device=window_BT.device)
         desk.enter(rows_B, kv_L2BHCD[..., : length + 1, :], window_BT, torch.full_like(rows_B, length + 1))
-        return cls(desk, np.full(rows, length))
+        return cls(desk, lease, np.full(rows, length))
 
     @property
     def even(self) -> bool:
@@ -38,7 +39,8 @@ class GPTRows(State):
     def select(self, rows_B: Tensor) -> GPTRows:
         """Copy, repeat or reorder rows: of keys and values only the positions that are filled."""
         lengths_B = self.lengths_B[rows_B.cpu().numpy()]
-        rows = GPTRows(ManyRows(self.desk.source, len(rows_B), self.desk.dtype, selected=True), lengths_B)
+        desk = ManyRows(self.desk.source, len(rows_B), self.desk.dtype, selected=True)
+        rows = GPTRows(desk, Lease(), lengths_B)
         rows.put(torch.arange(len(rows_B), device=rows_B.device), self, rows_B)
         return rows
 
@@ -54,4 +56,4 @@ class GPTRows(State):
 
     def step(self, token_B: Tensor) -> tuple[Tensor, GPTRows]:
         """log p after one more token in each row."""
-        return self.desk.step(token_B), GPTRows(self.desk, self.lengths_B + 1)
+        return self.desk.step(token_B), GPTRows(self.desk, self.lease, self.lengths_B + 1)

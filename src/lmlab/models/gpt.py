@@ -26,7 +26,6 @@ from lmlab.interface import ContextPolicy, Loss, State, Windows
 from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
 from lmlab.layers.fast.cross_entropy import widened
-from lmlab.layers.fast.many_rows import ManyRows
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
 from lmlab.layers.heads import (
     Head,
@@ -36,6 +35,7 @@ from lmlab.layers.heads import (
 )
 from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
+from lmlab.models._gpt_desks import lent_desk
 from lmlab.models._gpt_rows import GPTRows
 from lmlab.models.families.softmax import SoftmaxModel
 from lmlab.models.sizing import Appetite, tokens_in_budget, with_settings
@@ -302,7 +302,7 @@ class GPT(SoftmaxModel):
         state.spend()
         newcomers.spend()
         rows = self._rows(state)
-        rows = GPTRows(rows.desk, rows.lengths_B.copy())
+        rows = GPTRows(rows.desk, rows.lease, rows.lengths_B.copy())
         rows.put(rows_N, self._rows(newcomers))
         return rows
 
@@ -314,8 +314,8 @@ class GPT(SoftmaxModel):
         if isinstance(state, GPTRows):
             return state
         assert isinstance(state, GPTState)
-        desk = ManyRows(self._weights(), len(state.window_BT), self.writing_dtype)
-        return GPTRows.entered(desk, state.kv_L2BHCD, state.window_BT)
+        desk, lease = lent_desk(self, self._weights(), len(state.window_BT), self.writing_dtype)
+        return GPTRows.entered(desk, lease, state.kv_L2BHCD, state.window_BT)
 
     def _advance_rows(self, token_B: Tensor, rows: GPTRows) -> tuple[Tensor, GPTRows]:
         """One more token in each row; rows whose window is over begin the next one."""

@@ -117,6 +117,12 @@ class ManyRows:
         self._taken = 0
 
     @torch.no_grad()
+    def clear(self) -> None:
+        """As if nobody had been here: what is not seen is multiplied by zero, so it must be finite."""
+        self.cache_L2BHCD.zero_()
+        self.position_B.fill_(1)
+
+    @torch.no_grad()
     def step(self, token_B: Tensor) -> Tensor:
         """log p of what follows these tokens, B×V, float32. Every row is one position further then."""
         self.token_B[: self.rows] = token_B
