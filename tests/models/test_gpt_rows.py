@@ -121,6 +121,10 @@ def test_a_desk_that_was_left_is_taken_again_and_nothing_of_the_last_text_is_see
     first = desk_of(state)
     first.cache_L2BHCD.fill_(float("nan"))  # the worst that can be left behind
     del state
+    several = [2, 1, 1, 3, 1]  # through the plain state, and back to a desk
+    with fast.plain():
+        plain, _ = stepped(model, texts[0], several)
+    torch.testing.assert_close(stepped(model, texts[0], several)[0], plain, **CLOSE)
     for text_BT, expected in [*zip(texts, fresh, strict=True)] * 2:
         said, state = stepped(model, text_BT, [2] + [1] * 12)
         assert desk_of(state) is first

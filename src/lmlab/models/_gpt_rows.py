@@ -32,9 +32,13 @@ class GPTRows(State):
         return bool((self.lengths_B == self.lengths_B[0]).all())
 
     def plain(self) -> tuple[Tensor, Tensor, int]:
-        """Of even rows the keys and values, the window and how many positions are filled, as the plain state holds them."""
+        """Of even rows the keys and values, the window and how many positions are filled, as the plain state holds them.
+
+        In memory of their own: the desk may be given to others now.
+        """
         rows, length = len(self.lengths_B), int(self.lengths_B[0])
-        return self.desk.cache_L2BHCD[:, :, :rows].float(), self.desk.tokens_BC[:rows, :length], length + 1
+        kv_L2BHCD = self.desk.cache_L2BHCD[:, :, :rows].to(torch.float32, copy=True)
+        return kv_L2BHCD, self.desk.tokens_BC[:rows, :length].clone(), length + 1
 
     def select(self, rows_B: Tensor) -> GPTRows:
         """Copy, repeat or reorder rows: of keys and values only the positions that are filled."""
