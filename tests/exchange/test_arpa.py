@@ -6,8 +6,8 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import kenlm
 import numpy as np
 import pytest
 import torch
@@ -16,6 +16,8 @@ from lmlab.exchange.arpa import arpa_words, write_arpa
 from lmlab.models.ngram import NGram
 from lmlab.text.pieces import Vocabulary
 from lmlab.text.stream import TokenStream
+
+kenlm = pytest.importorskip("kenlm")
 
 
 def fit(vocabulary: Vocabulary, tokens: Sequence[str], **settings: object) -> NGram:
@@ -28,7 +30,7 @@ def lines(text: str) -> list[str]:
     return [token for line in text.splitlines() for token in (*line.split(), "\n")]
 
 
-def read_by_kenlm(model: NGram, vocabulary: Vocabulary, path: Path) -> kenlm.Model:
+def read_by_kenlm(model: NGram, vocabulary: Vocabulary, path: Path) -> Any:
     write_arpa(model, vocabulary, path)
     config = kenlm.Config()
     config.show_progress = False

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import kenlm
 import pytest
 import torch
 
@@ -18,6 +17,7 @@ Command = Callable[..., tuple[int, str, str]]
 def test_kenlm_reads_what_is_exported_and_scores_a_line_as_the_run_does(
     small_text: Path, tmp_path: Path, lmlab: Command
 ) -> None:
+    kenlm = pytest.importorskip("kenlm")
     settings = {"order": 3, "restart": "line"}
     run = lab.train("ngram", small_text, out=tmp_path / "run", tokenizer="words", settings=settings)
     code, out, _ = lmlab("export", tmp_path / "run", "-o", "model.arpa", "--json")

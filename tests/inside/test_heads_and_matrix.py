@@ -73,6 +73,7 @@ def test_blocks_of_the_matrix_are_a_weight_times_one_matrix(runs: dict[str, Path
     x, rotation = x_1TD
     normed = torch.nn.functional.layer_norm(x, (16,), block.norm_attention)[0].double().detach()
     added = sum(lmlab.explain_matrix(run, "cats", head=h).matrix @ normed.flatten().numpy() for h in (1, 2))
+    model.to("cpu")  # to explain it, it may have gone to a GPU
     with torch.no_grad():
         block.down.data.zero_()  # leave the network out: what is left of the block is attention
         expected = (block(x, rotation, torch.float32, 0.0) - x)[0].flatten().numpy()

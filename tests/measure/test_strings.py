@@ -11,7 +11,6 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from unittest import mock
 
-import kenlm
 import numpy as np
 import pytest
 import torch
@@ -77,6 +76,7 @@ def test_words_add_up_their_tokens_with_the_space_before_them(runs: dict[str, Pa
 
 @pytest.mark.parametrize("order", [2, 5])
 def test_an_n_gram_says_what_kenlm_says_of_the_same_model(tmp_path: Path, order: int) -> None:
+    kenlm = pytest.importorskip("kenlm")
     rng = random.Random(1)
     words = [f"w{i}" for i in range(60)]
     lines = [" ".join(rng.choices(words, weights=range(60, 0, -1), k=rng.randint(1, 12))) for _ in range(1500)]
