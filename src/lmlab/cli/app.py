@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import typer
 
 from lmlab.cli import help
-from lmlab.cli.errors import Interrupted, end_with, fail, nobody_reads
+from lmlab.cli.errors import Interrupted, end_with, fail, nobody_reads, refuse_a_folder_that_is_gone
 from lmlab.cli.show.plain import print_what_can_be_printed
 from lmlab.config import Caution, Note
 from lmlab.learn import interrupt
@@ -85,6 +85,7 @@ def main() -> None:
 
 def _run() -> NoReturn:
     try:
+        refuse_a_folder_that_is_gone()
         with _notes_as_lines():
             code = command_line()(standalone_mode=False, prog_name="lmlab")
     except BaseException as error:

@@ -17,6 +17,7 @@ from lmlab.text.files import cache_folder, is_cached
 # Some versions of typer stand on click and others on a copy of their own. Both export BadParameter, and both call the
 # base of all mistakes in a call ClickException.
 ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+FOLDER_IS_GONE = "the current folder no longer exists; change to one that does, such as with: cd"
 
 READER_LEFT = 128 + 13  # as of a process that was ended by SIGPIPE
 
@@ -44,7 +45,7 @@ def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) ->
     if os.environ.get("LMLAB_DEBUG"):
         raise error
     if isinstance(error, FileNotFoundError) and not error.filename and _folder_is_gone():
-        fail("the current folder no longer exists; change to one that does, such as with: cd", 2)
+        fail(FOLDER_IS_GONE, 2)
     if isinstance(error, OSError) and not error.filename and error.strerror:  # files are named, streams are not
         nobody_reads(error)
     if isinstance(error, MENDABLE) or _is_not_unicode(error):
@@ -83,6 +84,12 @@ def _reader_left() -> NoReturn:
 def _send_stdout_nowhere() -> None:
     """What Python still wants to flush at its end must go somewhere, or it complains."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def refuse_a_folder_that_is_gone() -> None:
+    """Before anything is imported: Intel's library for products ends the process where it finds no current folder."""
+    if _folder_is_gone():
+        fail(FOLDER_IS_GONE, 2)
 
 
 def _folder_is_gone() -> bool:
