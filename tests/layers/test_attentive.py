@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from lmlab.layers.attentive import attentive_scan, step_by_step
+from lmlab.layers.fast import attentive
 from lmlab.layers.fast.attentive import Additive, Rule
 
 ROWS, STEPS, H, A = 2, 6, 3, 4
@@ -38,6 +39,21 @@ def test_the_scan_and_its_gradients_are_those_of_the_equations(
     torch.testing.assert_close(results[0], results[1])
     torch.testing.assert_close(gradients[0], gradients[1])
     assert not results[0][1].requires_grad
+
+
+@pytest.mark.parametrize("additive", [False, True])
+@pytest.mark.parametrize("combined", [False, True])
+@pytest.mark.parametrize(("past", "reach"), [(0, 1), (0, 3), (3, 3), (2, 4), (4, 50)])
+def test_few_rows_that_are_read_for_no_gradient_come_out_the_same(
+    additive: bool, combined: bool, past: int, reach: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs, score = draw(past, additive)
+    rule, results = Rule(reach, 0.7, combined), []
+    with torch.no_grad():
+        for few in (0, ROWS):
+            monkeypatch.setattr(attentive, "FEW_ROWS", few)
+            results.append(attentive_scan(*inputs, score, rule))
+    torch.testing.assert_close(results[0], results[1])
 
 
 @pytest.mark.parametrize("additive", [False, True])
