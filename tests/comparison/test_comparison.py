@@ -306,6 +306,10 @@ def test_the_time_is_divided_so_that_all_turns_fit_exactly() -> None:
         assert training_s(turns, equal_seconds(turns, 100.0)) == pytest.approx(100.0)
 
 
+def test_what_runs_take_beside_training_is_kept_for_them() -> None:
+    assert equal_seconds([turn(), turn(runs=3)], 100.0, around_s=2.7) == pytest.approx((100.0 - 4 * 2.7) / 4 / 1.04)
+
+
 def test_a_share_is_so_many_times_what_the_others_get() -> None:
     turns = [turn(share=3.0), turn()]
     assert 94.0 < 4 * equal_seconds(turns, 100.0) < 98.0

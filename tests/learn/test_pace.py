@@ -98,6 +98,13 @@ def test_timing_takes_at_most_its_share(monkeypatch: pytest.MonkeyPatch) -> None
         assert plan.sizes >= 1
 
 
+def test_what_warmed_up_is_timed_and_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Simulated(monkeypatch, 1e9)
+    _, plan = chosen(machine, Budget(seconds=60))
+    assert len(machine.built) == plan.sizes
+    assert len(set(machine.built)) == len(machine.built)
+
+
 def test_a_machine_far_slower_than_its_figures_loses_little_time_to_finding_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -25,6 +25,7 @@ from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
 from lmlab.comparison.together import can_be_mixed, mixed, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake, in_one_line
+from lmlab.hardware.choice import choose_device
 from lmlab.hardware.memory import PeakMemory
 from lmlab.hardware.threads import fastest_threads
 from lmlab.learn.going_on import resume
@@ -100,6 +101,10 @@ class Job:
         self.before = {entry.name: self._from_before(entry) for entry in self.entries}
         self.train_s = self.folder.plan.train_s  # of a run of share 1, once that is fixed
         self.measuring_s = self.finishing_s = 0.0
+        on_cpu = choose_device(self.device).type == "cpu"
+        self.around_s = (
+            time_shares.AROUND_S if on_cpu else time_shares.AROUND_ON_GPU_S
+        )  # what a run takes beside training
         self.tokenizers: dict[str, Tokenizer] = {}
         self.timings = Timings()
         self.overlap: list[str] = []
@@ -191,13 +196,14 @@ class Job:
         turns = [self._turn(entry, len(self.seeds)) for entry in self.learned]
         missing = [self._turn(entry, runs) for entry in self.learned if (runs := self._missing(entry))]
         if self.each_s is not None:
-            training_s = time_shares.training_s(missing, self.each_s)
+            training_s = time_shares.training_s(missing, self.each_s, self.around_s)
             self.train_s, self.measuring_s = self.each_s, self._measuring_s(training_s / (1 - time_shares.MEASURING))
             self.budget_s = self.used_s + training_s + self.measuring_s + around_s
         elif missing:
             self.measuring_s = self._measuring_s(self.left_s - around_s)
             if self.train_s is None:
-                self.train_s = time_shares.equal_seconds(turns, self.left_s - around_s - self.measuring_s)
+                training_s = self.left_s - around_s - self.measuring_s
+                self.train_s = time_shares.equal_seconds(turns, training_s, self.around_s)
         if self.train_s is not None:
             self.folder.note(train_s=self.train_s, used_s=self.used_s)
 
@@ -227,7 +233,7 @@ class Job:
         after_s = self._yardsticks_s + self.finishing_s + time_shares.LATE * self.measuring_s
         seconds = self.train_s
         if turns and self.each_s is None:
-            fair_s = time_shares.equal_seconds(turns, self.left_s - after_s)
+            fair_s = time_shares.equal_seconds(turns, self.left_s - after_s, self.around_s)
             seconds = seconds if fair_s > time_shares.NEARLY * seconds else fair_s
         return seconds * self.shares.get(entry.model, 1.0)
 

@@ -17,6 +17,7 @@ from lmlab.models.registry import Way, kind_of, names
 DEFAULT_BUDGET = "5m"
 FIGURES, FINISHING = 6, 0.1  # of the page, for which time is kept, but no more than this of the budget
 AROUND_S, AROUND_SHARE = 0.7, 0.04  # a run, and of its training: to time steps, to build, save and draw
+AROUND_ON_GPU_S = 1.5  # there the steps of every size that is timed are recorded first
 MEASURING = 0.15  # of the time that is left after counting
 SLOWEST, MOST_MEASURING = 0.8, 0.4  # more where one took long: so many times that for each, up to this share
 MODEL_S, BYTE_S = 1.0, 4e-4  # and at most so long a model, and so long a byte of the test part: more could not be used
@@ -68,15 +69,15 @@ class Turn:
     runs: int
 
 
-def training_s(turns: Sequence[Turn], seconds: float) -> float:
-    """What these turns take in all, if a run of share 1 trains so many seconds."""
-    return sum(turn.runs * (turn.share * seconds * (1.0 + AROUND_SHARE) + AROUND_S) for turn in turns)
+def training_s(turns: Sequence[Turn], seconds: float, around_s: float = AROUND_S) -> float:
+    """What these turns take in all, if a run of share 1 trains so many seconds, and something is to be done around each."""
+    return sum(turn.runs * (turn.share * seconds * (1.0 + AROUND_SHARE) + around_s) for turn in turns)
 
 
-def equal_seconds(turns: Sequence[Turn], time_s: float) -> float:
+def equal_seconds(turns: Sequence[Turn], time_s: float, around_s: float = AROUND_S) -> float:
     """Seconds of training for a run of share 1, the same for all, when all have `time_s` seconds together; some in any case."""
-    around_s = training_s(turns, 0.0)
-    return max(LEAST_S, (time_s - around_s) / (training_s(turns, 1.0) - around_s))
+    no_training_s = training_s(turns, 0.0, around_s)
+    return max(LEAST_S, (time_s - no_training_s) / (training_s(turns, 1.0, around_s) - no_training_s))
 
 
 def measuring_s(left_s: float, models: int, test_bytes: int, took_s: float = 0.0) -> float:

@@ -89,6 +89,7 @@ class Pace:
         self._shared = timings or Timings()
         self._timings, self._kind = self._shared.of(kind, hardware), kind
         self._flops: dict[Any, float] = {}
+        self._warmed: tuple[Any, Step] | None = None  # that may go on
         self.threads = hardware.now
         self.timed_s, self.stalled_s, self.sizes = 0.0, 0.0, 0
 
@@ -109,7 +110,7 @@ class Pace:
     def time(self, config: Any, least_s: float, most_s: float) -> None:
         """Take steps for `least_s` seconds with a model of this config, which is then thrown away; of a very slow one two."""
         started, before = time.perf_counter(), torch.get_num_threads()
-        step = self._started(config)
+        step = self._going_on(config) or self._started(config)
         # Threads as the run will choose them: the number at hand, and those beside it that may be faster for this work.
         counts = [before] if self.hardware.device.type != "cpu" else [self.threads]
         if self.known and self.hardware.device.type == "cpu":
@@ -204,10 +205,16 @@ class Pace:
             took_s = time.perf_counter() - before
             settled = 0 if took_s < FASTER * best_s else settled + 1
             best_s = min(best_s, took_s)
+        self._warmed = config, step
 
     def is_warm(self, config: Any) -> bool:
         """Whether the run can step at full speed at once: a CPU can, a GPU once it has loaded the kernels of these sizes."""
         return self.hardware.device.type == "cpu" or (self._kind, config) in self._shared.warm
+
+    def _going_on(self, config: Any) -> Step | None:
+        """The steps that warmed up, if they were of this config: on a GPU they are recorded, which takes up to seconds."""
+        warmed, self._warmed = self._warmed, None
+        return None if warmed is None or warmed[0] != config else warmed[1]
 
     def _started(self, config: Any, rows: float = 1.0) -> Step:
         self._shared.warm.add((self._kind, config))
