@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -77,6 +78,7 @@ class Relation:
         self.everything = setting.opened(left, right)
         self.averages = any(isinstance(n, Expectation) for n in self.everything)
         self.varies = self._varies()
+        self._constant: dict[tuple[Any, ...] | None, Sides] = {}
         self.tally = Tally()
         self.differentiates = any(isinstance(n, Derivative) for n in self.everything)
         self.structural = False  # the formula itself puts points exactly on a kink
@@ -93,8 +95,17 @@ class Relation:
         return any(name in used or self.setting.distribution(name) is None for name in self.sizes.givens)
 
     def sides(self, point: Point, effort: int = 1) -> Sides:
-        """Both sides at a point, in doubles; with more `effort` means are computed by other nodes and samples."""
-        return sides_at(self.setting, self.left, self.right, point, self.deadline, effort)
+        """Both sides at a point, in doubles; with more `effort` means are computed by other nodes and samples.
+
+        Where nothing varies, points of the same sizes have the same sides: an integral is then taken once.
+        """
+        key = None if self.varies else (effort, *sorted(point.sizes.items()))
+        if key in self._constant:
+            return self._constant[key]
+        sides = sides_at(self.setting, self.left, self.right, point, self.deadline, effort)
+        if key is not None and not sides.sampled:
+            self._constant[key] = sides
+        return sides
 
     def vague(self, sides: Sides) -> bool:
         """Whether means are known too coarsely for this point to speak for the relation."""
