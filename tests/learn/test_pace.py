@@ -236,7 +236,7 @@ def test_rows_that_followed_from_the_seconds_are_kept_by_whoever_goes_on(
     assert recipe.recipe(tmp_path / "run")["learning"] == training.learning
     asked = lmlab.train("bigram", text, out=tmp_path / "asked", budget="0.5s", device="cpu", learning={"rows": 3})
     assert asked.record.training.asked_learning == {"rows": 3}
-    options = {"models": ["uniform", "bigram"], "out": tmp_path / "both", "budget": "8s", "device": "cpu"}
+    options = {"models": ["uniform", "bigram"], "out": tmp_path / "both", "budget": "4s", "device": "cpu"}
     assert not any(entry.reused for entry in lmlab.compare(text, **options).entries)
     assert all(entry.reused for entry in lmlab.compare(text, **options).entries)  # of the settings that are asked for
 

@@ -43,7 +43,7 @@ def watching() -> None:
     sys.addaudithook(_watch)
 
 
-@settings(max_examples=20, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.one_of(sheets(), fitting_sheets()))
 def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:
     global WATCHING
