@@ -80,12 +80,12 @@ def serve(side: str, precision: str, line: Connection) -> None:
         line.send(time.perf_counter() - started)
 
 
-def step_seconds(rounds: int = 25) -> dict[tuple[str, str], list[float]]:
+def step_seconds(precisions: list[str], rounds: int = 25) -> dict[tuple[str, str], list[float]]:
     """Seconds of each step by (side, precision). The sides take turns, so that a busy moment hits all of them."""
     context = multiprocessing.get_context("spawn")
     lines: dict[tuple[str, str], Connection] = {}
     for side in ("lmlab", "transformers"):
-        for precision in PRECISIONS:
+        for precision in precisions:
             lines[side, precision], theirs = context.Pipe()
             context.Process(target=serve, args=(side, precision, theirs), daemon=True).start()
     for line in lines.values():
@@ -126,10 +126,14 @@ def compare_optimizers(seconds: float = 45.0) -> None:
 
 def main() -> None:
     print(f"{LAYERS} layers, width {WIDTH}, context {CONTEXT}, batch {ROWS}; {torch.get_num_threads()} threads")
-    times, default = step_seconds(), precision_name(choose("cpu").dtype)
+    default = precision_name(choose("cpu").dtype)
+    precisions = list(PRECISIONS) if default == "bf16" else ["float32"]
+    if default != "bf16":
+        print("bf16 is slower than float32 here, on some processors hundreds of times: left out")
+    times = step_seconds(precisions)
     for (side, precision), found in times.items():
         print(f"{side} {precision}: {statistics.median(found) * 1e3:.0f} ms a step")
-    for precision in PRECISIONS:
+    for precision in precisions:
         times_as_fast = ratio(times["transformers", precision], times["lmlab", precision])
         what = f"gpt, training step, {LAYERS}×{WIDTH}, cpu {precision}"
         least = WANTED[precision] if default == "bf16" else 1
