@@ -90,7 +90,7 @@ def count_ngrams(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int, or
     if order == 1:
         return
     is_begin = tokens == V
-    by_token, rank = _by_token(tokens)
+    places = _Places(tokens)
     is_end = np.append(restarts_V, True)[tokens]  # a history of two or more tokens never ends here
     ids, history, begins = tokens, np.where(is_end, np.int32(V), tokens), V
     del tokens
@@ -98,24 +98,35 @@ def count_ngrams(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int, or
         exists = (history[:-1] >= 0) & ~is_begin[1:]
         if length > 2:
             exists &= ~is_end[:-1]
-        counts, ids = _extend(exists, ids, history, by_token, rank, key_bits(V), begins, last=length == order)
+        counts, ids = _extend(exists, ids, history, places, key_bits(V), begins, last=length == order)
         begins, history = counts.begins, ids
         yield counts
 
 
-def _by_token(tokens: Ids) -> tuple[NDArray[np.int64], Ids]:
+class _Places:
     """All positions in the order of their tokens, as token << 32 | position, and the rank of each position in it."""
-    by_token = tokens.astype(np.int64)
-    by_token <<= 32
-    by_token |= np.arange(len(tokens))
-    sort(by_token)  # bare 64-bit numbers take a small part of the time of an argsort
-    rank = np.empty(len(tokens), dtype=np.int32)
 
-    def invert(part: slice) -> None:
-        rank[by_token[part].astype(np.int32)] = np.arange(part.start, part.stop)
+    def __init__(self, tokens: Ids) -> None:
+        by_token = tokens.astype(np.int64)
+        by_token <<= 32
+        by_token |= np.arange(len(tokens))
+        sort(by_token)  # bare 64-bit numbers take a small part of the time of an argsort
+        rank = np.empty(len(tokens), dtype=np.int32)
 
-    in_blocks(len(tokens), invert)
-    return by_token, rank
+        def invert(part: slice) -> None:
+            rank[by_token[part].astype(np.int32)] = np.arange(part.start, part.stop)
+
+        in_blocks(len(tokens), invert)
+        self.count, self.by_token, self.rank = len(tokens), by_token, rank
+
+    def forget_ranks(self) -> None:
+        """Nobody asks for them any more."""
+        self.rank = self.rank[:0].copy()
+
+    def forget(self) -> None:
+        """Nobody asks for anything any more."""
+        self.forget_ranks()
+        self.by_token = self.by_token[:0].copy()
 
 
 def _run_lengths(is_first: NDArray[np.bool_]) -> Ids:
@@ -158,8 +169,7 @@ def _extend(
     exists: NDArray[np.bool_],
     ids_below: Ids,
     history: Ids,
-    by_token: NDArray[np.int64],
-    rank: Ids,
+    places: _Places,
     bits: int,
     begins: int,
     *,
@@ -171,22 +181,28 @@ def _extend(
     n-gram that ends at i. What is not needed any more is given back at once: the largest arrays decide how much memory it
     takes to count.
     """
-    rank_bits = len(rank).bit_length()
-    keys = _joined(exists, history, rank, rank_bits)  # the rank stands for the token, and leads back to the position
+    rank_bits = places.count.bit_length()
+    keys = _joined(
+        exists, history, places.rank, rank_bits
+    )  # the rank stands for the token, and leads back to the position
+    if last:
+        places.forget_ranks()
     sort(keys)
     position = np.empty(len(keys), dtype=np.int32)
 
     def unpack(part: slice) -> None:
-        at = np.take(by_token, keys[part] & ((1 << rank_bits) - 1), mode="clip")
+        at = np.take(places.by_token, keys[part] & ((1 << rank_bits) - 1), mode="clip")
         position[part] = at.astype(np.int32)
         keys[part] = ((keys[part] >> rank_bits) << bits) | (at >> 32)
 
     in_blocks(len(keys), unpack)
+    if last:
+        places.forget()
     is_first = np.empty(len(keys), dtype=bool)
     is_first[:1] = True
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
     _keep(keys, is_first)
-    ids = np.full(0 if last else len(rank), -1, dtype=np.int32)
+    ids = np.full(0 if last else places.count, -1, dtype=np.int32)
     if not last:
         rank_of = np.cumsum(is_first, dtype=np.int32)
         rank_of -= 1
@@ -198,10 +214,10 @@ def _extend(
         del rank_of
     counts = _run_lengths(is_first)
     _keep(position, is_first)
-    suffix = np.empty(len(keys), dtype=np.int32)
+    suffix = position  # in the memory of the positions, each of which is asked for once
 
     def shorten(part: slice) -> None:
-        np.take(ids_below, position[part], out=suffix[part], mode="clip")
+        suffix[part] = np.take(ids_below, position[part], mode="clip")
 
     in_blocks(len(keys), shorten)
     first_begin = int(np.searchsorted(keys, begins << bits))
