@@ -29,9 +29,9 @@ def model_hash(model: LanguageModel, tokenizer: Tokenizer) -> str:
     return digest.hexdigest()
 
 
-def worked_out(model: LanguageModel, tokenizer: Tokenizer, weights_sha256: str) -> dict[str, str]:
-    """The hash, and what it was worked out of, to be kept beside the file of weights that has this SHA-256."""
-    return {"of": _of(model, tokenizer, weights_sha256), "hash": model_hash(model, tokenizer)}
+def worked_out(hash: str, model: LanguageModel, tokenizer: Tokenizer, weights_sha256: str) -> dict[str, str]:
+    """Its `model_hash`, and what that was worked out of, to be kept beside the file of weights that has this SHA-256."""
+    return {"of": _of(model, tokenizer, weights_sha256), "hash": hash}
 
 
 def kept_hash(kept: Mapping[str, str], model: LanguageModel, tokenizer: Tokenizer, weights_sha256: str) -> str | None:

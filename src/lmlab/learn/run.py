@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -272,22 +273,26 @@ class Run:
         from safetensors.torch import save_file
         from torch.nn import Module
 
-        from lmlab.identity import worked_out
+        from lmlab.identity import model_hash, worked_out
         from lmlab.interface import LanguageModel
 
-        path = self.folder / "model.safetensors"
-        with atomic_file(path) as file:  # written from where the tensors lie: a copy of large tables would not fit
-            try:
-                save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
-            except SafetensorError as error:  # a full disk, mostly, in a class of theirs
-                raise OSError(f"{path} cannot be written: {error}") from None
-        sha256 = file_sha256(path)
+        path, identity = self.folder / "model.safetensors", None
+        with ThreadPoolExecutor(1) as beside:  # tables may have gigabytes, which are hashed while they are written
+            hashing = beside.submit(model_hash, model, self.tokenizer) if isinstance(model, LanguageModel) else None
+            with atomic_file(path) as file:  # written from where the tensors lie: a copy of large tables would not fit
+                try:
+                    save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
+                except SafetensorError as error:  # a full disk, mostly, in a class of theirs
+                    raise OSError(f"{path} cannot be written: {error}") from None
+            sha256 = file_sha256(path)
+            if hashing is not None and isinstance(model, LanguageModel):
+                identity = worked_out(hashing.result(), model, self.tokenizer, sha256)
         trained = replace(
             self.record.model,
             config=config,
             parameters=model.parameters_count,
             sha256=sha256,
-            identity=worked_out(model, self.tokenizer, sha256) if isinstance(model, LanguageModel) else None,
+            identity=identity,
         )
         self.record = replace(self.record, model=trained, result=result)
         write_atomically(self.folder / "README.md", self._readme().encode())
