@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -29,9 +28,7 @@ from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
 from lmlab.text.files import (
     as_typed,
-    atomic_file,
     can_be_written,
-    file_sha256,
     made_folder,
     taken_by_a_file,
     write_atomically,
@@ -269,24 +266,11 @@ class Run:
 
     def finish(self, model: Saved, config: dict[str, Any], result: Result) -> None:
         """Write the weights, then the record that vouches for them, then drop what was only needed to resume."""
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
         from torch.nn import Module
 
-        from lmlab.identity import model_hash, worked_out
-        from lmlab.interface import LanguageModel
+        from lmlab.learn.weights_file import write_weights
 
-        path, identity = self.folder / "model.safetensors", None
-        with ThreadPoolExecutor(1) as beside:  # tables may have gigabytes, which are hashed while they are written
-            hashing = beside.submit(model_hash, model, self.tokenizer) if isinstance(model, LanguageModel) else None
-            with atomic_file(path) as file:  # written from where the tensors lie: a copy of large tables would not fit
-                try:
-                    save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
-                except SafetensorError as error:  # a full disk, mostly, in a class of theirs
-                    raise OSError(f"{path} cannot be written: {error}") from None
-            sha256 = file_sha256(path)
-            if hashing is not None and isinstance(model, LanguageModel):
-                identity = worked_out(hashing.result(), model, self.tokenizer, sha256)
+        sha256, identity = write_weights(model, self.folder / "model.safetensors", self.tokenizer)
         trained = replace(
             self.record.model,
             config=config,

@@ -1,0 +1,33 @@
+"""The file of a run's weights, and the hashes that say what is in it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+
+from lmlab.identity import model_hash, worked_out
+from lmlab.interface import LanguageModel, Saved
+from lmlab.text.files import atomic_file, file_sha256
+from lmlab.text.tokenizers import Tokenizer
+
+
+def write_weights(model: Saved, path: Path, tokenizer: Tokenizer) -> tuple[str, dict[str, str] | None]:
+    """Write the file; its SHA-256, and the hash of what a language model is, worked out while it is written."""
+    if not isinstance(model, LanguageModel):
+        return _written(model, path), None
+    with ThreadPoolExecutor(1) as beside:
+        hashing = beside.submit(model_hash, model, tokenizer)
+        sha256 = _written(model, path)
+        return sha256, worked_out(hashing.result(), model, tokenizer, sha256)
+
+
+def _written(model: Saved, path: Path) -> str:
+    with atomic_file(path) as file:  # written from where the tensors lie: a copy of large tables would not fit
+        try:
+            save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
+        except SafetensorError as error:  # a full disk, mostly, in a class of theirs
+            raise OSError(f"{path} cannot be written: {error}") from None
+    return file_sha256(path)
