@@ -5,7 +5,7 @@ Not named `compare`: a package of that name would hide the function `lmlab.compa
 
 from lmlab.comparison.contender import Contender
 from lmlab.comparison.findings import Findings
-from lmlab.comparison.job import Comparison
+from lmlab.comparison.outcome import Comparison
 from lmlab.comparison.train_and_rank import compare
 
 __all__ = ["Comparison", "Contender", "Findings", "compare"]

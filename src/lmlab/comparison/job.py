@@ -14,11 +14,12 @@ from typing import Any
 from lmlab.comparison import time_shares
 from lmlab.comparison.contender import Contender, Display, TrainingWatch
 from lmlab.comparison.figures import drawing_s
-from lmlab.comparison.findings import Findings, RankingFound, Together, Yardstick
+from lmlab.comparison.findings import RankingFound, Together, Yardstick
 from lmlab.comparison.folder import MODELS, ComparisonFolder
 from lmlab.comparison.luck_over_seeds import Luck
 from lmlab.comparison.measure_all import Measuring
-from lmlab.comparison.report import chart_of, write_report
+from lmlab.comparison.outcome import Comparison
+from lmlab.comparison.report import write_report
 from lmlab.comparison.summarize import order, summarize
 from lmlab.comparison.text_to_measure import last_bytes
 from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
@@ -32,50 +33,15 @@ from lmlab.learn.going_on import resume
 from lmlab.learn.pace import Timings
 from lmlab.learn.run import Run, load_run
 from lmlab.learn.train import train
-from lmlab.measure import Spread
 from lmlab.measure.interval import units_of
 from lmlab.measure.ranks import ranking
 from lmlab.models.registry import Way, kind_of
-from lmlab.page.figures import standalone
-from lmlab.page.notebook import panel
 from lmlab.records import from_json, to_json
 from lmlab.text.corpus import Corpus
 from lmlab.text.files import write_atomically
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 NOTE_EVERY_S = 5.0  # how often it is written down how much of the budget is used
-
-
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """The outcome. measured: which bytes. entries: the models, best first, then those that failed. report: the page.
-
-    stopped: whether somebody stopped it, so that what is there is only a part.
-    """
-
-    corpus: Corpus
-    measured: Spread
-    entries: list[Contender]
-    findings: Findings
-    report: Path
-    stopped: bool = False
-
-    def __repr__(self) -> str:
-        ranked = [e for e in self.entries if e.result is not None]
-        shown = ", ".join(f"{e.name} {e.result.bits_per_byte:.4f}" for e in ranked[:3] if e.result is not None)
-        more = f", … {len(self.entries)} in all" if len(self.entries) > 3 else ""
-        return f"Comparison({self.corpus.name}: {shown}{more}; {self.report})"
-
-    def _repr_html_(self) -> str:
-        """The comparison in a notebook: its ranking as the page draws it, and where the page is."""
-        measured = f"{self.findings.measured.bytes:,} of {self.findings.measured.of:,} test bytes"
-        facts = {"measured": measured, "page": str(self.report)}
-        return panel(f"Which model predicts {self.corpus.name} best?", facts, standalone(chart_of(self.findings)))
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything that was found, as comparison.json holds it."""
-        found: dict[str, Any] = to_json(self.findings)
-        return found
 
 
 @dataclass(kw_only=True)

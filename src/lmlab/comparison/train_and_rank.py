@@ -9,7 +9,8 @@ from typing import Any
 
 from lmlab.comparison.contender import Contender, Display, Lines
 from lmlab.comparison.folder import Terms, claimed
-from lmlab.comparison.job import Comparison, Job
+from lmlab.comparison.job import Job
+from lmlab.comparison.outcome import Comparison
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
 from lmlab.config import Budget, Mistake, checked_seed
 from lmlab.hardware.choice import choose_device
