@@ -216,6 +216,25 @@ def test_a_run_that_learned_nothing_is_one_line_and_no_success(lmlab: Lmlab, sma
     assert json.loads(out)["result"]["status"] == "diverged"
 
 
+def test_a_budget_that_ends_before_the_first_step_is_no_success(lmlab: Lmlab, small_text: Path) -> None:
+    code, out, err = lmlab(
+        "train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "0.0000001s", "--out", "run"
+    )
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "the budget ended before the first step, so it holds the weights it began with (give it a longer one)" in err
+    run = lab.load("run")
+    assert (run.status, run.learned_nothing, run.record.result.steps) == ("untrained", True, 0)
+    assert "untrained: the budget ended before the first step" in Path("run/page.html").read_text()
+    assert "note: run has learned nothing: the budget ended" in lmlab("eval", "run")[1]
+    with pytest.raises(lab.Mistake, match="untrained: the budget ended"):
+        run.that_learned()
+    assert lmlab("train", "--resume", "--out", "run", "--budget", "+3steps")[0] == 0
+    assert (lab.load("run").status, lab.load("run").learned_nothing) == ("finished", False)
+    code, _, err = lmlab("train", "--resume", "--out", "run", "--budget", "+0.0000001s")
+    assert code == 0  # of weights that were trained before
+    assert "the budget ended before the first step" in err
+
+
 def test_weights_that_were_good_before_it_diverged_are_kept_and_said(lmlab: Lmlab, small_text: Path) -> None:
     assert lmlab("train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "20steps", "--out", "one")[0] == 0
     code, out, err = lmlab("train", "--from", "one", small_text, *DIVERGING[-2:], "--budget", "20steps", "--out", "two")

@@ -40,7 +40,7 @@ from lmlab.text.files import append_line
 SHOW_EVERY_S = 0.5
 SAMPLES_FROM_S, SAMPLES_SHARE = 2.0, 0.02  # seconds of training before there is anything to see; share of it
 
-Status = Literal["finished", "stopped early", "interrupted", "diverged"]
+Status = Literal["finished", "stopped early", "interrupted", "diverged", "untrained"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +164,9 @@ class Trainer:
             self.validate()
         if not self.validation:
             self._keep_best(None)
+        if self.clock.steps == self.clock.earlier.steps:
+            why = "the budget ended before the first step, so it holds the weights it began with (give it a longer one)"
+            return "finished" if self.clock.steps else "untrained", why
         if self.earlier is not None and self.progress.best_step == self.earlier.steps:
             return "finished", "by validation no weights were better than those it began with, which are kept"
         return "finished", "the budget is used"

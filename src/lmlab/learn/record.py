@@ -22,7 +22,7 @@ from lmlab.version import __version__
 
 FORMAT = 2
 
-Status = Literal["unfinished", "finished", "stopped early", "diverged"]
+Status = Literal["unfinished", "finished", "stopped early", "diverged", "untrained"]
 
 
 @dataclass(frozen=True, kw_only=True)

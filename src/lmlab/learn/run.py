@@ -81,7 +81,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """ "finished", "stopped early", "diverged" or, before its end, "unfinished"."""
+        """ "finished", "stopped early", "diverged", "untrained" (no time for a step) or, before its end, "unfinished"."""
         return self.record.result.status
 
     @property
@@ -168,14 +168,15 @@ class Run:
 
     @property
     def learned_nothing(self) -> bool:
-        """Whether it came to its end with the weights it began with, which nobody had trained."""
+        """Whether it came to its end without a step, or with the weights it began with, which nobody had trained."""
         result = self.record.result
-        return result.status == "diverged" and not result.best_step and not self.record.training.lineage
+        diverged = result.status == "diverged" and not result.best_step and not self.record.training.lineage
+        return diverged or result.steps == 0  # which runs of a time when they were called finished say too
 
     def that_learned(self) -> Run:
         """This run. A Mistake where it has learned nothing: such weights are no measure of a kind of model."""
         if self.learned_nothing:
-            raise Mistake(f"diverged: {self.record.result.message}")
+            raise Mistake(f"{self.status}: {self.record.result.message}")
         return self
 
     @property
