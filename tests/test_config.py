@@ -27,6 +27,8 @@ def test_settings_out_of_range_are_named() -> None:
         ("1e3steps", "1000steps"),
         ("2epochs", "2epochs"),
         ("0.5 epoch", "0.5epochs"),
+        ("300h", "1080000s"),
+        ("0.00001s", "0.00001s"),
     ],
 )
 def test_budgets_are_read_as_people_write_them(written: str, meant: str) -> None:

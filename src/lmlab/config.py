@@ -125,10 +125,16 @@ class Budget:
 
     def __str__(self) -> str:
         if self.seconds is not None:
-            return f"{self.seconds:g}s"
+            return f"{_digits(self.seconds)}s"
         if self.epochs is not None:
-            return f"{self.epochs:g}epochs"
+            return f"{_digits(self.epochs)}epochs"
         return f"{self.steps}steps" if self.steps is not None else f"{self.tokens}tokens"
+
+
+def _digits(number: float) -> str:
+    """Six digits, or, where that would take an exponent, which `Budget.parse` does not read in this form, all of them."""
+    short = f"{number:g}"
+    return f"{number:.9f}".rstrip("0").rstrip(".") if "e" in short else short
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
