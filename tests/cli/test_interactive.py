@@ -116,6 +116,8 @@ def test_a_prompt_from_a_file(lmlab: Lmlab, run_folder: Path) -> None:
     Path("prompt.txt").write_text("the cat\n")
     by_file = lmlab("generate", run_folder, "--prompt-file", "prompt.txt", "--tokens", 9)
     assert by_file == lmlab("generate", run_folder, "--prompt", "the cat", "--tokens", 9)
+    Path("windows.txt").write_bytes(b"the cat\r\n")
+    assert by_file == lmlab("generate", run_folder, "--prompt-file", "windows.txt", "--tokens", 9)
     Path("latin.txt").write_bytes(b"caf\xe9")
     Path("empty.jsonl").write_text("\n\n")
     Path("number.jsonl").write_text('"the"\n{"prompt": 3}\n')

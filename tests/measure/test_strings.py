@@ -187,6 +187,16 @@ def test_the_command_scores_lines_of_a_file_and_of_standard_input(
     assert lmlab("score", runs["words"], "--lines", "-")[1] == out
 
 
+def test_the_end_of_a_line_is_no_part_of_it_whoever_wrote_the_file(
+    lmlab: Lmlab, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "lines.txt").write_bytes(b"the cat\n\na dog\n")
+    (tmp_path / "windows.txt").write_bytes(b"the cat\r\n\r\na dog\r\n")
+    for run in runs.values():
+        plain, windows = (lmlab("score", run, "--lines", name)[1] for name in ("lines.txt", "windows.txt"))
+        assert plain == windows
+
+
 @pytest.mark.parametrize("arguments", [[], ["a dog", "--lines", "-"], ["--lines", "nowhere.txt"]])
 def test_a_call_without_something_to_score_is_answered_in_one_line(
     lmlab: Lmlab, runs: dict[str, Path], arguments: list[str]

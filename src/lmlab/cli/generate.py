@@ -116,7 +116,7 @@ def _read(file: str) -> str:
     """The prompt in a file; the line break that ends the file is the editor's."""
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return content.decode("utf-8-sig").removesuffix("\n")
+        return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
     except (FileNotFoundError, IsADirectoryError):
         raise Mistake(
             f"there is no file {file}; name one with what the text begins with, or - for standard input"

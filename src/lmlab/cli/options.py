@@ -114,14 +114,14 @@ def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
 
 
 def lines_of(file: str) -> list[str]:
-    """The lines of a file or, for -, of standard input, without their ends; a Mistake if it cannot be read."""
+    """The lines of a file or, for -, of standard input, without their ends (\\n or \\r\\n); a Mistake if it cannot be read."""
     from lmlab.text.files_and_folders import gather
 
     path = Path(file)
     if file != "-" and (path.is_dir() or not path.exists()):
         raise Mistake(f"there is no file {file}; name one with a text on each line, or - for standard input")
     (document,) = gather(file if file == "-" else path.absolute())[1]  # resolved, a pipe has no name
-    lines = "".join(document.pieces()).split("\n")
+    lines = [line.removesuffix("\r") for line in "".join(document.pieces()).split("\n")]
     return lines if lines[-1] else lines[:-1]
 
 

@@ -22,7 +22,8 @@ def command(
         list[str] | None, typer.Argument(help="What to score; each by itself. - reads lines of standard input.")
     ] = None,
     lines: Annotated[
-        str | None, typer.Option(help="Score the lines of this file, each by itself; - is standard input.")
+        str | None,
+        typer.Option(help="Score the lines of this file, each by itself, without its end; - is standard input."),
     ] = None,
     device: options.Device = "auto",
     json: options.Json = False,
