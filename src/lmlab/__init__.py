@@ -73,8 +73,10 @@ def __getattr__(name: str) -> Any:
     """Import the face only when it is used: its verbs need torch, and `import lmlab` should not."""
     if name in __all__:
         from lmlab import face
+        from lmlab.arguments import held_to_its_signature
 
-        return getattr(face, name)
+        found = getattr(face, name)
+        return found if isinstance(found, type) else held_to_its_signature(found)
     raise AttributeError(f"module 'lmlab' has no attribute {name!r}")
 
 

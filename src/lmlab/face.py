@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from lmlab.sweeps import sweep as sweep
     from lmlab.text.corpus import Corpus
     from lmlab.text.corpus import read as read
+    from lmlab.text.files_and_folders import Text
     from lmlab.text.files_and_folders import strings as strings
     from lmlab.translation.verbs import translate as translate
     from lmlab.wordvectors.verbs import analogy as analogy
@@ -135,7 +136,7 @@ def _on(device: str, run: Run | str | Path) -> Run:
 
 def evaluate(
     run: Run | str | Path,
-    text: str | Path | None = None,
+    text: Text | None = None,
     *,
     part: str | None = None,
     seed: int = 0,
@@ -328,20 +329,20 @@ def data(action: Literal["get"], text: str) -> list[Path]: ...
 @overload
 def data(
     action: Literal["show"],
-    text: str | Path,
+    text: Text,
     *,
     split: Sequence[float] = ...,
-    valid: str | Path | None = ...,
-    test: str | Path | None = ...,
+    valid: Text | None = ...,
+    test: Text | None = ...,
     seed: int = ...,
 ) -> Corpus: ...
 def data(
     action: str = "list",
-    text: str | Path | None = None,
+    text: Text | None = None,
     *,
     split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
+    valid: Text | None = None,
+    test: Text | None = None,
     seed: int = 0,
 ) -> dict[str, str] | list[Path] | Corpus:
     """The named corpora with a sentence each (list), the files of one, fetched if need be (get), or a text (show)."""

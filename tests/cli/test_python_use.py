@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import math
+import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -187,3 +190,87 @@ def test_where_no_folder_is_named_it_is_the_command_lines(
 
 def test_an_editor_is_offered_the_verbs_and_nothing_else() -> None:
     assert set(dir(lmlab)) == {*lmlab.__all__, "__version__"}
+
+
+RIGHT = {
+    "run": "nowhere",
+    "runs": ["nowhere"],
+    "source": "nowhere",
+    "model": "gpt",
+    "text": "nothing.txt",
+    "action": "show",
+}
+WRONG = (3, 2.5, b"x", ["x", 3], {"gpt": 3}, object(), None, Path("nothing"))
+TAKEN: dict[str, tuple[type, ...]] = {"str": (str,), "Path": (Path,), "int": (int,), "None": (type(None),)}
+TAKEN |= {"float": (int, float), "bool": (int, float, type(None))}
+
+
+def calls_with_a_wrong_argument(verb: str) -> Iterator[Callable[[], object]]:
+    """The rest names nothing that exists, so that nothing is done where the wrong one is taken after all."""
+    function = getattr(lmlab, verb)
+    parameters = inspect.signature(function).parameters
+    named = {name for name, p in parameters.items() if p.default is p.empty} | ({"text", "action"} & set(parameters))
+    needed = {name: RIGHT.get(name, "x") for name in named}
+    needed = {
+        name: value for name, value in needed.items() if parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL
+    }
+    for name, parameter in parameters.items():
+        hints = parameter.annotation.split(" | ")
+        taken = tuple(kind for hint in hints for kind in TAKEN.get(hint, ()))
+        for wrong in WRONG if name != "timings" and parameter.kind is not parameter.VAR_KEYWORD else ():
+            if isinstance(wrong, taken):
+                continue
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                yield functools.partial(function, wrong, **needed)
+            else:
+                yield functools.partial(function, **{**needed, name: wrong})
+
+
+@pytest.mark.parametrize("verb", sorted(set(lmlab.__all__) - {"Mistake"}))
+def test_an_argument_of_another_kind_is_a_mistake_whatever_the_verb(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls = list(calls_with_a_wrong_argument(verb))
+    assert calls
+    for call in calls:
+        with pytest.raises(Mistake):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: lmlab.load(None), "folder is text or a path; got None"),
+        (lambda: lmlab.generate("nowhere", prompt=3), "prompt is text; got 3"),
+        (lambda: lmlab.train("gpt", "x.txt", settings="x"), "settings is a dict or None; got 'x'"),
+        (lambda: lmlab.compare("x.txt", seeds="a"), "seeds is a whole number; got 'a'"),
+        (lambda: lmlab.compare("x.txt", settings={"gpt": 3}), r"settings is a dict of dicts or None; got \{'gpt': 3\}"),
+        (lambda: lmlab.compare("x.txt", models="gpt"), "models is a list of texts or None; got 'gpt'"),
+        (lambda: lmlab.compare("x.txt", split="80,10,10"), "split is a list of numbers; got '80,10,10'"),
+        (lambda: lmlab.compare("x.txt", budget=5), "budget is text with a unit, such as '3m'"),
+        (lambda: lmlab.score("nowhere", [1, 2]), r"texts is text or a list of texts; got \[1, 2\]"),
+        (lambda: lmlab.evaluate("nowhere", level="high"), "level is a number; got 'high'"),
+        (lambda: lmlab.evaluate(3), "a run is the name of its folder"),
+        (lambda: lmlab.explain(3), "a run is the name of its folder"),
+        (lambda: lmlab.check(5), "text is text or a path; got 5"),
+        (
+            lambda: lmlab.train("gpt", "x.txt", watch=print),
+            "watch is an object with update and say or None; got <built",
+        ),
+        (lambda: lmlab.train("gpt", "x.txt", valid=3), "valid is text or a path or a list of texts or paths or None"),
+        (lambda: lmlab.train(3), "a model is given by its name"),
+        (lambda: lmlab.sweep("bag", "x.txt", over=3), "over is a list of texts or a dict of lists; got 3"),
+    ],
+)
+def test_the_mistake_names_the_argument_and_what_would_be_right(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(Mistake, match=said):
+        call()
+
+
+def test_a_verb_is_the_same_object_everywhere_and_can_be_sent_to_another_process() -> None:
+    assert lmlab.score is lmlab.score
+    assert pickle.loads(pickle.dumps(lmlab.score)) is lmlab.score
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bugdet'"):
+        lmlab.train("gpt", "x.txt", bugdet="3m")

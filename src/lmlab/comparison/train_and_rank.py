@@ -17,6 +17,7 @@ from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import MOST_SEEDS, training_config
 from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
 from lmlab.text.corpus import Corpus, read, stem
+from lmlab.text.files_and_folders import Text
 from lmlab.text.tokenizers import plain_spec
 
 
@@ -30,8 +31,8 @@ def compare(
     models: Sequence[str] | None = None,
     tokenizers: Sequence[str] = ("char",),
     split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
+    valid: Text | None = None,
+    test: Text | None = None,
     seed: int = 0,
     seeds: int = 1,
     settings: Mapping[str, Mapping[str, Any]] | None = None,

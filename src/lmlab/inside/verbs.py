@@ -40,7 +40,7 @@ def explain(
     html: a page of it, with attention and gates where there are any. svg: a picture. command: what the page says made it.
     """
     refuse_names(html=html, svg=svg)
-    opened = [_opened(run) for run in ([runs] if isinstance(runs, Run | str | Path) else runs)]
+    opened = [_opened(run) for run in ([runs] if isinstance(runs, str) or not isinstance(runs, Sequence) else runs)]
     if not opened:
         raise Mistake("name a run to look into, such as runs/mine")
     for run in opened:

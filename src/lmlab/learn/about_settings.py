@@ -22,6 +22,7 @@ from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, refuse_if_it_counts, 
 from lmlab.learn.train import sized_on_text, tokenizer_for
 from lmlab.models.registry import Way, trainable_kind
 from lmlab.text.corpus import Corpus, read
+from lmlab.text.files_and_folders import Text
 from lmlab.text.stream import tokenize as token_stream
 
 
@@ -62,8 +63,8 @@ def settings(
     tokenizer: str | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
+    valid: Text | None = None,
+    test: Text | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     learning: Mapping[str, Any] | None = None,

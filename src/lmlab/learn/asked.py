@@ -12,6 +12,7 @@ from lmlab.learn.onlookers import Watch
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.run import Run, create_run
 from lmlab.learn.settings import TrainConfig, training_config
+from lmlab.text.files_and_folders import Text
 from lmlab.text.fingerprint import Fingerprint
 from lmlab.text.tokenizers import Tokenizer
 
@@ -23,8 +24,8 @@ class Asked:
     out: Path
     budget: Budget
     split: Sequence[float]
-    valid: str | Path | None
-    test: str | Path | None
+    valid: Text | None
+    test: Text | None
     seed: int
     settings: Mapping[str, Any]
     learning: Mapping[str, Any]

@@ -19,6 +19,7 @@ from lmlab.learn.run import Run, free_folder, load_run, opened, refuse_if_taken
 from lmlab.learn.settings import training_config
 from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
+from lmlab.text.files_and_folders import Text
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
@@ -79,8 +80,8 @@ def fine_tune(
     out: str | Path | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
+    valid: Text | None = None,
+    test: Text | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     learning: Mapping[str, Any] | None = None,

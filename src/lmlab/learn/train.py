@@ -23,6 +23,7 @@ from lmlab.learn.settings import TrainConfig, refuse_if_it_counts
 from lmlab.learn.task import Task
 from lmlab.models.registry import Role, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
+from lmlab.text.files_and_folders import Text
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
@@ -36,8 +37,8 @@ def train(
     tokenizer: str | Tokenizer | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
+    valid: Text | None = None,
+    test: Text | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     learning: Mapping[str, Any] | None = None,

@@ -29,6 +29,7 @@ from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import TOKENIZER, Job, Outcome, grid, plan
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files import made_folder, taken_by_a_file, write_atomically
+from lmlab.text.files_and_folders import Text
 from lmlab.text.locks import locked
 from lmlab.text.tokenizers import plain_spec
 
@@ -96,8 +97,8 @@ def sweep(
     budget: str | Budget = "300steps",
     tokenizer: str | None = None,
     split: Sequence[float] = (80, 10, 10),
-    valid: str | Path | None = None,
-    test: str | Path | None = None,
+    valid: Text | None = None,
+    test: Text | None = None,
     settings: Mapping[str, Any] | None = None,
     learning: Mapping[str, Any] | None = None,
     jobs: int = 1,

@@ -98,7 +98,8 @@ def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
     if isinstance(text, Corpus):
         return text.name
     if not isinstance(text, str | Path):
-        return stem(text[0]) if text else "text"
+        first = text[0] if isinstance(text, Sequence) and text else None  # what is no text is refused when it is read
+        return stem(first) if isinstance(first, str | Path) else "text"
     name = str(text)
     if name == "-" or files_and_folders.is_content(text):
         return "stdin" if name == "-" else "text"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmlab.learn.run import Run, load_run
+from lmlab.learn.run import Run, opened
 from lmlab.page.figures import standalone
 from lmlab.page.html import document, figure, refuse_names, write
 from lmlab.wordvectors.picture import AROUND, Place, map_of, picture
@@ -16,10 +16,9 @@ def vectors(source: Run | WordVectors | str | Path, *, device: str = "auto") -> 
     """The vectors of a run, or of a file in the GloVe text format: plain or gzip."""
     if isinstance(source, WordVectors):
         return source
-    if isinstance(source, Run):
-        return of_run(source, device)
-    path = Path(source)
-    return of_file(path, device) if path.is_file() else of_run(load_run(path), device)
+    if isinstance(source, str | Path) and Path(source).is_file():
+        return of_file(Path(source), device)
+    return of_run(opened(source), device)
 
 
 def neighbours(
