@@ -13,6 +13,7 @@ Lmlab = Callable[..., tuple[int, str, str]]
 
 RATE = ["--learn", "learning_rate=1"]
 COUNTS = "ngram counts, and learns nothing: leave --learn out"
+NO_BUDGET = "ngram counts, and learns nothing: leave --budget out"
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,9 @@ COUNTS = "ngram counts, and learns nothing: leave --learn out"
         (["train", "ngram", "small.txt", *RATE], COUNTS),
         (["settings", "ngram", *RATE], COUNTS),
         (["sweep", "ngram", "small.txt", "--over", "order=2,3", *RATE], COUNTS),
+        (["train", "ngram", "small.txt", "--budget", "3m"], NO_BUDGET),
+        (["settings", "ngram", "small.txt", "--budget", "3m"], NO_BUDGET),
+        (["sweep", "ngram", "small.txt", "--over", "order=2,3", "--budget", "300steps"], NO_BUDGET),
         (["compare", "small.txt", "--models", "bag,ngram", *RATE], "none of these does: bag, ngram; leave it out"),
         (["train", "ngram", "small.txt", "--set", "order=3", "--set", "order=4"], "order is set twice, as order=3 and"),
         (["train", "gpt", "small.txt", *RATE, *RATE], "learning_rate is set twice"),
@@ -41,7 +45,20 @@ def test_what_would_do_nothing_is_refused(lmlab: Lmlab, small_text: Path, argume
 def test_what_counts_is_taught_nothing_in_python_either(small_text: Path, tmp_path: Path) -> None:
     with pytest.raises(lab.Mistake, match="bag counts, and learns nothing: leave learning out"):
         lab.train("bag", small_text, out=tmp_path / "run", learning={"rows": 4})
-    lab.train("bag", small_text, out=tmp_path / "run", learning={})
+    lab.train("bag", small_text, out=tmp_path / "run", learning={}, budget="3m")  # as in a loop over several models
+
+
+def test_a_budget_that_a_recipe_names_is_no_option_that_was_given(lmlab: Lmlab, small_text: Path) -> None:
+    Path("old.toml").write_text(f'model = "bag"\ntext = "{small_text}"\nbudget = "3m"\n')
+    Path("other.toml").write_text(f'model = "gpt"\ntext = "{small_text}"\nbudget = "3m"\n')
+    assert lmlab("train", "--config", "old.toml", "--out", "one")[0] == 0
+    assert lmlab("train", "--config", "one/recipe.toml", "--out", "two")[0] == 0
+    assert lmlab("train", "bag", "--config", "other.toml", "--out", "three")[0] == 0
+    code, _, err = lmlab("train", "--config", "old.toml", "--budget", "3m", "--out", "four")
+    assert code == 2
+    assert "leave --budget out" in err
+    lab.train(**lab.recipe("one/recipe.toml"), out="five")
+    assert lmlab("train", "--resume", "--out", "one", "--budget", "3m")[0] == 0  # as it began
 
 
 def test_a_line_of_prompts_holds_a_prompt_and_nothing_else(lmlab: Lmlab, small_text: Path) -> None:

@@ -97,6 +97,17 @@ def check_model_name(name: str) -> None:
     trainable_kind(name)
 
 
+def budget_of(model: str, typed: str | None, usual: str) -> str:
+    """The budget as it was typed, or the usual one; a Mistake where it was typed for a model that has no use for any.
+
+    In Python, where a loop gives all models the same budget, one that counts may have it too.
+    """
+    from lmlab.learn.settings import refuse_if_it_counts
+
+    refuse_if_it_counts(model, budget=typed)
+    return usual if typed is None else typed
+
+
 @contextmanager
 def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
     """Where to write a file, and where to speak of it: `-` is standard output, and then we speak on stderr."""

@@ -19,7 +19,9 @@ def command(
         str | None, typer.Argument(help="A text: then also what every setting comes to for it.", show_default="none")
     ] = None,
     tokenizer: options.TokenizerOrNone = None,
-    budget: Annotated[str, typer.Option(help="How long it would train: 90s, 3m, 1h, 500steps or 2Mtokens.")] = "3m",
+    budget: Annotated[
+        str | None, typer.Option(help="How long it would train: 90s, 3m, 1h, 500steps or 2Mtokens.", show_default="3m")
+    ] = None,
     split: options.Split = options.DEFAULT_SPLIT,
     valid: options.Valid = None,
     test: options.Test = None,
@@ -45,7 +47,7 @@ def command(
         model,
         text,
         tokenizer=tokenizer,
-        budget=budget,
+        budget=options.budget_of(model, budget, "3m"),
         split=shares,
         valid=valid,
         test=test,

@@ -30,7 +30,9 @@ def command(
         ),
     ] = [],  # noqa: B006
     seeds: Annotated[int, typer.Option(help="Runs per cell, with seeds 0, 1, …; one where the model counts.")] = 3,
-    budget: Annotated[str, typer.Option(help="Of each run: steps or tokens, such as 300steps.")] = "300steps",
+    budget: Annotated[
+        str | None, typer.Option(help="Of each run: steps or tokens, such as 300steps.", show_default="300steps")
+    ] = None,
     tokenizer: Annotated[
         str | None, typer.Option(help="byte, char, words, words:N or bpe:N.", show_default="char")
     ] = None,
@@ -68,7 +70,7 @@ def command(
         over=over,
         out=out,
         seeds=seeds,
-        budget=budget,
+        budget=options.budget_of(model, budget, "300steps"),
         tokenizer=tokenizer,
         split=shares,
         valid=valid,

@@ -98,7 +98,7 @@ def command(
     elif resume:
         run = _go_on(asked, given)
     else:
-        run = _train(asked)
+        run = _train(asked, given)
     if json:
         options.print_json({"run": str(run.folder), **run.record.to_json()})
     elif run.status == "unfinished":
@@ -113,12 +113,13 @@ def command(
         raise typer.Exit(exit_code())
 
 
-def _train(asked: Mapping[str, Any]) -> Run:
+def _train(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     """A new model on a text."""
     model = asked["model"]
     if model is None:
         raise Mistake(f"name a model to train: {', '.join(registry.trainable())}")
     options.check_model_name(model)
+    options.budget_of(model, given.get("budget"), asked["budget"])
     text = registry.kind_of(model).data if asked["text"] is None else asked["text"]
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
@@ -144,7 +145,7 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     if not (out / "config.json").exists():
         if model is None or more:
             raise Mistake(f"{out} holds no run to go on with; name a model to train: {', '.join(registry.trainable())}")
-        return _train(asked)
+        return _train(asked, given)
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 

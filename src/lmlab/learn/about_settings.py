@@ -77,7 +77,7 @@ def settings(
     budget of seconds some steps are timed, and a model that counts does count.
     """
     kind = trainable_kind(model)
-    refuse_if_it_counts(model, learning)
+    refuse_if_it_counts(model, learning=learning)
     cls: Any = kind.load()
     config: Any = make(cls.Config, settings or {}, model)
     budget = Budget.parse(budget)

@@ -77,10 +77,10 @@ def refuse_own_options(names: Iterable[str]) -> None:
         )
 
 
-def refuse_if_it_counts(model: str, learning: Mapping[str, Any] | None) -> None:
-    """A Mistake for settings of the loop where there is none: what counts reads its text once."""
-    if learning and kind_of(model).way is Way.COUNTS:
-        raise Mistake(f"{model} counts, and learns nothing: leave {{learning}} out", learning=None)
+def refuse_if_it_counts(model: str, **of_the_loop: object) -> None:
+    """A Mistake for what is given of the loop where there is none: what counts reads its text once."""
+    if kind_of(model).way is Way.COUNTS and (given := next((name for name, v in of_the_loop.items() if v), None)):
+        raise Mistake(f"{model} counts, and learns nothing: leave {{{given}}} out", **{given: None})
 
 
 def parse_learning(assignments: Iterable[str]) -> dict[str, Any]:

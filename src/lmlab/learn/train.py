@@ -62,7 +62,7 @@ def train(
     """
     watch = watching(watch, progress, model)
     cls: Any = trainable_kind(model).load()
-    refuse_if_it_counts(model, learning)
+    refuse_if_it_counts(model, learning=learning)
     text = kind_of(model).data if text is None else text
     out = free_folder(model, text) if out is None else Path(out)
     if isinstance(tokenizer, str):

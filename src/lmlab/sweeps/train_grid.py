@@ -128,7 +128,7 @@ def sweep(
             budget="300steps",
         )
     language_model(model)
-    refuse_if_it_counts(model, learning)
+    refuse_if_it_counts(model, learning=learning)
     points = grid(model, over)
     fixed = dict(settings or {})
     learned = dict(learning or {})
