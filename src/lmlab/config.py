@@ -7,7 +7,7 @@ import difflib
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -270,6 +270,22 @@ def a_share(model: str, **settings: float | None) -> None:
     for name, value in settings.items():
         if value is not None and not 0 <= value < 1:
             raise Mistake(f"{model}: {name} is a share, from 0 to below 1; got {value:g}")
+
+
+def misfit(wanted: Mapping[str, Sequence[int]], given: Mapping[str, Any]) -> str:
+    """What is wrong with weights (or whatever has shapes), in a few words; "" where they are those that are wanted."""
+    wrong = [
+        f"{name} is {_size(given[name].shape)}, where {_size(shape)} is wanted"
+        for name, shape in wanted.items()
+        if name in given and tuple(given[name].shape) != tuple(shape)
+    ]
+    wrong += [f"{name} is missing" for name in wanted if name not in given]
+    wrong += [f"{name} is not known" for name in given if name not in wanted]
+    return "" if not wrong else wrong[0] if len(wrong) == 1 else f"{wrong[0]}, and {len(wrong) - 1} more are wrong"
+
+
+def _size(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape)) or "a single number"
 
 
 def one_of(model: str, choices: Any, **settings: str) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, misfit
 from lmlab.context import ContextPolicy as ContextPolicy
 from lmlab.formulas import ONE_TOKEN, Part, Shape, Size, weights, work
 
@@ -331,11 +331,11 @@ class Learner(nn.Module, Saved):
     def from_tensors(cls, config: Any, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
         """A model with these weights, in evaluation mode."""
         model = cls(config, vocab_size)
-        missing, unexpected = model.load_state_dict(tensors, strict=False)
-        known = {name for name, _ in model.named_parameters()}
-        lacking = sorted(known & set(missing))
-        if unexpected or lacking:
-            raise Mistake(f"the weights do not fit a {cls.name}: missing {lacking}, unexpected {sorted(unexpected)}")
+        known = {name: t.shape for name, t in model.state_dict().items()}
+        needed = {name for name, _ in model.named_parameters()}
+        if wrong := misfit({k: s for k, s in known.items() if k in needed | set(tensors)}, tensors):
+            raise Mistake(f"these are no weights of such a {cls.name}: {wrong}")
+        model.load_state_dict(tensors, strict=False)
         return model.eval()
 
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,40 @@ def test_a_damaged_run_is_recognised(lmlab: Lmlab, run_folder: Path, damage: str
         edit_json(run_folder / "tokenizer.json", lambda saved: saved["model"].pop("byte_fallback"))
     refused(lmlab("eval", run_folder))
     refused(lmlab("generate", run_folder))
+
+
+def test_weights_that_do_not_fit_the_settings_are_one_line_without_the_words_of_torch(
+    lmlab: Lmlab, small_text: Path
+) -> None:
+    assert lmlab("train", "gpt", small_text, "--out", "run", *TINY)[0] == 0
+    config = Path("run/config.json")
+    edit_json(config, lambda saved: saved["model"]["config"].update(width=64))
+    fits = "what run has learned does not fit its config.json: these are no weights of such a gpt: "
+    refused(lmlab("eval", "run"), fits, "embedding is 276×32, where 276×64 is wanted, and 8 more are wrong")
+    edit_json(config, lambda saved: saved["model"]["config"].update(width=32, layers=2))
+    refused(lmlab("generate", "run"), fits, "blocks.1.norm_attention is missing, and 5 more are wrong")
+    result = lmlab("eval", "run")
+    assert "state_dict" not in result[2]
+
+
+def test_going_on_with_a_run_that_forgot_its_sizes_is_one_line(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped = contextmanager(lambda: iter([lambda: True]))
+    with monkeypatch.context() as patch:
+        patch.setattr("lmlab.learn.loop.interruptible", stopped)
+        lmlab("train", "gpt", small_text, "--out", "run", *TINY)
+    config = Path("run/config.json")
+    edit_json(config, lambda saved: saved["model"]["config"].update(width=64))
+    refused(lmlab("train", "--resume", "--out", "run"), "checkpoint.safetensors does not fit", "276×32")
+    edit_json(config, lambda saved: saved["model"]["config"].pop("width"))
+    kept = config.read_bytes()
+    for more in ([], ["--budget", "+3steps"]):
+        refused(
+            lmlab("train", "--resume", "--out", "run", *more),
+            "run/config.json is damaged: model.config.width is missing",
+        )
+    assert config.read_bytes() == kept
 
 
 def test_a_text_that_changed_since_training_is_not_measured_silently(

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, misfit
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.openmp import set_threads
 from lmlab.hardware.precision import onednn_as_at_first
@@ -362,6 +362,8 @@ class Trainer:
         if self.earlier is None:  # then the best is the lowest, though older checkpoints do not say so
             self.progress = replace(self.progress, lowest_nats=self.progress.best_nats)
         try:
+            if wrong := misfit({name: p.shape for name, p in self.model.named_parameters()}, groups["weights"]):
+                raise Mistake(f"{self.checkpoint_path} does not fit the config.json of this run: {wrong}; train again")
             with torch.no_grad():
                 for name, p in self.model.named_parameters():
                     p.copy_(groups["weights"][name])

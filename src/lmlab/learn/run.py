@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmlab.config import LISTED, Mistake, make, settings_of
+from lmlab.config import LISTED, Mistake
 from lmlab.learn import recipe
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
 from lmlab.learn.record import Record, Result
@@ -110,22 +110,14 @@ class Run:
         """What was trained, its weights checked against their recorded hash."""
         from safetensors import SafetensorError
 
-        from lmlab.models.registry import model_class
+        from lmlab.learn.rebuilding import rebuilt
 
-        cls = model_class(self.record.model.name)
-        settings: Any = make(cls.Config, self.record.model.config, cls.name)
         vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
         try:
-            saved: Saved = cls.from_tensors(settings, vocab_size, self._tensors())
-        except AssertionError:  # of a model whose sizes are left open: those of a run are known
-            known = self.record.model.config
-            if not (gone := [name for name in settings_of(cls.Config) if known.get(name) is None]):
-                raise
-            keys = " or ".join(f"model.config.{name}" for name in gone)
-            raise Mistake(f"{self.folder}/config.json is damaged: {keys} is missing; train again") from None
-        except (SafetensorError, KeyError, RuntimeError, TypeError) as error:
-            raise Mistake(f"{self.folder}/model.safetensors does not fit its config.json ({error})") from None
-        return saved
+            tensors = self._tensors()
+        except SafetensorError as error:
+            raise Mistake(f"{self.folder}/model.safetensors cannot be read ({error}); train again") from None
+        return rebuilt(self.folder, self.record, vocab_size, tensors)
 
     def _tensors(self) -> Mapping[str, Tensor]:
         """The weights; of a run that was stopped the best so far, or the last where nothing was validated yet."""

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lmlab.config import Mistake, a_share, at_least_one
+from lmlab.config import Mistake, a_share, at_least_one, misfit
 from lmlab.formulas import EMBEDDING, ONE_TOKEN, Part, Shape, Size, joined, linear
 from lmlab.interface import Loss, Windows
 from lmlab.layers import fast
@@ -140,9 +140,9 @@ class Bigram(WindowedModel):
         if config.vectors is not None and "table.found_V" in weights and "table.given_embedding_FX" in weights:
             found_V = weights.pop("table.found_V").to(torch.bool)
             model.table.take(weights["table.given_embedding_FX"], found_V, learn=not config.freeze_vectors)
-        missing, unexpected = model.load_state_dict(weights, strict=False)
-        if missing or unexpected:
-            raise Mistake(f"the weights do not fit a bigram: missing {missing}, unexpected {unexpected}")
+        if wrong := misfit({name: t.shape for name, t in model.state_dict().items()}, weights):
+            raise Mistake(f"these are no weights of such a bigram: {wrong}")
+        model.load_state_dict(weights)
         return model.eval()
 
     @classmethod

@@ -1,0 +1,62 @@
+"""A model from what a run has on disk, its record and its weights; where they do not fit, one line that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmlab.config import Mistake, make, settings_of
+from lmlab.learn.record import Record
+from lmlab.models.registry import model_class
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from lmlab.interface import Saved
+
+
+def rebuilt(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str, Tensor]) -> Saved:
+    """What was trained. folder: of the run, for whoever reads what is wrong."""
+    cls = model_class(record.model.name)
+    settings: Any = make(cls.Config, record.model.config, cls.name)
+    try:
+        with _sizes_known(folder, record):
+            saved: Saved = cls.from_tensors(settings, vocab_size, tensors)
+    except SizesUnknown:
+        raise
+    except KeyError as name:
+        raise Mistake(f"what {folder} has learned does not fit its config.json: {name} is missing") from None
+    except (Mistake, RuntimeError, TypeError) as error:
+        first = str(error).splitlines()[0]
+        raise Mistake(f"what {folder} has learned does not fit its config.json: {first}") from None
+    return saved
+
+
+def refuse_unknown_sizes(folder: Path, record: Record, vocab_size: int) -> None:
+    """A Mistake where a record does not say how large its model is, which learns: nothing could go on with it."""
+    import torch
+
+    cls = model_class(record.model.name)
+    settings: Any = make(cls.Config, record.model.config, cls.name)
+    with _sizes_known(folder, record), torch.device("meta"):  # where nothing takes room or time
+        cls(settings, vocab_size)
+
+
+class SizesUnknown(Mistake):
+    """A record that leaves open what was decided before its run began."""
+
+
+@contextmanager
+def _sizes_known(folder: Path, record: Record) -> Iterator[None]:
+    """Models of which sizes are left open refuse to be built; those of a run are known, or its record is damaged."""
+    try:
+        yield
+    except AssertionError:
+        known = record.model.config
+        gone = [name for name in settings_of(model_class(record.model.name).Config) if known.get(name) is None]
+        if not gone:
+            raise
+        keys = " or ".join(f"model.config.{name}" for name in gone)
+        raise SizesUnknown(f"{folder}/config.json is damaged: {keys} is missing; train again") from None
