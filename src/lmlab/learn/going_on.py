@@ -14,6 +14,7 @@ from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.asked import Asked
 from lmlab.learn.fit import count, fresh_model, hardware_for, learn, saying_what_is_kept, stream_folder, task_of
 from lmlab.learn.onlookers import Watch, watching
+from lmlab.learn.rebuilding import refuse_unknown_sizes
 from lmlab.learn.record import Ancestor, Result
 from lmlab.learn.run import Run, free_folder, load_run, opened, refuse_if_taken
 from lmlab.learn.settings import training_config
@@ -48,6 +49,9 @@ def _resumed(run: Run, budget: str | Budget | None, watch: Watch | None, progres
     if budget is None and run.status != "unfinished":
         return run
     cls: Any = trainable_kind(run.record.model.name).load()
+    if not issubclass(cls, CountModel):
+        vocab_size = 0 if run.record.inputs.tokenizer is None else run.tokenizer.vocab_size
+        refuse_unknown_sizes(run.folder, run.record, vocab_size)
     if not issubclass(cls, CountModel | TextLearner):
         if budget is not None:
             raise Mistake(
