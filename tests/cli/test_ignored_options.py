@@ -67,3 +67,10 @@ def test_a_line_of_prompts_holds_a_prompt_and_nothing_else(lmlab: Lmlab, small_t
     code, out, err = lmlab("generate", "run", "--prompts", "prompts.jsonl")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "line 2 of prompts.jsonl has 'temperature' beside its prompt" in err
+    assert "options are of the command" in err
+    Path("prompts.jsonl").write_text('"a"\n\n{"prompt": "c", "temprature": 0.1}\n')
+    code, out, err = lmlab("generate", "run", "--prompts", "prompts.jsonl")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert (
+        """line 3 of prompts.jsonl has 'temprature' beside its prompt; a line has "prompt" and perhaps "id",""" in err
+    )

@@ -147,7 +147,7 @@ def test_many_prompts_from_a_file_are_continued_as_each_would_be_alone(lmlab: Lm
     )
     assert code == 0, err
     found = json.loads(out)
-    assert [each["prompt"] for each in found] == ["the cat", "a dog"]
+    assert [(each["prompt"], each.get("id")) for each in found] == [("the cat", None), ("a dog", 7)]
     for each in found:
         alone = lab.generate(run_folder, each["prompt"], tokens=9, samples=2)
         assert [r["text"] for r in each["results"]] == [a.text for a in alone]

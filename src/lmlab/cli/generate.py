@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from inspect import signature
+from dataclasses import dataclass
 from json import JSONDecodeError, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +28,8 @@ def command(
     prompts: Annotated[
         str | None,
         typer.Option(
-            help='A file with a prompt on every line, as JSON: "text" or {"prompt": "text"}; - is standard input.'
+            help='A file with a prompt on every line, as JSON: "text" or {"prompt": "text"}, perhaps with an "id", which'
+            " --json gives back; - is standard input."
         ),
     ] = None,
     interactive: Annotated[
@@ -96,7 +97,7 @@ def command(
     settings |= {"samples": samples, "seed": seed, "precision": precision, "device": device}
     if prompts is not None:
         many = read_prompts(prompts)
-        _show_many(many, face.generate_many(options.opened(run), many, **settings), json)
+        _show_many(many, face.generate_many(options.opened(run), [each.prompt for each in many], **settings), json)
         return
     writer = _Writer(prompt)
     streamed = samples == best == 1 and method != "beam" and not json
@@ -125,7 +126,19 @@ def _read(file: str) -> str:
         raise Mistake(f"{file} is not UTF-8 at byte {error.start}; give text in UTF-8") from None
 
 
-def read_prompts(file: str) -> list[str]:
+@dataclass(frozen=True)
+class Prompt:
+    """A line of a file of prompts. id: what its owner calls it, whatever that is; None: nothing."""
+
+    prompt: str
+    id: Any = None
+
+    def named(self) -> dict[str, Any]:
+        """What stands before its results, as JSON."""
+        return {"prompt": self.prompt} if self.id is None else {"prompt": self.prompt, "id": self.id}
+
+
+def read_prompts(file: str) -> list[Prompt]:
     """The prompts in a file of JSON lines; empty lines are passed over."""
     prompts = []
     for number, line in enumerate(_read(file).split("\n"), start=1):
@@ -135,37 +148,33 @@ def read_prompts(file: str) -> list[str]:
             value = loads(line)
         except JSONDecodeError:
             value = None
-        text = value.get("prompt") if isinstance(value, dict) else value
-        if not isinstance(text, str):
+        keys = {"prompt": value} if isinstance(value, str) else value
+        if not isinstance(keys, dict) or not isinstance(keys.get("prompt"), str):
             raise Mistake(f'line {number} of {file} is no prompt; write "text" or {{"prompt": "text"}} on every line')
-        if isinstance(value, dict):
-            _refuse_options(value, f"line {number} of {file}")
-        prompts.append(text)
+        _refuse_other_keys(keys, f"line {number} of {file}")
+        prompts.append(Prompt(**keys))
     if not prompts:
         raise Mistake(f"{file} holds no prompt; write one on every line, as JSON")
     return prompts
 
 
-def _refuse_options(line: Mapping[str, object], where: str) -> None:
-    """A Mistake for an option beside a prompt, which would have no effect; what else stands there is its owner's."""
-    known = {*signature(command).parameters, "max_tokens", "beam_width", "n_best"} - {"prompt"}
-    if named := [key for key in line if key.replace("-", "_") in known]:
-        option = repr(named[0])
-        raise Mistake(
-            f"{where} has {option} beside its prompt; options are of the command, for all lines: leave it out"
-        )
+def _refuse_other_keys(line: Mapping[str, object], where: str) -> None:
+    """A Mistake for what would have no effect beside a prompt, such as an option, well spelled or not."""
+    if other := next((key for key in line if key not in ("prompt", "id")), None):
+        keys = 'a line has "prompt" and perhaps "id", and options are of the command, for all lines'
+        raise Mistake(f"{where} has {other!r} beside its prompt; {keys}: leave it out")
 
 
-def _show_many(prompts: Sequence[str], results: Sequence[Sequence[Generated]], json: bool) -> None:
+def _show_many(prompts: Sequence[Prompt], results: Sequence[Sequence[Generated]], json: bool) -> None:
     """Every prompt with what follows it, or as JSON with its results."""
+    together = list(zip(prompts, results, strict=True))
     if json:
-        together = zip(prompts, results, strict=True)
-        options.print_json([{"prompt": p, "results": [r.to_json() for r in found]} for p, found in together])
+        options.print_json([{**asked.named(), "results": [r.to_json() for r in found]} for asked, found in together])
         return
-    for number, (prompt, found) in enumerate(zip(prompts, results, strict=True), start=1):
+    for number, (asked, found) in enumerate(together, start=1):
         for result in found:
             print(f"--- {number} · {result.nats:.2f} nats ---")
-            print(_shown(prompt + result.text))
+            print(_shown(asked.prompt + result.text))
 
 
 def _shown(text: str) -> str:
