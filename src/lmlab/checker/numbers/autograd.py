@@ -157,18 +157,23 @@ class TorchOps(Ops):
         return mean
 
 
-def slopes_of_largest(
-    setting: Setting, gap: Node, point: Point, names: list[str], deadline: Deadline
+def slopes_of_excess(
+    setting: Setting, high: Node, low: Node, point: Point, names: list[str], deadline: Deadline
 ) -> dict[str, Raw]:
-    """The derivative of the largest entry of an expression by the raw numbers of these givens; none where it has none."""
+    """The derivative of how far `high` exceeds `low`, relative to their size at the entry where it is most, by the raw
+    numbers of these givens; none where it has none. Relative: or the way up would lead to where both are small."""
     tensors = {name: torch.tensor(point.raw[name], dtype=F64, requires_grad=True) for name in names}
     with torch.enable_grad():
         frame = make_frame(setting, Point(point.sizes, {**point.raw, **tensors}), TorchOps(), deadline)
         frame.graph = True
-        value: Tensor = frame.evaluate(gap)
-        if not value.requires_grad:
+        pair: list[Tensor] = [frame.evaluate(side) for side in (high, low)]
+        gap = pair[0] - pair[1]
+        if not gap.requires_grad:
             return {}
-        slopes = torch.autograd.grad(value.max(), list(tensors.values()), allow_unused=True)
+        if all(side.any() for side in pair):
+            size = torch.maximum(*torch.broadcast_tensors(*(side.abs() for side in pair)))
+            gap = gap / torch.where(size == 0, 1.0, size)
+        slopes = torch.autograd.grad(gap.max(), list(tensors.values()), allow_unused=True)
     return {name: slope.numpy() for name, slope in zip(names, slopes, strict=True) if slope is not None}
 
 

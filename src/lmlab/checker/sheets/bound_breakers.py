@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from lmlab.checker.limits import Refusal
-from lmlab.checker.numbers.points import Point, Raw, corner_point, draw_point, with_corners
+from lmlab.checker.numbers.points import Point, corner_point, draw_point, with_corners
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
+from lmlab.checker.sheets.climbs import ATTAINED, MODERATE, broken, climb, continuous, height
 from lmlab.checker.sheets.kink_points import kinks
 from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.special_points import allows, jumps, written
-from lmlab.checker.small_formulas import minus
 
 WILD = 36
 SPECIAL = ("zero", "equal")  # where bounds are often attained
@@ -30,11 +30,9 @@ MANY = (8.0, 30.0, 100.0, 1000.0)  # whole numbers beside a scalar of any magnit
 SHARES = (*(10.0**e for e in np.linspace(-4, -0.25, 12)), 0.75, 0.9, 0.97, 0.99, 0.999)  # or a fraction
 QUICK_S = 0.02  # of processor time: a sum of so many terms is not made longer
 SLOW_S = 2.0  # of processor time: at sizes where points take so long, no more are looked at
-ATTAINED = 1e-15  # excess at which the sides of a strict bound are looked at in many digits
-NEAR = 1e-6  # excess at the end of an ascent below which a strict bound may be attained close by
 STARTS = 3
-STEPS = 40
-_FIXED_KINDS = {"integer", "binary", "onehot", "symmetric", "permutation", "orthogonal"}
+FRESH = (2, 2, 3, 3, 4)  # sizes of other points to climb from
+CLIMBS_S = 1.0  # of processor time: after so long no other is begun
 
 
 def search_extremes(relation: Relation) -> Point | None:
@@ -47,25 +45,44 @@ def search_extremes(relation: Relation) -> Point | None:
         point, sides = drawn
         relation.tally.points += not relation.vague(sides)
         relation.tally.reaches(point, whole)
-        if _broken(relation, point, sides):
+        if broken(relation, point, sides):
             return point
-        best.append((_height(relation, sides), point))
-    best = [pair for pair in best if max(pair[1].sizes.values(), default=0) < LARGE[0]]
-    best.sort(key=lambda pair: -pair[0])
-    for start in _starts(relation, [point for _, point in best]):
-        found = _climb(relation, start)
+        best.append((height(relation, sides), point))
+    for start in [*_starts(relation, best), *_fresh(relation)]:
+        found = climb(relation, start)
         if found is not None:
             return found
     return None
 
 
-def _starts(relation: Relation, points: list[Point]) -> list[Point]:
-    """The best points to climb from, with other whole numbers each: these stay what they are on the way up."""
+def _starts(relation: Relation, looked_at: list[tuple[float, Point]]) -> list[Point]:
+    """The best points to climb from, with other whole numbers each: these stay what they are on the way up.
+
+    Not those where the sides are equal: mostly both are 0 there, or one number by itself, and no way leads up.
+    """
+    best = [pair for pair in looked_at if max(pair[1].sizes.values(), default=0) < MODERATE]
+    best.sort(key=lambda pair: (abs(pair[0]) <= ATTAINED, -pair[0]))
     found: dict[tuple[float, ...], Point] = {}
-    for place, point in enumerate(points):
+    for place, (_, point) in enumerate(best):
         key = tuple(float(point.raw[name]) for name in relation.whole) or (float(place),)
         found.setdefault(key, point)
     return list(found.values())[:STARTS]
+
+
+def _fresh(relation: Relation) -> Iterator[Point]:
+    """Ordinary points at small sizes to climb from: few numbers are to be moved there, and most bounds are attained.
+
+    The best points seen are often next to each other, or where one number outweighs all others and no way leads up.
+    """
+    started = time.thread_time()
+    several = [name for name in relation.sizes.givens if relation.setting.givens[name].shape]
+    for top in FRESH if several and relation.varies and not relation.averages else ():
+        sizes = dict.fromkeys(relation.sizes.names, top)
+        drawn = relation.draw(sizes) if relation.sizes.allowed(sizes) else None
+        if drawn is not None and drawn[1].defined:
+            yield drawn[0]
+        if time.thread_time() - started > CLIMBS_S:
+            return
 
 
 def _candidates(relation: Relation) -> Iterator[tuple[Point, Sides] | None]:
@@ -172,7 +189,7 @@ def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
 def _pairs(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
     """A whole number and a scalar, over the magnitudes of both: n * p * (1 - p)**n is largest where p is about 1/n."""
     setting = relation.setting
-    scalars = [n for n in relation.sizes.givens if not setting.givens[n].shape and _continuous(relation, n)]
+    scalars = [n for n in relation.sizes.givens if not setting.givens[n].shape and continuous(relation, n)]
     whole = relation.whole if not relation.averages else []
     for names in [(count, name) for count in whole[:2] for name in scalars[:2]]:
         for many in MANY:
@@ -186,74 +203,6 @@ def _pairs(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | N
                     continue
             if time.thread_time() - started > QUICK_S * len(SHARES):
                 break
-
-
-def _broken(relation: Relation, point: Point, sides: Sides) -> bool:
-    strict = relation.sign in ("<", ">")
-    excess = sides.excess(relation.sign)
-    if excess > sides.tolerance:
-        return relation.confirmed(point, sides)
-    reach = max((float(np.abs(raw).max()) for raw in point.raw.values() if raw.size), default=0.0)
-    small = max(point.sizes.values(), default=0) < LARGE[0]  # beyond, sigmoid is 1 in any number of digits
-    return strict and abs(excess) <= ATTAINED and reach < 8 and small and relation.attained(point)
-
-
-def _height(relation: Relation, sides: Sides) -> float:
-    """How near a bound is to breaking: relative to its sides, unless one of them is 0 and that says nothing."""
-    if sides.left.any() and sides.right.any():
-        return sides.excess(relation.sign)
-    return float((sides.gap if relation.sign in ("<=", "<") else -sides.gap).max())
-
-
-def _climb(relation: Relation, start: Point) -> Point | None:
-    """Normalised gradient ascent on the largest entry of the gap, over every given that varies continuously."""
-    free = [name for name in relation.sizes.givens if _continuous(relation, name)]
-    point, step = start, 0.5
-    value = _height(relation, relation.sides(point))
-    for _ in range(STEPS):
-        moved = _ascend(relation, point, free, step)
-        if moved is None:
-            break
-        sides = relation.sides(moved)
-        relation.tally.points += 1
-        if sides.defined and relation.legal(moved) and _height(relation, sides) > value:
-            point, value, step = moved, _height(relation, sides), min(step * 1.5, 4.0)
-            if _broken(relation, point, sides):
-                return point
-        else:
-            step *= 0.4
-            if step < 1e-6:
-                break
-    alone = len(free) == 1 and relation.sign in ("<", ">") and not point.raw[free[0]].shape
-    return relation.attained_near(point, free[0]) if alone and abs(value) < NEAR else None
-
-
-def _continuous(relation: Relation, name: str) -> bool:
-    return relation.setting.distribution(name) is None and not relation.setting.kinds(name) & _FIXED_KINDS
-
-
-def _ascend(relation: Relation, point: Point, free: list[str], step: float) -> Point | None:
-    if not free or relation.averages:
-        return None
-    low, high = (relation.right, relation.left) if relation.sign in ("<=", "<") else (relation.left, relation.right)
-    from lmlab.checker.numbers.autograd import slopes_of_largest  # torch is slow to import
-
-    slopes = slopes_of_largest(relation.setting, minus(high, low), point, free, relation.deadline)
-    length = sum(float((slope * slope).sum()) for slope in slopes.values()) ** 0.5
-    if not np.isfinite(length) or length == 0:
-        return None
-    moved = {name: _kept(relation, name, point.raw[name] + step * slope / length) for name, slope in slopes.items()}
-    return Point(point.sizes, {**point.raw, **moved})
-
-
-def _kept(relation: Relation, name: str, raw: Raw) -> Raw:
-    """Numbers that still obey the kind of their given."""
-    kinds = relation.setting.kinds(name)
-    if "fraction" in kinds:
-        return np.clip(raw, 1e-9, 1 - 1e-9)
-    if kinds & {"positive", "simplex"}:
-        return np.maximum(raw, 1e-9)
-    return np.where(raw == 0, 1e-9, raw) if "nonzero" in kinds else raw
 
 
 def _signed(relation: Relation, name: str, value: float) -> float:
