@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.image import imread
 
 import lmlab
 from lmlab.comparison import Findings
@@ -89,6 +91,29 @@ def test_nothing_scrolls_sideways(tab: Any, pages: dict[str, Path], kind: str) -
     for width in WIDTHS:
         tab.set_viewport_size({"width": width, "height": 900})
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_table_that_scrolls_sideways_has_a_shadow_where_there_is_more(
+    tab: Any, pages: dict[str, Path], scheme: str
+) -> None:
+    tab.emulate_media(color_scheme=scheme)
+    tab.set_viewport_size({"width": 400, "height": 900})
+    tab.goto(pages["comparison"].as_uri())
+    table = tab.locator(".scroll").first
+    assert table.evaluate("e => e.scrollWidth > e.clientWidth + 100")
+
+    def shadows(scrolled: int) -> tuple[bool, bool]:
+        """Whether the edges at the left and at the right are of another colour than the page, in the row of a corner."""
+        table.evaluate(f"e => e.scrollLeft = {scrolled}")
+        top_WC = imread(BytesIO(table.screenshot()))[1]
+        paper_C = tab.evaluate("getComputedStyle(document.documentElement).backgroundColor")[4:-1].split(",")
+        left, right = (float(abs(top_WC[x, :3] * 255 - [int(c) for c in paper_C]).max()) > 20 for x in (0, -1))
+        return left, right
+
+    assert shadows(0) == (False, True)
+    assert shadows(60) == (True, True)
+    assert shadows(9999) == (True, False)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
