@@ -91,6 +91,16 @@ SAID = {
     r"\mathbf{v}^\top \mathbf{B} \mathbf{A} \mathbf{v}": "v.T @ B @ A @ v",
     r"\mathbf{v}^\top \mathbf{B} \mathbf{A}": "v.T @ B @ A",
     "sum(i=1..k, v[i])": "sum(i=1..k, v[i])",
+    r"2 x s \mathbf{v}^\top \mathbf{w}": "(2 * x * s * v.T) @ w",
+    r"-\frac{1}{2} \mathbf{v}^\top B A \mathbf{w}": "(-(1 / 2) * v.T) @ B @ A @ w",
+    r"x \mathbf{v}^\top \mathbf{w} \mathbf{v}": "((x * v.T) @ w) * v",
+    "v^T w v^T w": "((v.T @ w) * v.T) @ w",
+    "v^T x w": "(v.T * x) @ w",
+    "(v^T + w^T) v": "(v.T + w.T) @ v",
+    "2x vᵀw + v^⊤ w": "(2 * x * v.T) @ w + v.T @ w",
+    "x v w^T": "outer(x * v, w.T)",
+    "(A^T A) v w^T": "outer(A.T @ A @ v, w.T)",
+    "A^T A v w": "A.T @ A @ v @ w",
 }
 
 
@@ -111,7 +121,8 @@ def test_latex_that_can_be_read_in_two_ways_is_asked_about_in_one_line(typed: st
 
 
 @pytest.mark.parametrize(
-    "typed", ["1/2x", "v w", "v · w", "x^", "x(2)", "tanh^(-1)(x)", "⟨v⟩", "P[x]", "H()", "sum(i, x)", "KL(v)"]
+    "typed",
+    ["1/2x", "v w", "2x v w", "v · w", "x^", "x(2)", "tanh^(-1)(x)", "⟨v⟩", "P[x]", "H()", "sum(i, x)", "KL(v)"],
 )
 def test_what_is_not_clear_is_asked_about_in_one_line(typed: str) -> None:
     answer = last(f"given x: positive\ngiven v: k\ngiven w: k\nclaim {typed} = 0")

@@ -57,6 +57,10 @@ class TokenReader:
         second = replace(token, text="|", column=token.column + 1, glued=True)
         self.tokens[at : at + 1] = [replace(token, text="|"), second]
 
+    def exchange(self, at: int, text: str) -> None:
+        """Put another sign in the place of the one here."""
+        self.tokens[at] = replace(self.tokens[at], text=text)
+
     def error(self, message: str) -> Refusal:
         """A refusal that names the column under the cursor."""
         found = f" (found {self.next.text!r})" if self.next.kind != "end" else ""
@@ -71,6 +75,16 @@ def read_number(token: Token) -> Fraction:
         what = f"the number {token.text[:12]} is too large or too long"
         raise refusal(token, f"{what}; at most {MAX_NUMBER:.0e} is read")
     return value
+
+
+def two_names(bottom: str, known: Collection[str]) -> tuple[str, ...] | None:
+    """The two names of dz2 or dxdy, below a second derivative; None where they are not known."""
+    if bottom.endswith("2") and bottom[1:-1] in known:
+        return (bottom[1:-1], bottom[1:-1])
+    for cut in range(2, len(bottom) - 1):
+        if bottom[cut] == "d" and bottom[1:cut] in known and bottom[cut + 1 :] in known:
+            return (bottom[1:cut], bottom[cut + 1 :])
+    return None
 
 
 def shallow(node: Node) -> Node:

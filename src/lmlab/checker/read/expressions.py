@@ -10,7 +10,7 @@ from lmlab.checker import tree
 from lmlab.checker.functions import DERIVATIVES, FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT
 from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT
 from lmlab.checker.read import spellings
-from lmlab.checker.read.cursor import BARS, TokenReader, read_number, refusal
+from lmlab.checker.read.cursor import BARS, TokenReader, read_number, refusal, two_names
 from lmlab.checker.read.spellings import Item, Options
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.small_formulas import over, power, times
@@ -325,12 +325,8 @@ class ExpressionParser(TokenReader):
         return Derivative(top, (self._known_name(bottom.text[1:], bottom),), column=token.column)
 
     def _second_by(self, bottom: str, token: Token) -> tuple[str, ...]:
-        """The two names of dz2 or dxdy."""
-        if bottom.endswith("2") and bottom[1:-1] in self.known:
-            return (bottom[1:-1], bottom[1:-1])
-        for cut in range(2, len(bottom) - 1):
-            if bottom[cut] == "d" and bottom[1:cut] in self.known and bottom[cut + 1 :] in self.known:
-                return (bottom[1:cut], bottom[cut + 1 :])
+        if found := two_names(bottom, self.known):
+            return found
         raise refusal(token, f"{bottom!r} names no second derivative; write it like d2J/dz2 or d2J/dxdy")
 
     def _known_name(self, name: str, token: Token) -> str:

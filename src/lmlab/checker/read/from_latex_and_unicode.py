@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from lmlab.checker.read.fractions_of_latex import fraction
+
 _SIGNS = {
     "−": "-",
     "–": "-",
@@ -56,7 +58,6 @@ _TWICE = re.compile(
     rf"\\[dt]?frac\s*{{\s*(?:\\partial|d|∂)\s*\^\s*{{?2}}?\s*({_NAME})\s*}}"
     rf"\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*\^\s*{{?2}}?\s*}}"
 )
-_OF = re.compile(rf"\\[dt]?frac\s*{{\s*(?:\\partial|d|∂)\s*}}\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*}}")
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 _SECOND = re.compile(r"[d∂](?:²|\^2)(?=\s*[^\W\d]|\()")  # d²J/dx² is d2J/dx2
 _SECOND_BY = re.compile(r"(/\s*[d∂]\s*[^\W\d]\w*)(?:²|\^2)")
@@ -74,6 +75,7 @@ def plain(row: str) -> str:
     row = re.sub(rf"[{''.join(_RAISED)}]+", lambda m: "**" + "".join(_RAISED[c] for c in m[0]), row)
     row = re.sub(rf"[{''.join(_LOWERED)}]+", lambda m: _lowered("".join(_LOWERED[c] for c in m[0])), row)
     row = re.sub(r"√\s*(\w+)", r" sqrt(\1)", row)
+    row = re.sub(r"\^?\s*([ᵀ⊤])(?=([^\W_])?)", lambda m: m[1] + " " * bool(m[2]), row)  # wᵀv, and w^⊤ v
     row = "".join(_SIGNS.get(char, char) for char in row)
     row = _GREEK_NAME.sub(lambda m: m[1] + GREEK[m[2]], row)
     row = re.sub(r"(?:(?<=\|\|)|(?<=‖))_(?:F|2)(?!\w)", "", row)
@@ -96,9 +98,8 @@ def _latex(row: str) -> str:
     row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", lambda m: _apart(m, m[1]), row)
     row = re.sub(rf"\\(?:{_STYLES})\s+(\w)", r"\1", row)
     row = re.sub(r"\\hat\s*\{?\s*(\\?\w+)\s*\}?", r"\1hat", row)
-    row = _TWICE.sub(r"d2\1/d\g<2>2 ", row)
+    row = _TWICE.sub(lambda m: m[0] if re.search("_[a-z]$", m[2]) else f"d2{m[1]}/d{m[2]}2 ", row)
     row = _BY.sub(lambda m: f"d{m[1]}{m[2]}/d{m[3]}{m[4]} ", row)
-    row = _OF.sub(r"d/d\1 ", row)
     row = re.sub(r"(\\[dt]?frac|\\sqrt)(?:\s*(\d)|\s+([A-Za-z]))", r"\1{\2\3}", row)  # \frac12, \frac1{n}
     row = re.sub(r"(\\[dt]?frac\s*\{[^{}]*\})\s*(\w)", r"\1{\2}", row)
     row = re.sub(r"\\(max|min)\s*_\s*\{\s*(\w)\s*\}", r"\\\1_\2 ", row)
@@ -113,7 +114,7 @@ def _latex(row: str) -> str:
         row = re.sub(r"\^\s*\{\s*(\d)\s*\}", r"**\1 ", row)
         row = re.sub(r"\^\s*\{([^{}]*)\}", r"**(\1)", row)
         row = re.sub(r"_\s*\{([^{}]*)\}", lambda m: f"_{m[1]}" if m[1].isalnum() else f"[{m[1]}]", row)
-        row = _FRACTION.sub(r"((\1)/(\2))", row)
+        row = _FRACTION.sub(lambda m: fraction(m[1], m[2]), row)
         if row == before:
             break
     row = re.sub(r"\^\s*\\top", ".T", row)

@@ -9,9 +9,9 @@ from functools import partial
 
 from lmlab.checker import tree
 from lmlab.checker.limits import NoExactValue, Refusal
-from lmlab.checker.read.chances import ChanceParser
 from lmlab.checker.read.cursor import BARS, refusal
-from lmlab.checker.read.ranks import rank_of
+from lmlab.checker.read.derivatives import DerivativeParser
+from lmlab.checker.read.ranks import is_row, rank_of
 from lmlab.checker.read.scope import Macro, Scope, substituted
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.slopes import Alone, slope
@@ -68,7 +68,7 @@ def free_letters(tokens: Sequence[Token], known: set[str]) -> set[str]:
     return found
 
 
-class NotationParser(ChanceParser):
+class NotationParser(DerivativeParser):
     """Expressions with letters and the names of the scope."""
 
     def __init__(self, tokens: Sequence[Token], scope: Scope) -> None:
@@ -84,10 +84,11 @@ class NotationParser(ChanceParser):
         ranks = [rank_of(side, self.scope) for side in (left, right)]
         if 0 in ranks or (None in ranks and token.text == "·"):
             return tree.Binary("*", left, right, column=token.column)
-        turned = [_is_row(side) for side in (left, right)]
+        turned = [is_row(side, self.scope) for side in (left, right)]
         if ranks == [1, 1] and turned == [False, True]:
             return call("outer", left, right)
-        if None in ranks or (ranks == [1, 1] and turned == [False, False]):
+        unclear = turned == [False, False] and not isinstance(_first_factor(left), tree.Transpose)  # A.T v w is read
+        if None in ranks or (ranks == [1, 1] and unclear):
             sides = [to_text(side) for side in (left, right)]
             wanted = f"{sides[0]} @ {sides[1]} for a matrix product, {sides[0]} * {sides[1]} entry by entry"
             what = "a dot can be read in two ways" if token.text == "·" else "an operator is missing"
@@ -135,6 +136,8 @@ class NotationParser(ChanceParser):
         if text in self.letters:
             self.at += 1
             return Letter(text, self.letters[text], column=token.column)
+        if text in ("d", "d2") and following == "/" and (found := self.operator(token)) is not None:
+            return found
         if text in self.known:
             self._no_entry(token)
             return self._before_bracket(token)
@@ -150,9 +153,7 @@ class NotationParser(ChanceParser):
             return self._own_function(token)
         if text in ("σ", "Φ") and following == "(":
             return self._greek(token)
-        if text in ("d", "d2") and following == "/":
-            return self._operator(token)
-        return self._entry_derivative(token) or self.habit(token, following)
+        return self.entry_derivative(token) or self.habit(token, following)
 
     def _no_entry(self, token: Token) -> None:
         """Refuse x_i among entries i, where x_i is a number of its own."""
@@ -169,17 +170,26 @@ class NotationParser(ChanceParser):
         if self.peek(1).text != "(" or not self.peek(1).glued or not self.is_number(token.text):
             return None
         depth, is_sum, inside = 0, False, set[str]()
+        closing = self.at
         for inner in self.tokens[self.at + 1 :]:
+            closing += 1
             depth += (inner.text in ("(", "[")) - (inner.text in (")", "]"))
             is_sum |= depth == 1 and inner.text in ("+", "-")
             inside.add(inner.text)
             if depth == 0:
                 break
+        if token.text == "d" and self._is_slope(closing):
+            return None
         if not is_sum or (token.text not in inside and self.scope.behind(token.text) & inside):
             return None
         self.at += 1
         self.forgave = True
         return Name(token.text, column=token.column)
+
+    def _is_slope(self, closing: int) -> bool:
+        """Whether the bracket that closes here is that of d(...)/dx, though d is a size as well."""
+        slash, bottom = ([token.text for token in self.tokens[closing + 1 : closing + 3]] + ["", ""])[:2]
+        return slash == "/" and bottom[:1] == "d" and bottom[1:] in self.known
 
     def is_number(self, name: str) -> bool:
         """Whether a name is a size, or a given or a let without axes."""
@@ -273,42 +283,6 @@ class NotationParser(ChanceParser):
             raise refusal(token, f"the range of {name} is not clear; write {function}({name}=1..n, ...)")
         return Over(body, function, Letter(name, first), start, stop, witness, column=token.column)
 
-    # -- derivatives ----------------------------------------------------------------------------------------------------
-
-    def _operator(self, token: Token) -> Node | None:
-        """d/dx f and d2/dx2 f: of the factor that follows."""
-        bottom = self.peek(2)
-        name = bottom.text[1:] if token.text == "d" else bottom.text[1:].removesuffix("2")
-        if bottom.kind != "name" or not bottom.text.startswith("d") or name not in self.known:
-            return None
-        self.at += 3
-        self.forgave = True
-        return Derivative(self.sum_of_products(10), (name,) * (2 if token.text == "d2" else 1), column=token.column)
-
-    def _entry_derivative(self, token: Token) -> Node | None:
-        """dp[i]/dz[j] is entry [i, j] of dp/dz."""
-        name = token.text[1:]
-        if (
-            not token.text.startswith("d")
-            or name not in self.known
-            or self.peek(1).text != "["
-            or not self.peek(1).glued
-        ):
-            return None
-        start = self.at
-        self.at += 1
-        items = self.positions()
-        bottom = self.peek(1)
-        if self.next.text != "/" or not bottom.text.startswith("d") or bottom.text[1:] not in self.known:
-            self.at = start
-            return None
-        self.at += 2
-        if self.next.text == "[" and self.next.glued:
-            rest = (rank_of(Name(name), self.scope) or 0) - len(items)  # dY[t]/dX[s]: of Y a row, whole
-            items += [Slice(None, None)] * rest + self.positions()
-        whole = Derivative(Name(name, column=token.column), (bottom.text[1:],), column=token.column)
-        return Index(whole, tuple(items), column=token.column)
-
     # -- functions of one's own -------------------------------------------------------------------------------------------
 
     def _own_function(self, token: Token) -> Node:
@@ -344,11 +318,10 @@ class NotationParser(ChanceParser):
         return over(plus(ONE, call("erf", over(args[0], call("sqrt", TWO)))), TWO)
 
 
-def _is_row(node: Node) -> bool:
-    """y.T, and y.T @ W: what stands before a vector."""
+def _first_factor(node: Node) -> Node:
     while isinstance(node, tree.Binary) and node.op == "@":
         node = node.left
-    return isinstance(node, tree.Transpose)
+    return node
 
 
 def witness_of(node: Node, letter: str, besides: Collection[str] = ()) -> Witness | None:
@@ -362,5 +335,6 @@ def witness_of(node: Node, letter: str, besides: Collection[str] = ()) -> Witnes
                 if not letters_in(part.operand):
                     return Witness(part.operand, axis)
                 if isinstance(part.operand, Derivative) and len(part.operand.by) == 1:  # d(p[i])/dz[j]
-                    return Witness(Name(part.operand.by[0]), axis)
+                    whole = sum(isinstance(place, Slice) for place in part.items[:axis])  # axes of what stands above
+                    return Witness(Name(part.operand.by[0]), axis - whole)
     return None

@@ -43,6 +43,21 @@ def rank_of(node: Node, scope: Scope, lets: dict[str, int | None] | None = None)
     return max(ranks, default=0)
 
 
+def is_row(node: Node, scope: Scope) -> bool:
+    """y.T, y.T @ W and 2 * y.T, with y a vector: what stands before a vector; A.T @ y of a matrix is none."""
+    match node:
+        case tree.Transpose():
+            return rank_of(node.operand, scope) == 1
+        case tree.Negate():
+            return is_row(node.operand, scope)
+        case Binary(op="@"):
+            return is_row(node.left, scope)
+        case Binary():
+            vectors = [side for side in (node.left, node.right) if rank_of(side, scope) != 0]
+            return bool(vectors) and all(is_row(side, scope) for side in vectors)
+    return False
+
+
 def _rank_of_call(node: Call, ranks: list[int]) -> int | None:
     function = FUNCTIONS[node.function]
     if isinstance(function, Reduction):
