@@ -104,6 +104,9 @@ EXPLAINED = {
     "given x: postive": "did you mean 'positive'?",
     "given x\nclaim x == x and x == x": "write one claim a line",
     "given x: n\nclaim x.foo() == 1": "there is no function foo",
+    "given K: n, m simplex\ngiven p: n\nclaim p @ H(K) == 0": "-sum(K * log(K), axis=1) is one for each",
+    "given K: n, m\ngiven p: n\nclaim sum(K) @ p == 0": "sum(K, axis=1) is one for each",
+    "given x: n\nclaim x @ sum(x) == 0": "write * with a scalar",
     "given x: n\nclaim swapaxes(x, 0, 1) == x": "1 is not an axis of shape (n)",
 }
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lmlab.checker import tree
-from lmlab.checker.functions import FUNCTIONS
+from lmlab.checker.functions import FUNCTIONS, Reduction
 from lmlab.checker.functions.shapes import matmul_shape
 from lmlab.checker.limits import MAX_RANK, Refusal
 from lmlab.checker.sizes import ONE, Shape, Size, broadcast, shape_text
@@ -147,7 +147,18 @@ class Shapes:
             if self.quiet:
                 raise
             what = f"{shape_text(left)} {node.op} {shape_text(right)}: {refusal}"
-            raise Refusal(what + _suggestion(node, left, right, combine)) from None
+            by_rows = self._by_rows(node.left) or self._by_rows(node.right) if combine is matmul_shape else ""
+            raise Refusal(what + (by_rows or _suggestion(node, left, right, combine))) from None
+
+    def _by_rows(self, node: Node) -> str:
+        """What to write for one number a row, where a sum is one of a whole matrix, as H(K) is; or nothing."""
+        inner = node.operand if isinstance(node, tree.Negate) else node
+        if not isinstance(inner, tree.Call) or not isinstance(FUNCTIONS[inner.function], Reduction) or self.of(inner):
+            return ""
+        if len(self.of(inner.args[0])) != 2:
+            return ""
+        wanted = to_text(node).replace(to_text(inner), to_text(replace(inner, axis=1)))
+        return f"; {to_text(node)} is one number for all rows together, {wanted} is one for each"
 
     def _stack(self, node: Stack) -> Shape:
         items = [self.of(item) for item in node.items]
