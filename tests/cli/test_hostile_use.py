@@ -73,7 +73,7 @@ def test_a_disk_that_fills_while_weights_are_written_is_no_bug_of_ours(
     def full(*_: object, **__: object) -> None:
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr("safetensors.torch.save_file", full)
+    monkeypatch.setattr("lmlab.learn.weights_file.save_file", full)
     refused(lmlab("train", "bag", small_text, "--out", "run"), "model.safetensors cannot be written", "No space left")
 
 

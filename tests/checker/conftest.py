@@ -1,0 +1,32 @@
+"""Of the longest lists of claims the fast suite takes one in a few; `make test-all` takes all."""
+
+from __future__ import annotations
+
+import pytest
+
+ONE_IN = {
+    "test_the_derivative_of_an_exact_mean_is_decided": 3,
+    "test_the_smaller_and_the_larger_of_two_are_asked_one_by_one": 3,
+    "test_averages_that_are_estimated_tell_a_value_from_one_a_percent_away": 3,
+    "test_the_length_of_a_normal_vector_is_one_number": 3,
+    "test_the_mean_of_a_row_of_a_recursion_is_that_of_its_own_row": 3,
+    "test_a_planted_error_of_one_percent_is_refuted": 3,
+    "test_the_derivative_of_an_integrated_mean_is_decided_at_one_seed": 3,
+    "test_notation_means_what_mathematics_means": 2,
+    "test_a_right_claim_holds": 2,
+    "test_a_wrong_claim_is_refuted": 2,
+    "test_what_is_right_in_the_corners_holds": 2,
+    "test_the_slip_is_named_and_the_repaired_formula_holds": 2,
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before slow tests are left out, call so the ones that a list can spare."""
+    seen: dict[str, int] = {}
+    for item in items:
+        name = getattr(item, "originalname", "")
+        if name in ONE_IN:
+            seen[name] = seen.get(name, -1) + 1
+            if seen[name] % ONE_IN[name]:
+                item.add_marker(pytest.mark.slow)
