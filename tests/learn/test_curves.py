@@ -159,6 +159,8 @@ def test_a_run_has_a_page_with_its_curve_and_what_it_wrote_as_it_learned(
     page = (tmp_path / "run" / "page.html").read_text()
     assert "<svg" in page
     assert f"step {run.samples[-1]['step']}" in page
+    broken = any("\ufffd" in sample["text"] for sample in run.samples)
+    assert ("stands for bytes that make no character" in page) == broken
     longer = lab.resume(run, budget="+5steps")
     assert [s["step"] for s in longer.samples][: len(run.samples)] == [s["step"] for s in run.samples][
         : len(run.samples)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmlab.cli import options
-from lmlab.cli.show.plain import visible
+from lmlab.cli.show.plain import say_what_bytes_are, visible
 from lmlab.config import Mistake
 
 if TYPE_CHECKING:
@@ -104,13 +104,15 @@ def command(
     results = face.generate(options.opened(run), prompt, **settings, watch=writer if streamed else None)
     if json:
         options.print_json([result.to_json() for result in results])
-    elif streamed:
+        return
+    if streamed:
         print(_shown(writer.before))
     else:
         for number, result in enumerate(results, start=1):
             if len(results) > 1:
                 print(f"--- {number} · {result.nats:.2f} nats ---")
             print(_shown(prompt + result.text))
+    say_what_bytes_are(result.text for result in results)
 
 
 def _read(file: str) -> str:
@@ -175,6 +177,7 @@ def _show_many(prompts: Sequence[Prompt], results: Sequence[Sequence[Generated]]
         for result in found:
             print(f"--- {number} · {result.nats:.2f} nats ---")
             print(_shown(asked.prompt + result.text))
+    say_what_bytes_are(result.text for found in results for result in found)
 
 
 def _shown(text: str) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.plain import visible
+from lmlab.cli.show.plain import say_what_bytes_are, visible
 from lmlab.config import Mistake, nearest
 from lmlab.learn.interrupt import killed
 
@@ -79,7 +79,10 @@ def _settings() -> list[str]:
 
 def _write(before: str, pieces: Iterator[str]) -> None:
     """The text as it comes; the prompt once there is a first piece."""
+    written = []
     for piece in pieces:
+        written.append(piece)
         print(visible(before + piece) if sys.stdout.isatty() else before + piece, end="", flush=True)
         before = ""
     print()
+    say_what_bytes_are(written)

@@ -15,6 +15,7 @@ from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale
 from lmlab.page.html import Row, escape
+from lmlab.page.raw_bytes import about_broken, about_lone
 
 ROW_STYLES = {
     "model": "",
@@ -264,11 +265,13 @@ def _reading(found: Findings) -> str:
         boxes.append(html.card(_coloured(entry, found), text, beside=here))
     if not boxes:
         return ""
+    read = [token for entry in found.measured_entries for token in entry.excerpt]
+    pieces = [piece for token in read for piece in (token.t, *(likely for likely, _ in token.f))]
     return (
         "<h2>The same paragraph, read by each model</h2>\n"
         "<p>Held-out text, coloured by surprise. Point at a token, or walk over it with the arrow keys, to see its bits and"
         " the five tokens the model thought likeliest.</p>\n"
-        f"{scale()}{html.cards(boxes)}"
+        f"{html.remark(about_lone(pieces))}{scale()}{html.cards(boxes)}"
     )
 
 
@@ -307,7 +310,8 @@ def _samples(found: Findings) -> str:
         return ""
     return (
         "<h2>What each of them writes</h2>\n<p>Drawn from each model's own distribution, from the beginning of a text, at"
-        f" temperature 1, with seed {found.seed}.</p>\n{html.cards(boxes)}"
+        f" temperature 1, with seed {found.seed}.</p>\n"
+        f"{html.remark(about_broken(entry.sample for entry in found.measured_entries))}{html.cards(boxes)}"
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lmlab.page import html
 from lmlab.page.numbers import counted, short
+from lmlab.page.raw_bytes import about_broken
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run
@@ -33,6 +34,7 @@ def run_page(run: Run, figure: str) -> str:
     )
     if samples := run.samples:
         parts.append("<h2>What it wrote as it learned</h2>\n")
+        parts.append(html.remark(about_broken(sample["text"] for sample in samples)))
         parts += [
             html.card(f"step {sample['step']:,}", f'<pre class="sample" dir="auto">{html.escape(sample["text"])}</pre>')
             for sample in samples

@@ -143,6 +143,11 @@ def listed(items: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
 
 
+def remark(text: str) -> str:
+    """A sentence beside what is shown; nothing where there is nothing to say."""
+    return f'<p class="soft">{escape(text)}</p>\n' if text else ""
+
+
 def badge(word: str, style: str, *, meaning: str = "") -> str:
     """A verdict in its colour, which always says its word too; `meaning` shows when one points at it."""
     title = f' title="{escape(meaning)}"' if meaning else ""

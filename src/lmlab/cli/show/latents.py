@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lmlab.cli.show.console import result_console, say, say_notes
+from lmlab.cli.show.plain import say_what_bytes_are
 from lmlab.cli.show.table import Column, print_table
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def print_written(found: Sequence[Written], svg: Path | None) -> None:
     for one in found:
         head = "" if one.share is None else f"{one.share:.0%}".rjust(4) + "  "
         say(console, head + one.text.replace("\n", "↵"))
+    say_what_bytes_are(one.text for one in found)
     if svg is not None:
         print(f"The bounds as a picture: {svg}")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import codecs
 import io
 import sys
+from collections.abc import Iterable
+
+from lmlab.page.raw_bytes import about_broken
 
 PLAIN = {
     "–": "-", "—": "-", "−": "-", "…": "...", "±": "+/-", "→": "->", "·": "-", "×": "x", "µ": "u", "²": "2",
@@ -22,6 +25,12 @@ def plain(text: str) -> str:
 def visible(text: str) -> str:
     r"""Control characters, which could do anything to a terminal, as \x1b and the like; line breaks and tabs stay."""
     return text.translate(CONTROL)
+
+
+def say_what_bytes_are(texts: Iterable[str]) -> None:
+    """Of texts that were printed: a note, beside the output, if they hold bytes that make no character."""
+    if note := about_broken(texts):
+        print(f"lmlab: note: {note}", file=sys.stderr)
 
 
 def print_what_can_be_printed() -> None:
