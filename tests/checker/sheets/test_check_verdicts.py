@@ -225,6 +225,21 @@ def test_a_proof_says_what_it_leaves_out_at_the_zeros_of_roots(claim: str, said:
     assert ("wherever no root that is divided by is 0" in answer.reason) is said
 
 
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ("norm(v/norm(v)) == 1", "wherever no root that is divided by is 0"),
+        ("norm((u - v)/norm(u - v)) == 1", "wherever no root that is divided by is 0"),
+        ("x/x + sqrt(x**2) == 1 + abs(x)", "wherever no root in it is 0"),
+        ("sqrt((y/sqrt(y**2))**2) == 1", ""),
+    ],
+)
+def test_evidence_says_what_it_leaves_out_at_the_zeros_of_roots(claim: str, said: str) -> None:
+    answer = check(f"given u, v: n\ngiven x\ngiven y: nonzero\nclaim {claim}").claims[0]
+    assert answer.verdict == "supported"
+    assert answer.reason.endswith(said) if said else "wherever" not in answer.reason
+
+
 @pytest.mark.parametrize("seed", [5, 18])
 def test_a_probability_far_out_is_known_no_better_than_what_it_is_the_mean_of(seed: int) -> None:
     """At a mean of 9 it is 7e-11, and what a quadrature leaves of numbers up to 1 is no counterexample."""

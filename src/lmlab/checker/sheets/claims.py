@@ -21,7 +21,7 @@ from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, UNDECIDED, ClaimReport
 from lmlab.checker.sheets.verdict import TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
-from lmlab.checker.symbols.proofs import prove
+from lmlab.checker.symbols.proofs import AWAY_FROM_ROOTS, divides_by_a_root, prove
 from lmlab.checker.text import to_text
 from lmlab.checker.to_latex import relation_latex, to_latex
 from lmlab.checker.tree import Call, Claim, Derivative, Node, Step, names_in, walk
@@ -144,7 +144,16 @@ def _proved(relation: Relation, finding: Finding) -> Finding:
         )
     what = (relation.setting, relation.left, relation.sign, relation.right, relation.deadline)
     words = "proved: computed in exact fractions" if settle(*what) else prove(*what)
-    return finding if words is None else Finding(PROVED, f"{words}; {finding.reason}")
+    found = finding if words is None else Finding(PROVED, f"{words}; {finding.reason}")
+    return replace(found, reason=found.reason + _excuse(relation, words or ""))
+
+
+def _excuse(relation: Relation, words: str) -> str:
+    """Where an equation was not held to: at the zeros of roots, if only one side has a value there."""
+    if not relation.tally.excused or AWAY_FROM_ROOTS in words:
+        return ""
+    divides = divides_by_a_root(relation.setting, relation.left, relation.right)
+    return f"; all this {AWAY_FROM_ROOTS}" if divides else "; all this wherever no root in it is 0"
 
 
 def _misfit(setting: Setting, left: Node, right: Node, refusal: Refusal) -> str:

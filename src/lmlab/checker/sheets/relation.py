@@ -52,6 +52,7 @@ class Tally:
     largest_size: int = 0
     largest_value: float = 0.0
     largest_whole: float = 0.0  # of whole numbers by themselves
+    excused: bool = False  # one side has no value where a root is 0, and that was not held against the claim
     attempts: int = 0  # points where a strict bound seemed to be attained
     acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
 

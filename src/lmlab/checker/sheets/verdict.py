@@ -90,6 +90,8 @@ class Judge:
                 sides = relation.sides(point) if relation.legal(point) else None
             except Refusal:  # a position beyond its axis
                 continue
+            if sides is not None and sides.edged:
+                self.tally.excused |= not sides.defined and not sides.undefined_both
             if sides is None or sides.edged or sides.margin <= KINK or sides.undefined_both:
                 continue
             if relation.differentiates and sides.touched:

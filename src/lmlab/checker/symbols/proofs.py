@@ -12,6 +12,8 @@ from lmlab.checker.symbols.signs import at_least_zero
 from lmlab.checker.symbols.terms import NoProof
 from lmlab.checker.tree import Binary, Call, Node, Stack, constant_value, shown
 
+AWAY_FROM_ROOTS = "wherever no root that is divided by is 0"
+
 
 def prove(setting: Setting, left: Node, relation: str, right: Node, deadline: Deadline) -> str | None:
     """How the relation is proved, in words, or None."""
@@ -37,11 +39,11 @@ def _words(setting: Setting, left: Node, right: Node, expanded: bool) -> str:
     sizes = setting.needed([left, right])[1]
     where = f"for all sizes {', '.join(map(shown, sizes))}" if sizes else "exactly"
     how = "written with exp and brought over common denominators" if expanded else "in index notation"
-    but = ", wherever no root that is divided by is 0" if _divides_by_a_root(setting, left, right) else ""
+    but = f", {AWAY_FROM_ROOTS}" if divides_by_a_root(setting, left, right) else ""
     return f"proved {where}: both sides have the same normal form {how}{but}"
 
 
-def _divides_by_a_root(setting: Setting, *sides: Node) -> bool:
+def divides_by_a_root(setting: Setting, *sides: Node) -> bool:
     """Whether a denominator has a root in it: what is at 0 there is not looked at (see "What a claim means")."""
     for node in setting.opened(*sides):
         below = node.right if isinstance(node, Binary) and node.op == "/" else None
