@@ -8,6 +8,8 @@ from lmlab.checker import check
 
 COUNTS = "given n, m: positive integer\ngiven p: fraction\ngiven a, b: positive\n"
 ROWS = "given p, q, r: n simplex\ngiven u, v: n unit\n"
+MATRICES = "given A, B: n, n\ngiven S, T: n, n symmetric\ngiven u, v: n\n"
+MERGED = "given p, q: n simplex\ngiven K: n, m simplex\ngiven a, b: 4 simplex\ngiven G: 4, 2 simplex\n"
 
 HOLDS = {
     COUNTS: [
@@ -31,6 +33,22 @@ HOLDS = {
         "sum(sqrt(p * q)) > 0",
         "sum(abs(u)) >= 1",
     ],
+    MATRICES: [
+        "norm(A @ B - B @ A) <= sqrt(2)*norm(A)*norm(B)",
+        "norm(S @ T - T @ S) <= sqrt(2)*norm(S)*norm(T)",
+        "norm(A @ A.T - A.T @ A) <= sqrt(2)*norm(A)**2",
+        "norm(A - A.T) <= 2*norm(A)",
+        "trace(S @ T @ S @ T) >= -0.5*norm(S)**2*norm(T)**2",
+        "norm(kron(u, v) - kron(v, u)) <= sqrt(2)*norm(u)*norm(v)",
+    ],
+    MERGED: [
+        "sum(abs(p @ K - q @ K)) <= sum(abs(p - q))",
+        "norm(p @ K - q @ K) <= sqrt(n/2)*norm(p - q)",
+        "norm(a @ G - b @ G) <= sqrt(2)*norm(a - b)",
+        "max(abs(p @ K - q @ K)) <= sum(abs(p - q))/2",
+        "KL(p @ K, q @ K) <= KL(p, q)",
+        "H((p + q)/2) - (H(p) + H(q))/2 <= log(2)/2*sum(abs(p - q))",
+    ],
 }
 FAILS = {
     COUNTS: [
@@ -53,6 +71,22 @@ FAILS = {
         "sum(sqrt(p * q)) > 0.001",
         "sum(abs(u)) >= 1.001",
         "sum((p - q)**2) + sum((q - r)**2) + sum((p - r)**2) <= 5.99",
+    ],
+    MATRICES: [
+        "norm(A @ B - B @ A) <= 1.4*norm(A)*norm(B)",
+        "norm(S @ T - T @ S) <= 1.4*norm(S)*norm(T)",
+        "norm(A @ A.T - A.T @ A) <= 1.4*norm(A)**2",
+        "norm(A - A.T) <= 1.99*norm(A)",
+        "trace(S @ T @ S @ T) >= -0.49*norm(S)**2*norm(T)**2",
+        "norm(A @ A - A.T @ A.T) <= 1.4*norm(A)**2",
+    ],
+    MERGED: [
+        "norm(p @ K - q @ K) <= norm(p - q)",
+        "norm(a @ G - b @ G) <= 1.38*norm(a - b)",
+        "sum((p @ K - q @ K)**2) <= 1.2*sum((p - q)**2)",
+        "max(abs(p @ K - q @ K)) <= 0.8*norm(p - q)",
+        "sum((p @ K - q @ K)**2/(q @ K)) <= 0.9*sum((p - q)**2/q)",
+        "H((p + q)/2) - (H(p) + H(q))/2 <= 0.34*sum(abs(p - q))",
     ],
 }
 

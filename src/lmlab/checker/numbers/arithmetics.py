@@ -10,12 +10,12 @@ from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.means import Helpers
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.tree import Derivative, Node
+from lmlab.checker.tree import Node
 
 
 def arithmetic_for(setting: Setting, *nodes: Node) -> Any:
     """Doubles: with autograd where there are derivatives."""
-    if any(isinstance(node, Derivative) for node in setting.opened(*nodes)):
+    if any(map(setting.differentiates, nodes)):
         from lmlab.checker.numbers.autograd import TorchOps
 
         return TorchOps(doubles)

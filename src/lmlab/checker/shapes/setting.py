@@ -38,6 +38,7 @@ class Setting:
     broken: dict[str, str] = field(default_factory=dict)
     opens: dict[str, frozenset[str]] = field(default_factory=dict)  # the `open_names` of a let
     counted: dict[int, tuple[Node, bool]] = field(default_factory=dict)  # by identity; the node is kept alive beside it
+    slopes: dict[int, tuple[Node, bool]] = field(default_factory=dict)  # likewise
 
     def shape(self, node: Node) -> Shape:
         """The shape of an expression; a Refusal also when it uses a broken let."""
@@ -51,6 +52,13 @@ class Setting:
         found = self.counted.get(id(node))
         if found is None:
             found = self.counted[id(node)] = (node, names_in(node) <= self.shapes.sizes and not self.shape(node))
+        return found[1]
+
+    def differentiates(self, node: Node) -> bool:
+        """Whether there are derivatives in an expression, or in the lets that it depends on. Asked at every point."""
+        found = self.slopes.get(id(node))
+        if found is None:
+            found = self.slopes[id(node)] = (node, any(isinstance(n, Derivative) for n in self.opened(node)))
         return found[1]
 
     def depends(self, node: Node) -> frozenset[str]:

@@ -31,7 +31,7 @@ SHARES = (*(10.0**e for e in np.linspace(-4, -0.25, 12)), 0.75, 0.9, 0.97, 0.99,
 QUICK_S = 0.02  # of processor time: a sum of so many terms is not made longer
 SLOW_S = 2.0  # of processor time: at sizes where points take so long, no more are looked at
 STARTS = 3
-FRESH = (2, 2, 3, 3, 4)  # sizes of other points to climb from
+FRESH = (2, 3, 4, 5)  # sizes of other points to climb from
 CLIMBS_S = 1.0  # of processor time: after so long no other is begun
 
 
