@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from lmlab.comparison import compare, job
 from lmlab.comparison.folder import Terms, claimed
 from lmlab.config import Mistake
+from lmlab.learn.checkpoint import read_progress
+from lmlab.learn.run import load_run
 from lmlab.models.bag import Bag
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -139,6 +142,24 @@ def test_stopped_and_begun_again_it_goes_on_with_the_time_that_is_left_and_says_
     assert second.findings.seconds > used_s
     assert any("trained before" in line and "bigram" in line for line in heard.lines)
     assert "Trained before, in the same folder" in second.report.read_text()
+
+
+def test_the_seconds_of_a_model_are_all_that_were_spent_on_it_and_none_twice(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {"bigram": TINY["bigram"]}
+    asked: dict[str, Any] = {"out": tmp_path / "out", "models": ["bigram"], "budget": "4s", "settings": settings}
+    with monkeypatch.context() as patch:
+        patch.setattr("lmlab.learn.loop.interruptible", contextmanager(lambda: iter([lambda: True])))
+        compare(small_text, **asked)
+    before = read_progress(load_run(tmp_path / "out" / "models" / "bigram-char").checkpoint)
+    assert before.seconds > 0
+    (entry,) = (second := compare(small_text, **asked)).entries
+    (found,) = second.findings.entries
+    assert found.seconds == pytest.approx(entry.seconds + before.seconds)
+    (entry,) = (third := compare(small_text, **asked)).entries
+    (found,) = third.findings.entries  # nothing was trained
+    assert found.seconds == pytest.approx(entry.seconds + found.training.seconds)
 
 
 def test_stopping_shows_what_there_is_and_exits_as_elsewhere(

@@ -11,6 +11,7 @@ import numpy as np
 
 from lmlab.comparison.close_look import CloseLook
 from lmlab.comparison.findings import Status
+from lmlab.learn.checkpoint import read_progress
 from lmlab.learn.clock import Clock
 from lmlab.learn.run import Run
 from lmlab.measure import Result, Scored
@@ -34,6 +35,7 @@ class Contender:
     rank: int | None = None
     peak_bytes: int = 0
     seconds: float = 0.0
+    before_s: float = 0.0  # of training, when this comparison found its runs in the folder
     reused: bool = False
     fraction: float = 0.0  # of its training
     valid_bits_per_byte: float | None = None  # the best so far while it trains
@@ -45,6 +47,13 @@ class Contender:
     def run(self) -> Run | None:
         """The run of its first seed, which stands for it where one must: its sample, its curve, its certificate."""
         return self.runs[0] if self.runs else None
+
+    def goes_on_from(self, run: Run) -> Run:
+        """A run that was in the folder, wholly trained or in part; what that took is not to be forgotten."""
+        done = read_progress(run.checkpoint) if run.status == "unfinished" else run.record.result
+        self.before_s += 0.0 if done is None else done.seconds
+        self.reused = True
+        return run
 
     @property
     def scored(self) -> Scored:

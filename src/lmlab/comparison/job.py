@@ -208,8 +208,7 @@ class Job:
         with self._shielded(entry):
             for seed in self._seeds(entry):
                 run = self.before[entry.name].get(seed)
-                entry.reused |= run is not None
-                run = self._trained(entry, seed, seconds) if run is None else run
+                run = self._trained(entry, seed, seconds) if run is None else entry.goes_on_from(run)
                 if run.status == "unfinished":
                     entry.status = "interrupted"
                     raise KeyboardInterrupt
@@ -341,8 +340,7 @@ class Job:
         entry.status = "training"
         watch = TrainingWatch(entry, self._show)
         if entry in self.learned and (folder / "config.json").exists():
-            entry.reused = True
-            return resume(folder, watch=watch)
+            return resume(entry.goes_on_from(load_run(folder)), watch=watch)
         if folder.exists():
             shutil.rmtree(folder)
         return train(

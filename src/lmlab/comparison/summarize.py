@@ -119,7 +119,7 @@ def _entry(entry: Contender) -> Entry:
     results = zip(entry.runs, entry.seed_results, strict=True)
     return replace(
         found,
-        seconds=entry.seconds + (seconds if entry.reused else 0.0),  # what it took in all, not only to measure it again
+        seconds=entry.seconds + entry.before_s,  # what it took in all, not only to measure it again
         excerpt=entry.look.excerpt,
         sample=entry.look.sample,
         proof=entry.look.proof,
