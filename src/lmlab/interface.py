@@ -10,7 +10,7 @@ N history length, L layers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -382,6 +382,10 @@ class NeuralLanguageModel(TextLearner, LanguageModel):
     Every training window begins with the model's own begin symbol, so that symbol means "nothing is known of what came
     before", and the first token of a text is predicted like the first of a window. Its loss is of the tokens under the mask.
     """
+
+    def calibrate(self, held_out: Iterable[Windows]) -> float | None:
+        """Become as sure as is right on these windows; what all logits were multiplied by for it, None: nothing."""
+        return None
 
 
 class CarriedLanguageModel(NeuralLanguageModel):

@@ -149,6 +149,7 @@ class Training:
     steps: int | None
     planned_tokens: float | None = None  # what the size was chosen for; None: nothing was planned
     wanted: str | None = None  # the least it would have liked, where its curve was still falling steeply at the end
+    calibrated: float | None = None  # what its logits were multiplied by at the end (that of its first seed)
 
 
 @dataclass(frozen=True, kw_only=True)

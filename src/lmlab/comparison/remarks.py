@@ -16,6 +16,7 @@ def remarks(found: Findings) -> list[str]:
         found.measured.sentence,
         reused(found),
         undertrained(found),
+        calibrated(found),
     )
     return [sentence for sentence in said if sentence]
 
@@ -43,6 +44,18 @@ def undertrained(found: Findings) -> str:
     wanting = {e.name: e.training.wanted for e in found.entries if e.training is not None and e.training.wanted}
     each = ", ".join(f"{name} (at least {wanted})" for name, wanted in wanting.items())
     return f"Undertrained, still learning fast when their time was up: {each}." if wanting else ""
+
+
+def calibrated(found: Findings) -> str:
+    """Which models read the text so often that they became too sure, and what was done about it; empty: none."""
+    factors = {e.name: e.training.calibrated for e in found.entries if e.training is not None and e.training.calibrated}
+    each = ", ".join(f"{name} ({factor:.2f})" for name, factor in factors.items())
+    return (
+        f"Read the text often enough to misjudge how sure they may be of another; their logits were multiplied by a number"
+        f" fitted on the validation part: {each}."
+        if factors
+        else ""
+    )
 
 
 def beaten(found: Findings) -> str:

@@ -134,6 +134,7 @@ def _entry(entry: Contender) -> Entry:
             seconds=seconds,
             steps=steps or None,
             wanted=None if (short := entry.run.record.result.undertrained) is None else short.wanted,
+            calibrated=entry.run.record.result.calibrated,
         ),
         training_flops=sum(filter(None, (run.training_flops for run in entry.runs))) or None,
         tokens_per_second=tokens / seconds if seconds > 0.01 else None,

@@ -6,7 +6,7 @@ h W^T + b and p = softmax(logits) (week2 E1; assignment2 section 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -24,7 +24,7 @@ from lmlab.layers.fast.cross_entropy import (
 
 SIGNS = 2  # of `signs_of`
 Head = Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor]
-"""`nats_alone` or `nats_and_signs`: numbers of every target, the nats first, N×F."""
+"""`nats_alone`, `nats_and_signs` or `nats_at`: numbers of every target, N×F."""
 
 
 def cross_entropy_nats(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
@@ -87,6 +87,22 @@ def nats_and_signs(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, 
         found_N3[part, 0] = -logp_nV.gather(1, targets_N[part, None])[:, 0]
         found_N3[part, 1:] = signs_of(logp_nV)
     return found_N3
+
+
+def nats_at(factors: Sequence[float]) -> Head:
+    """A head: the nats of each target if all logits were so many times as large, N×K; positions are worked off in chunks."""
+
+    def head(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
+        rows = max(1, CHUNK_ELEMENTS // weight_VD.shape[0])
+        found_NK = hidden_ND.new_empty(len(hidden_ND), len(factors))
+        for first in range(0, len(hidden_ND), rows):
+            part = slice(first, first + rows)
+            logits_nV = widened(F.linear(hidden_ND[part], weight_VD, bias_V))
+            for k, factor in enumerate(factors):
+                found_NK[part, k] = F.cross_entropy(logits_nV * factor, targets_N[part], reduction="none")
+        return found_NK
+
+    return head
 
 
 def signs_of(logp_BV: Tensor) -> Tensor:

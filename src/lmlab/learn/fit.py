@@ -125,8 +125,11 @@ def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: 
         hardware=str(hardware),
         message=outcome.message,
         undertrained=_undertrained(run, task, config) if outcome.status == "finished" else None,
+        calibrated=outcome.calibrated,
     )
     run.finish(model, dataclasses.asdict(model.config), result)
+    if result.on_calibration:
+        watch.say(f"{run.record.model.name}: {result.on_calibration}")
     if result.undertrained is not None:
         watch.say(f"{run.record.model.name}: {result.undertrained}")
     from lmlab.learn.curve_figures import loss_figure  # here, because a model that counts has nothing to draw

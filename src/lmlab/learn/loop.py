@@ -50,6 +50,7 @@ class Outcome:
     status: Status
     message: str
     progress: Progress
+    calibrated: float | None = None  # see `Task.calibrated`
 
 
 class Diverged(Exception):
@@ -132,6 +133,9 @@ class Trainer:
             for name, p in self.model.named_parameters():
                 p.copy_(self.best[name])
         self.model.eval()
+        if self.progress.best_nats is not None:
+            calibrated = self.task.calibrated(self.model, self.clock.tokens - self.clock.earlier.tokens)
+            outcome = replace(outcome, calibrated=calibrated)
         if self.samples_path.exists() and self.samples_path.stat().st_size:  # the last word: that of the weights kept
             self.write_sample(self.progress.best_step)
         return outcome

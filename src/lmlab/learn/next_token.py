@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 CARRIED_CHUNKS = 16  # of truncated back-propagation; then a carried state starts afresh, and may be checkpointed
 VALIDATION_TOKENS = 16_384  # at most: enough to rank weights, few enough to look at often
 SAMPLE_TOKENS = 100
+TIMES_READ = 2  # and less: nothing is known by heart, and looking would take a part of a short budget
 DIVERGED_NATS = 2.0  # above the cost of guessing uniformly
 
 
@@ -114,6 +115,12 @@ class NextToken(Task):
         """For each token of a batch."""
         known = model.training_flops(self.rows, self.length)
         return None if known is None else known / (self.rows * self.length)
+
+    def calibrated(self, model: Learner, read: int) -> float | None:
+        """A text that was read a few times is partly known by heart, which makes a model too sure of others."""
+        if not isinstance(model, NeuralLanguageModel) or read < TIMES_READ * self.train.tokens:
+            return None
+        return model.calibrate(self.validation())
 
     def sample(self, model: Learner) -> str:
         """A few tokens drawn from the model, always with the same luck."""

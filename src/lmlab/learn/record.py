@@ -118,6 +118,18 @@ class Result:
     undertrained: Undertrained | None = (
         None  # what its curve says, if it was still falling steeply when the budget ended
     )
+    calibrated: float | None = None  # what all logits were multiplied by at the end, fitted on the validation part
+
+    @property
+    def on_calibration(self) -> str:
+        """A sentence on it; nothing where there is nothing to say."""
+        if self.calibrated is None:
+            return ""
+        sure = "surer" if self.calibrated < 1 else "less sure"
+        return (
+            f"It was {sure} of itself than it was right on the validation part, so all its logits were multiplied by"
+            f" {self.calibrated:.3g}, fitted there; its curve shows it before that"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

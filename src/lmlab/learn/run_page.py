@@ -32,6 +32,7 @@ def run_page(run: Run, figure: str) -> str:
     parts.append(
         html.figure(figure, "Training and validation over steps. The weights with the best validation are kept.")
     )
+    parts.append(html.remark(result.on_calibration and f"{result.on_calibration}."))
     if samples := run.samples:
         parts.append("<h2>What it wrote as it learned</h2>\n")
         parts.append(html.remark(about_broken(sample["text"] for sample in samples)))

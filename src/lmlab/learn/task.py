@@ -74,6 +74,10 @@ class Task(ABC):
         """Steps after which more of the same teaches it by heart, or nothing; None: there is no such number."""
         return None
 
+    def calibrated(self, model: Learner, read: int) -> float | None:
+        """After so many things were read: `NeuralLanguageModel.calibrate`, where the task and its validation call for it."""
+        return None
+
     def sample(self, model: Learner) -> str | None:
         """Something that the model makes as it is now, to be looked at later; None: there is nothing to look at."""
         return None

@@ -80,6 +80,7 @@ class Attention(WindowedModel):
     Config = AttentionConfig
     default_learning_rate: ClassVar[float] = 0.012
     batch_shape = BATCH
+    logits_follow: ClassVar[tuple[str, ...]] = ("output_VH",)
     letters: ClassVar[dict[str, str]] = {
         "context": "N - 1",
         "embedding_width": "d",

@@ -63,6 +63,7 @@ class Bigram(WindowedModel):
     Config = BigramConfig
     default_learning_rate: ClassVar[float] = 0.012
     batch_shape = BATCH
+    logits_follow: ClassVar[tuple[str, ...]] = ("output_VH", "bias_V")
     letters: ClassVar[dict[str, str]] = {"embedding_width": "D_x", "width": "D_h"}
 
     def __init__(self, config: BigramConfig, vocab_size: int) -> None:

@@ -62,6 +62,7 @@ class CNN(WindowedModel):
     Config = CNNConfig
     default_learning_rate: ClassVar[float] = 0.012
     batch_shape = BATCH
+    logits_follow: ClassVar[tuple[str, ...]] = ("output_VD",)
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "kernel": "K"}
 
     def __init__(self, config: CNNConfig, vocab_size: int) -> None:

@@ -62,6 +62,7 @@ class FeedForward(WindowedModel):
     Config = FeedForwardConfig
     default_learning_rate: ClassVar[float] = 0.012
     batch_shape = BATCH
+    logits_follow: ClassVar[tuple[str, ...]] = ("output_VH",)
     letters: ClassVar[dict[str, str]] = {"context": "N - 1", "embedding_width": "d", "width": "d_h"}
 
     def __init__(self, config: FeedForwardConfig, vocab_size: int) -> None:

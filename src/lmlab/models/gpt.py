@@ -27,12 +27,7 @@ from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
 from lmlab.layers.fast.cross_entropy import widened
 from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
-from lmlab.layers.heads import (
-    Head,
-    head_part,
-    log_probabilities,
-    summed_nats,
-)
+from lmlab.layers.heads import Head, head_part, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models._gpt_desks import lent_desk
@@ -104,6 +99,7 @@ class GPT(SoftmaxModel):
     sin_CD: Tensor
     default_learning_rate: ClassVar[float] = 0.0015
     default_momentum: ClassVar[float] = 0.9  # recurrent and convolutional models do better with more
+    logits_follow: ClassVar[tuple[str, ...]] = ("norm",)
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "heads": "H", "context": "C", "stride": "s"}
     writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32, torch.bfloat16)
 

@@ -70,6 +70,8 @@ class CarriedModel(SoftmaxModel, CarriedLanguageModel):
     layer are here: logits = O h + c, where O is the embedding itself when tied.
     """
 
+    logits_follow: ClassVar[tuple[str, ...]] = ("output_VH", "bias_V")
+
     policy = ContextPolicy.everything()
 
     def __init__(self, config: Any, vocab_size: int, embedding_width: int, width: int, tie: bool) -> None:
