@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 from lmlab import train
 from lmlab.comparison import compare
+from lmlab.comparison.remarks import remarks
 from lmlab.config import Budget, TextFacts
 from lmlab.interface import Windows
 from lmlab.models.families.softmax import SoftmaxModel
@@ -106,8 +108,10 @@ def test_without_a_validation_part_there_is_nothing_to_fit_it_on(letters: Path, 
 
 def test_a_comparison_names_those_it_was_done_to(letters: Path, tmp_path: Path) -> None:
     settings = {"feedforward": LESSON["settings"]}
-    found = compare(letters, models=["feedforward"], budget="4s", out=tmp_path / "out", settings=settings)  # type: ignore[arg-type]
-    (entry,) = found.findings.entries
+    found = compare(letters, models=["feedforward"], budget="2s", out=tmp_path / "out", settings=settings).findings  # type: ignore[arg-type]
+    (entry,) = found.entries
     assert entry.training is not None
-    assert entry.training.calibrated is not None
-    assert f"feedforward ({entry.training.calibrated:.2f})" in found.report.read_text()
+    too_sure = replace(entry, training=replace(entry.training, calibrated=0.812))
+    as_it_was = replace(entry, training=replace(entry.training, calibrated=None))
+    assert "feedforward (0.81)" in " ".join(remarks(replace(found, entries=(too_sure,))))
+    assert "logits" not in " ".join(remarks(replace(found, entries=(as_it_was,))))

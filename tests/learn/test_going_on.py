@@ -115,8 +115,8 @@ def test_killed_before_its_first_checkpoint_it_goes_on_from_the_weights_it_had(
 def test_weights_that_validate_worse_than_those_it_began_with_are_not_kept(small_text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text(OTHER)
-    quick = {"learning_rate": 0.02, "patience": 20}
-    first = gpt(small_text, tmp_path / "run", learning=quick)
+    quick = {"learning_rate": 0.02, "patience": 20, "calibrate": False}
+    first = gpt(small_text, tmp_path / "run", "100steps", learning=quick)
     worse = lmlab.fine_tune(first, other, valid=small_text, out=tmp_path / "worse", budget="8steps", learning=quick)
     assert "which are kept" in worse.record.result.message
     assert all(torch.equal(t, first.model.tensors()[name]) for name, t in worse.model.tensors().items())

@@ -133,7 +133,7 @@ class Trainer:
             for name, p in self.model.named_parameters():
                 p.copy_(self.best[name])
         self.model.eval()
-        if self.progress.best_nats is not None:
+        if self.config.calibrate and self.progress.best_step > self.clock.earlier.steps:
             calibrated = self.task.calibrated(self.model, self.clock.tokens - self.clock.earlier.tokens)
             outcome = replace(outcome, calibrated=calibrated)
         if self.samples_path.exists() and self.samples_path.stat().st_size:  # the last word: that of the weights kept

@@ -39,6 +39,9 @@ class TrainConfig:
     length: int | None = None  # tokens per sequence
     validations: int = 20  # over the whole budget
     patience: int = 6  # validations without a new best before the run stops early
+    calibrate: bool = (
+        True  # whether a text read often ends with one factor for all logits, fitted on the validation part
+    )
 
     def __post_init__(self) -> None:
         at_least_one("training", rows=self.rows, length=self.length)

@@ -49,7 +49,9 @@ HEAD_WIDTH = 64  # narrower heads predict a little better per step, and cost it 
 SIZES = [(2, 64), (3, 96), (4, 128), (4, 192), (6, 192), (6, 256), (8, 320), (8, 448), (10, 576), (12, 768)]
 # About one token per weight was best for a fixed amount of computing (the optimum is broad); with more than 5 weights per token
 # of text a model only learns it by heart.
-APPETITE = Appetite(batch_tokens=BATCH_TOKENS, tokens_per_weight=0.9, weights_per_token=5.0, head=False)
+APPETITE = Appetite(
+    batch_tokens=BATCH_TOKENS, tokens_per_weight=0.9, weights_per_token=5.0, head=False, most_dropout=0.2
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +66,7 @@ class GPTConfig:
     positions: Positions = "rotary"  # how the place of a token is marked
     activation: Activation = "relu2"  # of the hidden layers
     tie: bool | None = None  # one matrix for embedding and output
-    dropout: float | None = None  # of what a block adds
+    dropout: float | None = None  # of embeddings and of what a block adds
 
     def __post_init__(self) -> None:
         sizes = {"layers": self.layers, "width": self.width, "heads": self.heads}
@@ -376,6 +378,8 @@ class GPT(SoftmaxModel):
         x_BTD, rotation = self._embed(inputs_BT, 0)
         if torch.compiler.is_compiling():  # half the traffic between the products, which is what a GPU then waits for
             x_BTD = x_BTD.to(dtype)
+        if dropout:  # where a text is read often; without it unseen ones cost far more
+            x_BTD = F.dropout(x_BTD, dropout)
         for block in self._stack():
             x_BTD = block(x_BTD, rotation, dtype, dropout)
         return F.layer_norm(widened(x_BTD), (self.width,), self.norm)

@@ -32,6 +32,7 @@ class Appetite:
     tokens_per_weight: float  # that the budget must show each weight
     weights_per_token: float  # of its body that the text can fill
     head: bool = True  # whether the output layer must be fed too
+    most_dropout: float = 1.0  # however often the text is read
 
     def size(
         self,
@@ -61,7 +62,7 @@ class Appetite:
         """`config` with the dropout that is wanted; by itself by how often the budget reads the text at this size."""
         if wanted is None:
             passes = tokens_in_budget(budget, facts, config, self.batch_tokens) / max(1, facts.train_tokens)
-            wanted = dropout_after(passes)
+            wanted = min(dropout_after(passes), self.most_dropout)
         return replace(config, dropout=wanted)  # type: ignore[type-var]
 
 
