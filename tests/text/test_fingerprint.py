@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lmlab.config import Mistake
-from lmlab.measure.near_copies import held_out
+from lmlab.measure.near_copies import held_out, how_much
 from lmlab.text.corpus import read
 from lmlab.text.fingerprint import Fingerprint, _plain
 from lmlab.text.parts import Document, Part
@@ -86,6 +86,26 @@ def test_formulas_that_every_part_has_accuse_nobody(tmp_path: Path) -> None:
     assert Fingerprint.of(train).usual > 0.2
     assert verdict(train, part(tmp_path, log(2), "test")) == "held out"
     assert verdict(train, part(tmp_path, log(1)[20_000:40_000], "test")) == "not held out"
+
+
+def test_a_text_of_unlike_regions_accuses_nobody(tmp_path: Path) -> None:
+    """Some of its tenths are boilerplate and others are not, so that one more tenth may be either."""
+    log = "".join(f"INFO request {n} was answered by the server in time\n" for n in range(10**8, 10**8 + 1200))
+    more = "".join(f"INFO request {n} was answered by the server in time\n" for n in range(10**9, 10**9 + 700))
+    text = "".join(log[n * 7000 : (n + 1) * 7000] if n % 2 else sentences(150, seed=n) for n in range(8))
+    train = part(tmp_path, text, "train")
+    assert Fingerprint.of(train).spread > 0.05
+    assert verdict(train, part(tmp_path, more[:6000] + sentences(60, seed=9), "test")) == "held out"
+    assert verdict(train, part(tmp_path, near_copy(text), "copy")) == "not held out"
+
+
+def test_how_much_of_it_is_said(tmp_path: Path) -> None:
+    train = part(tmp_path, sentences(2000, seed=1), "train")
+    half = sentences(2000, seed=1)[:40_000] + sentences(4000, seed=2)[:40_000]
+    assert how_much(held_out([Fingerprint.of(train)], train).copied) == "this text"
+    found = held_out([Fingerprint.of(train)], part(tmp_path, half, "half"))
+    assert found.copied == pytest.approx(0.5, abs=0.15)
+    assert how_much(found.copied) == f"at least {found.copied:.0%} of this text, exactly or nearly"
 
 
 def test_what_is_too_short_is_unknown(tmp_path: Path) -> None:

@@ -96,6 +96,12 @@ class Score:
         return str(self.document.get("held_out", {}).get("verdict", "unknown"))
 
     @property
+    def copied(self) -> float | None:
+        """The share of the text, at least, that the model was trained on, exactly or nearly; None: not known."""
+        found: float | None = self.document.get("held_out", {}).get("copied")
+        return found
+
+    @property
     def checks(self) -> list[tuple[str, bool, str]]:
         """(name, whether it holds, what was seen) of every check of the certificate."""
         details = self.document["certificate_details"]

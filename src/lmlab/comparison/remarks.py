@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lmlab.comparison.findings import Findings
+from lmlab.measure.near_copies import how_much
 
 DRIFTED = 1.2  # times its bits per byte in validation: from there on a test part is another kind of text
 
@@ -22,14 +23,17 @@ def remarks(found: Findings) -> list[str]:
 
 
 def copied(found: Findings) -> str:
-    """Which models were measured on what they were trained on; empty: none."""
-    seen = [entry.name for entry in found.measured_entries if entry.result and entry.result.held_out == "not held out"]
+    """Which models were measured on what they were trained on, and on how much of it; empty: none."""
+    scores = {entry.name: entry.result for entry in found.measured_entries if entry.result}
+    seen = {name: score.copied for name, score in scores.items() if score.held_out == "not held out"}
+    if not seen:
+        return ""
     names = "all models" if len(seen) == len(found.measured_entries) else ", ".join(seen)
+    shares = [share for share in seen.values() if share is not None]
+    much = how_much(min(shares, default=None), "the text that they were measured on")
     return (
-        f"Not held out: {names} were trained on a copy of the text that they were measured on. Such numbers show what was"
-        " remembered; they are not ranked."
-        if seen
-        else ""
+        f"Not held out: {names} were trained on {much}. Such numbers show what was remembered; they are not ranked. Where it"
+        " is one text that repeats itself, take the repetitions out before it is divided into parts."
     )
 
 

@@ -60,6 +60,7 @@ class Reading(Document):
     bits: float
     bits_per_byte: float  # as `lmlab eval` gives it, to the last digit
     held_out: str  # "held out", "not held out": the model was trained on this text, or "unknown"
+    copied: float | None  # the share of the text, at least, that it was trained on; None: unknown
     policy: str  # how much each prediction could see
     tokens: tuple[TokenRead, ...]
 
@@ -98,7 +99,8 @@ def read_passage(run: Run, passage: Passage, *, device: str = "auto") -> Reading
         bytes=scored.bytes,
         bits=scored.total_nats / math.log(2),
         bits_per_byte=scored.bits_per_byte,
-        held_out=held_out(run.learned_from, part).verdict,
+        held_out=(known := held_out(run.learned_from, part)).verdict,
+        copied=known.copied,
         policy=str(model.policy),
         tokens=tokens,
     )

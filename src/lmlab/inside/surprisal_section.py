@@ -11,6 +11,7 @@ import numpy as np
 from lmlab.inside.explanation import Explanation
 from lmlab.inside.sections import Section
 from lmlab.inside.surprisal import Reading, TokenRead
+from lmlab.measure.near_copies import how_much
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, drawing, series_colour, svg
 from lmlab.page.heat import heat, scale
@@ -40,11 +41,15 @@ def opening(found: Explanation) -> str:
         for reading in found.readings
         if reading.note
     )
-    seen = [name_of(reading, found.readings) for reading in found.readings if reading.held_out == "not held out"]
+    seen = [
+        f"{name_of(reading, found.readings)} learned from {how_much(reading.copied)}"
+        for reading in found.readings
+        if reading.held_out == "not held out"
+    ]
     if seen:
         notes = (
-            f'<p class="bad"><strong>Not held out:</strong> {escape(", ".join(seen))} learned from this text. Such numbers'
-            f" show what was remembered.</p>\n{notes}"
+            f'<p class="bad"><strong>Not held out:</strong> {escape("; ".join(seen))}. Such numbers show what was'
+            f" remembered.</p>\n{notes}"
         )
     return f'<h1>A text, as models read it</h1>\n<p class="lead">{lead}</p>\n{html.facts(facts)}{notes}'
 

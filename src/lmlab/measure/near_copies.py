@@ -19,6 +19,9 @@ FEWEST_SHINGLES = 8  # of a text, below which nothing can be told
 MOST_USUAL = 0.9  # shared by parts of the training text itself, above which nothing can be told
 LEAST_MORE = 0.08  # shared beyond what is usual: held-out texts of eight kinds lie within 0.02
 ERRORS = 4.0  # standard errors by which chance may add to that
+SPREADS = 3.0  # standard deviations of the tenths of the training text by which one more may share more than they do,
+MOST_BEYOND = 0.5  # but no more than this share of what is not usual: a copy shares nearly all of it
+ALL_OF_IT = 0.95  # a share that is as good as all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +35,11 @@ class HeldOut:
     def to_json(self) -> dict[str, Any]:
         """Everything."""
         return {"verdict": self.verdict, "copied": self.copied, "detail": self.detail}
+
+
+def how_much(copied: float | None, text: str = "this text") -> str:
+    """The share of a text that was copied, in words that fit after "trained on"."""
+    return text if copied is None or copied >= ALL_OF_IT else f"at least {copied:.0%} of {text}, exactly or nearly"
 
 
 def held_out(texts: Sequence[Fingerprint], part: Part) -> HeldOut:
@@ -63,8 +71,9 @@ def _look(text: Fingerprint, part: Part) -> HeldOut:
     numbers = (
         f"{share:.1%} of its pieces occur in the training text, where {usual:.1%} would be usual for held-out text"
     )
-    if share - usual < max(LEAST_MORE, by_chance):
+    of_its_kind = min(SPREADS * text.spread, MOST_BEYOND * (1.0 - usual))
+    if share - usual < max(LEAST_MORE, by_chance, of_its_kind):
         return HeldOut(verdict="held out", copied=max(0.0, share - usual), detail=numbers)
     copied = (share - usual) / (1.0 - usual)
-    detail = f"{numbers}: it is a copy of what the model was trained on, or at least {copied:.0%} of it is"
+    detail = f"{numbers}: at least {copied:.0%} of it is a copy, exact or near, of what the model was trained on"
     return HeldOut(verdict="not held out", copied=copied, detail=detail)

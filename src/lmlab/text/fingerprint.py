@@ -5,7 +5,8 @@ the width of whitespace do not count. Which shingles are in the sample is decide
 ones. A letter that was changed spoils the shingles that hold it and no others: with one letter in 45 changed, six in ten stay.
 
 Texts of one kind share shingles without being copies: phrases, names, formulas. How many is measured on the training text
-itself, by how many shingles of a tenth of it occur in the other nine. What a held-out text shares beyond that is copied.
+itself, by how many shingles of a tenth of it occur in the other nine, and by how much its tenths differ in that. What a
+held-out text shares beyond that is copied.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Fingerprint:
 
     every: int  # one shingle in so many is in the sample
     usual: float  # the share of its shingles that a tenth of the text has in common with the others
+    spread: float = 0.0  # the standard deviation of that share over the tenths
     shingles: np.ndarray  # uint32, sorted, each once
 
     @classmethod
@@ -51,7 +53,8 @@ class Fingerprint:
         kept = int(np.clip(part.bytes // BYTES_PER_SHINGLE, FEWEST, MOST))
         every = max(1, part.bytes // kept)
         found = np.concatenate([np.zeros(0, dtype=np.uint32), *_sample(part, every)])
-        return cls(every=every, usual=_shared_by_tenths(found), shingles=np.unique(found))
+        usual, spread = _shared_by_tenths(found)
+        return cls(every=every, usual=usual, spread=spread, shingles=np.unique(found))
 
     @classmethod
     def unknown(cls) -> Self:
@@ -67,7 +70,7 @@ class Fingerprint:
 
     def to_bytes(self) -> bytes:
         """As a safetensors file."""
-        about = {"every": self.every, "usual": self.usual, "window": WINDOW}
+        about = {"every": self.every, "usual": self.usual, "spread": self.spread, "window": WINDOW}
         return save({"shingles": self.shingles}, {"about": json.dumps(about)})
 
     @classmethod
@@ -77,7 +80,8 @@ class Fingerprint:
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
             about = json.loads(header["__metadata__"]["about"])
             if about["window"] == WINDOW:
-                return cls(every=int(about["every"]), usual=float(about["usual"]), shingles=load(content)["shingles"])
+                usual, spread = float(about["usual"]), float(about.get("spread", 0.0))  # older ones have no spread
+                return cls(every=int(about["every"]), usual=usual, spread=spread, shingles=load(content)["shingles"])
         except (SafetensorError, KeyError, TypeError, ValueError):
             pass
         raise Mistake(
@@ -114,14 +118,15 @@ def _plain(text: bytes) -> bytes:
     return bytes_T[np.append(True, ~(is_space_T[1:] & is_space_T[:-1]))].tobytes() if text else b""
 
 
-def _shared_by_tenths(shingles: np.ndarray) -> float:
-    """The share of shingles, in the order of the text, that occur in another tenth of it too."""
-    if not len(shingles):
-        return 1.0
+def _shared_by_tenths(shingles: np.ndarray) -> tuple[float, float]:
+    """The share of shingles, in the order of the text, that occur in another tenth of it too; how the tenths differ in it."""
+    if len(shingles) < TENTHS:
+        return 1.0, 0.0
     tenth = np.arange(len(shingles)) * TENTHS // len(shingles)
     order = np.argsort(shingles, kind="stable")  # so that tenths ascend among equal shingles
     found, tenth = shingles[order], tenth[order]
     first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
     last = np.append(first[1:], len(found)) - 1
-    several = tenth[first] != tenth[last]
-    return float((last - first + 1)[several].sum() / len(found))
+    shared = np.repeat(tenth[first] != tenth[last], last - first + 1)
+    of_tenths = np.bincount(tenth, weights=shared, minlength=TENTHS) / np.bincount(tenth, minlength=TENTHS)
+    return float(shared.mean()), float(of_tenths.std())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.plain import visible
 from lmlab.cli.show.table import Column, print_each, print_table
+from lmlab.measure.near_copies import how_much
 from lmlab.page.numbers import bits, counted, plus_minus
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def print_explanation(found: Explanation, page: Path | None) -> None:
         whole = f"{bits(reading.bits, 2)} bits in all, {bits(reading.bits_per_byte)} a byte"
         say(console, f"{_name(reading)}: {whole}; {counted(len(reading.tokens), 'token')} ({reading.tokenizer})")
         if reading.held_out == "not held out":
-            say(console, "  NOT HELD OUT: the model was trained on this text", style="bold red")
+            say(console, f"  NOT HELD OUT: the model was trained on {how_much(reading.copied)}", style="bold red")
         if reading.note:
             say(console, f"  {reading.note}", style="dim")
     _print_page(page)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from lmlab.cli.show.console import result_console, say
+from lmlab.measure.near_copies import how_much
 from lmlab.measure.result import called
 from lmlab.page import numbers
 
@@ -22,7 +23,11 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     known = low is not None and high is not None and numbers.finite(low)
     spread = f"  (95% interval {low:.4f} to {high:.4f})" if known else ""
     seen = result.held_out.verdict == "not held out"
-    mark = "  [bold red]NOT HELD OUT: the model was trained on this text[/bold red]" if seen else ""
+    mark = (
+        f"  [bold red]NOT HELD OUT: the model was trained on {how_much(result.held_out.copied)}[/bold red]"
+        if seen
+        else ""
+    )
     console.print(f"[bold]{numbers.bits(result.bits_per_byte)} bits per byte[/bold]{spread}{mark}", soft_wrap=True)
     where = data["name"] if data["part"] == "whole" else f"the {data['part']} part of {data['name']}"
     counts = f"{data['bytes']:,} bytes, {scored.tokens:,} tokens, {scored.unknown_tokens:,} unknown"
