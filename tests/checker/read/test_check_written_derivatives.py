@@ -28,6 +28,29 @@ def read(formula: str, givens: str = GIVENS) -> str:
 
 
 SAID = {
+    r"\frac{\partial J}{\partial W}_{ij}": "dJ/dW[i, j]",
+    r"\frac{\partial J}{\partial W}[i, j]": "dJ/dW[i, j]",
+    r"\left(\frac{\partial J}{\partial W}\right)_{ij}": "dJ/dW[i, j]",
+    r"\left(\frac{\partial J}{\partial W}\right)_{i,j}": "dJ/dW[i, j]",
+    r"\left[\frac{\partial J}{\partial W}\right]_{ij}": "dJ/dW[i, j]",
+    r"\frac{\partial^2 K}{\partial x^2}_{ij}": "d2K/dx2[i, j]",
+    r"\frac{\partial^2 K}{\partial x \partial x}_{ij}": "d2K/dx2[i, j]",
+    r"\frac{\partial p}{\partial z_{j}}": "dp/dz[:, j]",
+    r"\partial K / \partial x": "dK/dx",
+    r"\partial_x K": "dK/dx",
+    r"\partial_{x_j} K": "dK/dx[j]",
+    "d K / d x": "dK/dx",
+    "d²/dt² t³": "d2(t**3)/dt2",
+    "∂²/∂t² (t³)": "d2(t**3)/dt2",
+    "d^2/dt^2 t^3": "d2(t**3)/dt2",
+    "d²K/dt²": "d2K/dt2",
+    "∂² K/∂a∂b": "d2K/dadb",
+    "∂²K/(∂a ∂b)": "d2K/dadb",
+    "∂²/∂a∂b (a b)": "d2(a * b)/dadb",
+    "∂²K/∂x_i∂x_j": "d(dK/dx[j])/dx[i]",
+    "∂²K/∂x_j²": "d(dK/dx[j])/dx[j]",
+    r"\partial^2 K / \partial \theta \partial x": "d2K/dthetadx",
+    "d/dt d2/dt2 t^4": "d(d2(t**4)/dt2)/dt",
     r"\frac{\partial}{\partial x_j} ∑_{i} x_i^3": "d(sum(i, x[i]**3))/dx[j]",
     r"\frac{\partial}{\partial x_{j}} \sum_{i=1}^m x_i^3": "d(sum(i=1..m, x[i]**3))/dx[j]",
     r"\frac{d}{dx_j} \left(\sum_i x_i^3\right)": "d(sum(i, x[i]**3))/dx[j]",
@@ -65,6 +88,10 @@ def test_a_derivative_is_read_as_it_is_meant(typed: str) -> None:
 
 
 WITH_A_SIZE_D = {
+    r"\partial(t^2 + 1) / \partial t": "d(t**2 + 1)/dt",
+    r"\partial K / \partial t": "dK/dt",
+    "d^2 t": "d**2 * t",
+    "d^2(t + 1)/k": "d**2 * (t + 1) / k",
     "d(t**2 + 1)/dt": "d(t**2 + 1)/dt",
     "∂/∂t (t^2 + 1)": "d(t**2 + 1)/dt",
     r"\frac{\partial(t^2 + 1)}{\partial t}": "d(t**2 + 1)/dt",
@@ -77,7 +104,7 @@ WITH_A_SIZE_D = {
 
 @pytest.mark.parametrize("typed", WITH_A_SIZE_D)
 def test_a_size_called_d_is_no_sign_of_a_derivative_nor_in_its_way(typed: str) -> None:
-    assert read(typed, "given x: d\ngiven t, k") == WITH_A_SIZE_D[typed]
+    assert read(typed, "given x: d\ngiven t, k\nlet K = t**2") == WITH_A_SIZE_D[typed]
 
 
 HOLDING = [
@@ -116,3 +143,16 @@ def test_a_wrong_derivative_is_refuted(claim: str) -> None:
 )
 def test_a_fraction_that_is_half_a_derivative_is_asked_about(typed: str) -> None:
     assert check(f"{GIVENS}\nclaim {typed} = 0").claims[-1].verdict == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("d³/dt³ t^4", "d/dt d2/dt2 f"),
+        (r"\frac{d^3}{dt^3} t^4", "d/dt d2/dt2 f"),
+        (r"\partial_j x_i", "j is not defined; write the name to differentiate by, as in d/dx[j] f"),
+        ("d2K/dx_idx_j", "d/dx[i] d/dx[j] J"),
+    ],
+)
+def test_a_derivative_that_is_not_read_is_told_how_it_is_written(typed: str, wanted: str) -> None:
+    assert wanted in check(f"{GIVENS}\nclaim {typed} = 0").claims[-1].reason

@@ -10,11 +10,11 @@ from lmlab.checker import tree
 from lmlab.checker.functions import DERIVATIVES, FUNCTIONS, NAMES, OTHER_NAMES, WRITTEN_OUT
 from lmlab.checker.limits import MAX_DEPTH, MAX_EXPONENT
 from lmlab.checker.read import spellings
-from lmlab.checker.read.cursor import BARS, TokenReader, read_number, refusal, two_names
+from lmlab.checker.read.cursor import BARS, TokenReader, read_number, refusal
 from lmlab.checker.read.spellings import Item, Options
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.small_formulas import over, power, times
-from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Slice, constant_value
+from lmlab.checker.tree import Binary, Expectation, Name, Node, Slice, constant_value
 from lmlab.config import nearest
 
 T = TypeVar("T")
@@ -197,6 +197,8 @@ class ExpressionParser(TokenReader):
             items, _ = self._arguments("]", "the list")
             if not items:
                 raise self.error("an empty list has no shape")
+            if len(items) == 1 and self.next.text == "[" and self.next.lowered:
+                return items[0]  # [A B]_ij is an entry, not one of a list
             return tree.Stack(items, column=token.column)
         if token.kind == "name":
             return self._named()
@@ -208,6 +210,18 @@ class ExpressionParser(TokenReader):
     def notation(self, token: Token, following: str) -> Node | None:
         """What a name begins that is notation rather than a name or a call; see `NotationParser`."""
         return None
+
+    def derivative(self) -> Node | None:
+        """dJ/dx, where derivatives are known; see `DerivativeParser`."""
+        return None
+
+    def no_derivative(self, following: str) -> str:
+        """What to write in place of a d that begins no derivative."""
+        return "d is not defined"
+
+    def derivative_call(self, token: Token) -> Node:
+        """grad(J, x), where derivatives are known."""
+        raise NotImplementedError(token.text)
 
     def bars(self) -> Node | None:
         """|x|, where it is known."""
@@ -222,7 +236,7 @@ class ExpressionParser(TokenReader):
         following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
         if token.text in ("E", "Var", "Cov") and following in ("[", "(") and token.text not in self.known:
             return self._expectation()
-        found = self.notation(token, following) or self._derivative()
+        found = self.notation(token, following) or self.derivative()
         if found is not None:
             return found
         self.at += 1
@@ -234,8 +248,8 @@ class ExpressionParser(TokenReader):
             return tree.Constant("pi", column=token.column)
         if token.text in NAMES:
             raise refusal(token, f"{token.text} is a function; write {token.text}(...)")
-        if token.text in ("d", "d2") and following == "/":
-            raise refusal(token, "write what is differentiated above, as in dJ/dx or d(formula)/dx")
+        if token.text in ("d", "d2") and following in ("/", "**"):
+            raise refusal(token, self.no_derivative(following))
         advice = spellings.NO_NUMBERS.get(token.text) or nearest(token.text, self.known)
         if len(set(token.text)) > 1 and all(letter in self.known for letter in token.text):
             advice = f"did you mean {' * '.join(token.text)}?"
@@ -282,53 +296,6 @@ class ExpressionParser(TokenReader):
                 break
         return tuple(fixed)
 
-    def _derivative(self) -> Node | None:
-        """dJ/dx, d2J/dz2, d2J/dxdy or d(expression)/dx; None when the tokens are something else."""
-        token = self.next
-        if token.text in ("d", "d2") and self.peek(1).text == "(":
-            return self._derivative_of_bracket()
-        bottom = self.peek(2)
-        if self.peek(1).text != "/" or bottom.kind != "name" or not bottom.text.startswith("d"):
-            return None
-        if self.peek(3).text == "(" or not token.text.startswith("d"):
-            return None
-        if token.text in self.known and bottom.text in self.known:
-            return None  # both are plain names: a quotient
-        by: tuple[str, ...]
-        if token.text.startswith("d2") and token.text[2:] in self.known and token.text[1:] not in self.known:
-            top, by = token.text[2:], self._second_by(bottom.text, bottom)
-        else:
-            top, by = token.text[1:], (bottom.text[1:],)
-            plain = token.text in self.known or bottom.text in self.known  # dx may be a size as well
-            if plain and not {top, *by} <= set(self.known):
-                return None
-            self._known_name(top, token), self._known_name(by[0], bottom)
-        self.at += 3
-        return Derivative(Name(top, column=token.column), by, column=token.column)
-
-    def _derivative_of_bracket(self) -> Node:
-        token = self.next
-        self.at += 2
-        top = self.expression()
-        self.expect(")", "to close the bracket")
-        self.expect("/", f"after {token.text}(...), as in d(...)/dx")
-        bottom = self.next
-        if bottom.kind != "name" or not bottom.text.startswith("d"):
-            raise self.error("write what to differentiate by, as in d(...)/dx")
-        if bottom.text == "d" and token.text == "d" and self.peek(1).text == "(" and self.peek(3).text == ")":
-            inner = self._known_name(self.peek(2).text, self.peek(2))  # d(...)/d(x)
-            self.at += 4
-            return Derivative(top, (inner,), column=token.column)
-        self.at += 1
-        if token.text == "d2":
-            return Derivative(top, self._second_by(bottom.text, bottom), column=token.column)
-        return Derivative(top, (self._known_name(bottom.text[1:], bottom),), column=token.column)
-
-    def _second_by(self, bottom: str, token: Token) -> tuple[str, ...]:
-        if found := two_names(bottom, self.known):
-            return found
-        raise refusal(token, f"{bottom!r} names no second derivative; write it like d2J/dz2 or d2J/dxdy")
-
     def _known_name(self, name: str, token: Token) -> str:
         if name not in self.known:
             raise refusal(token, f"{name or token.text} is not defined; {nearest(name, self.known)}")
@@ -343,7 +310,7 @@ class ExpressionParser(TokenReader):
             raise refusal(token, f"there is no function {name}; {nearest(name, NAMES)}")
         self.expect("(", "")
         if name in DERIVATIVES:
-            return self._derivative_call(token)
+            return self.derivative_call(token)
         args, options = self._arguments(")", f"{name}(...)", options=True)
         args = spellings.numpy_forms(name, (*first, *args), options)
         spellings.check_call(token, name, args, options)
@@ -351,13 +318,6 @@ class ExpressionParser(TokenReader):
             return replace(WRITTEN_OUT[name].means(*args), column=token.column)
         axis, keepdims = options.get("axis"), bool(options.get("keepdims", False))
         return tree.Call(name, args, axis, keepdims, column=token.column)
-
-    def _derivative_call(self, token: Token) -> Node:
-        args, _ = self._arguments(")", f"{token.text}(...)")
-        if len(args) != 2 or not isinstance(args[1], Name):
-            raise refusal(token, f"write {token.text}(h, x) with x the name to differentiate by")
-        by = (args[1].name,) * (2 if token.text == "hessian" else 1)
-        return Derivative(args[0], by, strict=token.text == "jacobian", column=token.column)
 
     def _arguments(self, closing: str, what: str, options: bool = False) -> tuple[tuple[Node, ...], Options]:
         """Expressions up to the closing bracket, and the values of axis= and keepdims= among them."""

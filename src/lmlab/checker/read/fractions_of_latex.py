@@ -2,6 +2,7 @@ r"""Fractions of LaTeX: quotients, and derivatives that are written as fractions
 
 \frac{a}{b}   is read as   ((a)/(b))
 \frac{\partial}{\partial x_j}   as   d/dx_j       \frac{\partial (x_i x_k)}{\partial x_j}   as   (d/dx_j (x_i x_k))
+∂²f/∂x∂y   as   (d2/dxdy (f))
 """
 
 from __future__ import annotations
@@ -10,13 +11,18 @@ import re
 from dataclasses import dataclass
 
 _D = r"(?:\\partial|d|∂)"
-_TWO = r"(?:\^|\*\*)\s*2"
-_PLACED = r"(\\?[^\W\d_]\w*'*(?:\[[^\[\]]*\])?)"  # x, x_j and W[i,j], which was W_{i,j}
+_TWO = r"(?:\^|\*\*)\s*(?:2|\{\s*2\s*\})"
+_PLACED = (
+    r"(\\?[^\W\d_]\w*'*(?:_?\[[^\[\]]*\]|_\{[^{}]*\}|\{[^{}]*\})?)"  # x, x_j, W_{ij} and W_[i,j], which was W_{i,j}
+)
 _ABOVE = re.compile(rf"\s*({_D})\s*({_TWO})?\s*(.*?)\s*")
 _BELOW = re.compile(rf"\s*{_D}\s*{_PLACED}\s*(?:({_TWO})|{_D}\s*{_PLACED})?\s*")
 _SIZED = r"(?:\\(?:left|right|[bB]ig[lr]?)\s*)?"
 _SQUARE = re.compile(rf"{_SIZED}\[(.*?){_SIZED}\]")
 _NAME = re.compile(r"\\?[^\W\d_]\w*'*")
+_INLINE = re.compile(
+    rf"{_D}\s*{_TWO}\s*({_NAME.pattern})?\s*/\s*(\(\s*)?({_D}\s*{_PLACED}\s*(?:{_TWO}|{_D}\s*{_PLACED}))(?(2)\s*\))"
+)
 _PARTIAL = re.compile(r"\\partial|∂")
 
 
@@ -35,6 +41,12 @@ def fraction(above: str, below: str) -> str:
         return f"(({above})/({below}))"
     operator = _operator(names)
     return f" ({operator}({upper.operand})) " if upper.operand else operator
+
+
+def inline_seconds(row: str) -> str:
+    """Second derivatives on one line, ∂²f/∂x∂y and d²/dt² f, in the signs of the language."""
+    spelt = row.replace("²", "^2")
+    return _INLINE.sub(lambda m: fraction(f"d^2 {m[1] or ''}", m[3]), spelt) if _INLINE.search(spelt) else row
 
 
 def _upper(above: str) -> _Above | None:
@@ -76,7 +88,7 @@ def _operator(names: list[str]) -> str:
 
 def _is_bracket(text: str) -> bool:
     """Whether one pair of round brackets surrounds all, but for a subscript: (W x)_i."""
-    found = re.fullmatch(rf"{_SIZED}\((.*){_SIZED}\)(?:_\w+|\[[^\[\]]*\])?", text)
+    found = re.fullmatch(rf"{_SIZED}\((.*){_SIZED}\)(?:_\w+|_?\[[^\[\]]*\])?", text)
     return found is not None and _is_whole(found[1])
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from lmlab.checker.read.fractions_of_latex import fraction
+from lmlab.checker.read.fractions_of_latex import fraction, inline_seconds
 
 _SIGNS = {
     "−": "-",
@@ -59,12 +59,17 @@ _TWICE = re.compile(
     rf"\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*\^\s*{{?2}}?\s*}}"
 )
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
-_SECOND = re.compile(r"[d∂](?:²|\^2)(?=\s*[^\W\d]|\()")  # d²J/dx² is d2J/dx2
+_PARTIAL = r"(?:\\partial|∂)"
+_OF_PARTIAL = re.compile(rf"{_PARTIAL}\s*(?=\\?[^\W\d_])")  # ∂ J is ∂J
+_BY_PARTIAL = re.compile(rf"{_PARTIAL}\s*_(?:\{{({_NAME}(?:_\w|_\{{\w+\}})?)\}}|({_NAME}))(?!\s*/)")  # ∂_x f
+_SECOND = re.compile(r"[d∂](?:²|\^2)\s*(?=(?:[^\W\d]|\().*/\s*[d∂]\s*[^\W\d])")  # d²J/dx² is d2J/dx2
 _SECOND_BY = re.compile(r"(/\s*[d∂]\s*[^\W\d]\w*)(?:²|\^2)")
 
 
 def plain(row: str) -> str:
     """One row of a sheet in the signs of the language; the row itself where nothing is to be said anew."""
+    row = inline_seconds(row)
+    row = _OF_PARTIAL.sub("∂", _BY_PARTIAL.sub(r"d/d\1\2 ", row))
     row = _IN.sub(lambda m: ": " + _BETWEEN.sub(", ", m[1] or m[2] or ""), row)
     row = re.sub(r"(:[^=<>]*)", lambda m: m[1].replace("×", ","), row)  # sizes; among factors it is a product
     if "\\" in row.rstrip("\\") or "_{" in row or "^{" in row:
@@ -79,11 +84,22 @@ def plain(row: str) -> str:
     row = "".join(_SIGNS.get(char, char) for char in row)
     row = _GREEK_NAME.sub(lambda m: m[1] + GREEK[m[2]], row)
     row = re.sub(r"(?:(?<=\|\|)|(?<=‖))_(?:F|2)(?!\w)", "", row)
-    row = re.sub(r"(?<=\.T)_(\w+)|(?<=[)\]])_([^\W\d]+)", lambda m: f"[{','.join(m[1] or m[2])}]", row)
+    row = re.sub(r"((?<=\.T)|(?<=[)\]]))_([^\W\d_]+)", lambda m: f"_[{','.join(m[2])}]", row)
     row = re.sub(r"\^\s*(?:\(\s*T\s*\)|\{\s*T\s*\}|(?:T|⊤|top)(?!\w))", ".T", row)
     row = row.replace("^", "**")
     row = re.sub(r"(?<=[\w)\]])\s*,\s*['\"]fro['\"]\s*\)", ")", row)
     return row
+
+
+def _derivative(found: re.Match[str], text: str) -> str:
+    """A derivative in place of a fraction; in brackets before a place, which is one of the whole."""
+    placed = re.match(r"\s*_|\[", found.string[found.end() :])
+    return f"({text})" if placed else f"{text} "
+
+
+def _subscript(text: str) -> str:
+    """What stands in the braces of x_{...}: a word is part of the name until it is seen that it is none."""
+    return f"_{text}" if text.isalnum() else f"_[{text}]"
 
 
 def _lowered(letters: str) -> str:
@@ -98,8 +114,8 @@ def _latex(row: str) -> str:
     row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", lambda m: _apart(m, m[1]), row)
     row = re.sub(rf"\\(?:{_STYLES})\s+(\w)", r"\1", row)
     row = re.sub(r"\\hat\s*\{?\s*(\\?\w+)\s*\}?", r"\1hat", row)
-    row = _TWICE.sub(lambda m: m[0] if re.search("_[a-z]$", m[2]) else f"d2{m[1]}/d{m[2]}2 ", row)
-    row = _BY.sub(lambda m: f"d{m[1]}{m[2]}/d{m[3]}{m[4]} ", row)
+    row = _TWICE.sub(lambda m: m[0] if re.search("_[a-z]$", m[2]) else _derivative(m, f"d2{m[1]}/d{m[2]}2"), row)
+    row = _BY.sub(lambda m: _derivative(m, f"d{m[1]}{m[2]}/d{m[3]}{m[4]}"), row)
     row = re.sub(r"(\\[dt]?frac|\\sqrt)(?:\s*(\d)|\s+([A-Za-z]))", r"\1{\2\3}", row)  # \frac12, \frac1{n}
     row = re.sub(r"(\\[dt]?frac\s*\{[^{}]*\})\s*(\w)", r"\1{\2}", row)
     row = re.sub(r"\\(max|min)\s*_\s*\{\s*(\w)\s*\}", r"\\\1_\2 ", row)
@@ -113,8 +129,9 @@ def _latex(row: str) -> str:
         row = re.sub(r"\^\s*\{\s*(?:\\top|T)\s*\}", ".T", row)
         row = re.sub(r"\^\s*\{\s*(\d)\s*\}", r"**\1 ", row)
         row = re.sub(r"\^\s*\{([^{}]*)\}", r"**(\1)", row)
-        row = re.sub(r"_\s*\{([^{}]*)\}", lambda m: f"_{m[1]}" if m[1].isalnum() else f"[{m[1]}]", row)
+        row = re.sub(r"_\s*\{([^{}]*)\}", lambda m: _subscript(m[1]), row)
         row = _FRACTION.sub(lambda m: fraction(m[1], m[2]), row)
+        row = re.sub(r"\)\s+(?=_\w|_\[)", ")", row)
         if row == before:
             break
     row = re.sub(r"\^\s*\\top", ".T", row)

@@ -38,7 +38,7 @@ _PREFIXES = {"Σ": "sum", "Π": "prod"}
 def entries(tokens: Sequence[Token], known: set[str]) -> list[Token]:
     """x_i as x[i], where x is a name and x_i is none; x_ij is x[i, j]."""
     out: list[Token] = []
-    for token in tokens:
+    for token in _with_its_d(tokens, known):
         base, _, letters = token.text.partition("_")
         bare = base.removeprefix("d") if base not in known else base
         entry = token.kind == "name" and letters.isalpha() and len(letters) <= 3 and bare in known
@@ -48,7 +48,20 @@ def entries(tokens: Sequence[Token], known: set[str]) -> list[Token]:
         parts = [base, "[", *",".join(letters), "]"]
         kinds = ["name", "symbol", *("symbol" if c == "," else "name" for c in ",".join(letters)), "symbol"]
         glued = [token.glued, *[True] * (len(parts) - 1)]
-        out += [replace(token, kind=k, text=t, glued=g) for k, t, g in zip(kinds, parts, glued, strict=True)]
+        named = zip(kinds, parts, glued, strict=True)
+        out += [replace(token, kind=k, text=t, glued=g, lowered=t != base) for k, t, g in named]
+    return out
+
+
+def _with_its_d(tokens: Sequence[Token], known: set[str]) -> list[Token]:
+    """d J as dJ, where d is no name."""
+    out: list[Token] = []
+    for token in tokens:
+        before = out[-1].text if out and out[-1].kind == "name" and token.kind == "name" else ""
+        if before in ("d", "d2") and before not in known and token.text.partition("_")[0] in known:
+            out[-1] = replace(out[-1], text=before + token.text)
+        else:
+            out.append(token)
     return out
 
 

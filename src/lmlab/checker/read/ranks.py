@@ -5,7 +5,9 @@ from __future__ import annotations
 from lmlab.checker import tree
 from lmlab.checker.functions import FUNCTIONS, Along, Entrywise, Reduction
 from lmlab.checker.read.scope import Scope
-from lmlab.checker.tree import Binary, Call, Given, Let, Name, Node, Slice
+from lmlab.checker.shapes.infer import scalar_like
+from lmlab.checker.shapes.setting import build
+from lmlab.checker.tree import Binary, Call, Given, Let, Name, Node, Slice, names_in
 
 _RANKS = {"outer": 2, "inv": 2, "eye": 2, "trace": 0, "det": 0, "tril": 2, "triu": 2, "vec": 1}
 
@@ -41,6 +43,17 @@ def rank_of(node: Node, scope: Scope, lets: dict[str, int | None] | None = None)
         case Call():
             return _rank_of_call(node, ranks)
     return max(ranks, default=0)
+
+
+def rank_above(node: tree.Derivative, scope: Scope) -> int | None:
+    """How many axes a derivative has before those of what it is taken by; None where it is not clear.
+
+    They are those of what is differentiated, but none where that is one number, of whatever shape.
+    """
+    if names_in(node.operand) <= scope.known:  # not inside let f(x) = ..., whose x may have any shape
+        shape = build(scope).shape(node.operand)
+        return 0 if scalar_like(shape) and not node.strict else len(shape)
+    return rank_of(node.operand, scope)
 
 
 def is_row(node: Node, scope: Scope) -> bool:

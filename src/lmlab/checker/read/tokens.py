@@ -11,8 +11,8 @@ from lmlab.checker.read.from_latex_and_unicode import plain
 _TOKEN = re.compile(
     r"""\s+ | (?:np|numpy|jnp|torch)\.(?:linalg\.|special\.)?(?=[a-z])
     | (?P<number>(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    | (?P<name>[^\W\d]\w*'*)
-    | (?P<symbol>\*\*|==|<=|>=|!=|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@·()\[\]{},:=<>|‖])""",
+    | (?P<name>(?!_\[)[^\W\d](?:\w*?(?=_\[)|\w*'*))
+    | (?P<symbol>_\[|\*\*|==|<=|>=|!=|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@·()\[\]{},:=<>|‖])""",
     re.VERBOSE,
 )
 _WRITE_INSTEAD = {
@@ -43,6 +43,7 @@ class Token:
     line: int
     column: int  # of the first character, counted from 1
     glued: bool = False  # no space before it
+    lowered: bool = False  # of a subscript, which belongs to the name that it stands on
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,15 @@ def tokenize(statement: RawStatement) -> list[Token]:
                 raise Refusal(f"column {position + 1}: {char!r} is not part of the language{advice}")
             kind = match.lastgroup
             if kind:
-                tokens.append(Token(kind, match.group(), number, position + 1, not spaced))
+                tokens.append(_token(kind, match.group(), number, position + 1, not spaced))
             spaced = kind is None
             position = match.end()
             if len(tokens) > MAX_TOKENS:
                 raise Refusal(f"the statement is too long; at most {MAX_TOKENS} words and signs are read")
     tokens.append(Token("end", "", statement.rows[-1][0], len(statement.rows[-1][1]) + 1))
     return tokens
+
+
+def _token(kind: str, text: str, line: int, column: int, glued: bool) -> Token:
+    """A token; W_[i+1, j], as W_{i+1, j} is said, has the brackets of W[i+1, j]."""
+    return Token(kind, text.removeprefix("_") if kind == "symbol" else text, line, column, glued, text == "_[")
