@@ -101,7 +101,9 @@ class DerivativeParser(ChanceParser):
                 return "d is not defined"
             return "derivatives of a higher order are written one after the other, as in d/dt d2/dt2 f"
         if below and below not in self.known and two_names(f"d{below}", self.known) is None:
-            return f"{below} is not defined; write the name to differentiate by, as in d/dx[j] f, dJ/dx or d(formula)/dx"
+            return (
+                f"{below} is not defined; write the name to differentiate by, as in d/dx[j] f, dJ/dx or d(formula)/dx"
+            )
         return "write what is differentiated above, as in dJ/dx or d(formula)/dx"
 
     def derivative_call(self, token: Token) -> Node:

@@ -155,14 +155,19 @@ class ExpressionParser(TokenReader):
         return [item for item in items if item is not None]
 
     def _items(self) -> list[Item]:
-        self.expect("[", "")
+        before, bracket = self.tokens[self.at - 1], self.expect("[", "")
         items: list[Item] = []
         while True:
             items.append(self._position())
             if not self.take(","):
                 break
         self.expect("]", "after a position")
+        if bracket.lowered:
+            self.subscript(before, items)
         return items
+
+    def subscript(self, before: Token, places: Sequence[Item]) -> None:
+        """Refuse a subscript that could count from 0 or from 1, where subscripts are known."""
 
     def _index(self, operand: Node) -> Node:
         bracket = self.next
@@ -215,6 +220,10 @@ class ExpressionParser(TokenReader):
         """dJ/dx, where derivatives are known; see `DerivativeParser`."""
         return None
 
+    def no_name(self, name: str) -> str:
+        """What to write in place of a name that is none, where more is known than the nearest one."""
+        return ""
+
     def no_derivative(self, following: str) -> str:
         """What to write in place of a d that begins no derivative."""
         return "d is not defined"
@@ -250,7 +259,7 @@ class ExpressionParser(TokenReader):
             raise refusal(token, f"{token.text} is a function; write {token.text}(...)")
         if token.text in ("d", "d2") and following in ("/", "**"):
             raise refusal(token, self.no_derivative(following))
-        advice = spellings.NO_NUMBERS.get(token.text) or nearest(token.text, self.known)
+        advice = spellings.NO_NUMBERS.get(token.text) or self.no_name(token.text) or nearest(token.text, self.known)
         if len(set(token.text)) > 1 and all(letter in self.known for letter in token.text):
             advice = f"did you mean {' * '.join(token.text)}?"
         raise refusal(token, f"{token.text} is not defined; {advice}")

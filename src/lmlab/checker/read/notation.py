@@ -13,7 +13,10 @@ from lmlab.checker.read.cursor import BARS, refusal
 from lmlab.checker.read.derivatives import DerivativeParser
 from lmlab.checker.read.ranks import is_row, rank_of
 from lmlab.checker.read.scope import Macro, Scope, substituted
+from lmlab.checker.read.spellings import with_new_axes
+from lmlab.checker.read.subscripts import entries, in_the_only_row, numbered_entry, refuse_numbers
 from lmlab.checker.read.tokens import Token
+from lmlab.checker.shapes.setting import build
 from lmlab.checker.slopes import Alone, slope
 from lmlab.checker.small_formulas import ONE, TWO, call, over, plus
 from lmlab.checker.text import to_text
@@ -33,36 +36,6 @@ from lmlab.checker.tree import (
 )
 
 _PREFIXES = {"Σ": "sum", "Π": "prod"}
-
-
-def entries(tokens: Sequence[Token], known: set[str]) -> list[Token]:
-    """x_i as x[i], where x is a name and x_i is none; x_ij is x[i, j]."""
-    out: list[Token] = []
-    for token in _with_its_d(tokens, known):
-        base, _, letters = token.text.partition("_")
-        bare = base.removeprefix("d") if base not in known else base
-        entry = token.kind == "name" and letters.isalpha() and len(letters) <= 3 and bare in known
-        if not entry or token.text in known or (base != bare and token.text[1:] in known):
-            out.append(token)
-            continue
-        parts = [base, "[", *",".join(letters), "]"]
-        kinds = ["name", "symbol", *("symbol" if c == "," else "name" for c in ",".join(letters)), "symbol"]
-        glued = [token.glued, *[True] * (len(parts) - 1)]
-        named = zip(kinds, parts, glued, strict=True)
-        out += [replace(token, kind=k, text=t, glued=g, lowered=t != base) for k, t, g in named]
-    return out
-
-
-def _with_its_d(tokens: Sequence[Token], known: set[str]) -> list[Token]:
-    """d J as dJ, where d is no name."""
-    out: list[Token] = []
-    for token in tokens:
-        before = out[-1].text if out and out[-1].kind == "name" and token.kind == "name" else ""
-        if before in ("d", "d2") and before not in known and token.text.partition("_")[0] in known:
-            out[-1] = replace(out[-1], text=before + token.text)
-        else:
-            out.append(token)
-    return out
 
 
 def free_letters(tokens: Sequence[Token], known: set[str]) -> set[str]:
@@ -85,7 +58,7 @@ class NotationParser(DerivativeParser):
     """Expressions with letters and the names of the scope."""
 
     def __init__(self, tokens: Sequence[Token], scope: Scope) -> None:
-        tokens = entries(tokens, scope.known)
+        tokens = in_the_only_row(entries(tokens, scope.known), scope)
         super().__init__(tokens, scope.known)
         self.scope = scope
         self.letters: dict[str, int] = dict.fromkeys(free_letters(tokens, scope.known | set(scope.functions)), 1)
@@ -127,8 +100,19 @@ class NotationParser(DerivativeParser):
                     f"the range of {name} is not clear; let it stand alone as a position once, as in x[{name}]"
                 )
             letters.append((Letter(name), witness))
+        sides = self._of_one_rank(sides)
         plain = [bounds and not letters_in(side) and rank_of(side, self.scope) == 0 for side in sides]
         return [side if number else Table(side, tuple(letters)) for side, number in zip(sides, plain, strict=True)]
+
+    def _of_one_rank(self, sides: list[Node]) -> list[Node]:
+        """Sides with equally many axes: for each value of the letters they are compared as NumPy would, from the last one."""
+        setting = build(self.scope)
+        try:
+            ranks = [len(setting.shape(side)) for side in sides]
+        except Refusal:  # which is explained where the claim is checked
+            return sides
+        missing = [max(ranks) - rank for rank in ranks]
+        return [with_new_axes(side, [None] * count) for side, count in zip(sides, missing, strict=True)]
 
     def witness(self, node: Node, letter: str) -> Witness | None:
         """Where the range of a letter is seen: on an array, or else on a recursion, whose steps it counts."""
@@ -142,6 +126,15 @@ class NotationParser(DerivativeParser):
                     assert isinstance(definition.value, tree.Recursion)
                     return definition.value.witness
         return None
+
+    def subscript(self, before: Token, places: Sequence[Node | Slice | None]) -> None:
+        """Refuse numbers in a subscript, but for those of a recursion, whose h_T is h[T]."""
+        if not {before.text, before.text.removeprefix("d")} & self.scope.recursive:
+            refuse_numbers(places)
+
+    def no_name(self, name: str) -> str:
+        """What to write in place of x_1."""
+        return numbered_entry(name, self.scope)
 
     def notation(self, token: Token, following: str) -> Node | None:
         """What a name begins that is notation; None for a plain name or call."""

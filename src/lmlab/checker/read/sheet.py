@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import sizes_in_builders, splits_claim
 from lmlab.checker.read.expressions import RELATIONS
-from lmlab.checker.read.notation import entries, free_letters
+from lmlab.checker.read.notation import free_letters
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.statements import StatementParser, source
+from lmlab.checker.read.subscripts import entries
 from lmlab.checker.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Claim, Condition, Given, Let, Node, NotUnderstood, Step, letters_in

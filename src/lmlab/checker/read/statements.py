@@ -11,9 +11,10 @@ from lmlab.checker.kinds import KIND_WORDS
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import refusal, shallow
 from lmlab.checker.read.expressions import RELATIONS
-from lmlab.checker.read.notation import entries, witness_of
+from lmlab.checker.read.notation import witness_of
 from lmlab.checker.read.scope import Definition, Macro, rename, unknown_function
 from lmlab.checker.read.shapes import RESERVED, ShapeParser
+from lmlab.checker.read.subscripts import entries
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.shapes.setting import drawn_shape
 from lmlab.checker.sizes import Shape, Size

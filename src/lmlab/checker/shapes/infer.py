@@ -184,8 +184,8 @@ class Shapes:
                 out.append(length)
             elif not letters_in(item):
                 position = self.size(item)
-                known = axis.number is not None and position.number is not None
-                if known and not -(axis.number or 0) <= (position.number or 0) < (axis.number or 0):
+                beyond, before = (position + -axis).number, (position + axis).number
+                if (beyond is not None and beyond >= 0) or (before is not None and before < 0):
                     raise Refusal(f"{to_text(node)}: position {position} is out of range for size {axis}")
         return tuple(out) + shape[len(node.items) :]
 
