@@ -186,3 +186,21 @@ def test_no_seed_changes_a_verdict_in_a_corner(seed: int) -> None:
 def test_orthogonal_matrices_have_determinants_of_both_signs(kind: str, claim: str) -> None:
     claims = check(f"given Q: n, n {kind}\nclaim {claim}\nclaim det(Q)**2 = 1\nclaim Q.T @ Q = eye(n)").claims
     assert [answer.holds for answer in claims] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ("0**x = 0", "the sides differ"),  # at 0; below 0 the left side has no value either
+        ("log(x**2) = 2*log(x)", "`given x: positive`"),
+        ("exp(log(x)) = x", "`where x > 0`"),
+        ("x / x = 1", "`given x: nonzero`"),
+        ("sum(v / sum(v)) = 1", "`where x != 0`"),
+    ],
+)
+def test_what_is_said_of_a_side_without_a_value_fits_the_point_that_is_shown(claim: str, said: str) -> None:
+    answer = check(f"given x\ngiven v: n\nclaim {claim}").claims[-1]
+    assert answer.verdict == "refuted"
+    assert said in answer.reason
+    assert answer.counterexample is not None
+    assert ("no value" in answer.reason) == ("no value" in str(answer.counterexample))

@@ -19,7 +19,7 @@ from lmlab.checker.shapes.setting import Setting, build
 from lmlab.checker.sheets.counterexample import readable
 from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, UNDECIDED, ClaimReport
-from lmlab.checker.sheets.verdict import TOO_LONG, Finding, Judge
+from lmlab.checker.sheets.verdict import DIFFER, TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
 from lmlab.checker.symbols.proofs import AWAY_FROM_ROOTS, divides_by_a_root, prove
 from lmlab.checker.text import to_text
@@ -87,11 +87,23 @@ def _step(setting: Setting, before: Step, step: Step, rng: np.random.Generator, 
             return Finding(INVALID, str(refusal))
         except OutOfTime:
             return Finding(UNDECIDED, TOO_LONG)
+        if finding.point is not None:
+            finding.counterexample = readable(relation, finding.point)
+            finding = _with_kind(finding) if finding.lacking else finding
         finding = _noted(_proved(relation, finding), setting, left, right)
-        if finding.point is None:
-            return finding
-        finding.counterexample = readable(relation, finding.point)
     return finding
+
+
+def _with_kind(finding: Finding) -> Finding:
+    """What refutes a claim where a side has no value, and which kind may have been left out."""
+    shown = finding.counterexample
+    assert shown is not None
+    if shown.has_values:  # a plainer point was found, where both sides have one
+        return replace(finding, reason=DIFFER, repairable=True)
+    at_zero = any((np.array(value, float) == 0).any() for value in shown.values.values())
+    kind, condition = ("nonzero", "x != 0") if at_zero else ("positive", "x > 0")
+    advice = f"name the kind that is meant (as in `given x: {kind}`) or a condition (`where {condition}`)"
+    return replace(finding, reason=f"{finding.reason}; {advice}")
 
 
 def _hint(scoped: ScopedClaim, setting: Setting, i: int, rng: np.random.Generator, deadline: Deadline) -> str | None:

@@ -35,6 +35,11 @@ class Counterexample:
             "entry": list(self.where),
         } | ({"indices": self.letters} if self.letters else {})
 
+    @property
+    def has_values(self) -> bool:
+        """Whether both sides have one, where they differ most."""
+        return None not in [_entry(side, self.where) for side in (self.left, self.right)]
+
     def __str__(self) -> str:
         parts = [f"{name} = {value}" for name, value in self.sizes.items()]
         parts += [f"{name} = {compact(value)}" for name, value in self.values.items()]

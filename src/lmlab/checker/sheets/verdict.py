@@ -29,6 +29,8 @@ CONFIRM_S = 0.25  # of processor time for the referee's last word
 TOO_LONG = "it takes the checker too long to decide this; what is smaller, or split into several claims, it may decide"
 NO_SLOPE = "the checker knows no way to take this derivative of a mean over several numbers"
 
+DIFFER = "the sides differ"
+
 
 @dataclass
 class Finding:
@@ -40,6 +42,7 @@ class Finding:
     counterexample: Counterexample | None = None
     hint: str | None = None
     repairable: bool = False  # whether a change of the formula may be what is needed, rather than a kind or a condition
+    lacking: bool = False  # one side has no value at the point: a kind or a condition may have been left out
 
 
 class Judge:
@@ -189,22 +192,16 @@ class Judge:
         which, other = ("left", "right") if not ruling.left_defined else ("right", "left")
         if not self.relation.certain(point, other == "left"):
             return None  # a zero that rounding made a number: this side has no value there either
-        reason = f"the {which} side has no value at this point, and the {other} side has; "
+        reason = f"the {which} side has no value at this point, and the {other} side has"
         if self.relation.averages:
-            reason += "say in a condition where its mean exists (as in `where t < 1`)"
-        else:
-            reason += "name the kind that is meant (as in `given x: nonzero`) or a condition (`where x != 0`)"
-        return Finding(REFUTED, reason, point)
+            return Finding(REFUTED, f"{reason}; say in a condition where its mean exists (as in `where t < 1`)", point)
+        return Finding(REFUTED, reason, point, lacking=True)
 
     def _refute(self, point: Point) -> Finding:
         only_ones = bool(self.tally.points > POINTS and point.sizes and 1 in point.sizes.values())
         others = self.tally.points - (self.relation.sign != "==")  # the point itself is counted for a bound
         note = f" (it holds at the {others} points tried with larger sizes)" if only_ones else ""
-        what = (
-            "the sides differ"
-            if self.relation.sign == "=="
-            else f"the left side is not {self.relation.sign} the right side"
-        )
+        what = DIFFER if self.relation.sign == "==" else f"the left side is not {self.relation.sign} the right side"
         return Finding(REFUTED, f"{what}{note}", point, repairable=True)
 
     def _confirm(self) -> Finding | None:
