@@ -124,7 +124,7 @@ ARRAYS = [
         "trace",
         rules.scalar_of_square,
         lambda ops, x: ops.wrap(x.diagonal().sum()),
-        aliases=("tr",),
+        aliases=("tr", "Tr"),
         degree="same",
         confused_with=("sum", "det"),
     ),

@@ -142,7 +142,7 @@ class DerivativeParser(ChanceParser):
             self.at = start
             return whole
         by_entry = Index(whole, (*[_WHOLE] * above, *places), column=token.column)
-        if bracket.lowered:
+        if bracket.paper:
             return by_entry
         text, place = to_text(whole), to_text(Index(Name(""), places))
         raise refusal(bracket, f"{text}{place} can be read in two ways; {_two_ways(whole, place, to_text(by_entry))}")
@@ -169,7 +169,7 @@ class DerivativeParser(ChanceParser):
     # -- d/dx f -------------------------------------------------------------------------------------------------------
 
     def operator(self, token: Token) -> Node | None:
-        """d/dx f, d/dx[j] f, d2/dx2 f and d2/dxdy f: of the factors that follow; None where it is none of these."""
+        """d/dx f, d/dx[j] f, d2/dx2 f, d2/dxdy f and nabla/dx f: of the factors that follow; None where it is none of these."""
         by = self._names_below(token, self.peek(2))
         if by is None:
             return None
@@ -181,15 +181,28 @@ class DerivativeParser(ChanceParser):
             return None
         self.forgave = True
         self._rounded()
-        operand = self.sum_of_products(10)
-        return self._by_entry(Derivative(operand, by, column=token.column), places, token)
+        if token.text.startswith("nabla"):
+            self._one_factor(token)
+        whole = Derivative(self.sum_of_products(10), by, column=token.column)
+        if token.text.startswith("nabla") and self._rank_above(whole, token):
+            raise refusal(token, f"∇ of an array can be read in two ways; write {to_text(whole)} or its transpose")
+        return self._by_entry(whole, places, token)
+
+    def _one_factor(self, token: Token) -> None:
+        """Refuse ∇_x J v, where J is a number: ∇ may be that of J alone."""
+        start = self.at
+        first = self._power()
+        if rank_of(first, self.scope) == 0 and (self._beside() or self.next.text in ("*", "@", "·", "/")):
+            raise refusal(token, "∇ before several factors can be read in two ways; put brackets around what it is of")
+        self.at = start
 
     def _names_below(self, token: Token, bottom: Token) -> tuple[str, ...] | None:
         """The names an operator differentiates by: x of d/dx, x and y of d2/dxdy."""
         if bottom.kind != "name" or not bottom.text.startswith("d") or {token.text, bottom.text} <= set(self.known):
             return None
-        if token.text == "d":
-            return (bottom.text[1:],) if bottom.text[1:] in self.known else None
+        if token.text != "d2":
+            by = (bottom.text[1:],) if bottom.text[1:] in self.known else None
+            return by * 2 if by and token.text == "nabla2" else by
         return two_names(bottom.text, self.known)
 
     def _positions_below(self, by: tuple[str, ...]) -> Places:

@@ -26,6 +26,7 @@ _INSTEAD_OF = {
     "for": "write sum(...) or another reduction over an array",
 }
 _COMPARISONS = ("==", "!=", "<=", ">=", "<", ">")
+PRIME = "'"
 BESIDE = "beside"  # the sign that is not there in 2x
 _BINDING = {"+": 10, "-": 10, "*": 20, "/": 20, "@": 20, "·": 20, BESIDE: 20}
 
@@ -116,6 +117,10 @@ class ExpressionParser(TokenReader):
             text = str(value)
             short = text if len(text) < 12 else text[:9] + "..."
             raise refusal(token, f"the power {short} is too large; at most {MAX_EXPONENT} is read")
+        return self.raised(base, exponent, token)
+
+    def raised(self, base: Node, exponent: Node, token: Token) -> Node:
+        """A power, entry by entry."""
         return Binary("**", base, exponent, column=token.column)
 
     def _postfix(self) -> Node:
@@ -162,7 +167,7 @@ class ExpressionParser(TokenReader):
             if not self.take(","):
                 break
         self.expect("]", "after a position")
-        if bracket.lowered:
+        if bracket.paper:
             self.subscript(before, items)
         return items
 
@@ -202,7 +207,7 @@ class ExpressionParser(TokenReader):
             items, _ = self._arguments("]", "the list")
             if not items:
                 raise self.error("an empty list has no shape")
-            if len(items) == 1 and self.next.text == "[" and self.next.lowered:
+            if len(items) == 1 and self.next.text == "[" and self.next.paper:
                 return items[0]  # [A B]_ij is an entry, not one of a list
             return tree.Stack(items, column=token.column)
         if token.kind == "name":
@@ -244,6 +249,8 @@ class ExpressionParser(TokenReader):
         token = self.next
         following = self.peek(1).text if self.peek(1).kind == "symbol" else ""
         if token.text in ("E", "Var", "Cov") and following in ("[", "(") and token.text not in self.known:
+            if self.peek(1).paper:
+                raise refusal(token, f"a subscript of {token.text} is not read; {spellings.NOT_READ['E']}")
             return self._expectation()
         found = self.notation(token, following) or self.derivative()
         if found is not None:
@@ -260,8 +267,6 @@ class ExpressionParser(TokenReader):
         if token.text in ("d", "d2") and following in ("/", "**"):
             raise refusal(token, self.no_derivative(following))
         advice = spellings.NO_NUMBERS.get(token.text) or self.no_name(token.text) or nearest(token.text, self.known)
-        if len(set(token.text)) > 1 and all(letter in self.known for letter in token.text):
-            advice = f"did you mean {' * '.join(token.text)}?"
         raise refusal(token, f"{token.text} is not defined; {advice}")
 
     def _expectation(self) -> Node:
@@ -316,7 +321,8 @@ class ExpressionParser(TokenReader):
         if name not in NAMES and name not in WRITTEN_OUT:
             if name in self.known:
                 raise refusal(token, f"{name} is not a function; write {name} * (...) or {name} @ (...)")
-            raise refusal(token, f"there is no function {name}; {nearest(name, NAMES)}")
+            advice = f"write d({name.rstrip(PRIME)}(x))/dx" if name.endswith(PRIME) else nearest(name, NAMES)
+            raise refusal(token, f"there is no function {name}; {advice}")
         self.expect("(", "")
         if name in DERIVATIVES:
             return self.derivative_call(token)

@@ -20,6 +20,7 @@ _BELOW = re.compile(rf"\s*{_D}\s*{_PLACED}\s*(?:({_TWO})|{_D}\s*{_PLACED})?\s*")
 _SIZED = r"(?:\\(?:left|right|[bB]ig[lr]?)\s*)?"
 _SQUARE = re.compile(rf"{_SIZED}\[(.*?){_SIZED}\]")
 _NAME = re.compile(r"\\?[^\W\d_]\w*'*")
+_CALLED = re.compile(r"^\\[a-z]+\s*(?=\(|\\left\s*\()")  # \sigma before its bracket
 _INLINE = re.compile(
     rf"{_D}\s*{_TWO}\s*({_NAME.pattern})?\s*/\s*(\(\s*)?({_D}\s*{_PLACED}\s*(?:{_TWO}|{_D}\s*{_PLACED}))(?(2)\s*\))"
 )
@@ -63,7 +64,7 @@ def _upper(above: str) -> _Above | None:
     square = _SQUARE.fullmatch(operand)
     if square and _is_whole(square[1]):
         return _Above(twice, square[1])
-    whole = not operand or _is_bracket(operand) or (twice and bool(_NAME.fullmatch(operand)))
+    whole = not operand or _is_bracket(_CALLED.sub("", operand)) or (twice and bool(_NAME.fullmatch(operand)))
     if not whole and (sign == "d" or _PARTIAL.search(operand) or not _is_whole(operand, alone=True)):
         return None
     return _Above(twice, operand)

@@ -37,7 +37,7 @@ _WORDS = {
     "displaystyle": "", "limits": "", "nonumber": "", "varepsilon": "eps", "epsilon": "eps", "sim": "~", "colon": ":",
     "dots": "..", "cdots": "..",
     "equiv": "=", "hat": "hat", "lambda": "lam", "nabla": "∇", "langle": " dot(", "rangle": ")",
-    "infty": "inf",
+    "infty": "inf", "Pr": "P", "forall": "∀",
 }  # fmt: skip
 _STYLES = "mathbf|boldsymbol|bm|mathrm|mathit|mathsf|mathcal|text|textbf|operatorname|mathbb|vec|overline|mathop"
 _IN = re.compile(r"(?:\\in|∈)\s*(?:\\mathbb\{R\}|\\R|ℝ|R)(?:\^\{([^{}]*)\}|\^(\w+))?")  # x \in \mathbb{R}^{n \times m}
@@ -58,7 +58,10 @@ _TWICE = re.compile(
     rf"\\[dt]?frac\s*{{\s*(?:\\partial|d|∂)\s*\^\s*{{?2}}?\s*({_NAME})\s*}}"
     rf"\s*{{\s*(?:\\partial|d|∂)\s*({_NAME})\s*\^\s*{{?2}}?\s*}}"
 )
+_NABLA = re.compile(r"∇\s*(\^2)?\s*_(?:\[\s*([^\W\d]\w*)\s*\]|([^\W\d]\w*))\s*(\^2)?\s*")
+_DIVERGENCE = re.compile(r"(?<!\w)(?:D_)?KL\s*\(([^()|‖]*)(?:\|\||‖)([^()|‖]*)\)")  # KL(p || q)
 _FRACTION = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
+_ENDS = re.compile(r"(?:[\w)\]}|‖'⊤ᵀ]|\\\|)(?:\s|\\[,;: ])*[.,;]\s*$")  # punctuation behind a formula
 _PARTIAL = r"(?:\\partial|∂)"
 _OF_PARTIAL = re.compile(rf"{_PARTIAL}\s*(?=\\?[^\W\d_])")  # ∂ J is ∂J
 _BY_PARTIAL = re.compile(rf"{_PARTIAL}\s*_(?:\{{({_NAME}(?:_\w|_\{{\w+\}})?)\}}|({_NAME}))(?!\s*/)")  # ∂_x f
@@ -68,7 +71,7 @@ _SECOND_BY = re.compile(r"(/\s*[d∂]\s*[^\W\d]\w*)(?:²|\^2)")
 
 def plain(row: str) -> str:
     """One row of a sheet in the signs of the language; the row itself where nothing is to be said anew."""
-    row = inline_seconds(row)
+    row = inline_seconds(without_typesetting(row))
     row = _OF_PARTIAL.sub("∂", _BY_PARTIAL.sub(r"d/d\1\2 ", row))
     row = _IN.sub(lambda m: ": " + _BETWEEN.sub(", ", m[1] or m[2] or ""), row)
     row = re.sub(r"(:[^=<>]*)", lambda m: m[1].replace("×", ","), row)  # sizes; among factors it is a product
@@ -76,9 +79,11 @@ def plain(row: str) -> str:
         row = _latex(row)
     if _SECOND.search(row):
         row = _SECOND_BY.sub(r"\g<1>2", _SECOND.sub("d2", row))
-    row = re.sub(rf"⁻([{''.join(_RAISED)}])", lambda m: f"**(-{_RAISED[m[1]]})", row)
-    row = re.sub(rf"[{''.join(_RAISED)}]+", lambda m: "**" + "".join(_RAISED[c] for c in m[0]), row)
+    row = re.sub(rf"⁻([{''.join(_RAISED)}])", lambda m: f"^(-{_RAISED[m[1]]})", row)
+    row = re.sub(rf"[{''.join(_RAISED)}]+", lambda m: "^" + "".join(_RAISED[c] for c in m[0]), row)
     row = re.sub(rf"[{''.join(_LOWERED)}]+", lambda m: _lowered("".join(_LOWERED[c] for c in m[0])), row)
+    row = _NABLA.sub(lambda m: f"nabla{'2' * bool(m[1] or m[4])}/d{m[2] or m[3]} ", row)
+    row = _DIVERGENCE.sub(r"KL(\1, \2)", row)
     row = re.sub(r"√\s*(\w+)", r" sqrt(\1)", row)
     row = re.sub(r"\^?\s*([ᵀ⊤])(?=([^\W_])?)", lambda m: m[1] + " " * bool(m[2]), row)  # wᵀv, and w^⊤ v
     row = "".join(_SIGNS.get(char, char) for char in row)
@@ -86,7 +91,6 @@ def plain(row: str) -> str:
     row = re.sub(r"(?:(?<=\|\|)|(?<=‖))_(?:F|2)(?!\w)", "", row)
     row = re.sub(r"((?<=\.T)|(?<=[)\]]))_([^\W\d_]+)", lambda m: f"_[{','.join(m[2])}]", row)
     row = re.sub(r"\^\s*(?:\(\s*T\s*\)|\{\s*T\s*\}|(?:T|⊤|top)(?!\w))", ".T", row)
-    row = row.replace("^", "**")
     row = re.sub(r"(?<=[\w)\]])\s*,\s*['\"]fro['\"]\s*\)", ")", row)
     return row
 
@@ -107,13 +111,39 @@ def _lowered(letters: str) -> str:
     return letters if letters.isdigit() else f"_{letters}"
 
 
+_TYPESETTING = re.compile(
+    r"\\(?:begin|end)\{(?!cases)[a-z]+\*?\}|\\(?:label|tag)\{[^{}]*\}|(?<!\\)\\[()\[\]]|\$|\\(?:nonumber|notag)(?!\w)"
+)
+_SQUARE = re.compile(r"(\\(?:left|[bB]igl?|[bB]iggl?)\s*)\[|(\\(?:right|[bB]igr?|[bB]iggr?)\s*)\]")
+
+
+def without_typesetting(row: str) -> str:
+    """A row without what LaTeX needs around a formula, and without its comment."""
+    if "\\" in row or row.lstrip().startswith("%"):
+        row = re.sub(r"(?<!\\)%.*", "", row)
+    if "\\" in row or "$" in row or "&=" in row:
+        row = re.sub(r"&(?==)", " ", _TYPESETTING.sub(" ", row))
+    return row
+
+
+def without_stop(row: str) -> str:
+    """The last row of a statement without the comma or stop behind the formula."""
+    return re.sub(r"(?:\s|\\[,;: ])*[.,;]\s*$", "", row) if _ENDS.search(row) else row
+
+
 def _latex(row: str) -> str:
     row = row.replace("\\|", "‖")
+    row = _SQUARE.sub(lambda m: "(" if m[1] else ")", row)
+    row = re.sub(r"(?<!\w)\\\{(.*?)\\\}", r"(\1)", row)
+    row = re.sub(r"\\(?:mathbf|mathbb|bm|boldsymbol|mathds)\s*\{\s*1\s*\}", "ones", row)
+    row = re.sub(r"\\mathbb\{V\}(?:\\(?:mathrm|text|operatorname)\{ar\}|ar)?", "Var", row)
+    row = re.sub(rf"\\(?:{_STYLES})\s*(?=\\)", "", row)
+    row = re.sub(r"\\sqrt\s*\[\s*(\d)\s*\]\s*\{([^{}]*)\}", r"((\2)**(1/\1))", row)
     row = re.sub(r"\\[,;:!> ]|\\\\|(?<!\\)&|\$|(?<!\s)~|~(?!\s)", " ", row)
     row = re.sub(r"[∑Σ](?=\s*_)", r"\\sum", re.sub(r"[∏Π](?=\s*_)", r"\\prod", row))
     row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", lambda m: _apart(m, m[1]), row)
     row = re.sub(rf"\\(?:{_STYLES})\s+(\w)", r"\1", row)
-    row = re.sub(r"\\hat\s*\{?\s*(\\?\w+)\s*\}?", r"\1hat", row)
+    row = re.sub(r"\\(hat|bar|tilde)\s*\{?\s*(\\?\w+)\s*\}?", r"\2\1", row)
     row = _TWICE.sub(lambda m: m[0] if re.search("_[a-z]$", m[2]) else _derivative(m, f"d2{m[1]}/d{m[2]}2"), row)
     row = _BY.sub(lambda m: _derivative(m, f"d{m[1]}{m[2]}/d{m[3]}{m[4]}"), row)
     row = re.sub(r"(\\[dt]?frac|\\sqrt)(?:\s*(\d)|\s+([A-Za-z]))", r"\1{\2\3}", row)  # \frac12, \frac1{n}
@@ -127,15 +157,15 @@ def _latex(row: str) -> str:
         row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}", r"\1_(\2)", row)
         row = re.sub(r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)", row)
         row = re.sub(r"\^\s*\{\s*(?:\\top|T)\s*\}", ".T", row)
-        row = re.sub(r"\^\s*\{\s*(\d)\s*\}", r"**\1 ", row)
-        row = re.sub(r"\^\s*\{([^{}]*)\}", r"**(\1)", row)
+        row = re.sub(r"\^\s*\{\s*(\d)\s*\}", r"^\1 ", row)
+        row = re.sub(r"\^\s*\{([^{}]*)\}", r"^(\1)", row)
         row = re.sub(r"_\s*\{([^{}]*)\}", lambda m: _subscript(m[1]), row)
         row = _FRACTION.sub(lambda m: fraction(m[1], m[2]), row)
         row = re.sub(r"\)\s+(?=_\w|_\[)", ")", row)
+        row = re.sub(r"(?<![\w}])(?<!uniform )(?<!finite )\{([^{}]*)\}", r"(\1)", row)  # {x_i}^2
         if row == before:
             break
     row = re.sub(r"\^\s*\\top", ".T", row)
-    row = re.sub(r"(\\nabla)\s*_\s*(\w+)\s*(\w+)", r"d\3/d\2", row)
     return re.sub(r"\\([A-Za-z]+)", lambda m: _WORDS.get(m[1]) or ("" if m[1] in _WORDS else _apart(m, m[1])), row)
 
 

@@ -5,18 +5,50 @@ from __future__ import annotations
 from functools import reduce
 
 from lmlab.checker.functions import FUNCTIONS, NAMES
-from lmlab.checker.read.cursor import refusal
+from lmlab.checker.read.cursor import BARS, refusal
 from lmlab.checker.read.from_latex_and_unicode import GREEK
 from lmlab.checker.read.notation import NotationParser
+from lmlab.checker.read.ranks import is_square, rank_of
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.small_formulas import ONE, call, power, times
-from lmlab.checker.tree import Call, Compare, Letter, Name, Node, Table
+from lmlab.checker.text import to_text
+from lmlab.checker.tree import Call, Compare, Letter, Name, Node, Table, constant_value
 
 _LARGE = ("Σ", "Π", "max_", "min_")  # signs that take all that follows
 
 
 class HabitParser(NotationParser):
     """Expressions as they are written by hand. Whatever is read so is shown again in the signs of the language."""
+
+    def raised(self, base: Node, exponent: Node, token: Token) -> Node:
+        """A^{-1} is an inverse on paper, and A^2 of a square matrix may be a product: ** is entry by entry."""
+        if not token.paper or not is_square(base, self.scope):
+            return super().raised(base, exponent, token)
+        if constant_value(exponent) == -1:
+            self.forgave = True
+            return call("inv", base)
+        text, power_ = to_text(base), to_text(exponent)
+        wanted = f"{text} @ {text} for the product" if power_ == "2" else f"{text} @ ... @ {text} for a product"
+        raise refusal(
+            token, f"{text}^{power_} can be read in two ways; write {wanted}, {text}**{power_} entry by entry"
+        )
+
+    def bars(self) -> Node | None:
+        """|x| and ‖x‖; also ‖x‖_1 and ‖x‖_inf of vectors. |A| of a square matrix may be a determinant."""
+        token, found = self.next, super().bars()
+        if not isinstance(found, Call):
+            return found
+        (inner,) = found.args
+        if found.function == "abs" and is_square(inner, self.scope):
+            text = to_text(inner)
+            raise refusal(token, f"|{text}| can be read in two ways; write det({text}), or abs({text}) entry by entry")
+        which = self.next.text if self.next.glued and found.function == "norm" else ""
+        if which in ("_1", "_inf"):
+            if rank_of(inner, self.scope) != 1:
+                raise self.error("write the norm of a matrix with sum, max and abs")
+            self.at += 1
+            return call("sum" if which == "_1" else "max", call("abs", inner))
+        return found
 
     def habit(self, token: Token, following: str) -> Node | None:
         """What a name begins that is neither a name nor a call; None where it is none of these."""
@@ -47,7 +79,8 @@ class HabitParser(NotationParser):
         self.at += bool(exponent)
         if exponent and self.next.text == "(":
             return power(self._call(token), int(exponent))
-        if self.next.kind not in ("name", "number") or self.next.text in self.stops:
+        opens = self.next.text in BARS and self.next.text[0] != self.within[:1]
+        if not opens and (self.next.kind not in ("name", "number") or self.next.text in self.stops):
             return None
         start = self.at
         found = call(token.text, self._nested(lambda: self.sum_of_products(10)))

@@ -13,7 +13,7 @@ from lmlab.checker.read.cursor import BARS, refusal
 from lmlab.checker.read.derivatives import DerivativeParser
 from lmlab.checker.read.ranks import is_row, rank_of
 from lmlab.checker.read.scope import Macro, Scope, substituted
-from lmlab.checker.read.spellings import with_new_axes
+from lmlab.checker.read.spellings import NOT_READ, with_new_axes
 from lmlab.checker.read.subscripts import entries, in_the_only_row, numbered_entry, refuse_numbers
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.shapes.setting import build
@@ -133,8 +133,14 @@ class NotationParser(DerivativeParser):
             refuse_numbers(places)
 
     def no_name(self, name: str) -> str:
-        """What to write in place of x_1."""
-        return numbered_entry(name, self.scope)
+        """What to write in place of x_1, of AB, and of words of LaTeX."""
+        if len(set(name)) > 1 and all(letter in self.known for letter in name):
+            sign = " * " if all(map(self.is_number, name)) else " @ "
+            return f"did you mean {sign.join(name)}?"
+        base = name.rstrip("'")
+        if base != name and base in self.known and not self.is_number(base):
+            return f"write {base}.T for the transpose"
+        return NOT_READ.get(name.partition("_")[0], "") or numbered_entry(name, self.scope)
 
     def notation(self, token: Token, following: str) -> Node | None:
         """What a name begins that is notation; None for a plain name or call."""
@@ -142,7 +148,7 @@ class NotationParser(DerivativeParser):
         if text in self.letters:
             self.at += 1
             return Letter(text, self.letters[text], column=token.column)
-        if text in ("d", "d2") and following == "/" and (found := self.operator(token)) is not None:
+        if text in ("d", "d2", "nabla", "nabla2") and following == "/" and (found := self.operator(token)) is not None:
             return found
         if text in self.known:
             self._no_entry(token)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from lmlab.checker import tree
 from lmlab.checker.functions import FUNCTIONS, Along, Entrywise, Reduction
+from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import build
+from lmlab.checker.sizes import ONE
 from lmlab.checker.tree import Binary, Call, Given, Let, Name, Node, Slice, names_in
 
-_RANKS = {"outer": 2, "inv": 2, "eye": 2, "trace": 0, "det": 0, "tril": 2, "triu": 2, "vec": 1}
+_RANKS = {"outer": 2, "inv": 2, "eye": 2, "trace": 0, "det": 0, "kron": 2, "tril": 2, "triu": 2, "vec": 1}
 
 
 def rank_of(node: Node, scope: Scope, lets: dict[str, int | None] | None = None) -> int | None:
@@ -56,6 +58,17 @@ def rank_above(node: tree.Derivative, scope: Scope) -> int | None:
     return rank_of(node.operand, scope)
 
 
+def is_square(node: Node, scope: Scope) -> bool:
+    """Whether this is a matrix with as many rows as columns, and not of one entry."""
+    if not names_in(node) <= scope.known or rank_of(node, scope) not in (2, None):
+        return False
+    try:
+        shape = build(scope).shape(node)
+    except Refusal:
+        return False
+    return len(shape) == 2 and shape[0] == shape[1] != ONE
+
+
 def is_row(node: Node, scope: Scope) -> bool:
     """y.T, y.T @ W and 2 * y.T, with y a vector: what stands before a vector; A.T @ y of a matrix is none."""
     match node:
@@ -77,6 +90,10 @@ def _rank_of_call(node: Call, ranks: list[int]) -> int | None:
         return ranks[0] if node.keepdims else 0 if node.axis is None else ranks[0] - 1
     if isinstance(function, Entrywise | Along) or function.is_broadcast or node.function == "transpose":
         return max(ranks)
+    if node.function == "diag":
+        return {1: 2, 2: 1}.get(ranks[0])
+    if node.function == "dot":
+        return 0 if ranks == [1, 1] else None
     if function.takes_sizes and node.function != "eye":
         return len(node.args)
     return _RANKS.get(node.function)

@@ -17,6 +17,21 @@ OTHER_OPTIONS = {"dim": "axis", "keepdim": "keepdims"}  # as torch has them
 NO_NUMBERS = {
     "inf": "infinity is no number here; a large one such as -1e9 does the same inside softmax",
 }
+NOT_READ = {  # words of LaTeX and letters of paper, with what to write in their place
+    "E": "write E[...] with brackets; it averages over all random names inside, and E[... | y] holds y fixed",
+    "I": "write eye(n) for the identity",
+    "T": "write A.T for a transpose, inv(A).T for that of an inverse",
+    "approx": "write what is claimed, as in abs(a - b) <= 1/n",
+    "propto": "write the factor, as in p = c * q",
+    "begin": "write where(c, a, b) for cases, and one claim a line",
+    "int": "write an integral as a mean, as E[f(x)] with x: uniform(0, 1)",
+    "lim": "there are no limits; write a bound or a derivative",
+    "binom": "write prod(...) or lgamma for factorials",
+    "otimes": "write kron(A, B), or outer(x, y) of vectors",
+    "arg": "write what holds of the largest value, as in max(x)",
+    "nabla": "write dJ/dx",
+    "nabla2": "write hessian(J, x)",
+}
 TWO_WAYS = ("max", "min", "norm")  # max(x, 0) and norm(x, 1) are read in two ways
 
 

@@ -32,7 +32,7 @@ def entries(tokens: Sequence[Token], known: Collection[str]) -> list[Token]:
         kinds = ["name", "symbol", *("symbol" if c == "," else "name" for c in ",".join(letters)), "symbol"]
         glued = [token.glued, *[True] * (len(parts) - 1)]
         named = zip(kinds, parts, glued, strict=True)
-        out += [replace(token, kind=k, text=t, glued=g, lowered=t != base) for k, t, g in named]
+        out += [replace(token, kind=k, text=t, glued=g, paper=t != base) for k, t, g in named]
     return out
 
 
@@ -53,7 +53,7 @@ def in_the_only_row(tokens: Sequence[Token], scope: Scope) -> list[Token]:
     out: list[Token] = []
     for at, token in enumerate(tokens):
         out.append(token)
-        if token.text != "[" or not token.lowered or not at:
+        if token.text != "[" or not token.paper or not at:
             continue
         places = [inner.text for inner in tokens[at + 1 : _closing(tokens, at)]]
         letters = [text for text in places if text.isidentifier() and text not in scope.known]

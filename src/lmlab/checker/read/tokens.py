@@ -6,13 +6,13 @@ import re
 from dataclasses import dataclass
 
 from lmlab.checker.limits import MAX_STATEMENTS, MAX_TEXT, MAX_TOKENS, Refusal
-from lmlab.checker.read.from_latex_and_unicode import plain
+from lmlab.checker.read.from_latex_and_unicode import plain, without_stop, without_typesetting
 
 _TOKEN = re.compile(
     r"""\s+ | (?:np|numpy|jnp|torch)\.(?:linalg\.|special\.)?(?=[a-z])
     | (?P<number>(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<name>(?!_\[)[^\W\d](?:\w*?(?=_\[)|\w*'*))
-    | (?P<symbol>_\[|\*\*|==|<=|>=|!=|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@·()\[\]{},:=<>|‖])""",
+    | (?P<symbol>_\[|\*\*|\^|==|<=|>=|!=|\.\.|\|\||~|\.m?T(?!\w)|\.(?=[^\W\d]\w*\()|[-+*/@·()\[\]{},:=<>|‖])""",
     re.VERBOSE,
 )
 _WRITE_INSTEAD = {
@@ -23,7 +23,7 @@ _WRITE_INSTEAD = {
 }
 _WRITE_INSTEAD |= {
     "?": "where(c, a, b)",
-    "%": "a - b * floor(a / b)",
+    "%": "# before a comment, a - b * floor(a / b) for a remainder",
     "&": "one claim a line",
     "!": "prod(arange(n) + 1)",
 }
@@ -43,7 +43,7 @@ class Token:
     line: int
     column: int  # of the first character, counted from 1
     glued: bool = False  # no space before it
-    lowered: bool = False  # of a subscript, which belongs to the name that it stands on
+    paper: bool = False  # written as on paper: of a subscript, which belongs to the name that it stands on; ^ for **
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class RawStatement:
     @property
     def plain(self) -> str:
         """The same in the signs of the language."""
-        return " ".join(plain(row).strip() for _, row in self.rows if row.strip())
+        return " ".join(plain(row).replace("^", "**").strip() for _, row in self.rows if row.strip())
 
 
 def split_statements(text: str) -> list[RawStatement]:
@@ -76,11 +76,12 @@ def split_statements(text: str) -> list[RawStatement]:
     continued = False
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         row = line.split("#", 1)[0].rstrip()
-        if not row.strip():
+        bare = without_typesetting(row)
+        if not bare.strip():
             continue
-        goes_on = (depth > 0 or continued or bool(_GOES_ON.match(row))) and not _STARTS.match(row)
+        goes_on = (depth > 0 or continued or bool(_GOES_ON.match(bare))) and not _STARTS.match(row)
         continued = bool(_OPEN_END.search(row))
-        row = row.removesuffix("\\")
+        row = row.rstrip("\\")
         if goes_on and groups:
             groups[-1].append((number, row))
         else:
@@ -89,7 +90,8 @@ def split_statements(text: str) -> list[RawStatement]:
         depth = max(0, depth + sum(map(row.count, "([{")) - sum(map(row.count, ")]}")))
     if len(groups) > MAX_STATEMENTS:
         raise Refusal(f"the sheet has {len(groups)} statements; at most {MAX_STATEMENTS} are read")
-    return [RawStatement(line=rows[0][0], rows=tuple(rows)) for rows in groups]
+    ended = [[*rows[:-1], (rows[-1][0], without_stop(rows[-1][1]))] for rows in groups]
+    return [RawStatement(line=rows[0][0], rows=tuple(rows)) for rows in ended]
 
 
 def tokenize(statement: RawStatement) -> list[Token]:
@@ -117,5 +119,6 @@ def tokenize(statement: RawStatement) -> list[Token]:
 
 
 def _token(kind: str, text: str, line: int, column: int, glued: bool) -> Token:
-    """A token; W_[i+1, j], as W_{i+1, j} is said, has the brackets of W[i+1, j]."""
-    return Token(kind, text.removeprefix("_") if kind == "symbol" else text, line, column, glued, text == "_[")
+    """A token; W_[i+1, j], as W_{i+1, j} is said, has the brackets of W[i+1, j], and x^2 the sign of x**2."""
+    said = {"_[": "[", "^": "**"}.get(text, text) if kind == "symbol" else text
+    return Token(kind, said, line, column, glued, said != text)
