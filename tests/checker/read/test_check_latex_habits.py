@@ -63,6 +63,12 @@ HOLDING = [
     r"\Pr[z_i > 0] = \frac12",
     r"\mathbb{V}[z_i] = 1",
     "1 - H^2 = 1 - H * H",
+    r"\frac{\partial \mathbf{x}^{\top}\mathbf{A}\mathbf{x}}{\partial \mathbf{x}} = (\mathbf{A} + \mathbf{A}^{\top})\mathbf{x}",
+    r"\sum\limits_{i=1}^{n} x_i = sum(x)",
+    r"\log_2(m) = \log(m) / \log(2)",
+    r"\frac{d \log m}{dm} = 1/m",
+    "a & = a",
+    r"a \stackrel{?}{=} a \triangleq a",
 ]
 
 
@@ -87,6 +93,11 @@ def test_wrong_latex_is_refuted(claim: str) -> None:
 
 ASKED = {
     "A^2": "write A @ A for the product, A**2 entry by entry",
+    "S^{1/2}": "S**(1 / 2) entry by entry",
+    "e^{A}": "exp(A) is entry by entry",
+    r"\max\{a, b\}": "write max(x, axis=0) or maximum(a, b)",
+    r"a \text{ for all } b": "write nothing: a claim is for all",
+    r"a \implies b": "behind the claim, as in a <= b where a < b",
     "|S|": "write det(S), or abs(S) entry by entry",
     r"\nabla_x f": "write df/dx or its transpose",
     r"\nabla_x J (a + b)": "put brackets around what it is of",

@@ -262,7 +262,7 @@ class ExpressionParser(TokenReader):
             return Name(token.text, column=token.column)
         if token.text == "pi":
             return tree.Constant("pi", column=token.column)
-        if token.text in NAMES:
+        if token.text in NAMES or token.text in WRITTEN_OUT:
             raise refusal(token, f"{token.text} is a function; write {token.text}(...)")
         if token.text in ("d", "d2") and following in ("/", "**"):
             raise refusal(token, self.no_derivative(following))

@@ -20,6 +20,7 @@ _BELOW = re.compile(rf"\s*{_D}\s*{_PLACED}\s*(?:({_TWO})|{_D}\s*{_PLACED})?\s*")
 _SIZED = r"(?:\\(?:left|right|[bB]ig[lr]?)\s*)?"
 _SQUARE = re.compile(rf"{_SIZED}\[(.*?){_SIZED}\]")
 _NAME = re.compile(r"\\?[^\W\d_]\w*'*")
+_FUNCTION = re.compile(r"\\(?:log|ln|exp|sqrt|det|(?:sin|cos|tan)h?)(?![a-z])")
 _CALLED = re.compile(r"^\\[a-z]+\s*(?=\(|\\left\s*\()")  # \sigma before its bracket
 _INLINE = re.compile(
     rf"{_D}\s*{_TWO}\s*({_NAME.pattern})?\s*/\s*(\(\s*)?({_D}\s*{_PLACED}\s*(?:{_TWO}|{_D}\s*{_PLACED}))(?(2)\s*\))"
@@ -65,7 +66,8 @@ def _upper(above: str) -> _Above | None:
     if square and _is_whole(square[1]):
         return _Above(twice, square[1])
     whole = not operand or _is_bracket(_CALLED.sub("", operand)) or (twice and bool(_NAME.fullmatch(operand)))
-    if not whole and (sign == "d" or _PARTIAL.search(operand) or not _is_whole(operand, alone=True)):
+    by_name = sign == "d" and not _FUNCTION.match(operand)
+    if not whole and (by_name or _PARTIAL.search(operand) or not _is_whole(operand, alone=True)):
         return None
     return _Above(twice, operand)
 

@@ -121,8 +121,8 @@ def without_typesetting(row: str) -> str:
     """A row without what LaTeX needs around a formula, and without its comment."""
     if "\\" in row or row.lstrip().startswith("%"):
         row = re.sub(r"(?<!\\)%.*", "", row)
-    if "\\" in row or "$" in row or "&=" in row:
-        row = re.sub(r"&(?==)", " ", _TYPESETTING.sub(" ", row))
+    if "\\" in row or "$" in row or re.search(r"&\s*=", row):
+        row = re.sub(r"&(?=\s*=)", " ", _TYPESETTING.sub(" ", row))
     return row
 
 
@@ -134,7 +134,11 @@ def without_stop(row: str) -> str:
 def _latex(row: str) -> str:
     row = row.replace("\\|", "‖")
     row = _SQUARE.sub(lambda m: "(" if m[1] else ")", row)
-    row = re.sub(r"(?<!\w)\\\{(.*?)\\\}", r"(\1)", row)
+    row = re.sub(r"(?<!uniform)(?<!finite)\\\{(.*?)\\\}", r"(\1)", row)
+    row = re.sub(r"\\limits(?![A-Za-z])|\\left\s*\.|\\right\s*\.", "", row)
+    row = re.sub(r"\\log\s*_\s*(?:\{\s*(2|10)\s*\}|(2))", r" log\1\2 ", row)
+    row = re.sub(r"\\(?:overset|stackrel)\s*\{[^{}]*\}\s*\{\s*=\s*\}|\\(?:triangleq|coloneqq)(?![A-Za-z])", "=", row)
+    row = re.sub(r"\\text\s*\{\s*for (?:all|every|any)\s*\}", "∀", row)
     row = re.sub(r"\\(?:mathbf|mathbb|bm|boldsymbol|mathds)\s*\{\s*1\s*\}", "ones", row)
     row = re.sub(r"\\mathbb\{V\}(?:\\(?:mathrm|text|operatorname)\{ar\}|ar)?", "Var", row)
     row = re.sub(rf"\\(?:{_STYLES})\s*(?=\\)", "", row)
@@ -156,7 +160,7 @@ def _latex(row: str) -> str:
         row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}\s*\^\s*(\w)", r"\1_(\2..\3)", row)
         row = re.sub(r"(\\sum|\\prod)\s*_\s*\{([^{}]*)\}", r"\1_(\2)", row)
         row = re.sub(r"\\sqrt\s*\{([^{}]*)\}", r" sqrt(\1)", row)
-        row = re.sub(r"\^\s*\{\s*(?:\\top|T)\s*\}", ".T", row)
+        row = re.sub(r"\^\s*\{\s*(?:\\top|T)\s*\}(?=(\w)?)", lambda m: ".T" + " " * bool(m[1] and m[1] != "_"), row)
         row = re.sub(r"\^\s*\{\s*(\d)\s*\}", r"^\1 ", row)
         row = re.sub(r"\^\s*\{([^{}]*)\}", r"^(\1)", row)
         row = re.sub(r"_\s*\{([^{}]*)\}", lambda m: _subscript(m[1]), row)

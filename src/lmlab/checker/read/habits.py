@@ -11,7 +11,7 @@ from lmlab.checker.read.notation import NotationParser
 from lmlab.checker.read.ranks import is_square, rank_of
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.small_formulas import ONE, call, power, times
-from lmlab.checker.text import to_text
+from lmlab.checker.text import level, to_text
 from lmlab.checker.tree import Call, Compare, Letter, Name, Node, Table, constant_value
 
 _LARGE = ("Σ", "Π", "max_", "min_")  # signs that take all that follows
@@ -27,7 +27,7 @@ class HabitParser(NotationParser):
         if constant_value(exponent) == -1:
             self.forgave = True
             return call("inv", base)
-        text, power_ = to_text(base), to_text(exponent)
+        text, power_ = (to_text(side) if level(side) == 100 else f"({to_text(side)})" for side in (base, exponent))
         wanted = f"{text} @ {text} for the product" if power_ == "2" else f"{text} @ ... @ {text} for a product"
         raise refusal(
             token, f"{text}^{power_} can be read in two ways; write {wanted}, {text}**{power_} entry by entry"
@@ -65,7 +65,11 @@ class HabitParser(NotationParser):
         if token.text != "e":
             return None
         self.at += 1
-        return call("exp", self._nested(self._signed) if self.take("**") else ONE)
+        exponent = self._nested(self._signed) if self.take("**") else ONE
+        if is_square(exponent, self.scope):
+            text = to_text(exponent)
+            raise refusal(token, f"e^{text} of a matrix can be read in two ways; exp({text}) is entry by entry")
+        return call("exp", exponent)
 
     def _without_brackets(self, token: Token) -> Node | None:
         """tanh^2(x), log x and log Σ_i e^x_i: of all that follows, up to a sum or a relation."""

@@ -134,13 +134,15 @@ class NotationParser(DerivativeParser):
 
     def no_name(self, name: str) -> str:
         """What to write in place of x_1, of AB, and of words of LaTeX."""
+        if advice := NOT_READ.get(name.partition("_")[0]):
+            return advice
         if len(set(name)) > 1 and all(letter in self.known for letter in name):
             sign = " * " if all(map(self.is_number, name)) else " @ "
             return f"did you mean {sign.join(name)}?"
         base = name.rstrip("'")
         if base != name and base in self.known and not self.is_number(base):
             return f"write {base}.T for the transpose"
-        return NOT_READ.get(name.partition("_")[0], "") or numbered_entry(name, self.scope)
+        return numbered_entry(name, self.scope)
 
     def notation(self, token: Token, following: str) -> Node | None:
         """What a name begins that is notation; None for a plain name or call."""

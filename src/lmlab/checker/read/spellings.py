@@ -29,6 +29,8 @@ NOT_READ = {  # words of LaTeX and letters of paper, with what to write in their
     "binom": "write prod(...) or lgamma for factorials",
     "otimes": "write kron(A, B), or outer(x, y) of vectors",
     "arg": "write what holds of the largest value, as in max(x)",
+    "implies": "write the condition behind the claim, as in a <= b where a < b",
+    "pm": "write one claim for each sign",
     "nabla": "write dJ/dx",
     "nabla2": "write hessian(J, x)",
 }
