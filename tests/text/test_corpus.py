@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -255,6 +257,25 @@ def test_missing_texts_are_reported(tmp_path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match="there is no text in"):
         read(tmp_path / "folder")
+
+
+def test_a_folder_that_cannot_be_looked_into_is_not_passed_over(tmp_path, monkeypatch) -> None:
+    for name in ("open", "locked"):
+        (tmp_path / "folder" / name).mkdir(parents=True)
+        (tmp_path / "folder" / name / "a.txt").write_text("some text\n" * 9)
+    scan = os.scandir
+
+    def locked(path: str = ".") -> Iterator[os.DirEntry[str]]:
+        if Path(path).name == "locked":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", locked)
+    for text in (tmp_path / "folder", str(tmp_path / "folder" / "**" / "*.txt"), tmp_path / "folder" / "locked"):
+        with pytest.raises(ValueError, match=r"folder.locked cannot be read: Permission denied$"):
+            read(text)
+    for pattern in ("*/*.txt", "op*/**/*.txt"):  # which do not ask for what is in there
+        assert read(str(tmp_path / "folder" / pattern)).train.bytes
 
 
 @pytest.mark.parametrize("split", [(80, 10), (0, 50, 50), (80, -10, 30), ("a", "b", "c"), (0, 0, 0)])

@@ -95,6 +95,7 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
 
 def _in_folder(folder: Path) -> list[Path]:
     """The text files under a folder, sorted; hidden files and folders and empty files are passed over."""
+    _refuse_locked(folder)
     endings = tuple(suffix + packed for suffix in SUFFIXES for packed in ("", ".gz"))
     visible = sorted(
         path
@@ -115,6 +116,16 @@ def _in_folder(folder: Path) -> list[Path]:
     if others:
         _tell_of(others, folder)
     return found
+
+
+def _refuse_locked(folder: Path) -> None:
+    """A Mistake where a folder in it cannot be looked into: whatever lists files would pass over what is in there."""
+
+    def refuse(error: OSError) -> None:
+        raise Mistake(f"{error.filename} cannot be read: {error.strerror}") from None
+
+    for _, folders, _ in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
 
 
 def _may_be_text(path: Path) -> bool:
@@ -143,6 +154,10 @@ def _tell_of(others: Sequence[Path], folder: Path) -> None:
 
 def _matching(pattern: Path) -> list[Path]:
     """The files that a pattern such as src/**/*.py names, sorted; empty ones are passed over."""
+    if "**" in pattern.parts:
+        for folder in glob.glob(str(Path(*pattern.parts[: pattern.parts.index("**")]))):
+            if os.path.isdir(folder):
+                _refuse_locked(Path(folder))
     named = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True))
     files = [path for path in named if path.is_file() and path.stat().st_size]
     if not files:
