@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
+from lmlab.text import files
 from lmlab.text.files import atomic_file, cache_folder, write_atomically
 
 
@@ -22,6 +24,17 @@ def test_a_full_disk_leaves_the_old_file_and_no_debris(tmp_path, monkeypatch) ->
         write_atomically(path, b"new")
     assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
     assert path.read_bytes() == b"old"
+
+
+def test_where_nothing_can_be_written_the_error_names_the_file_that_was_asked_for(tmp_path, monkeypatch) -> None:
+    def refuse(path: Path, **_: bool) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(files, "open", lambda path, _: refuse(path), raising=False)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError) as error:
+        write_atomically(tmp_path / "page.html", b"new")
+    assert error.value.filename == str(tmp_path / "page.html")
 
 
 def test_a_file_is_not_there_before_it_is_complete(tmp_path) -> None:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import BinaryIO
@@ -82,7 +82,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where it could not be made it cannot be removed, and what happened first counts
+            temporary.unlink()
         if (
             isinstance(error, OSError) and error.errno and error.filename in (None, temporary, str(temporary))
         ):  # nobody knows that name
