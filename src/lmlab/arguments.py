@@ -47,6 +47,8 @@ KINDS = {
     "Callable": Kind(callable, "a function", "functions"),
     "Watch": Kind(lambda value: hasattr(value, "say"), "an object with update and say", "objects with update and say"),
     "Display": Kind(lambda value: hasattr(value, "say"), "an object with show and say", "objects with show and say"),
+    "Tokenizer": Kind(lambda value: hasattr(value, "token_bytes"), "a tokenizer", "tokenizers"),
+    "Timings": Kind(lambda value: hasattr(value, "of"), "timings of an earlier training", "timings"),
     "None": Kind(lambda value: value is None, "None", "None"),
 }  # a name that is not here, such as Run or Budget, is looked at by whoever takes it
 LISTS = ("Sequence", "Iterable")

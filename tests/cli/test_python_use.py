@@ -63,6 +63,8 @@ def test_what_is_no_text_says_what_would_be_one(text: Any, said: str, tmp_path: 
         ("gpt", {"settings": {"tie": 1}}, "tie is .*; got 1"),
         ("gpt", {"learning": {"rows": "4"}}, "rows is a whole number; got '4'"),
         ("gpt", {"learning": {"optimizer": 3}}, "optimizer is one of"),
+        ("gpt", {"tokenizer": 3}, "tokenizer is text or a tokenizer or None; got 3"),
+        ("gpt", {"timings": "fast"}, "timings is .*; got 'fast'"),
         (GPT, {}, "'lmlab.models.gpt:GPT'"),
         (5, {}, "'package.module:Class'"),
     ],
@@ -217,7 +219,7 @@ def calls_with_a_wrong_argument(verb: str) -> Iterator[Callable[[], object]]:
     for name, parameter in parameters.items():
         hints = parameter.annotation.split(" | ")
         taken = tuple(kind for hint in hints for kind in TAKEN.get(hint, ()))
-        for wrong in WRONG if name != "timings" and parameter.kind is not parameter.VAR_KEYWORD else ():
+        for wrong in WRONG if parameter.kind is not parameter.VAR_KEYWORD else ():
             if isinstance(wrong, taken):
                 continue
             if parameter.kind is parameter.VAR_POSITIONAL:
