@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import lmlab as lab
 from lmlab.costs.calibrate import seconds_in_all, seconds_of_steps
 from lmlab.costs.devices import DEVICES
 from lmlab.costs.planner import published_rate, timed_rate
@@ -142,6 +143,11 @@ def test_a_run_is_its_steps_and_what_it_does_between_them() -> None:
     )  # samples are cheap: one at every look
     with_samples = seconds_in_all(100, 20, 0.0, 1.0, 0.0)  # they are dear, and take no more than their share
     assert 100 < with_samples <= 100 * 1.02 + 1.0
+
+
+def test_what_is_left_open_is_not_asked_for() -> None:
+    asked = {"parameters": "7B", "tokens": "1T", "device": "A100", "devices": 1024}
+    assert lab.plan(**asked, calibrate=None) == lab.plan(**asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -176,7 +176,7 @@ def _build_of(counted: Count, length: int) -> Build:
 def _rate(asked: Asked) -> tuple[Rate, float | None, str]:
     """(rate, memory of a device, its name)."""
     memory, given = quantity("memory", asked.memory), quantity("rate", asked.rate)
-    if sum((given is not None, asked.calibrate, asked.device is not None)) > 1 and not (
+    if sum((given is not None, bool(asked.calibrate), asked.device is not None)) > 1 and not (
         given is not None and asked.device is not None and not asked.calibrate
     ):
         raise Mistake(
