@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import contextmanager
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -130,6 +131,25 @@ def test_what_cannot_be_mixed_is_refused_in_one_line(trained: list[Run], lmlab: 
     refused(lmlab("train", "mix", small_text), "lmlab mix RUN RUN")
     refused(lmlab("compare", small_text, "--models", "mix,ngram"), "lmlab mix RUN RUN")
     refused(lmlab("sweep", "mix", small_text, "--over", "adapt=true,false"), "lmlab mix RUN RUN")
+
+
+def test_whoever_mixes_a_run_that_was_stopped_is_told_so(
+    trained: list[Run], lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = trained[0].record.inputs.corpus["text"]
+    with monkeypatch.context() as patch:
+        patch.setattr("lmlab.learn.loop.interruptible", contextmanager(lambda: iter([lambda: True])))
+        lmlab("train", "gru", text, "--tokenizer", "char", "--budget", "80steps", "--out", "stopped")
+    code, _, err = lmlab("mix", trained[0].folder, "stopped", "--out", "mix")
+    assert code == 0, err
+    assert "stopped is unfinished: these are its best weights so far" in err
+
+
+def test_it_is_fitted_on_a_number_of_tokens_that_there_can_be(trained: list[Run], tmp_path: Path) -> None:
+    for tokens in (0, -1):
+        with pytest.raises(Mistake, match=f"tokens is a whole number from 1 up; got {tokens}"):
+            lab.mix(trained[:2], out=tmp_path / "mix", tokens=tokens)
+    assert not (tmp_path / "mix").exists()
 
 
 def test_too_little_validation_text_is_refused(tmp_path: Path) -> None:

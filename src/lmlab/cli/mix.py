@@ -38,8 +38,9 @@ def command(
 
     from lmlab import face
 
+    named = [options.opened(run) for run in runs]
     with Console(stderr=True).status("opening the runs") as status:
-        run = face.mix(list(runs), out=out, adapt=adapt, device=device, watch=status.update)
+        run = face.mix(named, out=out, adapt=adapt, device=device, watch=status.update)
     if json:
         options.print_json({"run": str(run.folder), **run.record.to_json()})
     else:

@@ -47,6 +47,8 @@ def mix(
     watch: told what is being done.
     """
     started, out = time.perf_counter(), Path(out)
+    if tokens < 1:
+        raise Mistake(f"{{tokens}} is a whole number from 1 up; got {tokens}", tokens=None)
     named = [opened(run) for run in runs]
     if len({run.folder.resolve() for run in named}) < len(named):
         raise Mistake("a run is named twice; a model mixed with itself is itself")
