@@ -65,6 +65,13 @@ def test_a_run_that_went_on_is_judged_by_the_budget_it_got_last() -> None:
     assert undertrained(before, UNIT, Budget(steps=40)) is not None
 
 
+def test_of_a_run_that_went_on_more_is_asked_for_as_more() -> None:
+    after = lines(4.0, 3.0, 2.08, 2.05, 2.02, 2.0, start=40)
+    found = undertrained(lines(5.0, 4.5, 4.2, 4.1) + after, UNIT, Budget(seconds=2), Spent(steps=40, seconds=6.3))
+    assert found is not None
+    assert found.wanted == "+4s"  # and not 4s, of which it had twice as many
+
+
 @pytest.mark.slow
 def test_real_runs_a_short_one_is_called_undertrained_and_a_long_one_is_not(small_text: Path, tmp_path: Path) -> None:
     settings = {"context": 4, "embedding_width": 16, "width": 32, "dropout": 0.0}

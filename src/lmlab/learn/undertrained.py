@@ -27,7 +27,10 @@ FEWEST_POINTS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Undertrained:
-    """gained: what the second half of the budget took from the loss, as a share. wanted: the least budget that would do."""
+    """gained: what the second half of the budget took from the loss, as a share. wanted: the least budget that would do.
+
+    Of a run that went on both are of what was added last, and `wanted` has a plus, as such a budget is written.
+    """
 
     gained: float
     wanted: str
@@ -57,7 +60,7 @@ def undertrained(
     doublings, gain = 0, gained
     while gain > STEEP and doublings < MOST_DOUBLINGS:
         doublings, gain = doublings + 1, gain * SHRINKING
-    return Undertrained(gained=gained, wanted=str(_times(budget, 2**doublings)))
+    return Undertrained(gained=gained, wanted=f"{'+' * (since > 0)}{_times(budget, 2**doublings)}")
 
 
 def _at(points: Sequence[tuple[int, float]], step: float) -> float:
