@@ -37,6 +37,16 @@ def test_from_a_table_to_labels_scores_and_mistakes(lmlab: Lmlab, trained: Path)
     assert isinstance(json.loads(out), list)
 
 
+def test_a_table_to_measure_is_asked_for_nothing_that_eval_has_no_option_for(lmlab: Lmlab, tmp_path: Path) -> None:
+    (tmp_path / "films.tsv").write_text("".join(f"{'good' if i % 2 else 'bad'}\tfilm number {i}\n" for i in range(60)))
+    code, _, err = lmlab("train", "dan", tmp_path / "films.tsv", "--budget", "3steps", "--out", tmp_path / "run")
+    assert code == 0, err
+    (tmp_path / "other.tsv").write_text("good\tfilm\tof late\nbad\tfilm\tof old\n")
+    code, _, err = lmlab("eval", tmp_path / "run", tmp_path / "other.tsv")
+    assert code == 2
+    assert err.endswith("other.tsv: which columns? Let its first line name them, such as text and label\n")
+
+
 def test_a_classifier_begins_with_a_bert_and_its_recipe_says_so(lmlab: Lmlab, tmp_path: Path) -> None:
     rows = [f"{'good' if i % 2 else 'bad'}\t{'fine' if i % 2 else 'dull'} film number {i}" for i in range(60)]
     (tmp_path / "films.tsv").write_text("\n".join(rows) + "\n")

@@ -125,7 +125,12 @@ def _cut(model: TextClassifier, texts: Encoded) -> str:
 
 def _other(data: str | Path, table: Labelled) -> tuple[str, Examples]:
     """All rows of another table, with the numbers that the classes have here."""
-    other = read_labelled(data, split=(100, 0, 0), columns=table.origin["columns"])
+    try:
+        other = read_labelled(data, split=(100, 0, 0), columns=table.origin["columns"])
+    except Mistake as error:
+        if "columns" not in error.settings:
+            raise
+        raise Mistake(f"{data}: which columns? Let its first line name them, such as text and label") from None
     unknown = [label for label in other.classes if label not in table.classes]
     if unknown:
         raise Mistake(
