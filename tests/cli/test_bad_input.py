@@ -101,6 +101,7 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["train", "gpt", "small.txt", "--set", "dropout=1.5"], ["below 1"]),
         (["train", "gpt", "small.txt", "--set", "width=96", "--set", "heads=5"], ["divide"]),
         (["train", "gpt", "small.txt", "--learn", "rate=1"], ["no setting"]),
+        (["score", "good", "a text", ""], ["a text to score is empty"]),
         (["train", "gpt", "small.txt", "--learn", "rows=-2"], ["1 or more"]),
         (["train", "gpt", "small.txt", "--set", "layers=1000000000"], ["parameters take", "GB of memory are free"]),
         (["train", "lstm", "small.txt", "--budget", "3steps", "--set", "width=10000000"], ["parameters take", "GB"]),

@@ -42,6 +42,8 @@ def command(
         )
     if lines is None and not texts:
         raise Mistake("name what to score: a text in quotes, or {lines}", lines="FILE")
+    if lines is None and "" in texts:
+        raise Mistake("a text to score is empty, and has no bits a byte; give it some words")
     from lmlab import face
 
     given = list(texts or []) if lines is None else options.lines_of(lines)
