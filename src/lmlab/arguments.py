@@ -56,6 +56,8 @@ ALIASES = {"Text": "str | Path | Sequence[str | Path]", "Hints": "str", "Told": 
 
 OWN_WORDS = {"model": "str", "seed": "int"}  # arguments of these kinds for which there is a better sentence further in
 
+WRITTEN = ("out", "csv", "html", "svg", "tensorboard")  # arguments that name a file or a folder to write
+
 
 @functools.cache  # so that a verb is one and the same object, whenever it is asked for
 def held_to_its_signature(verb: Callable[P, T]) -> Callable[P, T]:
@@ -78,6 +80,8 @@ def held_to_its_signature(verb: Callable[P, T]) -> Callable[P, T]:
 
 
 def _check(name: str, value: Any, hint: ast.expr) -> None:
+    if name in WRITTEN and value == "":  # which would be the current folder, where nobody meant to write
+        raise Mistake(f"{{{name}}} is empty; name a file or a folder", **{name: None})
     if not _fits(value, hint):
         raise Mistake(f"{{{name}}} is {_called(hint)}; got {' '.join(reprlib.repr(value).split())}", **{name: None})
 

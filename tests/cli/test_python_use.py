@@ -263,6 +263,11 @@ def test_an_argument_of_another_kind_is_a_mistake_whatever_the_verb(
         ),
         (lambda: lmlab.train("gpt", "x.txt", valid=3), "valid is text or a path or a list of texts or paths or None"),
         (lambda: lmlab.train(3), "a model is given by its name"),
+        (
+            lambda: lmlab.sweep("bag", "some\ntext", over={"tokenizer": ["byte"]}, out=""),
+            "out is empty; name a file or",
+        ),
+        (lambda: lmlab.curves("nowhere", tensorboard=""), "tensorboard is empty; name a file or a folder"),
         (lambda: lmlab.sweep("bag", "x.txt", over=3), "over is a list of texts or a dict of lists; got 3"),
     ],
 )
