@@ -172,6 +172,18 @@ def test_a_sweep_where_every_cell_fails_still_says_why(lmlab: Lmlab, ran: list[s
     assert code == 1
     assert "2 of 2 runs failed" in err
     assert out.count("not a multiple of heads") == 2
+    assert (
+        "No best cell is named: none came to its end with every seed." in out
+    )  # and not for want of a validation part
+
+
+def test_a_device_that_there_is_not_is_refused_before_anything_runs(
+    lmlab: Lmlab, ran: list[str], small_text: Path
+) -> None:
+    code, out, err = lmlab("sweep", "ngram", small_text, "--over", "order=2,3", "--device", "gpu", "--out", "sweep")
+    assert (code, out, ran) == (2, "", [])
+    assert err == "lmlab: --device is auto, cpu, cuda or mps; got 'gpu'\n"
+    assert not Path("sweep").exists()
 
 
 def dies_at_seed_one(job: Job) -> Outcome:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Budget, Mistake, Stopped, make
+from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_config
 from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
 from lmlab.page import html
@@ -127,6 +128,8 @@ def sweep(
             "a sweep needs a budget of steps or tokens, such as {budget}: seconds would differ from run to run",
             budget="300steps",
         )
+    if ray is None:  # else it is for other machines to say
+        choose_device(device)
     language_model(model)
     refuse_if_it_counts(model, learning=learning)
     points = grid(model, over)

@@ -50,6 +50,8 @@ def print_sweep(found: Sweep) -> None:
 
 def _choice(found: Sweep) -> str:
     """Which cell is best, and by what."""
+    if found.best is None and not any(cell.perplexity and not cell.valid_bits_per_byte for cell in found.cells):
+        return "No best cell is named: none came to its end with every seed."
     if found.best is None:
         return "No best cell is named: there is no validation part to choose by, and the test part has no say."
     return f"Best by validation, in bits per byte (the test part has no say in it): {_point(found.best.settings)}"
