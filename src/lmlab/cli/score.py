@@ -42,7 +42,7 @@ def command(
         )
     if lines is None and not texts:
         raise Mistake("name what to score: a text in quotes, or {lines}", lines="FILE")
-    if lines is None and "" in texts:
+    if "" in (texts or []):
         raise Mistake("a text to score is empty, and has no bits a byte; give it some words")
     from lmlab import face
 
