@@ -256,7 +256,7 @@ def _plain(model: LanguageModel, nats: torch.Tensor, tokens: torch.Tensor) -> np
     if nats.shape != tokens.shape:
         given, got = tuple(tokens.shape), tuple(nats.shape)
         raise ValueError(f"{model.name} gave {got} scores for {given} tokens; score returns the nats of every token")
-    return nats.float().cpu().numpy()
+    return nats.float().cpu().numpy().copy()  # a copy: a model may answer in the same memory every time
 
 
 def largest_difference(a: np.ndarray, b: np.ndarray) -> float:

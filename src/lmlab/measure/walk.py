@@ -102,7 +102,7 @@ def walk(model: LanguageModel, route: Route) -> Walked:
             heard_GBV = torch.empty(len(asks), *logp_BV.shape)
             for heard_BV, ask in zip(heard_GBV, asks, strict=True):
                 if ask > place:
-                    logp_BV, state = model.advance(tokens_BT[:, place:ask], state)
+                    logp_BV, state = model.advance(_by_itself(tokens_BT, place, ask), state)
                     place = ask
                 heard_BV.copy_(logp_BV)  # at once: what a model gave it may write over when it has read the next token
             said.append(_looked_at(heard_GBV, torch.from_numpy(route.tokens_BT[:, asks].T)))
@@ -111,6 +111,11 @@ def walk(model: LanguageModel, route: Route) -> Walked:
     return Walked(
         route=route, nats_P=nats_AB.T[counts_BA], sums_P=sums_AB.T[counts_BA], highest_P=highest_AB.T[counts_BA]
     )
+
+
+def _by_itself(tokens_BT: torch.Tensor, start: int, stop: int) -> torch.Tensor:
+    """A chunk in memory of its own: behind a slice of the rows lies what comes next, to be read or written over."""
+    return tokens_BT[:, start:stop].clone(memory_format=torch.contiguous_format)
 
 
 def _looked_at(logp_GBV: torch.Tensor, tokens_GB: torch.Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,8 +133,8 @@ def after_chunks(model: LanguageModel, tokens_BT: np.ndarray, ends: Sequence[int
     with evaluating(model), torch.no_grad():
         logp_BV, state = model.begin(len(rows_BT))
         for start, end in pairwise([0, *ends]):
-            logp_BV, state = model.advance(rows_BT[:, start:end], state)
-    return logp_BV.float().cpu().numpy()
+            logp_BV, state = model.advance(_by_itself(rows_BT, start, end), state)
+    return logp_BV.float().cpu().numpy().copy()  # a copy: a model may answer in the same memory every time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
