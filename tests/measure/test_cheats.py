@@ -60,12 +60,12 @@ def test_a_cheat_is_caught_after_it_has_scored_the_text_too(name: str, tmp_path:
     assert not certify(model, CHARS, scored).passed
 
 
-def test_who_is_honest_where_it_was_asked_is_seen_by_asking_again_after_scoring(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert caught("HonestWhereAsked", tmp_path, 1)
-    monkeypatch.setattr("lmlab.measure.certificate.walk_later", lambda walks, stream: walks)
-    assert not caught("HonestWhereAsked", tmp_path, 1)
+def test_who_is_honest_where_it_was_asked_is_seen_by_asking_again_after_scoring(tmp_path: Path) -> None:
+    certificate = evaluate(CHEATS["HonestWhereAsked"](CHARS, 1), CHARS, text_for("", tmp_path, 1)).certificate
+    (check,) = [check for check in certificate.checks if check.name == "score_is_probability"]
+    assert "differ by" not in check.detail.partition("; ")[0]  # where it was asked before, it was honest
+    assert "at places asked about after scoring they differ" in check.detail
+    assert "on a text made up on the spot they differ" in check.detail
 
 
 def test_an_unknown_symbol_for_nothing_is_seen_though_its_spelling_is_paid(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from lmlab.measure.agreement import FEWEST_TOKENS, NATS_TOLERANCE, SHAKEN, disagreement, steady
 from lmlab.measure.route import Route, steps_of
-from lmlab.measure.score import largest_difference, score_rows
+from lmlab.measure.score import evaluating, largest_difference, score_rows
 from lmlab.measure.walk import Copies, after_chunks, walk
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ GROUPS, GROUP_ROWS = 3, 4
 DEEP_SHARE = 0.02  # of the text's tokens, in each of the two rows that are as long as that allows
 BATCH_SHARE = 0.004  # of the text's tokens, in each of the rows that are scored alone and together
 DEEP_STEPS, BATCH_STEPS = 0.03, 0.01  # the same for models of unbounded history, of what scoring reads token by token
-MADE_UP_ROWS, MADE_UP_TOKENS, MADE_UP_ASKS = 16, 64, 4
+MADE_UP_ROWS, MADE_UP_TOKENS, MADE_UP_ASKS = 8, 64, 6
+MADE_UP_TWICE = 4  # rows of these
+MADE_UP_BY_CHANCE = 0.2  # of the tokens of rows that are scored first: any of the vocabulary
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Rescorer:
         self.longest = int(self.lengths_D.max())
         # what a recurrent net takes for a row does not depend on how many lie beside it
         self.steps = math.inf if self.model.policy.window is not None else steps_of(self.lengths_D)
+        self.foreseen = 0.0  # nats, in one row: how much better tokens drawn by chance were foreseen than chance allows
 
     def causal(self, scored: Scored, ordinary_T: np.ndarray) -> Found:
         """Other tokens after some place, or none: what came before must cost the same.
@@ -62,6 +66,9 @@ class Rescorer:
             true_BT = np.stack([self._row(start, int(cut_B.max()) + FUTURE) for start in starts])
             both_BT = np.concatenate([true_BT, self._otherwise(true_BT, cut_B)])
             nats_BT, other_BT = np.split(score_rows(self.model, both_BT), 2)
+            self._look_for_foresight(
+                other_BT, np.arange(other_BT.shape[1]) >= cut_B[:, None], self.model.vocab_size - 1
+            )
             for cut in np.unique(cut_B).tolist():
                 ended_BT = score_rows(self.model, both_BT[:, :cut])[
                     : len(true_BT)
@@ -127,18 +134,67 @@ class Rescorer:
         A model that looks its answers up in what it was shown has nothing to look them up in.
         """
         chance = np.random.default_rng()
+        return max(self._scored_first(chance), self._asked_first(chance))
+
+    def _scored_first(self, chance: np.random.Generator) -> float:
+        """Who keeps where it was asked, so as to be honest there, has not been asked when these rows are scored.
+
+        Some of them are scored once more: who keeps what it has scored, where every copy finds it, says something else then.
+        """
         length = min(MADE_UP_TOKENS, self.stream.tokens)
-        count = MADE_UP_ROWS * length
-        sizes = chance.integers(2, 13, size=count)
-        firsts = chance.integers(self.stream.tokens, size=count)
-        at = np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes)[:count] + np.arange(count)
-        tokens_BT = self._tokens(at).reshape(MADE_UP_ROWS, length)
+        tokens_BT = self._pieces(MADE_UP_ROWS, length, chance)
+        by_chance_BT = chance.random(tokens_BT.shape) < MADE_UP_BY_CHANCE
+        tokens_BT[by_chance_BT] = chance.integers(self.model.vocab_size, size=int(by_chance_BT.sum()))
         asks_A = np.unique(chance.integers(length, size=MADE_UP_ASKS))
         lengths_B = np.full(MADE_UP_ROWS, length)
         zeros_B = np.zeros_like(lengths_B)
         route = Route(starts_B=zeros_B, lengths_B=lengths_B, known_from_B=zeros_B, tokens_BT=tokens_BT, asks_A=asks_A)
+        nats_BT = score_rows(self.model, tokens_BT)
+        self._look_for_foresight(nats_BT, by_chance_BT, self.model.vocab_size)
         walked_BA = walk(self.model, route).nats_P.reshape(MADE_UP_ROWS, -1)
-        return self._disagreement(score_rows(self.model, tokens_BT)[:, asks_A], walked_BA, tokens_BT, asks_A)
+        twice_BT = tokens_BT[:MADE_UP_TWICE]
+        return max(
+            self._disagreement(nats_BT[:, asks_A], walked_BA, tokens_BT, asks_A),
+            self._disagreement(nats_BT[:MADE_UP_TWICE], score_rows(self.model, twice_BT), twice_BT),
+        )
+
+    def _asked_first(self, chance: np.random.Generator) -> float:
+        """What comes is drawn when the model has said what it expects, so that it can be found nowhere in memory.
+
+        After each answer comes any token of the vocabulary, so that those that are rare in the text are asked about too.
+        """
+        length = min(MADE_UP_TOKENS, self.stream.tokens)
+        asks_A = np.unique(np.append(0, chance.integers(length, size=MADE_UP_ASKS)))
+        chunks, said = [], []
+        with evaluating(self.model), torch.no_grad():
+            logp_BV, state = self.model.begin(MADE_UP_ROWS)
+            for size in np.diff(asks_A, append=length).tolist():
+                said_BV = logp_BV.float().cpu().numpy().copy()
+                chunk_BT = self._pieces(MADE_UP_ROWS, size, chance)
+                chunk_BT[:, 0] = chance.integers(self.model.vocab_size, size=MADE_UP_ROWS)
+                chunks.append(chunk_BT)
+                said.append(-np.take_along_axis(said_BV, chunk_BT[:, :1], axis=1))
+                logp_BV, state = self.model.advance(torch.tensor(chunk_BT, device=logp_BV.device), state)
+        tokens_BT = np.concatenate(chunks, axis=1)
+        nats_BA = score_rows(self.model, tokens_BT)[:, asks_A]
+        return self._disagreement(nats_BA, np.concatenate(said, axis=1), tokens_BT, asks_A)
+
+    def _pieces(self, rows: int, length: int, chance: np.random.Generator) -> np.ndarray:
+        """Rows of pieces of the text, of a few tokens each, one after the other."""
+        count = rows * length
+        sizes = chance.integers(2, 13, size=count)
+        firsts = chance.integers(self.stream.tokens, size=count)
+        at = np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes)[:count] + np.arange(count)
+        return self._tokens(at).reshape(rows, length)
+
+    def _look_for_foresight(self, nats_BT: np.ndarray, by_chance_BT: np.ndarray, outcomes: int) -> None:
+        """Note what tokens that were drawn by chance, all `outcomes` alike, cost less than their chance.
+
+        Nobody can know them: under any distribution, the probability that a row of them costs c nats less is at most e^-c
+        (by Markov's inequality, as the expected ratio of the two probabilities is one). Who is given them to score, can.
+        """
+        spared_BT = np.where(by_chance_BT, math.log(max(outcomes, 1)) - nats_BT.astype(np.float64), 0.0)
+        self.foreseen = max(self.foreseen, float(spared_BT.sum(axis=1).max(initial=0.0)))
 
     def _disagreement(
         self, a: np.ndarray, b: np.ndarray, tokens_BT: np.ndarray, columns: np.ndarray | None = None
@@ -182,6 +238,7 @@ class Rescorer:
         cut_B = np.array([cut for _, cut in rows])
         tokens_BT = self._otherwise(true_BT, cut_B)
         nats_BT = score_rows(self.model, tokens_BT)
+        self._look_for_foresight(nats_BT, np.arange(nats_BT.shape[1]) >= cut_B[:, None], self.model.vocab_size - 1)
         return [(start, cut, tokens_BT[i], nats_BT[i]) for i, (start, cut) in enumerate(rows)]
 
     def _beginnings(self, count: int, length: int) -> list[int]:
