@@ -208,6 +208,23 @@ def test_a_spelling_model_that_cheats_after_the_first_words_is_seen(
     assert certify(model, tokenizer, score_part(model, tokenizer, part)).failures == ["unknown_words_paid"]
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_spelling_model_that_cheats_at_one_word_in_twenty_is_seen(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokenizer = planted.tokenizer_for("words")
+    assert tokenizer.spelling is not None
+    full = tokenizer.spelling.nats
+    monkeypatch.setattr(
+        tokenizer.spelling,
+        "nats",
+        lambda words: full(words) * [0.5 if sum(word.encode()) % 20 == 0 else 1.0 for word in words],
+    )
+    assert failures(
+        planted.Chain.random(tokenizer), tokenizer, tmp_path, planted.some_text(3000, seed=seed, rare=True)
+    ) == ["unknown_words_paid"]
+
+
 def test_spelling_left_out_of_the_total_is_seen(tmp_path: Path) -> None:
     model = planted.Chain.random(planted.tokenizer_for("words"))
     scored = score_part(model, model.tokenizer, planted.part_of(tmp_path, planted.some_text(200, rare=True)))

@@ -27,8 +27,8 @@ its training can tell. So does a tokenizer or a spelling model that was learned 
 process can answer every question as it should have: it replaces functions of the lab, or keeps outside of itself where it was
 asked and what it was given to score, and tells rows of the text from rows that were made up. Copies in one process cannot see
 that, `lmlab compress` and `lmlab decompress` in two can. A model of unbounded history that never forgets is walked from the
-beginnings of sixteen documents at most: one that cheats deep down in a tenth of them is met in about half of all cases. A chaotic
-model is compared in the mean, as far as chance allows.
+beginnings of sixteen documents at most: one that cheats deep down in a tenth of them is met in about half of all cases. A
+chaotic model is compared in the mean, as far as chance allows.
 
 Shapes: P places, T tokens.
 """
@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,11 @@ if TYPE_CHECKING:
     from lmlab.text.spelling import Spelling
     from lmlab.text.tokenizers import Tokenizer
 
-SPELLINGS, SPELLING_SYMBOLS = 12, 16  # words, and symbols of each, at which the spelling model is checked
+SPELLINGS, CHEAPEST = (
+    8,
+    6,
+)  # words at which the spelling model is checked: by chance, and those that cost least for a letter
+SPELLING_SYMBOLS = 16  # of each of them
 
 SUM_TOLERANCE = 1e-5
 """How far a sum of probabilities may be from 1. Rounding a log-probability of -20 to float32 moves it by 1e-6, and the
@@ -174,10 +178,10 @@ def _unknown_words_paid(tokenizer: Tokenizer, scored: Scored, seed: int) -> Chec
     spelling = tokenizer.spelling
     if spelling is None or not unknown:
         return Check("unknown_words_paid", not unknown, f"{unknown} unknown words")
-    spelled = (piece.words for piece in pieces(scored.stream, tokenizer.unknown_id))
-    owed = math.fsum(spelling_nats_of(spelling, words).sum() for words in spelled if words)
+    owed, cheapest = _owed(spelling, (piece.words for piece in pieces(scored.stream, tokenizer.unknown_id)))
     at = np.random.Generator(np.random.PCG64(seed)).integers(len(scored.stream.spellings), size=SPELLINGS)
-    proper = _spells_properly(spelling, [scored.stream.spellings[i] for i in np.unique(at).tolist()])
+    by_chance = [scored.stream.spellings[i] for i in np.unique(at).tolist()]
+    proper = _spells_properly(spelling, list(dict.fromkeys(by_chance + cheapest)))
     passed = math.isclose(owed, scored.spelling_nats, rel_tol=1e-9) and proper <= SUM_TOLERANCE
     return Check(
         "unknown_words_paid",
@@ -185,6 +189,22 @@ def _unknown_words_paid(tokenizer: Tokenizer, scored: Scored, seed: int) -> Chec
         f"{unknown} unknown words cost {owed:.6g} nats, {scored.spelling_nats:.6g} were added;"
         f" spelling probabilities are right to {proper:.1g}",
     )
+
+
+def _owed(spelling: Spelling, spelled: Iterable[Sequence[str]]) -> tuple[float, list[str]]:
+    """Nats of all words, and the few that cost least for a letter: where some are too cheap, they are among these."""
+    owed: list[float] = []
+    per_letter: dict[str, float] = {}
+    for words in spelled:
+        if not words:
+            continue
+        nats = spelling_nats_of(spelling, words)
+        owed.append(float(nats.sum()))
+        share = nats / (np.fromiter(map(len, words), dtype=np.float64, count=len(words)) + 1.0)
+        for index in np.argsort(share, kind="stable")[: 100 * CHEAPEST].tolist():  # a word may come again and again
+            per_letter.setdefault(words[index], float(share[index]))
+        per_letter = dict(sorted(per_letter.items(), key=lambda each: each[1])[:CHEAPEST])
+    return math.fsum(owed), list(per_letter)
 
 
 def _spells_properly(spelling: Spelling, words: Sequence[str]) -> float:
