@@ -159,3 +159,14 @@ def test_real_held_out_texts_are_not_accused_and_copies_are(bench_data: Path, tm
         assert verdict(known, part(tmp_path, near_copy(copied), "copy")) == "not held out", name
     addresses = read("sotu")
     assert verdict(addresses.train, addresses.test) == "held out"
+
+
+def test_some_lines_that_are_copied_are_told_of_though_the_text_counts_as_held_out(tmp_path: Path) -> None:
+    text = sentences(4000, seed=11)
+    lines = sentences(2000, seed=12).split("\n")
+    train = part(tmp_path, text + "\n" + "\n".join(lines[:160]), "train")
+    found = held_out([Fingerprint.of(train)], part(tmp_path, "\n".join(lines), "test"))
+    assert found.verdict == "held out"
+    assert re.search(r"about \d+% of it may be copied from there", found.detail)
+    clean = held_out([Fingerprint.of(part(tmp_path, text, "clean"))], part(tmp_path, "\n".join(lines), "test"))
+    assert "copied" not in clean.detail

@@ -1,4 +1,9 @@
-"""Whether a text that is measured was held out: is it a copy of what the model was trained on, exact or near?"""
+"""Whether a text that is measured was held out: is it a copy of what the model was trained on, exact or near?
+
+Seen is a copy with lines in another order, other case or digits, one letter in twelve changed or one word in eight left out.
+Not seen is one in which hardly 24 bytes in a row stayed as they were (one letter in six or one word in four changed, neighbours
+swapped, another alphabet), and a copy of less than about a tenth of the text; from a thirtieth on the detail tells of it.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +23,7 @@ WORST_FIRST: tuple[Verdict, ...] = ("not held out", "unknown", "held out")
 FEWEST_SHINGLES = 8  # of a text, below which nothing can be told
 MOST_USUAL = 0.9  # shared by parts of the training text itself, above which nothing can be told
 LEAST_MORE = 0.08  # shared beyond what is usual: held-out texts of eight kinds lie within 0.02
+WORTH_TELLING = 0.03  # shared beyond what is usual, from which on a part of the text may be copied
 ERRORS = 4.0  # standard errors by which chance may add to that
 SPREADS = 3.0  # standard deviations of the tenths of the training text by which one more may share more than they do,
 MOST_BEYOND = 0.5  # but no more than this share of what is not usual: a copy shares nearly all of it
@@ -73,6 +79,8 @@ def _look(text: Fingerprint, part: Part) -> HeldOut:
     )
     of_its_kind = min(SPREADS * text.spread, MOST_BEYOND * (1.0 - usual))
     if share - usual < max(LEAST_MORE, by_chance, of_its_kind):
+        if share - usual > max(WORTH_TELLING, by_chance):
+            numbers += f": about {(share - usual) / (1.0 - usual):.0%} of it may be copied from there"
         return HeldOut(verdict="held out", copied=max(0.0, share - usual), detail=numbers)
     copied = (share - usual) / (1.0 - usual)
     detail = f"{numbers}: at least {copied:.0%} of it is a copy, exact or near, of what the model was trained on"
