@@ -56,16 +56,15 @@ def search_extremes(relation: Relation) -> Point | None:
 
 
 def _starts(relation: Relation, looked_at: list[tuple[float, Point]]) -> list[Point]:
-    """The best points to climb from, with other whole numbers each: these stay what they are on the way up.
+    """The best points to climb from, each another, with other whole numbers if there are any: these stay what they are.
 
     Not those where the sides are equal: mostly both are 0 there, or one number by itself, and no way leads up.
     """
     best = [pair for pair in looked_at if max(pair[1].sizes.values(), default=0) < MODERATE]
     best.sort(key=lambda pair: (abs(pair[0]) <= ATTAINED, -pair[0]))
-    found: dict[tuple[float, ...], Point] = {}
-    for place, (_, point) in enumerate(best):
-        key = tuple(float(point.raw[name]) for name in relation.whole) or (float(place),)
-        found.setdefault(key, point)
+    found: dict[tuple[bytes, ...], Point] = {}
+    for _, point in best:
+        found.setdefault(tuple(point.raw[name].tobytes() for name in relation.whole or point.raw), point)
     return list(found.values())[:STARTS]
 
 
