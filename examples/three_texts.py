@@ -1,13 +1,14 @@
 """Three small texts to try things on: Chinese and Arabic sentences made from a few words, and source code of Python itself.
 
-python examples/three_texts.py FOLDER writes chinese.txt, arabic.txt and code.txt, always the same for the same Python.
+python examples/three_texts.py [FOLDER] writes chinese.txt, arabic.txt and code.txt, always the same for the same Python.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 SENTENCES = 1500
@@ -68,5 +69,14 @@ def write(folder: Path) -> None:
     (folder / "code.txt").write_text(code(), encoding="utf-8")
 
 
+def main(words: Sequence[str] | None = None) -> None:
+    """What is asked on the command line; the files that were written are named."""
+    parser = argparse.ArgumentParser(description="Write three small texts: chinese.txt, arabic.txt and code.txt.")
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("."), help="where to (made if need be); here if none")
+    folder = parser.parse_args(words).folder
+    write(folder)
+    print("Written:", ", ".join(str(folder / f"{name}.txt") for name in ("chinese", "arabic", "code")))
+
+
 if __name__ == "__main__":
-    write(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    main()

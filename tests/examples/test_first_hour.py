@@ -59,6 +59,22 @@ def test_every_command_of_the_first_hour_does_what_it_says(lmlab: Lmlab, tmp_pat
     assert [a.budget for a in lab.load("runs/mine").record.training.lineage] == ["6steps"]
 
 
+def test_the_script_of_the_three_texts_is_asked_as_any_command_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import three_texts
+
+    assert "\n    python examples/three_texts.py .\n" in LESSON
+    with pytest.raises(SystemExit) as ended:
+        three_texts.main(["--help"])
+    assert ended.value.code == 0
+    assert "usage: " in capsys.readouterr().out
+    assert not (tmp_path / "--help").exists()
+    three_texts.main(["new/folder"])
+    assert str(Path("new/folder/code.txt")) in capsys.readouterr().out
+    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == {"chinese.txt", "arabic.txt", "code.txt"}
+
+
 def test_every_cell_of_the_notebook_runs_and_shows_what_it_ends_with() -> None:
     notebook = json.loads((ROOT / "examples" / "first_hour.ipynb").read_text(encoding="utf-8"))
     assert all(not cell["outputs"] for cell in notebook["cells"] if cell["cell_type"] == "code")
