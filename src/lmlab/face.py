@@ -299,7 +299,7 @@ def decompress(
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """A model in a form that other tools read. ngrams: how many of each order."""
+    """A model in a form that other tools read. ngrams: how many of each order, special symbols included."""
 
     output: str
     format: str
@@ -317,8 +317,7 @@ def export(run: Run | str | Path, *, out: str | Path, force: bool = False) -> Ex
     model = run.model
     if not isinstance(model, NGram):
         raise Mistake(f"{run.folder} holds a {model.name} model; only ngram models can be written as an ARPA file")
-    write_arpa(model, run.tokenizer.vocabulary, target)
-    counts = [len(level.logp) for level in model.tables.levels]
+    counts = write_arpa(model, run.tokenizer.vocabulary, target)
     return Exported(output=str(target), format="arpa", bytes=target.stat().st_size, ngrams=counts)
 
 

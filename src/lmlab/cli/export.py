@@ -30,4 +30,4 @@ def command(
         options.print_json(vars(found))
     else:
         orders = ", ".join(f"{count:,} of order {k}" for k, count in enumerate(found.ngrams, start=1))
-        print(f"{out}: {found.bytes:,} bytes, n-grams: {orders}", file=told)
+        print(f"{out}: {found.bytes:,} bytes, n-grams, special symbols such as <s> included: {orders}", file=told)

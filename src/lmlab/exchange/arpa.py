@@ -55,8 +55,10 @@ def arpa_words(model: NGram, vocabulary: Vocabulary) -> list[str]:
     return list(words)
 
 
-def write_arpa(model: NGram, vocabulary: Vocabulary, path: str | Path) -> None:
+def write_arpa(model: NGram, vocabulary: Vocabulary, path: str | Path) -> list[int]:
     """Write the model as an ARPA file that gives the same log-probabilities (to the 7 digits written).
+
+    Returns how many n-grams of each order the file holds, its special symbols among them.
 
     Where the model has more than one token that ends a sentence, begin a new sentence after each of them when reading.
     """
@@ -65,18 +67,19 @@ def write_arpa(model: NGram, vocabulary: Vocabulary, path: str | Path) -> None:
     words = [*arpa_words(model, vocabulary), BEGIN]
     unsaid = [symbol for symbol in (UNKNOWN, END) if symbol not in words]  # readers insist on having them
     levels = model.tables.levels
+    counts = [len(level.logp) for level in levels]
+    counts[0] += 1 + len(unsaid)  # 1: the begin symbol
     with atomic_file(Path(path)) as binary:
         file = codecs.getwriter("utf-8")(binary)
         file.write("\\data\\\n")
-        for k, level in enumerate(levels, start=1):
-            extra = 1 + len(unsaid) if k == 1 else 0  # 1: the begin symbol
-            file.write(f"ngram {k}={len(level.logp) + extra}\n")
+        file.writelines(f"ngram {k}={count}\n" for k, count in enumerate(counts, start=1))
         for k in range(1, len(levels) + 1):
             file.write(f"\n\\{k}-grams:\n")
             if k == 1:
                 file.writelines(f"{ZERO_LOG10}\t{symbol}\n" for symbol in unsaid)
             _write_order(file, model, k, np.array(words, dtype=object))
         file.write("\n\\end\\\n")
+    return counts
 
 
 def _write_order(file: codecs.StreamWriter, model: NGram, k: int, words: NDArray[np.object_]) -> None:
