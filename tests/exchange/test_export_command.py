@@ -21,8 +21,7 @@ def test_kenlm_reads_what_is_exported_and_scores_a_line_as_the_run_does(
     kenlm = pytest.importorskip("kenlm")
     settings = {"order": 3, "restart": "line"}
     run = lab.train("ngram", small_text, out=tmp_path / "run", tokenizer="words", settings=settings)
-    code, out, _ = lmlab("export", tmp_path / "run", "-o", "model.arpa", "--json")
-    assert code == 0
+    assert lmlab("export", tmp_path / "run", "-o", "model.arpa")[0] == 0
     line = "the cat sat on the log"
     ids = run.tokenizer.encode(line + "\n").ids.astype("int64")
     nats = float(run.model.score(torch.tensor(ids)[None]).sum())
@@ -37,6 +36,8 @@ def test_the_numbers_that_are_said_are_those_in_the_file(small_text: Path, tmp_p
     assert len(in_file) == 3
     for order, count in in_file:
         assert f"{int(count):,} of order {order}" in out
+    _, out, _ = lmlab("export", tmp_path / "run", "-o", "model.arpa", "--force", "--json")
+    assert json.loads(out)["ngrams"] == [int(count) for _, count in in_file]
 
 
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
