@@ -72,7 +72,9 @@ def write(folder: Path) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """What is asked on the command line; the files that were written are named."""
     parser = argparse.ArgumentParser(description="Write three small texts: chinese.txt, arabic.txt and code.txt.")
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("."), help="where to (made if need be); here if none")
+    parser.add_argument(
+        "folder", type=Path, nargs="?", default=Path("."), help="where to (made if need be); here if none"
+    )
     folder = parser.parse_args(words).folder
     write(folder)
     print("Written:", ", ".join(str(folder / f"{name}.txt") for name in ("chinese", "arabic", "code")))

@@ -377,6 +377,11 @@ def test_the_picture_shows_every_cell_and_seed(lmlab: Lmlab, ran: list[str], sma
     for layers in (1, 2):
         for context in (3, 5):
             assert f">layers={layers}, context={context}</text>" in picture
+    assert "dots: seeds; diamonds: means with 95% intervals" in picture
+    assert lmlab("sweep", "ngram", small_text, "--over", "order=1,3", "--out", "t")[0] == 0
+    counted = Path("t/sweep.svg").read_text()
+    assert ">perplexity per token</text>" in counted  # one number a cell: neither seeds nor intervals
+    assert "intervals" not in counted
 
 
 def test_python_sweeps_as_the_command_does(lmlab: Lmlab, ran: list[str], small_text: Path, tmp_path: Path) -> None:
@@ -446,6 +451,16 @@ def test_the_number_that_chooses_is_of_the_validation_part(lmlab: Lmlab, ran: li
     code, out, _ = lmlab("sweep", "ngram", small_text, "--over", "order=1,3", "--split", "90,0,10", "--out", "t")
     assert code == 0
     assert "No best cell is named: there is no validation part" in out
+
+
+def test_cells_whose_validation_reads_the_same_tie(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
+    command = ["sweep", "ngram", small_text, "--over", "k=0.01,0.02", "--over", "order=1,3", "--out", "s"]
+    code, out, err = lmlab(*command)
+    assert code == 0, err
+    best = next(line for line in out.splitlines() if line.startswith("Best by validation"))
+    assert ": k=0.01, order=3 and k=0.02, order=3, which tie at " in best  # k is for another smoothing
+    assert "k 0.01 → 0.02 at order=3: +0.000 perplexity per token, a tie on this text" in out
+    assert json.loads(lmlab(*command, "--json")[1])["tied"] == [{"k": 0.02, "order": 3}]
 
 
 def test_a_model_that_counts_is_trained_once_a_cell_and_no_luck_is_claimed(

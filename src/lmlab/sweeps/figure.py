@@ -1,12 +1,13 @@
-"""A sweep as a picture: one dot per seed, the mean and its interval per cell."""
+"""A sweep as a picture: one dot per seed, the mean and its interval per cell; a diamond alone where there is one seed."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from lmlab.measure.seeds import LEVEL
 from lmlab.page.figures import drawing, series_colour, standalone, svg
-from lmlab.sweeps.cells import Cell, unit_of
+from lmlab.sweeps.cells import Cell, Unit, unit_of
 
 
 def draw(cells: Sequence[Cell]) -> str:
@@ -21,13 +22,21 @@ def draw(cells: Sequence[Cell]) -> str:
                 continue
             colour = series_colour(values.index(cell.settings[last]))
             mean, margin = cell.mean_and_margin(unit)
-            axes.plot(numbers, [place] * len(numbers), "o", color=colour, alpha=0.35, markersize=5)
+            if len(numbers) > 1:
+                axes.plot(numbers, [place] * len(numbers), "o", color=colour, alpha=0.35, markersize=5)
             if math.isfinite(margin):
                 axes.plot([mean - margin, mean + margin], [place, place], color=colour, linewidth=2)
             axes.plot([mean], [place], "D", color=colour, markersize=6)
         names = [", ".join(f"{k}={v}" for k, v in cell.settings.items()) for cell in cells]
         axes.set_yticks(range(len(cells)), names)
         axes.set_ylim(len(cells) - 0.5, -0.5)
-        axes.set_xlabel(f"{unit} (dots: seeds; diamonds: means with 95% intervals)")
+        axes.set_xlabel(f"{unit}{_what_is_drawn(cells, unit)}")
         axes.grid(axis="x")
         return standalone(svg(figure, f"{unit.capitalize()} of every cell"))
+
+
+def _what_is_drawn(cells: Sequence[Cell], unit: Unit) -> str:
+    """What the marks mean; one seed a cell is a number alone, which is its own mean and has no interval."""
+    if not any(len(cell.numbers(unit)) > 1 for cell in cells):
+        return ""
+    return f" (dots: seeds; diamonds: means with {LEVEL:.0%} intervals)"

@@ -23,7 +23,7 @@ from lmlab.page import html
 from lmlab.page.notebook import panel
 from lmlab.records import from_json, to_json
 from lmlab.sweeps import runners
-from lmlab.sweeps.best_cell import best_by_validation
+from lmlab.sweeps.best_cell import best_by_validation, tied_with
 from lmlab.sweeps.cells import Cell, Unit, collect, unit_of
 from lmlab.sweeps.differences import Difference, differences
 from lmlab.sweeps.figure import draw
@@ -65,6 +65,11 @@ class Sweep:
         return unit_of(self.cells)
 
     @property
+    def tied(self) -> list[Cell]:
+        """Those whose validation is, to the digits that are shown, that of the best."""
+        return tied_with(self.best, self.cells)
+
+    @property
     def failed(self) -> int:
         """How many of the runs failed."""
         return sum(len(cell.errors) for cell in self.cells)
@@ -81,6 +86,7 @@ class Sweep:
             "cells": [cell.to_json(self.unit) for cell in self.cells],
             "unit": self.unit,
             "best": None if self.best is None else self.best.settings,
+            "tied": [cell.settings for cell in self.tied],
             "differences": to_json(self.differences),
             "runs": self.runs,
             "left": self.left,

@@ -54,7 +54,11 @@ def _choice(found: Sweep) -> str:
         return "No best cell is named: none came to its end with every seed."
     if found.best is None:
         return "No best cell is named: there is no validation part to choose by, and the test part has no say."
-    return f"Best by validation, in bits per byte (the test part has no say in it): {_point(found.best.settings)}"
+    by = "by validation, in bits per byte (the test part has no say in it)"
+    if not found.tied:
+        return f"Best {by}: {_point(found.best.settings)}"
+    alike = [_point(cell.settings) for cell in (found.best, *found.tied)]
+    return f"Best {by}: {' and '.join(alike)}, which tie at {bits(found.best.valid_mean)}"
 
 
 def _numbers(cell: Cell, unit: Unit) -> list[str]:
@@ -75,11 +79,13 @@ def _in_words(difference: Difference, counts: bool) -> str:
     changed, before, after = difference.setting, difference.before, difference.after
     rest = _point({key: value for key, value in before.items() if key != changed})
     verdict = "real" if difference.real else "not told apart by these seeds"
+    digits = 3 if difference.unit == PERPLEXITY else 4
     if counts:
         verdict = "on this text; counting leaves nothing to luck"
+        verdict = "a tie on this text" if round(difference.difference, digits) == 0 else verdict
     return (
         f"{changed} {before[changed]} → {after[changed]}{f' at {rest}' if rest else ''}:"
-        f" {difference.difference:+.3f}{plus_minus(difference.margin)} {difference.unit}, {verdict}"
+        f" {difference.difference:+.{digits}f}{plus_minus(difference.margin, digits)} {difference.unit}, {verdict}"
     )
 
 
