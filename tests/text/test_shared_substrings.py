@@ -65,13 +65,13 @@ def test_a_planted_copy_is_found_in_a_long_text(tmp_path) -> None:
     assert report.longest_bytes - len(planted) in range(4)
     assert report.shared_bytes == report.longest_bytes
     assert report.example[5:] in planted
-    assert "of test occurs in train too" in str(report)
+    assert "% of the test part also stands in the training part, in pieces of 50 bytes or more" in str(report)
 
 
 def test_nothing_in_common_is_said_plainly(tmp_path) -> None:
     report = find_overlap(part(tmp_path, "train", ["a" * 200]), part(tmp_path, "test", ["b" * 200]))
     assert (report.shared_bytes, report.longest_bytes, report.share) == (0, 0, 0)
-    assert str(report) == "test shares no 50 bytes in a row with train"
+    assert str(report) == "the test part shares no 50 bytes in a row with the training part"
 
 
 def test_only_the_beginning_of_an_enormous_part_is_searched(tmp_path, monkeypatch) -> None:

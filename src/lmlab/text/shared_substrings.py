@@ -42,11 +42,15 @@ class Overlap:
         """Share of the searched bytes that occur in the training part too."""
         return self.shared_bytes / self.searched_bytes if self.searched_bytes else 0.0
 
+    @property
+    def _named(self) -> str:
+        return f"the {'validation' if self.part == 'valid' else self.part} part"
+
     def __str__(self) -> str:
         if not self.shared_bytes:
-            return f"{self.part} shares no {self.window} bytes in a row with train"
+            return f"{self._named} shares no {self.window} bytes in a row with the training part"
         return (
-            f"{self.share:.2%} of {self.part} occurs in train too, in pieces of {self.window} bytes or more;"
+            f"{self.share:.2%} of {self._named} also stands in the training part, in pieces of {self.window} bytes or more;"
             f" the longest has {self.longest_bytes} bytes: {self.example!r}"
         )
 
