@@ -232,7 +232,7 @@ class Job:
                 self.measuring.choose(ready, until_s - self._yardsticks_s - now)
             self._show("compressors")
             train, test = last_bytes(self.corpus.train), self.measuring.text.counted().text().encode()
-            self.yardsticks = measure_yardsticks(train, test, self._yardsticks_s)
+            self.yardsticks = measure_yardsticks(train, test, self._yardsticks_s, of_bytes=self.corpus.train.bytes)
             for entry in ready:
                 if entry.result is None:
                     self._measure(entry)

@@ -24,27 +24,34 @@ SLOWER = 1.7  # per byte, with a text that no cache holds
 LARGER = 2.0  # times as much must fit, or what was tried stands
 
 
-def measure_yardsticks(train: bytes, test: bytes, seconds: float = math.inf) -> list[Yardstick]:
-    """gzip, bzip2, xz and zstd at strong settings, best last; shown as much of the end of `train` as fits into the seconds."""
+def measure_yardsticks(
+    train: bytes, test: bytes, seconds: float = math.inf, *, of_bytes: int | None = None
+) -> list[Yardstick]:
+    """gzip, bzip2, xz and zstd at strong settings, best last; shown as much of the end of `train` as fits into the seconds.
+
+    of_bytes: of the whole training text, where `train` is only the end of it.
+    """
+    of_bytes = len(train) if of_bytes is None else of_bytes
     train, shown = train[-TRAIN_BYTES:], TRIED_BYTES
     while seconds < math.inf and shown < len(train):
         started = time.perf_counter()
-        found = _measured(train[-shown:], test)
+        found = _measured(train[-shown:], test, of_bytes)
         took_s = time.perf_counter() - started
         seconds -= took_s
         fits = int(shown * seconds / (SLOWER * took_s))
         if fits < LARGER * shown:
             return found
         shown = fits
-    return _measured(train, test)
+    return _measured(train, test, of_bytes)
 
 
-def _measured(train: bytes, test: bytes) -> list[Yardstick]:
+def _measured(train: bytes, test: bytes, of_bytes: int) -> list[Yardstick]:
+    shown = f"{'all' if len(train) == of_bytes else 'the last'} {len(train):,} training bytes"
     compressors: list[tuple[str, str, Callable[[bytes, bytes], int]]] = [
         ("gzip", "shown the training text; remembers 32 kB", _gzip),
         ("bzip2", "cannot be shown a text beforehand", _bzip2),
-        ("xz", f"shown the last {len(train):,} training bytes; remembers all", _xz),
-        ("zstd", f"the last {len(train):,} training bytes as its dictionary", _zstd),
+        ("xz", f"shown {shown}; remembers them", _xz),
+        ("zstd", f"{shown} as its dictionary", _zstd),
     ]
     if importlib.util.find_spec("zstandard") is None:  # a torch of one's own, without the package: one yardstick fewer
         compressors.pop()
