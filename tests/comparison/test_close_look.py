@@ -7,8 +7,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
-from lmlab.comparison.close_look import LEAST_GAIN_BITS, PASSAGE_BYTES, differing_passages
+from lmlab.comparison.close_look import (
+    EXCERPT_BYTES,
+    LEAST_GAIN_BITS,
+    PASSAGE_BYTES,
+    PREFIX_BYTES,
+    differing_passages,
+    excerpt_bounds,
+)
 
 VERSE = "".join(chr(97 + i % 23) for i in range(PASSAGE_BYTES))
 OTHER = VERSE[::-1].upper()
@@ -16,8 +24,9 @@ OTHER = VERSE[::-1].upper()
 
 def scored(text: str, bits_of_byte: np.ndarray) -> Any:
     """As much of what was scored as is looked at, a token a byte."""
-    part = SimpleNamespace(bytes=len(text), pieces=lambda: [(0, text)])
-    ends = np.arange(1, len(text) + 1)
+    size = len(text.encode())
+    part = SimpleNamespace(bytes=size, pieces=lambda: [(0, text)])
+    ends = np.arange(1, size + 1)
     return SimpleNamespace(part=part, byte_ends=ends, nats_per_token=bits_of_byte * math.log(2))
 
 
@@ -36,3 +45,46 @@ def test_what_chance_gives_and_takes_is_no_gain() -> None:
     clearly = base - 1.1 * LEAST_GAIN_BITS / PASSAGE_BYTES
     assert differing_passages(scored(text, slightly), scored(text, base)) == ()
     assert differing_passages(scored(text, clearly), scored(text, base)) != ()
+
+
+@pytest.mark.parametrize("word", ["wonderful", "θαυμάσιο", "奇妙"])
+def test_a_passage_is_of_whole_words_and_says_where_its_line_goes_on(word: str) -> None:
+    line = " ".join([word] * 100)
+    text = f"{line}\n{line}"
+    base = np.full(len(text.encode()), 2.0)
+    for place in (0, 301, 420, len(base) - PASSAGE_BYTES):
+        better = base.copy()
+        better[place : place + PASSAGE_BYTES] = 1.0
+        (found,) = differing_passages(scored(text, better), scored(text, base))
+        assert set(found.text.split()) == {word}
+        size = len(found.text.encode())
+        assert text.encode()[found.start : found.start + size].decode() == found.text
+        assert found.start <= place
+        assert found.start + size >= place + PASSAGE_BYTES
+        assert found.bits == (2.0 * size - PASSAGE_BYTES, 2.0 * size)  # of the very bytes that are shown
+        assert found.cut == (place > 0, place < len(base) - PASSAGE_BYTES)
+
+
+def test_text_without_spaces_is_cut_between_characters() -> None:
+    text = "今天早上老师在学校里看了一本旧书" * 20
+    base = np.full(len(text.encode()), 2.0)
+    better = base.copy()
+    better[100 : 100 + PASSAGE_BYTES] = 1.0
+    (found,) = differing_passages(scored(text, better), scored(text, base))
+    assert found.start == 99
+    assert found.text in text
+    assert found.cut == (True, True)
+
+
+def test_the_paragraph_goes_from_line_to_line_or_from_word_to_word() -> None:
+    lines = ("wonderful " * 9 + "things\n").encode() * 60
+    start, end = excerpt_bounds(lines)
+    assert 0 < start <= PREFIX_BYTES
+    assert lines[start - 1 : start] == lines[end - 1 : end] == b"\n"
+    one_line = b"wonderful " * 600
+    for share in (1.0, 0.1):
+        start, end = excerpt_bounds(one_line, share)
+        assert start > 0
+        assert end - start <= share * EXCERPT_BYTES
+        assert set(one_line[start:end].split()) == {b"wonderful"}
+    assert excerpt_bounds(b"x" * 3000) == (0, EXCERPT_BYTES)

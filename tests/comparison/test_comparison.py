@@ -15,6 +15,7 @@ import torch
 import lmlab as lab
 from lmlab.comparison import Comparison, Findings, compare
 from lmlab.comparison.contender import Contender
+from lmlab.comparison.findings import Differences, Passage
 from lmlab.comparison.report import render
 from lmlab.comparison.text_to_measure import measured_text
 from lmlab.comparison.time_shares import (
@@ -90,8 +91,24 @@ def test_what_models_are_worth_together_stands_apart_from_the_ranks(small_text: 
     page = (tmp_path / "out" / "report.html").read_text()
     assert "What they are worth together" in page
     assert mix.made_of in page
+    assert mix.against_best in page  # as the sentence of the terminal has it
     kept = lab.load(tmp_path / "out" / "models" / "mix-char")
     assert {part.sha256 for part in kept.record.inputs.parts} == {e.run.record.model.sha256 for e in found.entries}
+
+
+def test_the_page_says_what_is_drawn_what_seconds_count_and_where_passages_are_cut(counted: Comparison) -> None:
+    page = render(counted.findings)
+    assert "compressors, and the table says what each of them was shown of the training text" in page  # bzip2 nothing
+    assert "all that a model took here: getting ready, training, being measured and looked at closely" in page
+    passage = Passage(text="quick brown", start=4, bits=(1.0, 2.0), cut=(True, True))
+    differ = Differences(
+        best="ngram", second="bag", for_best=(passage, replace(passage, cut=(False, False))), for_second=()
+    )
+    entries = tuple(replace(entry, excerpt_cut=(False, True)) for entry in counted.findings.entries)
+    cut = render(replace(counted.findings, differences=differ, entries=entries))
+    assert '<p class="passage">…quick brown…</p>' in cut
+    assert '<p class="passage">quick brown</p>' in cut
+    assert cut.count("</b>…</p>") == len(entries)
 
 
 def time_to_mix_s(mixed: list[Contender], among: list[Contender]) -> float:
@@ -396,6 +413,14 @@ def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:
     if importlib.util.find_spec("zstandard") is not None:
         assert found["zstd"] < 0.75 * alone["zstd"]
     assert found["bzip2"] == alone["bzip2"]
+
+
+def test_a_compressor_that_was_shown_the_whole_training_text_says_all() -> None:
+    def said(**more: int) -> str:
+        return next(y.detail for y in measure_yardsticks(b"a cat. " * 100, b"a dog. ", **more) if y.name == "xz")
+
+    assert said() == said(of_bytes=700) == "shown all 700 training bytes; remembers them"
+    assert said(of_bytes=701) == "shown the last 700 training bytes; remembers them"
 
 
 def long_text(folder: Path) -> Path:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lmlab.comparison.findings import MixedPart, Score, Together
 
 
@@ -28,3 +30,10 @@ def test_a_mix_that_is_one_of_its_parts_says_that_the_others_add_nothing() -> No
     alone = mix_of(ngram=0.999, bag=0.001).sentence
     assert "the others add nothing to ngram" in alone
     assert "saves" not in alone
+
+
+def test_a_mix_that_is_worse_than_its_best_part_says_that_it_costs_more() -> None:
+    worse = replace(mix_of(lstm=0.15, ngram=0.85), saved_bits_per_byte=-0.0148, saved_interval=(-0.0182, -0.0113))
+    assert ", which costs 0.0148 [0.0113, 0.0182] more than ngram alone; to train" in worse.sentence
+    assert "saves" not in worse.sentence
+    assert replace(worse, saved_interval=None).against_best == "costs 0.0148 more than ngram alone"

@@ -9,16 +9,22 @@ from typing import Any
 import pytest
 
 from lmlab.comparison.findings import CurvePoint, Findings, Training, Yardstick
-from lmlab.comparison.remarks import beaten, reused, undertrained, unlike_the_rest
+from lmlab.comparison.remarks import beaten, reused, undertrained, unlike_the_rest, untold
 
 
 def model(
-    name: str, bits: float, *, valid: float | None = None, wanted: str | None = None, reused: bool = False
+    name: str,
+    bits: float,
+    *,
+    valid: float | None = None,
+    wanted: str | None = None,
+    untold: bool = False,
+    reused: bool = False,
 ) -> Any:
     curve = (
         () if valid is None else (CurvePoint(seconds=1, bits_per_byte=9.0), CurvePoint(seconds=2, bits_per_byte=valid))
     )
-    training = Training(tokens=1, seconds=1.0, steps=1, wanted=wanted)
+    training = Training(tokens=1, seconds=1.0, steps=1, wanted=wanted, untold=untold)
     return SimpleNamespace(name=name, bits_per_byte=bits, curve=curve, training=training, reused=reused)
 
 
@@ -32,6 +38,16 @@ def test_models_that_were_undertrained_are_named_with_what_they_would_have_liked
     said = "Undertrained, still learning fast when their time was up: gpt (at least 240s), gru (at least 60s)."
     assert undertrained(found(entries)) == said
     assert undertrained(found(entries[1:2])) == ""
+
+
+def test_models_whose_curves_are_too_short_to_tell_are_named() -> None:
+    entries = [
+        model("gpt", 2.0, wanted="240s"),
+        model("gru", 2.5, untold=True),
+        model("rnn-attention", 2.6, untold=True),
+    ]
+    assert untold(found(entries)).endswith("too short to tell whether it was enough: gru, rnn-attention.")
+    assert untold(found(entries[:1])) == ""
 
 
 def test_models_of_an_earlier_comparison_are_named() -> None:

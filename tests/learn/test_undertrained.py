@@ -10,7 +10,7 @@ import pytest
 import lmlab
 from lmlab.config import Budget
 from lmlab.learn.clock import Spent
-from lmlab.learn.undertrained import undertrained
+from lmlab.learn.undertrained import too_short_to_tell, undertrained
 
 UNIT = "bits per byte"
 
@@ -50,6 +50,20 @@ def test_two_points_far_apart_are_enough_where_the_fall_between_them_was_steep()
     flat = lines(6.049, 5.7)
     flat[0]["step"], flat[1]["step"] = 2, 31
     assert undertrained(flat, UNIT, Budget(seconds=8)) is None
+
+
+def test_a_curve_that_begins_in_the_second_half_cannot_tell() -> None:
+    late = lines(5.255, 5.109)  # what two seconds of a large gru left: neither steep nor flat
+    late[0]["step"], late[1]["step"] = 16, 21
+    assert undertrained(late, UNIT, Budget(seconds=2)) is None
+    assert too_short_to_tell(late)
+    assert too_short_to_tell(lines(4.0))
+    assert not too_short_to_tell(lines(4.0, 3.0))
+    assert not too_short_to_tell([])  # it counts
+    went_on = [*lines(4.0, 3.0), *lines(3.0, 2.9, start=20)]
+    assert not too_short_to_tell(went_on, Spent(steps=20, tokens=20, seconds=1.0))
+    went_on[2]["step"] = 35
+    assert too_short_to_tell(went_on, Spent(steps=20, tokens=20, seconds=1.0))
 
 
 def test_one_point_says_nothing_and_without_validation_training_speaks() -> None:

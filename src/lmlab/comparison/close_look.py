@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ PREFIX_BYTES = 1_000  # of history before the excerpt
 EXCERPT_BYTES = 600
 FAVOURITES = 5
 PASSAGE_BYTES = 160
+WORD_REACH = 24  # bytes by which a passage may grow on each side, to begin and end with a word
 LEAST_GAIN_BITS = 8.0  # on a passage: below, chance gives and takes as much
 SAMPLE_CHARACTERS = 400
 PROOF_BYTES = 1_500  # compressed; where there is a time to end, as many as there is time for, so many at once
@@ -36,6 +37,7 @@ class CloseLook:
     """What the page shows of a model beside its number."""
 
     excerpt: tuple[Token, ...] = ()
+    excerpt_cut: tuple[bool, bool] = (False, False)  # as of an Entry
     sample: str = ""
     proof: Proof | None = None
 
@@ -66,8 +68,11 @@ def look_closely(
 
     measured = result.scored.part
     pieces = max(20, SAMPLE_CHARACTERS // (1 if tokenizer.spec in ("byte", "char") else 4))
+    text = _beginning(measured).encode()
+    bounds = excerpt_bounds(text, share)
     return CloseLook(
-        excerpt=read_closely(model, tokenizer, result.scored, excerpt_bounds(measured, share)),
+        excerpt=read_closely(model, tokenizer, result.scored, bounds),
+        excerpt_cut=_cut(text, *bounds),
         sample=generate(model, tokenizer, "", max_tokens=max(1, round(share * pieces)), seed=seed)[0].text,
         proof=from_json(Proof, prove(model, tokenizer, result.scored, seed, until_s).to_json()),
     )
@@ -96,16 +101,27 @@ def _beginning(part: Part) -> str:
     return next(iter(part.documents[0].pieces()))
 
 
-def excerpt_bounds(part: Part, share: float = 1.0) -> tuple[int, int]:
-    """(first byte, end) of a paragraph in the first document: from a line start, after some history.
+def excerpt_bounds(text: bytes, share: float = 1.0) -> tuple[int, int]:
+    """(first byte, end) of a paragraph, after some history: from line to line, or where lines are long from word to word.
 
     share: of the usual length.
     """
-    text = _beginning(part).encode()[: PREFIX_BYTES + 4 * EXCERPT_BYTES]
-    start = text.rfind(b"\n", 0, min(PREFIX_BYTES, max(0, len(text) - EXCERPT_BYTES))) + 1
+    start = _last_break(text, 0, min(PREFIX_BYTES, max(0, len(text) - EXCERPT_BYTES)))
     size = round(share * EXCERPT_BYTES)
-    end = text.rfind(b"\n", start + size // 2, start + size) + 1
+    end = _last_break(text, start + size // 2, start + size)
     return start, end if end > start else min(len(text), start + size)
+
+
+def _last_break(text: bytes, low: int, high: int) -> int:
+    """Behind the last line break between two places, else behind the last space; 0 where there is neither."""
+    return text.rfind(b"\n", low, high) + 1 or text.rfind(b" ", low, high) + 1
+
+
+def _cut(text: bytes, start: int, stop: int) -> tuple[bool, bool]:
+    """Whether the line that a passage begins in began before it, and the one that it ends in goes on after it."""
+    begins = start == 0 or text[start - 1 : start] == b"\n"
+    ends = stop >= len(text) or b"\n" in (text[stop - 1 : stop], text[stop : stop + 1])
+    return not begins, not ends
 
 
 def read_closely(
@@ -139,7 +155,10 @@ def read_closely(
 
 
 def differing_passages(a: Scored, b: Scored, count: int = 3) -> tuple[Passage, ...]:
-    """The passages in which `a` saves most bits over `b`, not overlapping and no two alike, with the bits each needed."""
+    """The passages in which `a` saves most bits over `b`, no two alike, with the bits each needed.
+
+    They share no more than the word that one ends with and the other begins with.
+    """
     size = min(a.part.bytes, 1 << 20)
     bits_a, bits_b = (_bits_per_byte_position(s, size) for s in (a, b))
     gain = np.convolve(bits_b - bits_a, np.ones(min(PASSAGE_BYTES, size)), mode="valid")
@@ -148,13 +167,33 @@ def differing_passages(a: Scored, b: Scored, count: int = 3) -> tuple[Passage, .
     gain = np.where(np.isfinite(gain), gain, -np.inf)
     while len(found) < count and gain.max() >= LEAST_GAIN_BITS:
         start = int(gain.argmax())
-        stop = start + PASSAGE_BYTES
+        core = text[start + PASSAGE_BYTES // 4 : start + PASSAGE_BYTES - PASSAGE_BYTES // 4]
+        start, stop = _outward(text, start, -1), _outward(text, min(size, start + PASSAGE_BYTES), 1)
         needed = (round(float(bits_a[start:stop].sum()), 1), round(float(bits_b[start:stop].sum()), 1))
-        core = text[start + PASSAGE_BYTES // 4 : stop - PASSAGE_BYTES // 4]
-        if not any(core in text[old.start : old.start + PASSAGE_BYTES] for old in found):  # a text may repeat itself
-            found.append(Passage(text=text[start:stop].decode(errors="ignore"), start=start, bits=needed))
+        if not any(core in old.text.encode() for old in found):  # a text may repeat itself
+            passage = text[start:stop].decode(errors="ignore")
+            found.append(Passage(text=passage, start=start, bits=needed, cut=_cut(text, start, stop)))
         gain[max(0, start - PASSAGE_BYTES) : stop] = -np.inf
     return tuple(found)
+
+
+def _outward(text: bytes, place: int, step: Literal[-1, 1]) -> int:
+    """The nearest place between two words, in the direction of the step; where none is near, between two characters."""
+    near = [p for p in range(place, place + step * (WORD_REACH + 1), step) if 0 <= p <= len(text)]
+    for is_between in (_between_words, _between_characters):
+        for found in near:
+            if is_between(text, found):
+                return found
+    return place
+
+
+def _between_words(text: bytes, place: int) -> bool:
+    around = text[place - 1 : place], text[place : place + 1]
+    return place in (0, len(text)) or any(byte.isspace() for byte in around)
+
+
+def _between_characters(text: bytes, place: int) -> bool:
+    return place == len(text) or text[place] & 0xC0 != 0x80
 
 
 def _first_bytes(part: Part, size: int) -> bytes:

@@ -154,6 +154,7 @@ class Training:
     seconds: float
     steps: int | None
     planned_tokens: float | None = None  # what the size was chosen for; None: nothing was planned
+    untold: bool = False  # it was first validated in the second half of its time: whether it needed more cannot be told
     wanted: str | None = None  # the least it would have liked, where its curve was still falling steeply at the end
     calibrated: float | None = None  # what its logits were multiplied by at the end (that of its first seed)
 
@@ -181,6 +182,7 @@ class Entry:
     reused: bool
     message: str = ""
     excerpt: tuple[Token, ...] = ()
+    excerpt_cut: tuple[bool, bool] = (False, False)  # whether its line began before it, and goes on after it
     sample: str = ""
     proof: Proof | None = None
     result: Score | None = None
@@ -283,6 +285,7 @@ class Passage:
     text: str
     start: int
     bits: tuple[float, float]
+    cut: tuple[bool, bool] = (False, False)  # whether its line began before it, and goes on after it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,17 +340,24 @@ class Together:
                 f"Together they need {bits} bits per byte{certified}: the others add nothing to {self._named[0].name},"
                 " which has all of the weight."
             )
+        against = f", which {self.against_best}" if self.against_best else ""
         return (
-            f"Together ({self.made_of}) they need {bits} bits per byte{certified}{self._against_best}; to train all of them"
+            f"Together ({self.made_of}) they need {bits} bits per byte{certified}{against}; to train all of them"
             f" took {self.seconds:.0f} s. A mix has no rank: it had the time of all its parts."
         )
 
     @property
-    def _against_best(self) -> str:
+    def against_best(self) -> str:
+        """What it saves against its best part alone, or how much more it costs; empty: neither is a finite number."""
         if self.saved_bits_per_byte is None:
             return ""
-        ends = "" if self.saved_interval is None else f" [{self.saved_interval[0]:.4f}, {self.saved_interval[1]:.4f}]"
-        return f", which saves {self.saved_bits_per_byte:.4f}{ends} against {self.best} alone"
+        costs_more, ends = self.saved_bits_per_byte < 0, self.saved_interval
+        if costs_more:
+            ends = None if ends is None else (-ends[1], -ends[0])
+        number = f"{abs(self.saved_bits_per_byte):.4f}" + ("" if ends is None else f" [{ends[0]:.4f}, {ends[1]:.4f}]")
+        return (
+            f"costs {number} more than {self.best} alone" if costs_more else f"saves {number} against {self.best} alone"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ def remarks(found: Findings) -> list[str]:
         found.measured.sentence,
         reused(found),
         undertrained(found),
+        untold(found),
         calibrated(found),
     )
     return [sentence for sentence in said if sentence]
@@ -48,6 +49,17 @@ def undertrained(found: Findings) -> str:
     wanting = {e.name: e.training.wanted for e in found.entries if e.training is not None and e.training.wanted}
     each = ", ".join(f"{name} (at least {wanted})" for name, wanted in wanting.items())
     return f"Undertrained, still learning fast when their time was up: {each}." if wanting else ""
+
+
+def untold(found: Findings) -> str:
+    """Which models were validated too late for their curves to tell whether they had enough time; empty: none."""
+    names = [entry.name for entry in found.entries if entry.training is not None and entry.training.untold]
+    return (
+        f"First validated in the second half of their time, so that their curves are too short to tell whether it was enough:"
+        f" {', '.join(names)}."
+        if names
+        else ""
+    )
 
 
 def calibrated(found: Findings) -> str:

@@ -17,6 +17,10 @@ from lmlab.page.heat import heat, scale
 from lmlab.page.html import Row, escape
 from lmlab.page.raw_bytes import about_broken, about_lone
 
+SECONDS_IN_ALL = (
+    "The seconds of this table are all that a model took here: getting ready, training, being measured and looked at closely."
+    " Those of training alone are further down."
+)
 ROW_STYLES = {
     "model": "",
     "uncertified": "failed",
@@ -152,10 +156,10 @@ def _ranking(found: Findings, chart: str) -> str:
         '<h2 id="ranking">The ranking</h2>\n'
         "<p>Bits per byte is what the text would weigh, per byte, if it were compressed with the model. It counts everything:"
         " unknown words are spelled out, nothing is skipped, every byte is predicted once. Dots are models with 95%"
-        " intervals; hollow dots are general compressors that were shown the training text; arrows point to"
-        " what is too far off to draw.</p>\n"
+        " intervals; hollow dots are general compressors, and the table says what each of them was shown of the training text;"
+        " arrows point to what is too far off to draw.</p>\n"
         f"{html.figure(chart)}{table}"
-        f'<p class="soft">{escape(what_ranks_mean(found))} {escape(found.luck.sentence)}</p>'
+        f'<p class="soft">{escape(what_ranks_mean(found))} {escape(found.luck.sentence)} {SECONDS_IN_ALL}</p>'
     )
 
 
@@ -167,16 +171,13 @@ def _together(found: Findings) -> str:
     for mix in found.together:
         bits = numbers.bits(mix.result.bits_per_byte)
         cells = [bits if mix.result.certified else f"{bits} (NOT certified)", numbers.interval(mix.result.interval)]
-        cells += [numbers.bits(mix.saved_bits_per_byte), numbers.interval(mix.saved_interval), mix.best]
-        cells += [f"{mix.seconds:.1f}", f"{mix.result.parameters:,}"]
+        cells += [mix.against_best, f"{mix.seconds:.1f}", f"{mix.result.parameters:,}"]
         rows.append(Row([escape(cell) for cell in (mix.made_of, *cells)], "" if mix.result.certified else "failed"))
     columns = [
         "made of",
         "bits per byte",
         "95% interval",
-        "saved",
-        "95% interval",
-        "against",
+        "which, with its 95% interval",
         "seconds of all parts",
         "parameters",
     ]
@@ -184,7 +185,7 @@ def _together(found: Findings) -> str:
         '<h2 id="together">What they are worth together</h2>\n'
         "<p>A weighted sum of the probabilities of these models, its weights fitted on the validation part. It has no rank: it"
         " had the time of all its parts, and to use it costs what they cost together.</p>\n"
-        + html.table(columns, rows, label="What they are worth together", words=[0, 5], named=0)
+        + html.table(columns, rows, label="What they are worth together", words=[0, 3], named=0)
     )
 
 
@@ -259,7 +260,8 @@ def _reading(found: Findings) -> str:
         tokens = "".join(f'<b class="s{heat(token.b)}">{escape(token.t)}</b>' for token in entry.excerpt)
         text = (
             f'<p class="tokens" data-of="{series}" tabindex="0" role="group"'
-            f' aria-label="The paragraph under {escape(entry.name)}; arrow keys walk over the tokens">{tokens}</p>'
+            f' aria-label="The paragraph under {escape(entry.name)}; arrow keys walk over the tokens">'
+            f"{_in_its_text(tokens, entry.excerpt_cut)}</p>"
         )
         here = f"{sum(known) / max(1, size):.2f} bits per byte here"
         boxes.append(html.card(_coloured(entry, found), text, beside=here))
@@ -275,6 +277,11 @@ def _reading(found: Findings) -> str:
     )
 
 
+def _in_its_text(passage: str, cut: tuple[bool, bool]) -> str:
+    """A passage, as HTML, with an ellipsis on each side on which its line goes on."""
+    return ("…" if cut[0] else "") + passage + ("…" if cut[1] else "")
+
+
 def _differences(found: Findings) -> str:
     differ = found.differences
     if not differ:
@@ -285,7 +292,7 @@ def _differences(found: Findings) -> str:
         boxes = [
             html.card(
                 f"{better} {passage.bits[0]:.0f} bits",
-                f'<p class="passage">{escape(passage.text)}</p>',
+                f'<p class="passage">{_in_its_text(escape(passage.text), passage.cut)}</p>',
                 beside=f"{worse} {passage.bits[1]:.0f} bits",
             )
             for passage in passages

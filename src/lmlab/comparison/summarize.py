@@ -29,6 +29,7 @@ from lmlab.comparison.findings import (
 from lmlab.comparison.luck_over_seeds import Luck
 from lmlab.hardware.versions import versions
 from lmlab.learn.run import Run
+from lmlab.learn.undertrained import too_short_to_tell
 
 if TYPE_CHECKING:
     from lmlab.measure import Spread
@@ -121,6 +122,7 @@ def _entry(entry: Contender) -> Entry:
         found,
         seconds=entry.seconds + entry.before_s,  # what it took in all, not only to measure it again
         excerpt=entry.look.excerpt,
+        excerpt_cut=entry.look.excerpt_cut,
         sample=entry.look.sample,
         proof=entry.look.proof,
         result=Score(entry.result.to_json()),
@@ -134,12 +136,18 @@ def _entry(entry: Contender) -> Entry:
             seconds=seconds,
             steps=steps or None,
             wanted=None if (short := entry.run.record.result.undertrained) is None else short.wanted,
+            untold=short is None and _untold(entry.run),
             calibrated=entry.run.record.result.calibrated,
         ),
         training_flops=sum(filter(None, (run.training_flops for run in entry.runs))) or None,
         tokens_per_second=tokens / seconds if seconds > 0.01 else None,
         curve=_curve(entry.run),
     )
+
+
+def _untold(run: Run) -> bool:
+    """Whether it used up its time and its curve is too short to tell if that was enough."""
+    return run.status == "finished" and too_short_to_tell(run.metrics, run.record.training.earlier)
 
 
 def _curve(run: Run) -> tuple[CurvePoint, ...]:

@@ -42,6 +42,13 @@ class Undertrained:
         )
 
 
+def too_short_to_tell(metrics: Sequence[Mapping[str, Any]], earlier: Spent | None = None) -> bool:
+    """Whether a curve has no point in the first half of its budget, so that nobody knows what the second half brought."""
+    since = 0 if earlier is None else earlier.steps
+    steps = [line["step"] - since for line in metrics if line["step"] > since]
+    return bool(steps) and steps[0] > steps[-1] / 2
+
+
 def undertrained(
     metrics: Sequence[Mapping[str, Any]], unit: str, budget: Budget, earlier: Spent | None = None
 ) -> Undertrained | None:
