@@ -55,6 +55,10 @@ class Stopped(KeyboardInterrupt):
     """Somebody stopped it, by Ctrl-C or a polite kill; the message says what is kept and how to go on."""
 
 
+class Aside(str):
+    """A note that asks nothing of its reader: kept with the others, and shown where every detail is asked for."""
+
+
 class Note(UserWarning):
     """What the user should know and nothing has to be done about; the command line prints it as one line."""
 

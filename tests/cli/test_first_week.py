@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import subprocess
 import sys
@@ -225,8 +226,23 @@ def test_a_measurement_is_a_few_lines_unless_asked_for_more(lmlab: Lmlab, run_fo
     _, out, _ = lmlab("eval", run_folder)
     assert "certified: all 10 checks hold (--verbose shows them)" in out
     assert "holds" not in out
-    assert out.count("discounts") <= 1
-    assert lmlab("eval", run_folder, "--verbose")[1].count("holds") == 10
+    assert "discounts" not in out  # nothing to mend: kept in JSON, and shown to whoever asks for more
+    verbose = lmlab("eval", run_folder, "--verbose")[1]
+    assert verbose.count("holds") == 10
+    assert verbose.count("discounts") == 1
+    assert any("discounts" in note for note in json.loads(lmlab("eval", run_folder, "--json")[1])["notes"])
+
+
+def test_a_measurement_says_what_its_interval_is_for_and_why_it_is_wide(lmlab: Lmlab) -> None:
+    luck = random.Random(0)
+    hard = ["".join(luck.choices("abcdefghijklmnop", k=2000)) for _ in range(20)]
+    Path("turns.txt").write_text("".join(f"{piece}\n{'the same again. ' * 125}\n" for piece in hard))
+    Path("even.txt").write_text("".join(hard))
+    for name in ("turns", "even"):
+        assert lmlab("train", "ngram", f"{name}.txt", "--out", name)[0] == 0
+        _, out, _ = lmlab("eval", name)
+        assert "that interval is for text like this very stretch; documents are too few" in out
+        assert ("it is wide because easy and hard regions take turns in it" in out) == (name == "turns")
 
 
 def test_more_than_eight_bits_per_byte_are_explained_where_they_are_printed(lmlab: Lmlab, small_text: Path) -> None:

@@ -86,6 +86,7 @@ def test_what_a_trained_model_prints_is_of_the_kind_that_is_shown(lmlab: Lmlab, 
         unlike = (
             "undertrained",
             "# bits per byte (",
+            "that interval is",
             "perplexity per word",
             "mix: gate",
         )  # a short text has no interval

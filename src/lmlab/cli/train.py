@@ -12,7 +12,7 @@ import typer.core
 
 from lmlab.cli import completion, options
 from lmlab.cli.help import print_so_far
-from lmlab.config import Budget, Mistake, parse_settings
+from lmlab.config import Aside, Budget, Mistake, parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.interrupt import exit_code
 from lmlab.learn.settings import parse_learning
@@ -268,7 +268,7 @@ def _summary(run: Run) -> str:
     model, result = run.record.model, run.record.result
     flops = "" if result.training_flops is None else f" {short(result.training_flops)} FLOPs,"
     lines = [f"{model.name}: {run.status}, {model.parameters:,} parameters,{flops} {result.seconds:.1f} s"]
-    lines += [f"  note: {note}" for note in run.saved.notes]
+    lines += [f"  note: {note}" for note in run.saved.notes if not isinstance(note, Aside)]
     if (run.folder / "page.html").exists():
         lines.append(f"  its curve and samples: {run.folder / 'page.html'}")
     lines.append(f"Saved in {run.folder}. Next: {_next(run)}")

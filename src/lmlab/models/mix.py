@@ -224,7 +224,7 @@ class Mix(nn.Module, LanguageModel):
         if self.config.adapt:
             lines.append("adaptive: its weights go on learning from the text it reads, token by token, so that the")
             lines[-1] += " number is of reading this text from its beginning"
-        return lines + [f"{part.name}: {note}" for part in self.parts for note in part.notes]
+        return lines + [type(note)(f"{part.name}: {note}") for part in self.parts for note in part.notes]
 
 
 def common_policy(policies: Sequence[ContextPolicy]) -> ContextPolicy:

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lmlab.config import Mistake
+from lmlab.config import Aside, Mistake
 from lmlab.formulas import Part, Size, weights
 from lmlab.interface import ContextPolicy, CountModel, State
 from lmlab.models._ngram_count import count_ngrams, with_begins
@@ -224,7 +224,8 @@ class NGram(CountModel):
         listed = f"{orders[0]} to {orders[-1]}" if in_a_row else ", ".join(map(str, orders))
         fixed = f"usual discounts ({', '.join(map(str, used))}) at order {listed}"
         which = "" if len(orders) == 1 else f"of order {orders[0]} "
-        return [f"{fixed}, where the text has too few kinds of n-grams to estimate them: {which}{why}; nothing to mend"]
+        few = "where the text has too few kinds of n-grams to estimate them"
+        return [Aside(f"{fixed}, {few}: {which}{why}; nothing to mend")]
 
 
 def _with_restart(config: NGramConfig, vocabulary: Vocabulary) -> NGramConfig:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from lmlab.cli.show.console import result_console, say
+from lmlab.config import Aside
 from lmlab.measure.near_copies import how_much
 from lmlab.measure.result import called
 from lmlab.page import numbers
 
 if TYPE_CHECKING:
-    from lmlab.measure import Result
+    from lmlab.measure import Interval, Result
+
+WIDE = 0.2  # of the number, to each side: an interval that makes its reader ask why
 
 
 def print_result(result: Result, *, verbose: bool = False) -> None:
@@ -30,6 +33,8 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     )
     console.print(f"[bold]{numbers.bits(result.bits_per_byte)} bits per byte[/bold]{spread}{mark}", soft_wrap=True)
     where = data["name"] if data["part"] == "whole" else f"the {data['part']} part of {data['name']}"
+    if known:
+        say(console, f"  that interval is {result.interval.note}{_why_wide(result.interval)}")
     counts = f"{data['bytes']:,} bytes, {scored.tokens:,} tokens, {scored.unknown_tokens:,} unknown"
     say(console, f"  {result.model['name']} on {where}: {counts}")
     for unit, value in result.perplexity.items():
@@ -42,7 +47,8 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
         elif numbers.finite(value):
             say(console, f"  {called(unit)}: {value:.4g}")
     for note in result.notes:
-        say(console, f"  note: {note}")
+        if verbose or not isinstance(note, Aside):
+            say(console, f"  note: {note}")
     if result.held_out.verdict == "unknown":
         say(console, f"  note: unknown whether this text was held out: {result.held_out.detail}")
     checks = result.certificate.checks
@@ -53,3 +59,11 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
             mark = "[green]holds[/green]" if check.passed else "[bold red]FAILS[/bold red]"
             console.print(f"  {mark}  {check.name}: {escape(check.detail)}", soft_wrap=True)
     say(console, f"  measured in {result.seconds:.2f} s, {result.certificate.seconds:.2f} s of it for the checks")
+
+
+def _why_wide(found: Interval) -> str:
+    """Of one stretch that is hard here and easy there: nobody knows which of them comes next."""
+    assert found.low is not None
+    if found.about != "stretch" or found.estimate - found.low < WIDE * found.estimate:
+        return ""
+    return "; it is wide because easy and hard regions take turns in it, and so may what comes next be either"
