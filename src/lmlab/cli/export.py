@@ -29,5 +29,6 @@ def command(
     if json:
         options.print_json(vars(found))
     else:
-        orders = ", ".join(f"{count:,} of order {k}" for k, count in enumerate(found.ngrams, start=1))
-        print(f"{out}: {found.bytes:,} bytes, n-grams, special symbols such as <s> included: {orders}", file=told)
+        first, *longer = (f"{count:,} of order {k}" for k, count in enumerate(found.ngrams, start=1))
+        orders = ", ".join([f"{first} (special symbols such as <s> included)", *longer])
+        print(f"{out}: {found.bytes:,} bytes, n-grams: {orders}", file=told)
