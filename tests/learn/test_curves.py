@@ -16,6 +16,7 @@ import pytest
 
 import lmlab as lab
 from lmlab.learn import loop
+from lmlab.learn.curve_figures import overlaid
 from lmlab.learn.event_file import _masked, crc32c, write_events
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -166,3 +167,23 @@ def test_a_run_has_a_page_with_its_curve_and_what_it_wrote_as_it_learned(
         : len(run.samples)
     ]
     assert "Where its weights came from" in (tmp_path / "run" / "page.html").read_text()
+
+
+def test_a_page_says_the_best_validation_and_where_the_run_went_on(runs: list[Path]) -> None:
+    run = lab.load(runs[0])
+    best = min(line["valid_bits_per_byte"] for line in run.metrics)
+    page = (runs[0] / "page.html").read_text()
+    assert f"{best:.4f} bits per byte, at step {run.record.result.best_step}" in page
+    assert "went on" not in page
+    run = lab.resume(runs[0], budget="+4steps")
+    assert run.record.training.went_on_at == [8]
+    page = (runs[0] / "page.html").read_text()
+    assert ">went on</text>" in page
+    assert "The run went on at step 8: its learning rate rises again there" in page
+    again = lab.fine_tune(run, run.corpus, out=runs[0].parent / "tuned", budget="3steps")
+    assert again.record.training.went_on_at == []  # what another run did is no part of this curve
+
+
+def test_many_tokens_are_written_short() -> None:
+    lines = [{"step": i, "tokens": 50_000 * i, "valid_bits_per_byte": 5.0 - i} for i in range(1, 4)]
+    assert ">100k</text>" in overlaid({"run": lines}, "bits per byte", "tokens")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from lmlab.page.figures import drawing, series_colour, standalone, svg
+from lmlab.page.figures import SOFT, drawing, note, series_colour, short_ticks, standalone, svg
 
 Over = Literal["steps", "tokens", "seconds"]
 MARGINS = (0.75, 0.5, 0.1, 0.35)  # inches, for numbers of five digits, two labels and a title
 COLUMNS: dict[Over, str] = {"steps": "step", "tokens": "tokens", "seconds": "seconds"}  # of a line of metrics
 
 
-def loss_curve(metrics: Sequence[Mapping[str, Any]], name: str, unit: str) -> str:
-    """Training and validation over steps, in the unit of the task, as an SVG file."""
-    return standalone(loss_figure(metrics, name, unit))
+def loss_curve(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, went_on_at: Sequence[int] = ()) -> str:
+    """Training and validation over steps, in the unit of the task, as an SVG file. went_on_at: steps that are marked."""
+    return standalone(loss_figure(metrics, name, unit, went_on_at))
 
 
-def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str) -> str:
+def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str, went_on_at: Sequence[int] = ()) -> str:
     """The same as a part of a page."""
     key = unit.replace(" ", "_")
     with drawing(7, 4, MARGINS) as (figure, axes):
@@ -26,7 +26,11 @@ def loss_figure(metrics: Sequence[Mapping[str, Any]], name: str, unit: str) -> s
         valid = [(line["step"], line[f"valid_{key}"]) for line in metrics if line[f"valid_{key}"] is not None]
         if valid:
             axes.plot(*zip(*valid, strict=True), label="validation", color=series_colour(1))
+        for step in went_on_at:
+            axes.axvline(step, color=SOFT, linewidth=0.8)
+            note(axes, "went on", (step, axes.get_ylim()[1]), (3, -5))
         axes.set_xlabel("steps")
+        short_ticks(axes.xaxis)
         axes.set_ylabel(unit)
         axes.set_title(name, loc="left")
         axes.grid()
@@ -48,6 +52,7 @@ def overlaid(curves: Mapping[str, Sequence[Mapping[str, Any]]], unit: str, over:
             label = name if held_out else f"{name} (training)"
             axes.plot(x, y, color=colour, linestyle=style, marker=marker, markersize=4, linewidth=1.8, label=label)
         axes.set_xlabel(f"{over} of training")
+        short_ticks(axes.xaxis)
         axes.set_ylabel(f"{unit}, validation part")
         axes.grid()
         axes.legend()

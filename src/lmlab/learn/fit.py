@@ -136,7 +136,7 @@ def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: 
     from lmlab.learn.run_page import run_page
     from lmlab.page.figures import standalone
 
-    figure = loss_figure(run.metrics, run.record.model.name, task.unit)
+    figure = loss_figure(run.metrics, run.record.model.name, task.unit, run.record.training.went_on_at)
     write_atomically(run.folder / "loss.svg", standalone(figure).encode())
     write_atomically(run.folder / "page.html", run_page(run, figure).encode())
 

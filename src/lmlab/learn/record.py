@@ -9,6 +9,7 @@ Runs of format 1, which had no task and kept status and result elsewhere, are re
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -89,6 +90,12 @@ class Training:
         """The settings of the loop that were asked for: without the rows of a step, where these followed from the seconds."""
         followed = self.planned is not None and self.planned.rows < 1
         return {name: value for name, value in self.learning.items() if not (followed and name == "rows")}
+
+    @property
+    def went_on_at(self) -> list[int]:
+        """The steps at which this run went on, for longer than it was to at first; its learning rate rose again there."""
+        own = [*itertools.takewhile(lambda ancestor: ancestor.run is None, reversed(self.lineage))]
+        return [ancestor.steps for ancestor in reversed(own)]
 
     @property
     def earlier(self) -> Spent | None:

@@ -75,7 +75,8 @@ class Run:
             facts["learned"] = f"{result.steps:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s"
         if result.training_flops is not None:
             facts["FLOPs"] = numbers.short(result.training_flops)
-        picture = loss_curve(self.metrics, record.model.name, self.unit) if self.metrics else ""
+        drawn = self.metrics, record.model.name, self.unit, record.training.went_on_at
+        picture = loss_curve(*drawn) if self.metrics else ""
         said = self.caution or str(result.undertrained or "")
         return panel(f"{record.model.name}, {self.status}", facts, picture, said)
 

@@ -23,15 +23,21 @@ def run_page(run: Run, figure: str) -> str:
         "learned": f"{result.steps or 0:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s on {result.hardware}",
         "how it ended": f"{result.status}: {result.message}",
     }
+    if best := _best(run):
+        facts["best validation"] = best
     if result.training_flops is not None:
         facts["FLOPs"] = f"{short(result.training_flops)} of training, by formula; a multiply-add is two"
     settings = {key: str(value) for key, value in record.model.config.items()}
     parts = [f"<h1>{html.escape(name)} on {html.escape(corpus)}</h1>\n", html.facts(facts)]
     if result.undertrained is not None:
         parts.append(f"<p><strong>{html.escape(str(result.undertrained))}</strong></p>\n")
-    parts.append(
-        html.figure(figure, "Training and validation over steps. The weights with the best validation are kept.")
-    )
+    caption = "Training and validation over steps. The weights with the best validation are kept."
+    if went_on_at := record.training.went_on_at:
+        at = " and ".join(f"{step:,}" for step in went_on_at)
+        caption += (
+            f" The run went on at step {at}: its learning rate rises again there, and with it the curve for a while."
+        )
+    parts.append(html.figure(figure, caption))
     parts.append(html.remark(result.on_calibration and f"{result.on_calibration}."))
     if samples := run.samples:
         parts.append("<h2>What it wrote as it learned</h2>\n")
@@ -49,3 +55,12 @@ def run_page(run: Run, figure: str) -> str:
         parts.append(f"<h2>Where its weights came from</h2>\n{html.listed(origins)}")
     parts.append(html.folded("Settings", html.facts(settings)))
     return html.document(f"{name} on {corpus}", "".join(parts))
+
+
+def _best(run: Run) -> str:
+    """The validation of the weights that are kept, in words; empty where there was none."""
+    if not run.metrics:
+        return ""
+    key, step = f"valid_{run.unit.replace(' ', '_')}", run.record.result.best_step
+    kept = next((line[key] for line in run.metrics if line["step"] == step and line[key] is not None), None)
+    return "" if kept is None else f"{kept:.4f} {run.unit}, at step {step:,}"

@@ -86,6 +86,13 @@ def panels(width: float, height: float, rows: int, columns: int) -> Iterator[tup
         yield figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
+def short_ticks(axis: Axis) -> None:
+    """Ticks of counts on a linear axis that read 500, 20k, 1.5M."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value) if value >= 1 else f"{value:g}"))
+
+
 def log_scale(axes: Axes, along: Literal["x", "y"]) -> None:
     """A logarithmic axis whose ticks read 10, 1k, 1M.
 
