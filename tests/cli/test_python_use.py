@@ -35,6 +35,8 @@ def test_a_string_is_a_text_and_a_list_of_strings_is_documents(tmp_path: Path) -
     assert run.corpus.documents == len(sentences)
     assert lmlab.load(tmp_path / "many").corpus.train.text() == run.corpus.train.text()  # found again, as a file is
     assert lmlab.evaluate(run, lmlab.strings("the cat")).scored.bytes == 7
+    assert f"bag on the test part of {len(sentences)} strings, " in repr(lmlab.evaluate(run))
+    assert "bag on 2 strings, " in repr(lmlab.evaluate(run, lmlab.strings("the cat", "a dog")))
     assert lmlab.read([POEM, POEM[:60]]).documents == 2
 
 

@@ -89,6 +89,8 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
     paths = list(text)
     gathered = [gather(path) for path in paths]
     name = gathered[0][0] if len(paths) == 1 else f"{gathered[0][0]}+{len(paths) - 1}"
+    if len(paths) > 1 and all(map(is_content, paths)):
+        name = f"{len(paths)} strings"  # none of them has a name that the others could be counted after
     kept = [k for _, _, again in gathered for k in ([again] if isinstance(again, str) else again)]
     return name, [document for _, documents, _ in gathered for document in documents], kept
 
