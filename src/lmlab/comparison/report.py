@@ -177,7 +177,7 @@ def _together(found: Findings) -> str:
         "made of",
         "bits per byte",
         "95% interval",
-        "which, with its 95% interval",
+        "against its best part, with a 95% interval",
         "seconds of all parts",
         "parameters",
     ]

@@ -66,4 +66,4 @@ def _why_wide(found: Interval) -> str:
     assert found.low is not None
     if found.about != "stretch" or found.estimate - found.low < WIDE * found.estimate:
         return ""
-    return "; it is wide because easy and hard regions take turns in it, and so may what comes next be either"
+    return "; it is wide because easy and hard regions take turns in it, and what comes next may be either"
