@@ -86,6 +86,7 @@ def _check(name: str, value: Any, hint: ast.expr) -> None:
         raise Mistake(f"{{{name}}} is {_called(hint)}; got {' '.join(reprlib.repr(value).split())}", **{name: None})
 
 
+@functools.cache  # hints stay as they are, and a list of a hundred thousand texts asks for every one
 def _members(hint: ast.expr) -> list[tuple[str, list[ast.expr]]]:
     """What a hint leaves the choice between: names, each with what stands in its brackets."""
     if isinstance(hint, ast.BinOp):
@@ -107,7 +108,11 @@ def _holds(name: str, value: Any, inner: list[ast.expr]) -> bool:
     """Whether what is in it fits, too; what can be gone through only once is left alone."""
     if name == "Mapping":
         return all(_fits(item, inner[1]) for item in value.values())
-    return name not in LISTS or not isinstance(value, list | tuple) or all(_fits(item, inner[0]) for item in value)
+    if name not in LISTS or not isinstance(value, list | tuple):
+        return True
+    others = [item for item in value if type(item) is not str]
+    a_text = next((item for item in value if type(item) is str), None)  # where one text fits, all do
+    return (a_text is None or _fits(a_text, inner[0])) and all(_fits(item, inner[0]) for item in others)
 
 
 def _called(hint: ast.expr, several: bool = False) -> str:
