@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lmlab.hardware.memory import resident_bytes
 from lmlab.text import stream as module
 from lmlab.text.corpus import read
 from lmlab.text.stream import TokenStream, tokenize
@@ -174,3 +177,15 @@ def test_a_gigabyte_needs_less_than_two_gigabytes_of_memory(tmp_path, spec: str)
     megabytes, growth = peak_growth_mb(tmp_path, spec, 1100)
     assert megabytes > 800
     assert growth < 1000
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_DONTNEED"), reason="this system has no such advice")
+def test_tokens_that_were_put_away_take_no_memory_and_are_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("to be or not to be " * 400_000)
+    stream = tokenize(read(path, split=(100, 0, 0)).train, train_tokenizer("byte", []), tmp_path / "streams")
+    total = int(stream.ids.sum(dtype=np.int64))  # every page has been read
+    before = resident_bytes()
+    stream.put_away()
+    assert before - resident_bytes() > 0.9 * stream.ids.nbytes
+    assert int(stream.ids.sum(dtype=np.int64)) == total

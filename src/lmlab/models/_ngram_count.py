@@ -98,7 +98,10 @@ def count_ngrams(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int, or
         exists = (history[:-1] >= 0) & ~is_begin[1:]
         if length > 2:
             exists &= ~is_end[:-1]
-        counts, ids = _extend(exists, ids, history, places, key_bits(V), begins, last=length == order)
+        # the rank stands for the token, and leads back to the position
+        keys = _joined(exists, history, places.rank, places.count.bit_length())
+        del exists
+        counts, ids = _extend(keys, ids, places, key_bits(V), begins, last=length == order)
         begins, history = counts.begins, ids
         yield counts
 
@@ -127,6 +130,18 @@ class _Places:
         """Nobody asks for anything any more."""
         self.forget_ranks()
         self.by_token = self.by_token[:0].copy()
+
+
+def _name(ids: Ids, position: Ids, is_first: NDArray[np.bool_]) -> None:
+    """`ids` at each position: how many kinds came before its own, which the first of each kind begins."""
+    blocks = range(0, len(position), BLOCK)
+    before = np.cumsum([0] + [np.count_nonzero(is_first[first : first + BLOCK]) for first in blocks])
+
+    def name(part: slice) -> None:
+        kinds = np.cumsum(is_first[part], dtype=np.int32)
+        ids[position[part]] = kinds + np.int32(before[part.start // BLOCK] - 1)
+
+    in_blocks(len(position), name)
 
 
 def _run_lengths(is_first: NDArray[np.bool_]) -> Ids:
@@ -166,25 +181,14 @@ def _joined(exists: NDArray[np.bool_], history: Ids, rank: Ids, rank_bits: int) 
 
 
 def _extend(
-    exists: NDArray[np.bool_],
-    ids_below: Ids,
-    history: Ids,
-    places: _Places,
-    bits: int,
-    begins: int,
-    *,
-    last: bool,
+    keys: NDArray[np.int64], ids_below: Ids, places: _Places, bits: int, begins: int, *, last: bool
 ) -> tuple[Counts, Ids]:
     """The n-grams one longer, and the id of the one that ends at each position (-1: none does; none at all for the last).
 
-    `exists[i]`: the token at i + 1 has a history of this length, which is `history[i]`; `ids_below[i]` is the id of the
-    n-gram that ends at i. What is not needed any more is given back at once: the largest arrays decide how much memory it
-    takes to count.
+    keys: what `_joined` made of them, which is used up. `ids_below[i]` is the id of the n-gram that ends at i. What is not
+    needed any more is given back at once: the largest arrays decide how much memory it takes to count.
     """
     rank_bits = places.count.bit_length()
-    keys = _joined(
-        exists, history, places.rank, rank_bits
-    )  # the rank stands for the token, and leads back to the position
     if last:
         places.forget_ranks()
     sort(keys)
@@ -204,14 +208,7 @@ def _extend(
     _keep(keys, is_first)
     ids = np.full(0 if last else places.count, -1, dtype=np.int32)
     if not last:
-        rank_of = np.cumsum(is_first, dtype=np.int32)
-        rank_of -= 1
-
-        def name(part: slice) -> None:
-            ids[position[part]] = rank_of[part]
-
-        in_blocks(len(position), name)
-        del rank_of
+        _name(ids, position, is_first)
     counts = _run_lengths(is_first)
     _keep(position, is_first)
     suffix = position  # in the memory of the positions, each of which is asked for once

@@ -92,6 +92,7 @@ class NGram(CountModel):
             restarts_V[[i for i, piece in enumerate(vocabulary.pieces) if "\n" in piece]] = True
         _require_memory(len(train.ids))
         tokens = with_begins(train.ids, train.starts, V)
+        train.put_away()
         if config.order is None:
             chosen = CUSTOMARY_ORDER if vocabulary.words else choose_order(tokens, restarts_V, V)
             config = dataclasses.replace(config, order=chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -43,6 +44,12 @@ class TokenStream:
     def documents(self) -> int:
         """Number of documents."""
         return len(self.starts) - 1
+
+    def put_away(self) -> None:
+        """Give back the memory that reading `ids` from their file took, where the system allows it; they are read again."""
+        mapped = getattr(self.ids.base, "_mmap", None)
+        if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     def document(self, index: int) -> np.ndarray:
         """The ids of one document."""
