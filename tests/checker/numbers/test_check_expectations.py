@@ -178,3 +178,32 @@ def test_a_mean_that_exists_on_one_side_only_is_found_and_the_advice_is_a_condit
     answer = check(claim).claims[0]
     assert answer.verdict == "refuted"
     assert "left no value" in str(answer.counterexample) or "does not exist" in answer.reason
+
+
+SHARES = "beta: K positive, r ~ dirichlet(beta)"
+
+
+@pytest.mark.parametrize(
+    ("claim", "holds"),
+    [
+        ("E[prod(r)] == prod(b)/(sum(b)*(sum(b) + 1)*(sum(b) + 2)) where b: 3 positive, r ~ dirichlet(b)", True),
+        ("E[prod(r)] == prod(b)/sum(b)**3 where b: 3 positive, r ~ dirichlet(b)", False),
+        (f"E[prod(r)] == prod(beta)/prod(i=1..K, sum(beta) + i - 1) where {SHARES}", True),
+        (f"E[prod(r)] == prod(beta)/prod(i=1..K, sum(beta) + i) where {SHARES}", False),
+        (f"E[sum(i, r[i]**2)] == sum(beta*(beta + 1))/(sum(beta)*(sum(beta) + 1)) where {SHARES}", True),
+        (f"E[sum(i, r[i]**2)] == sum(beta**2)/sum(beta)**2 where {SHARES}", False),
+        ("E[prod(x)] == prod(m) where m: n, x: n normal(m, 2)", True),
+        ("Var[prod(x)] == prod(m**2 + 4) - prod(m)**2 where m: n, x: n normal(m, 2)", True),
+        ("Var[prod(x)] == prod(m**2 + 4) where m: n, x: n normal(m, 2)", False),
+        ("E[prod(x**2, axis=1)] == 25*ones(3) where x: 3, 2 normal(1, 2)", True),
+        ("E[prod(u)*sum(u)] == 1/4 where u: 3 uniform(0, 1)", True),
+        ("E[prod(i, 1 + u[i])] == 2**n where u: n uniform(0, 1)", False),
+        ("E[prod(k=1..m, s)] == 0 where m: positive integer, s ~ normal(0, 1)", False),
+        ("E[prod(t)] == 2**(-n) where t: n exponential(2)", True),
+    ],
+)
+def test_a_product_along_an_axis_is_a_polynomial(claim: str, holds: bool) -> None:
+    """That of a dirichlet row was sampled, and a right claim undecided."""
+    answer = check(f"claim {claim}").claims[0]
+    assert answer.verdict == ("supported" if holds else "refuted"), answer
+    assert not holds or "60-digit" in answer.reason

@@ -272,13 +272,16 @@ class Frame:
         what = "positions are made of indices, sizes and whole numbers, as `given n: positive integer`"
         raise Refusal(f"{to_text(node)} is no position; {what}")
 
-    def _over(self, node: tree.Over) -> Array:
+    def terms(self, node: tree.Over) -> tuple[int, int]:
+        """The first and the last value of the letter of a sum or product."""
         if node.start is not None and node.stop is not None:
-            start, stop = self.integer(node.start), self.integer(node.stop)
-        else:
-            assert node.witness is not None
-            start = node.letter.first
-            stop = start + self.setting.shapes.range_of(node.witness).value(self.sizes) - 1
+            return self.integer(node.start), self.integer(node.stop)
+        assert node.witness is not None
+        start = node.letter.first
+        return start, start + self.setting.shapes.range_of(node.witness).value(self.sizes) - 1
+
+    def _over(self, node: tree.Over) -> Array:
+        start, stop = self.terms(node)
         at_once = self._at_once(node)
         if stop - start > (most := MAX_TERMS if at_once else MAX_RANGE):
             raise Refusal(f"the sum over {node.letter.name} has more than {most} terms")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from lmlab.checker import tree
@@ -21,9 +22,11 @@ from lmlab.checker.tree import (
     Index,
     Name,
     Node,
+    Over,
     Stack,
     Transpose,
     constant_value,
+    letters_in,
 )
 
 MOST_ENTRIES = 64  # of a finite given whose outcomes are enumerated
@@ -126,16 +129,22 @@ def _touches(node: Node, over: frozenset[str], setting: Setting) -> bool:
     return bool((setting.random_names(node) | setting.open_names(node)) & over)
 
 
-def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
-    """The degree of an expression as a polynomial in the random names, or None when it is none (or might not be)."""
+def degree(node: Node, over: frozenset[str], frame: Frame) -> int | None:
+    """The degree of an expression as a polynomial in the random names, or None when it is none (or might not be).
+
+    A product along an axis has as many factors as the axis has entries at the frame's sizes.
+    """
+    setting = frame.setting
     if not setting.random_names(node) & over:
         return 0
     match node:
         case Name():
-            is_let = node.name in setting.lets
-            return degree(setting.lets[node.name].value, over, setting) if is_let else _own_degree(node, over, setting)
+            meaning = setting.lets.get(node.name)
+            return degree(meaning.value, over, frame) if meaning else _own_degree(node, over, frame)
         case Binary(op="**"):
-            return _power_degree(node, over, setting)
+            return _power_degree(node, over, frame)
+        case Call(function="prod") | Over():
+            return _product_degree(node, over, frame)
         case Binary(op="/") if setting.random_names(node.right) & over:
             return None
         case Binary(op="*" | "@"):
@@ -147,17 +156,18 @@ def degree(node: Node, over: frozenset[str], setting: Setting) -> int | None:
         case _:
             function = function_of(node)
             growth = function.degree if function else None
-    inner = [degree(child, over, setting) for child in node.children()]
+    inner = [degree(child, over, frame) for child in node.children()]
     known = [d for d in inner if d is not None]
     if growth is None or len(known) < len(inner):
         return None
     return sum(known) if growth == "sum" else max(known) * (2 if growth == "double" else 1)
 
 
-def _own_degree(node: Name, over: frozenset[str], setting: Setting) -> int | None:
+def _own_degree(node: Name, over: frozenset[str], frame: Frame) -> int | None:
     """The degree of a random given, whose parameters may be random as well."""
+    setting = frame.setting
     family, kind = setting.family(node.name)
-    inner = [degree(part, over, setting) for part in kind.nodes]
+    inner = [degree(part, over, frame) for part in kind.nodes]
     if not any(d is None or d > 0 for d in inner):
         return 1
     known = [d for d in inner if d is not None]
@@ -166,15 +176,39 @@ def _own_degree(node: Name, over: frozenset[str], setting: Setting) -> int | Non
     return max(known) * (MOST_ENTRIES if is_finite(kind) else 1) + 1  # chances of all entries are multiplied
 
 
-def _power_degree(node: Binary, over: frozenset[str], setting: Setting) -> int | None:
+def _power_degree(node: Binary, over: frozenset[str], frame: Frame) -> int | None:
     power = constant_value(node.right)
     if power is None or power.denominator != 1 or power < 0:
         return None
     base, exponent = node.left, int(power)
     if isinstance(base, Call) and base.function == "norm" and exponent % 2 == 0:
         base = base.args[0]
-    inner = degree(base, over, setting)
+    inner = degree(base, over, frame)
     return None if inner is None else inner * exponent
+
+
+def _product_degree(node: Call | Over, over: frozenset[str], frame: Frame) -> int | None:
+    """The degree of a product along an axis, or of a sum or product over an index."""
+    if isinstance(node, Over):
+        inner, factors = degree(node.operand, over, frame), _factors(node, over, frame)
+    else:
+        extents = frame.extents(node.args[0])
+        inner = degree(node.args[0], over, frame)
+        factors = math.prod(extents) if node.axis is None else extents[node.axis]
+    return None if inner is None or factors is None else inner * factors
+
+
+def _factors(node: Over, over: frozenset[str], frame: Frame) -> int | None:
+    """How many factors a product over an index has, if that can be said; the terms of a sum are no factors."""
+    bounds = [bound for bound in (node.start, node.stop) if bound is not None]
+    if any(frame.setting.random_names(bound) & over for bound in bounds):
+        return None
+    if node.function == "sum":
+        return 1
+    if any(map(letters_in, bounds)):  # those of a sum around this one
+        return None
+    first, last = frame.terms(node)
+    return max(0, last - first + 1)
 
 
 def elementwise_in(node: Node, over: frozenset[str], setting: Setting) -> bool:

@@ -63,7 +63,7 @@ class _Mean:
         finite = [name for name in self.names if is_finite(self.setting.family(name)[1])]
         others = [name for name in self.names if name not in finite]
         try:
-            if degree(self.node, frozenset(others), self.setting) is not None:
+            if degree(self.node, frozenset(others), self.frame) is not None:
                 return self._exactly()
         except NoExactValue:
             if self.helpers is None:
@@ -205,7 +205,7 @@ class _Mean:
         leads = set[str]().union(*map(self._parents, names))  # parameters of others: these need the values themselves
         steady = [n for n in names if self.setting.family(n)[0].name == "normal" and not self._parents(n)]
         steady = [n for n in steady if n not in leads]
-        pieces = _linear_pieces(self.node, frozenset(steady), frozenset(names), self.setting)
+        pieces = _linear_pieces(self.node, frozenset(steady), frozenset(names), frame)
         used = [self.setting.random_names(piece) & set(names) for piece in pieces]
         plain = all(isinstance(piece, Name) for piece in pieces)
         if plain or sum(map(len, used)) != len(
@@ -281,18 +281,19 @@ def _entry(argument: Node, place: Index, setting: Any) -> Node:
     return Index(argument, place.items[len(place.items) - rank :]) if rank else argument
 
 
-def _linear_pieces(node: Node, normals: frozenset[str], over: frozenset[str], setting: Any) -> list[Node]:
+def _linear_pieces(node: Node, normals: frozenset[str], over: frozenset[str], frame: Frame) -> list[Node]:
     """The largest parts that are linear in normal names and depend on no other random one, each once."""
+    setting = frame.setting
     touched = setting.random_names(node) & over
     if not touched:
         return []
-    if touched <= normals and not isinstance(node, Expectation) and degree(node, over, setting) == 1:
+    if touched <= normals and not isinstance(node, Expectation) and degree(node, over, frame) == 1:
         return [node]
     if isinstance(node, Name) and node.name in setting.lets:
-        return _linear_pieces(setting.lets[node.name].value, normals, over, setting)
+        return _linear_pieces(setting.lets[node.name].value, normals, over, frame)
     found: list[Node] = []
     for child in node.children():
-        found += [piece for piece in _linear_pieces(child, normals, over, setting) if piece not in found]
+        found += [piece for piece in _linear_pieces(child, normals, over, frame) if piece not in found]
     return found
 
 

@@ -58,7 +58,7 @@ class Leaf:
         if len(columns) > MAX_RANDOM:
             what = f"an expectation over {len(columns)} random numbers is too large"
             raise Refusal(f"{what}; at most {MAX_RANDOM} are allowed")
-        exact = degree(self.node, self.over, self.setting)
+        exact = degree(self.node, self.over, self.frame)
         continuous = [kind for _, kind in columns if not is_finite(kind)]
         outcomes = math.prod(self._outcomes(kind) for _, kind in columns if is_finite(kind))
         grid = min(SLOW_GRID if self.slow else GRID, ROOM // self._widest())
