@@ -207,3 +207,29 @@ def test_a_product_along_an_axis_is_a_polynomial(claim: str, holds: bool) -> Non
     answer = check(f"claim {claim}").claims[0]
     assert answer.verdict == ("supported" if holds else "refuted"), answer
     assert not holds or "60-digit" in answer.reason
+
+
+FEATURE = "x: d, s: positive, w: d normal(0, 1/s), b ~ uniform(0, 2*pi)"
+TWO_NORMALS = "g ~ normal(0, 1), h ~ normal(0, 1)"
+
+
+@pytest.mark.parametrize(
+    ("claim", "holds"),
+    [
+        (f"E[cos(w @ x + b)] == 0 where {FEATURE}", True),
+        (f"E[cos(w @ x + b/2)] == 0.001 where {FEATURE}", False),
+        (f"E[sin(w @ x + b/2)] == 2*exp(-norm(x)**2/(2*s**2))/pi where {FEATURE}", True),
+        (f"E[cos(w @ x + b)**3] == 0 where {FEATURE}", True),
+        (f"E[cos(w @ x + b)**4] == 0.376 where {FEATURE}", False),
+        (f"E[sin(g*h)] == 0 where {TWO_NORMALS}", True),
+        (f"E[sin(g*h)] == 0.0001 where {TWO_NORMALS}", False),
+        (f"E[sin(g*h + 1/2)] == sin(1/2)/sqrt(2) where {TWO_NORMALS}", True),
+        ("E[cos(t + b)] == 0 where t ~ exponential(1), b ~ uniform(0, 2*pi)", True),
+        ("E[sin(2*pi*(u + v))] == 0 where u ~ uniform(0, 1), v ~ uniform(0, 1)", True),
+        ("E[sin(2*pi*u*v)] == 0 where u ~ uniform(0, 1), v ~ uniform(0, 1)", False),
+    ],
+)
+def test_an_integral_that_cancels_inside_another_settles(claim: str, holds: bool) -> None:
+    """What rounding leaves of an inner integral was taken for an integrand, and halved until the time was over."""
+    answer = check(f"claim {claim}").claims[0]
+    assert answer.verdict == ("supported" if holds else "refuted"), answer

@@ -115,9 +115,10 @@ def test_an_integral_of_a_jump_that_no_decimal_hits_is_within_its_error() -> Non
 
         for step in (mpmath.mpf("1e-18"), mpmath.mpf("-1e-18")):
 
-            def integrand(z: Any, owner: Any, at: Any = threshold + step) -> tuple[Any, Any]:
+            def integrand(z: Any, owner: Any, at: Any = threshold + step) -> tuple[Any, Any, None]:
                 distance = mean + deviation * z - at
-                return np.where(distance > 0, 1, 0) * exp(-z * z / 2) / mpmath.sqrt(2 * mpmath.pi), distance[:, None]
+                density = exp(-z * z / 2) / mpmath.sqrt(2 * mpmath.pi)
+                return np.where(distance > 0, 1, 0) * density, distance[:, None], None
 
             found = integrate(integrand, DISTRIBUTIONS["normal"].edges, 1, digits=60)
             exact = mpmath.erfc((threshold + step - mean) / deviation / mpmath.sqrt(2)) / 2

@@ -30,6 +30,9 @@ from lmlab.checker.tree import (
 )
 
 MOST_ENTRIES = 64  # of a finite given whose outcomes are enumerated
+SMOOTH = frozenset(
+    ["exp", "expm1", "sin", "cos", "sinh", "cosh", "tanh", "sigmoid", "softplus", "silu", "erf", "square"]
+)
 
 
 class Averager:
@@ -239,3 +242,25 @@ def has_kink(node: Node, over: frozenset[str], setting: Setting) -> bool:
     if isinstance(node, Name) and node.name in setting.lets:
         return has_kink(setting.lets[node.name].value, over, setting)
     return any(has_kink(child, over, setting) for child in node.children())
+
+
+def is_smooth(node: Node, over: frozenset[str], setting: Setting) -> bool:
+    """Whether the expression has neither kinks nor poles nor edges in the random names, wherever these are."""
+    if not _touches(node, over, setting):
+        return True
+    function = function_of(node)
+    match node:
+        case Name() if node.name in setting.lets:
+            return is_smooth(setting.lets[node.name].value, over, setting)
+        case Name() if node.name in setting.givens:
+            return all(is_smooth(part, over, setting) for part in setting.family(node.name)[1].nodes)
+        case Binary(op="/"):
+            smooth = not _touches(node.right, over, setting)
+        case Binary(op="**"):
+            exponent = constant_value(node.right)
+            smooth = exponent is not None and exponent.denominator == 1 and exponent >= 0
+        case Call():
+            smooth = function is not None and (function.degree is not None or function.name in SMOOTH)
+        case _:
+            smooth = isinstance(node, Name | tree.Negate | Binary | Stack | Index | Transpose)
+    return smooth and all(is_smooth(child, over, setting) for child in node.children())

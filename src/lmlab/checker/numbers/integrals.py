@@ -15,7 +15,8 @@ import mpmath
 import numpy as np
 
 Array = Any
-Integrand = Callable[[Array, Array], tuple[Array, Array | None]]  # (z_Q, owner_Q) -> values_Q..., kink distances_QK
+# (z_Q, owner_Q) -> values_Q..., kink distances_QK, and, of values that are integrals themselves, sizes_Q
+Integrand = Callable[[Array, Array], tuple[Array, Array | None, Array | None]]
 
 HALVINGS = 200  # of a panel; one that cannot be halved any more in doubles is left as it is
 MOST_PANELS = 60_000
@@ -81,28 +82,34 @@ class _Integrator:
         count = len(self.edges) - 1
         owner = np.repeat(np.arange(self.owners), count)
         low, high = np.tile(self.edges[:-1], self.owners), np.tile(self.edges[1:], self.owners)
-        values, kinks = self._values(low, high, owner)
+        values, kinks, sizes = self._values(low, high, owner)
         tail = self._tail(values, low, high, owner)
         if kinks is not None:
             cuts = self._cuts(low, high, owner, kinks)
             if len(cuts[0]):
                 low, high, owner = self._split(low, high, owner, cuts)
-                values, _ = self._values(low, high, owner)
-        return self._refined(values, low, high, owner, tail)
+                values, _, sizes = self._values(low, high, owner)
+        return self._refined(self._sums(values, sizes, low, high), low, high, owner, tail)
 
-    def _values(self, low: Array, high: Array, owner: Array) -> tuple[Array, Array | None]:
-        """The integrand at the nodes of every panel: (panels, nodes, ...)."""
+    def _values(self, low: Array, high: Array, owner: Array) -> tuple[Array, Array | None, Array]:
+        """The integrand at the nodes of every panel, (panels, nodes, ...), its kinks, and its sizes, which have no entries.
+
+        The size of an integral is that of what is integrated: where an inner one cancels, what rounding leaves of it
+        is no integrand, and however often its panels are halved it would not settle.
+        """
         z = low[:, None] + (high - low)[:, None] * self.nodes
-        values, kinks = self.integrand(z.reshape(-1), np.repeat(owner, len(self.nodes)))
-        return values.reshape(len(low), len(self.nodes), *values.shape[1:]), kinks
+        values, kinks, sizes = self.integrand(z.reshape(-1), np.repeat(owner, len(self.nodes)))
+        values = values.reshape(len(low), len(self.nodes), *values.shape[1:])
+        return values, kinks, abs(values) if sizes is None else sizes.reshape(len(low), len(self.nodes))
 
-    def _sums(self, values: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        """The rule on every panel, and the same of absolute values, the largest entry."""
-        width = (high - low).reshape(-1, *[1] * (values.ndim - 2))
-        weights = self.weights.reshape(1, -1, *[1] * (values.ndim - 2))
-        sums = (values * weights).sum(axis=1) * width
-        sizes = ((abs(values) * weights).sum(axis=1) * width).reshape(len(low), -1).max(axis=1)
-        return sums, sizes
+    def _sums(self, values: Array, sizes: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        """The rule on every panel, and the same of the sizes, the largest entry."""
+        sums, totals = (self._rule_on(part, high - low) for part in (values, sizes))
+        return sums, totals.reshape(len(low), -1).max(axis=1)
+
+    def _rule_on(self, values: Array, width: Array) -> Array:
+        inner = [1] * (values.ndim - 2)
+        return (values * self.weights.reshape(1, -1, *inner)).sum(axis=1) * width.reshape(-1, *inner)
 
     def _tail(self, values: Array, low: Array, high: Array, owner: Array) -> tuple[Array, Array]:
         """What is left beyond the outermost edges, for each owner, and whether the integrand rises towards one."""
@@ -136,7 +143,7 @@ class _Integrator:
             if not len(a):
                 break
             middle = (a + b) / 2 if step % 3 == 2 else b - at_b * (b - a) / (at_b - at_a)
-            _, found = self.integrand(middle, who)
+            found = self.integrand(middle, who)[1]
             assert found is not None
             here = found[pick, column]
             right = (here > 0) == (at_b > 0)
@@ -157,7 +164,7 @@ class _Integrator:
         first, last = (np.full(self.owners, self.edges[i], dtype=self.edges.dtype) for i in (0, -1))
         rows = [kinks.reshape(self.owners, -1, kinks.shape[1])]
         for end in (first, last):
-            _, found = self.integrand(end, who)
+            found = self.integrand(end, who)[1]
             assert found is not None
             rows.append(found[:, None])
         z = np.concatenate([first[:, None], z.reshape(self.owners, -1), last[:, None]], axis=1)
@@ -178,7 +185,7 @@ class _Integrator:
         flat = bend == 0
         lowest = np.where(flat, zb, (za + zb) / 2 - first / (2 * np.where(flat, 1, bend)))
         lowest = np.where((lowest > za) & (lowest < zc), lowest, zb)
-        _, found = self.integrand(lowest, owners[place])
+        found = self.integrand(lowest, owners[place])[1]
         assert found is not None
         there = found[np.arange(len(place)), column]
         other = np.asarray(np.sign(there.astype(float)) * np.sign(fb.astype(float)) < 0)
@@ -198,8 +205,10 @@ class _Integrator:
         real = (who[1:] == who[:-1]) & (points[1:] > points[:-1])
         return points[:-1][real], points[1:][real], who[:-1][real]
 
-    def _refined(self, values: Array, low: Array, high: Array, owner: Array, tail: tuple[Array, Array]) -> Integral:
-        sums, sizes = self._sums(values, low, high)
+    def _refined(
+        self, coarse: tuple[Array, Array], low: Array, high: Array, owner: Array, tail: tuple[Array, Array]
+    ) -> Integral:
+        sums, sizes = coarse
         shape = sums.shape[1:]
         total = np.zeros((self.owners, *shape), dtype=sums.dtype)
         error, size = np.zeros(self.owners), np.zeros(self.owners)
@@ -210,7 +219,8 @@ class _Integrator:
             middle = (low + high) / 2
             halves_low, halves_high = np.concatenate([low, middle]), np.concatenate([middle, high])
             who = np.concatenate([owner, owner])
-            finer, finer_sizes = self._sums(self._values(halves_low, halves_high, who)[0], halves_low, halves_high)
+            finer_values, _, inner_sizes = self._values(halves_low, halves_high, who)
+            finer, finer_sizes = self._sums(finer_values, inner_sizes, halves_low, halves_high)
             count = len(low)
             together = finer[:count] + finer[count:]
             gaps = _largest(together - sums)

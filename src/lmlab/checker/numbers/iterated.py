@@ -80,18 +80,18 @@ class Integration:
         variable = self.variables[len(outer)]
         last = len(outer) + 1 == len(self.variables)
 
-        def integrand(z: Array, owner: Array) -> tuple[Array, Array | None]:
+        def integrand(z: Array, owner: Array) -> tuple[Array, Array | None, Array | None]:
             self.frame.deadline.check()
             points = [values[owner] for values in outer] + [z]
             if last:
-                return self._values(points)
+                return *self._values(points), None
             inner = self._level(points, len(z))
             self.accuracy.inside = max(
                 self.accuracy.inside, float(np.max(inner.error[np.isfinite(inner.error)], initial=0))
             )
             self.largest = max(self.largest, float(np.max(inner.size[np.isfinite(inner.size)], initial=0)))
             self.lost |= bool((inner.diverges & ~(inner.size <= FAINT * self.largest)).any())
-            return inner.value, None
+            return inner.value, None, inner.size
 
         if variable.family.counts:
             return self._counted(integrand, owners)
@@ -108,9 +108,10 @@ class Integration:
             z = np.tile(np.arange(block * BLOCK, (block + 1) * BLOCK, dtype=float), owners)
             if self.digits:
                 z = np.frompyfunc(mpmath.mpf, 1, 1)(z)
-            values, _ = integrand(z, np.repeat(np.arange(owners), BLOCK))
+            values, _, inside = integrand(z, np.repeat(np.arange(owners), BLOCK))
             values = values.reshape(owners, BLOCK, *values.shape[1:])
-            sizes = np.asarray(abs(values).reshape(owners, BLOCK, -1).max(axis=2), dtype=float)
+            sizes = abs(values) if inside is None else inside
+            sizes = np.asarray(sizes.reshape(owners, BLOCK, -1).max(axis=2), dtype=float)
             total, size = total + values.sum(axis=1), size + sizes.sum(axis=1)
             self.largest = max(self.largest, float(np.max(size[np.isfinite(size)], initial=0)))
             last = sizes[:, -1]

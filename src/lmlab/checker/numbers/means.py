@@ -20,7 +20,7 @@ from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.evaluate import Frame, Ops
-from lmlab.checker.numbers.expectations import average, degree, elementwise_in
+from lmlab.checker.numbers.expectations import average, degree, elementwise_in, is_smooth
 from lmlab.checker.numbers.iterated import Integration, Variable
 from lmlab.checker.numbers.moments import Poly, enumerated, outcomes_given, polynomial_mean
 from lmlab.checker.small_formulas import call, minus, number, over, power, times
@@ -29,7 +29,8 @@ from lmlab.checker.tree import Binary, Call, Expectation, Index, Name, Node, Sli
 
 SHORT = 34  # digits in which polynomials are averaged for doubles
 MOST_INTEGRALS = 2  # one inside the other
-FOLDED = 1e-8  # what their error may be at least: where kinks meet, the inner one is no smooth function
+FOLDED = 1e-8  # what their error may be at least: where kinks meet, the inner one is no smooth function;
+SMOOTHLY = 1e-11  # and where there are none
 _LABELS = itertools.count()
 
 
@@ -131,7 +132,9 @@ class _Mean:
             value = np.broadcast_to(value.reshape(value.shape[value.ndim - len(shape) :]), shape)
         if diverges:
             value = np.full_like(value, math.nan)
-        error = float(found.error[0]) + (FOLDED * float(found.size[0]) if len(variables) > 1 else 0.0)
+        plain = all(variable.family.standard for variable in variables)
+        at_least = folded(len(variables), plain and is_smooth(node, whole, self.setting))
+        error = float(found.error[0]) + at_least * float(found.size[0])
         return frame.ops.wrap(value), error, float(found.size[0])
 
     def _extreme(self, names: list[str], frame: Frame) -> tuple[Node, list[Variable]] | None:
@@ -243,6 +246,11 @@ class _Mean:
 
     def _parents(self, name: str) -> set[str]:
         return parents(self.setting, name) & self.over
+
+
+def folded(count: int, smooth: bool) -> float:
+    """What the error of so many integrals, one inside the other, is at least, relative to their size."""
+    return 0.0 if count == 1 else SMOOTHLY if smooth else FOLDED
 
 
 def parents(setting: Any, name: str) -> set[str]:

@@ -15,10 +15,10 @@ from lmlab.checker.distributions import DISTRIBUTIONS, is_finite
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.numbers.expectations import degree, elementwise_in, has_kink
+from lmlab.checker.numbers.expectations import degree, elementwise_in, has_kink, is_smooth
 from lmlab.checker.numbers.integrals import Integral, integrate
 from lmlab.checker.numbers.iterated import FAINT, NESTED
-from lmlab.checker.numbers.means import FOLDED, ordered, parents
+from lmlab.checker.numbers.means import folded, ordered, parents
 from lmlab.checker.tree import Derivative, Expectation, Kind, Node
 
 GRID = 40_000  # nodes of a product rule at most
@@ -140,17 +140,17 @@ class Leaf:
         inside, lost, largest = 0.0, False, 0.0
 
         def level(outer: list[Any], owners: int) -> Integral:
-            def integrand(z: Any, owner: Any) -> tuple[Any, Any]:
+            def integrand(z: Any, owner: Any) -> tuple[Any, Any, Any]:
                 nonlocal inside, lost, largest
                 self.frame.deadline.check()
                 points = [values[owner] for values in outer] + [z]
                 if len(points) == count:
-                    return self._weighted(np.stack(points, axis=1))
+                    return *self._weighted(np.stack(points, axis=1)), None
                 inner = level(points, len(z))
                 inside = max(inside, float(np.max(inner.error[np.isfinite(inner.error)], initial=0)))
                 largest = max(largest, float(np.max(inner.size[np.isfinite(inner.size)], initial=0)))
                 lost |= bool((inner.diverges & ~(inner.size <= FAINT * largest)).any())
-                return inner.value, None
+                return inner.value, None, inner.size
 
             return integrate(integrand, edges[len(outer)], owners, precision=NESTED)
 
@@ -159,8 +159,9 @@ class Leaf:
         lost |= bool(found.diverges[0])
         self.accuracy.diverges |= lost
         value = torch.tensor(found.value[0] * (math.nan if lost else 1.0), dtype=_F64)
-        folded = FOLDED * float(found.size[0]) if count > 1 else 0.0
-        return value, float(found.error[0]) + inside + folded, float(found.size[0])
+        plain = all(DISTRIBUTIONS[kind.name].standard for kind in self.kinds.values())
+        at_least = folded(count, plain and is_smooth(self.node, self.over, self.setting)) * float(found.size[0])
+        return value, float(found.error[0]) + inside + at_least, float(found.size[0])
 
     def _weighted(self, codes: Any) -> tuple[Any, Any]:
         """The expression times the density at many points, and how far the kinks are."""
