@@ -240,6 +240,28 @@ def test_evidence_says_what_it_leaves_out_at_the_zeros_of_roots(claim: str, said
     assert answer.reason.endswith(said) if said else "wherever" not in answer.reason
 
 
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ("det(A/det(A)) == det(A)**(1 - n)", True),
+        ("det(A/trace(A)) == det(A)/trace(A)**n", False),  # without a value on both sides
+        ("det(A/(1 + det(A)**2)) == det(A)/(1 + det(A)**2)**n", False),
+        ("inv(A/det(A)) == det(A)*inv(A)", False),  # of matrices that have one
+        ("prod(v/sum(v)) == prod(v)*sum(v)**(-n)", False),
+        ("(1/prod(v))**(n - 1) == prod(v)**(1 - n)", True),
+    ],
+)
+def test_evidence_says_what_it_leaves_out_where_one_side_has_no_value_at_sizes_of_one(claim: str, said: bool) -> None:
+    answer = check(f"given A: n, n\ngiven v: n\nclaim {claim}").claims[0]
+    assert answer.verdict == "supported", answer
+    assert answer.reason.endswith("all this wherever nothing that is divided by is 0") is said
+
+
+@pytest.mark.parametrize("claim", ["det(A/det(A)) == det(A)**(2 - n)", "det(A)**(1 - n)*det(A)**(n - 1) == 1"])
+def test_what_fails_at_other_sizes_is_still_refuted(claim: str) -> None:
+    assert check(f"given A: n, n\nclaim {claim}").claims[0].verdict == "refuted"
+
+
 @pytest.mark.parametrize("seed", [5, 18])
 def test_a_probability_far_out_is_known_no_better_than_what_it_is_the_mean_of(seed: int) -> None:
     """At a mean of 9 it is 7e-11, and what a quadrature leaves of numbers up to 1 is no counterexample."""

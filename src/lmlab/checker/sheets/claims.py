@@ -21,7 +21,7 @@ from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.report import HOLDS, INVALID, PROVED, REFUTED, SUPPORTED, UNDECIDED, ClaimReport
 from lmlab.checker.sheets.verdict import DIFFER, TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
-from lmlab.checker.symbols.proofs import AWAY_FROM_ROOTS, divides_by_a_root, prove
+from lmlab.checker.symbols.proofs import AWAY_FROM_ROOTS, AWAY_FROM_ZERO, divides_by_a_root, prove
 from lmlab.checker.text import to_text
 from lmlab.checker.to_latex import relation_latex, to_latex
 from lmlab.checker.tree import Call, Claim, Derivative, Node, Step, names_in, walk
@@ -161,7 +161,9 @@ def _proved(relation: Relation, finding: Finding) -> Finding:
 
 
 def _excuse(relation: Relation, words: str) -> str:
-    """Where an equation was not held to: at the zeros of roots, if only one side has a value there."""
+    """Where an equation was not held to: at the zeros of roots, or of denominators at sizes of 1, on one side alone."""
+    if relation.tally.divided:
+        return f"; all this {AWAY_FROM_ZERO}"
     if not relation.tally.excused or AWAY_FROM_ROOTS in words:
         return ""
     divides = divides_by_a_root(relation.setting, relation.left, relation.right)

@@ -53,6 +53,7 @@ class Tally:
     largest_value: float = 0.0
     largest_whole: float = 0.0  # of whole numbers by themselves
     excused: bool = False  # one side has no value where a root is 0, and that was not held against the claim
+    divided: bool = False  # at sizes of 1, one side has no value where something that is divided by is 0
     attempts: int = 0  # points where a strict bound seemed to be attained
     acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
 

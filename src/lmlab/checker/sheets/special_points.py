@@ -119,6 +119,12 @@ def _denominators(nodes: Iterable[Node]) -> list[Node]:
     return found[:MOST_DENOMINATORS]
 
 
+def divides(relation: Relation) -> bool:
+    """Whether something in a relation is divided by, or may be: a power may be negative if no number is written there."""
+    powers = [node for node in relation.everything if isinstance(node, Binary) and node.op == "**"]
+    return bool(_denominators(relation.everything)) or any(constant_value(node.right) is None for node in powers)
+
+
 def _with_first(point: Point, name: str, value: float) -> Point:
     raw = np.array(point.raw[name])
     raw.reshape(-1)[:1] = value

@@ -9,13 +9,13 @@ import numpy as np
 
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue, OutOfTime, Refusal
-from lmlab.checker.numbers.points import Point
+from lmlab.checker.numbers.points import Point, draw_point
 from lmlab.checker.numbers.sides import DIGITS, KINK, Sides, referee
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.bound_breakers import search_extremes
 from lmlab.checker.sheets.relation import DUST, Relation
 from lmlab.checker.sheets.report import REFUTED, SUPPORTED, UNDECIDED, Counterexample
-from lmlab.checker.sheets.special_points import far_scalars, inverts_nothing, special_points
+from lmlab.checker.sheets.special_points import divides, far_scalars, inverts_nothing, special_points
 from lmlab.checker.tree import Number
 
 DRAWS = 5  # size draws
@@ -107,7 +107,22 @@ class Judge:
                 continue  # so far out in a tail a mean is known no better than what is averaged
             elif relation.amount(sides) > sides.tolerance and relation.confirmed(point, sides, trusting=False):
                 return self._refute(point)
+        if divides(relation) and not relation.averages:
+            self.tally.divided = any(map(self._half_of_one, self.sizes.with_ones(relation.rng)))
         return None
+
+    def _half_of_one(self, sizes: Sizes) -> bool:
+        """Whether, at sizes of 1, only one side has a value where everything is 0: 1/x**(n - 1) is 1/1 there."""
+        relation = self.relation
+        point = draw_point(relation.setting, self.sizes.givens, sizes, relation.rng, "zero")
+        try:
+            sides = relation.sides(point) if relation.legal(point) and not inverts_nothing(relation, point) else None
+        except (Refusal, NoExactValue):  # a position beyond its axis
+            return False
+        if sides is None or sides.edged or sides.undefined_both or (relation.differentiates and sides.touched):
+            return False
+        ruling = relation.ruling(point, CONFIRM_S)  # for doubles, (1/0)**0 is 1
+        return ruling.known and ruling.left_defined != ruling.right_defined
 
     def _trials(self) -> Iterator[tuple[Sizes, str, bool, float]]:
         """Sizes and styles of the points to look at: plain ones, some far out, and some at sizes of 1."""

@@ -13,6 +13,7 @@ from lmlab.checker.symbols.terms import NoProof
 from lmlab.checker.tree import Binary, Call, Node, Stack, constant_value, shown
 
 AWAY_FROM_ROOTS = "wherever no root that is divided by is 0"
+AWAY_FROM_ZERO = "wherever nothing that is divided by is 0"
 
 
 def prove(setting: Setting, left: Node, relation: str, right: Node, deadline: Deadline) -> str | None:
