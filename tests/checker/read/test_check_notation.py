@@ -281,3 +281,11 @@ def test_a_scalar_may_be_called_one(word: str) -> None:
 
 def test_a_vector_without_a_size_is_asked_for_one() -> None:
     assert "write `given x: n`" in check("given x: vector\nclaim x = x").claims[0].reason
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [("a * V g = (a * V) g", "proved"), ("a * V g = a * (V g)", "refuted"), ("V g * a = (V g) * a", "proved")],
+)
+def test_what_stands_side_by_side_binds_no_closer_than_a_star(claim: str, verdict: str) -> None:
+    assert check(f"given a, g: n\ngiven V: n, n\nclaim {claim}").claims[0].verdict == verdict
