@@ -17,7 +17,8 @@ MAX_ELEMENTS = 20_000  # entries of one array at the sizes that are drawn
 MAX_EXPONENT = 64  # a power written as a number
 MAX_NUMBER = 10**15  # a number written in the sheet
 MAX_RANGE = 2_000  # terms of a sum over an index
-MAX_TERMS = 100_000  # of one whose terms are computed at once
+MAX_TERMS = 4_000_000  # of one whose terms are computed at once,
+AT_ONCE = 100_000  # so many of them in one array
 MAX_OUTCOMES = 20_000  # of a finite distribution, all names together
 # Of processor time for one claim, hint included; one that needs more is answered with what is known. Slow processors need twice
 # what fast ones do: a derivative of a probability takes five.

@@ -17,7 +17,7 @@ from lmlab.checker import tree
 from lmlab.checker.functions import FUNCTIONS
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Arithmetic, Array
-from lmlab.checker.limits import MAX_RANGE, MAX_TERMS, Deadline, Refusal
+from lmlab.checker.limits import AT_ONCE, MAX_RANGE, MAX_TERMS, Deadline, Refusal
 from lmlab.checker.shapes.infer import scalar_like
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.text import to_text
@@ -51,6 +51,7 @@ class Ops(Arithmetic):
         self.margin = float("inf")
         self.touched = self.edged = False
         self.collected: list[Array] | None = None
+        self.long_sums: Any = None  # who adds up more terms than this arithmetic has time for
 
     def distances(self, distance: Array) -> Any:
         """A distance as an array of doubles."""
@@ -301,15 +302,25 @@ class Frame:
 
     def _summed(self, node: tree.Over, start: int, stop: int) -> Array:
         """A sum or product of many terms, by arrays of them; of long decimals few at a time, since those are slow."""
-        ops, total = self.ops, []
-        length = MAX_RANGE if ops.way == "long" else MAX_TERMS
+        ops = self.ops
+        if ops.long_sums is not None and node.function == "sum" and stop - start >= MAX_RANGE:
+            return ops.long_sums.total(self, node, start, stop)
+        reduce = getattr(ops.library, node.function)
+        total = [ops.wrap(reduce(terms)) for _, terms in self.blocks(node, start, stop)]
+        return ops.wrap(reduce(ops.library.stack(total)))
+
+    def blocks(self, node: tree.Over, start: int, stop: int) -> Iterator[tuple[Any, Array]]:
+        """The values of the letter of a sum or product and its terms there, many at a time."""
+        length = MAX_RANGE if self.ops.way == "long" else AT_ONCE
         for low in range(start, stop + 1, length):
             self.deadline.check()
             places = np.arange(low, min(low + length, stop + 1), dtype=float)
-            terms = self.bound({node.letter.name: ops.from_numpy(places)}).evaluate(node.operand)
-            terms = ops.library.broadcast_to(terms, places.shape)
-            total.append(ops.wrap(getattr(ops.library, node.function)(terms)))
-        return ops.wrap(getattr(ops.library, node.function)(ops.library.stack(total)))
+            yield places, self.at_places(node, places)
+
+    def at_places(self, node: tree.Over, places: Any) -> Array:
+        """The terms of a sum or product where its letter has these values."""
+        terms = self.bound({node.letter.name: self.ops.from_numpy(places)}).evaluate(node.operand)
+        return self.ops.library.broadcast_to(terms, places.shape)
 
     def _recursion(self, node: tree.Recursion) -> Array:
         rows = [self.evaluate(node.start)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from lmlab.checker.functions import Entrywise
 from lmlab.checker.functions.record import Array
-from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime
+from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.checker.numbers.doubles import ArrayOps
 from lmlab.checker.numbers.evaluate import COMPARISONS, Frame
 from lmlab.checker.shapes.setting import Setting
@@ -69,6 +69,6 @@ def settle(setting: Setting, left: Node, relation: str, right: Node, deadline: D
     try:
         frame = Frame(setting, FractionOps(), {}, {}, deadline)
         x, y = np.broadcast_arrays(frame.evaluate(left), frame.evaluate(right))
-    except (NoExactValue, OutOfTime, OverflowError):
+    except (NoExactValue, OutOfTime, OverflowError, Refusal):  # a sum of more terms than are added up one by one
         return None
     return all(COMPARISONS[relation](a, b) for a, b in zip(x.reshape(-1), y.reshape(-1), strict=True))

@@ -14,6 +14,7 @@ from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.arithmetics import arithmetic_for
 from lmlab.checker.numbers.decimals import LongOps
 from lmlab.checker.numbers.evaluate import COMPARISONS
+from lmlab.checker.numbers.long_sums import LongSums
 from lmlab.checker.numbers.points import Point, Raw, make_frame
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.tree import Condition, Node
@@ -27,6 +28,7 @@ ROUNDING = mpmath.mpf(10) ** -30  # relative difference below which long decimal
 TINY = mpmath.mpf(10) ** -DIGITS
 SHRINKS = mpmath.mpf(10) ** -6  # from 60 digits to 120: by at least this much, if it was made by rounding
 STAYS = 0.01
+BEYOND = 10  # times the error of its sums: a difference that counts
 NEARER = ("1e-8", "1e-13", "1e-20", "1e-34")  # steps of differences, each below what the one before leaves of an error
 
 
@@ -167,6 +169,32 @@ def referee(setting: Setting, left: Node, right: Node, point: Point, deadline: D
         return ruling
     except (NoExactValue, OutOfTime):
         return Ruling(known=False)
+
+
+def beyond_errors(
+    setting: Setting, left: Node, sign: str, right: Node, point: Point, deadline: Deadline
+) -> bool | None:
+    """Whether a relation fails by much more than the errors of its long sums; None if it has no such sums."""
+    sums = LongSums()
+
+    def gap(moved: int | None) -> Any:
+        sums.again(moved)
+        ops = LongOps(DIGITS)
+        ops.long_sums = sums
+        frame = make_frame(setting, point, ops, deadline)
+        found = _gap(*np.broadcast_arrays(frame.evaluate(left), frame.evaluate(right)))[0]
+        if found is None:
+            raise NoExactValue
+        return found
+
+    try:
+        with mpmath.workdps(DIGITS):
+            here = gap(None)
+            slack = sum(_largest(np.asarray(gap(moved) - here, dtype=object)) for moved in range(len(sums.known)))
+    except (NoExactValue, OutOfTime):
+        return False if sums.met else None
+    excess = _largest(here) if sign == "==" else here.max() if sign in ("<=", "<") else -here.min()
+    return bool(excess > BEYOND * slack) if sums.met else None
 
 
 def stays(setting: Setting, side: Node, point: Point, deadline: Deadline) -> bool:

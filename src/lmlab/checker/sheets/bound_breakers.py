@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lmlab.checker.limits import Refusal
+from lmlab.checker.limits import MAX_TERMS, Refusal
 from lmlab.checker.numbers.points import Point, corner_point, draw_point, with_corners
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
@@ -24,11 +24,13 @@ EXACT = (0.25, 0.5, 0.75, 2.0, 3.0, 4.0)  # values of one scalar at which bounds
 SWEEP = tuple(10.0**e for e in np.linspace(-3, 2, 21))  # values of one scalar, from small to large, both signs
 FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e for e in np.linspace(2.25, 8, 24)))
 COUNTED = np.arange(1.0, 66.0)  # whole numbers, one by one,
-FAR_COUNTED = tuple(round(10.0**e) for e in np.linspace(2, 6, 9))  # and many at a time, while that is quick
+# and many at a time, while that is quick: the last one is as many terms as a sum may have
+FAR_COUNTED = (*(round(10.0**e) for e in np.linspace(2, 6.5, 10)), MAX_TERMS)
 NEXT_TO = (1e-2, 1e-4, 1e-8)  # what is left of the weight of a row next to a corner, for each of the other entries
 MANY = (8.0, 30.0, 100.0, 1000.0)  # whole numbers beside a scalar of any magnitude,
 SHARES = (*(10.0**e for e in np.linspace(-4, -0.25, 12)), 0.75, 0.9, 0.97, 0.99, 0.999)  # or a fraction
-QUICK_S = 0.02  # of processor time: a sum of so many terms is not made longer
+QUICK_S = 0.02  # of processor time: so many values beside a whole number, one by one, are not tried with a larger one
+LONGEST_S = 0.1  # of processor time: a sum that takes so long is not made longer
 SLOW_S = 2.0  # of processor time: at sizes where points take so long, no more are looked at
 STARTS = 3
 FRESH = (2, 3, 4, 5)  # sizes of other points to climb from
@@ -181,7 +183,7 @@ def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
                     yield relation.looked_at(Point(sizes, {**point.raw, **dict.fromkeys(names, np.asarray(signed))}))
                 except Refusal:  # a position beyond its axis, a sum of too many terms
                     continue
-            if value > len(COUNTED) and time.thread_time() - started > QUICK_S:
+            if value > len(COUNTED) and time.thread_time() - started > LONGEST_S:
                 break
 
 

@@ -16,6 +16,7 @@ from lmlab.checker.numbers.sides import (
     TOLERANCE,
     Ruling,
     Sides,
+    beyond_errors,
     meets,
     referee,
     satisfies,
@@ -195,6 +196,8 @@ class Relation:
         if not ruling.known and self.averages:
             again = self.sides(point, effort=2)
             return again.defined and again.scale > DUST and self.amount(again) > again.tolerance
+        if not ruling.known and (beyond := self.beyond_errors(point)) is not None:
+            return beyond
         if not ruling.known:
             return trusting and self.amount(sides) > 1e-6 and self._steady(point)
         if not (ruling.left_defined and ruling.right_defined):
@@ -204,6 +207,16 @@ class Relation:
             return not ruling.equal
         excess = ruling.largest if self.sign in ("<=", "<") else -ruling.smallest
         return not ruling.equal and excess > 0
+
+    def beyond_errors(self, point: Point) -> bool | None:
+        """Whether the relation fails by more than the errors of sums that have too many terms for long decimals.
+
+        None where it has no such sums, or where slopes and means are taken, which need more digits.
+        """
+        if self.differentiates or self.averages:
+            return None
+        within = self.deadline.within(1.5)
+        return beyond_errors(self.setting, self.left, self.sign, self.right, point, within)
 
     def _steady(self, point: Point) -> bool:
         """Whether the difference stays when the point moves a little. One that rounding made jumps about."""

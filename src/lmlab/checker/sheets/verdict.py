@@ -228,7 +228,7 @@ class Judge:
                 continue
             ruling = referee(self.relation.setting, self.relation.left, self.relation.right, drawn[0], within)
             if not ruling.known:
-                return None
+                return self._refute(drawn[0]) if self.relation.beyond_errors(drawn[0]) else None
             if not (ruling.left_defined and ruling.right_defined):
                 continue
             self.tally.refereed += 1
