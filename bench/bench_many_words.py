@@ -3,9 +3,9 @@
     python bench/bench_many_words.py [--words 10,100] [--order 5] [--real FILE]
 
 The text comes from the source of `bench_ngram.py`, with words that nobody has used yet among the others, fewer and fewer
-of them but without end, as real text has them (Heaps' law). With --real it is that file again and again, one word in twelve replaced by
-another of its words each time, so that most long n-grams are new. Each size is a process of its own, `lmlab train ngram`;
-time is that of the clock, memory the peak of the process.
+of them but without end, as real text has them (Heaps' law). With --real it is that file again and again, one word in
+twelve replaced by another of its words each time, so that most long n-grams are new. Each size is a process of its own,
+`lmlab train ngram`; time is that of the clock, memory the peak of the process.
 """
 
 from __future__ import annotations
