@@ -90,6 +90,6 @@ def test_another_run_fills_no_blanks(text: Path, tmp_path: Path) -> None:
 
 
 def test_filling_leaves_the_weights_alone(encoder: Run) -> None:
-    before = {name: weight.clone() for name, weight in encoder.saved.tensors().items()}
-    lmlab.fill(encoder, "The [MASK] likes hay.")
-    assert all(torch.equal(weight, before[name]) for name, weight in encoder.saved.tensors().items())
+    before = {name: weight.cpu().clone() for name, weight in encoder.saved.tensors().items()}
+    lmlab.fill(encoder, "The [MASK] likes hay.")  # where there is a GPU, the weights are there afterwards
+    assert all(torch.equal(weight.cpu(), before[name]) for name, weight in encoder.saved.tensors().items())

@@ -49,9 +49,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_string_among_others_costs_what_it_costs_as_a_text_by_itself(runs: dict[str, Path], name: str) -> None:
     run = lab.load(runs[name])
     scored = lab.score(run, LINES)
+    model = run.load("cpu")
     for line, bits, text in zip(LINES, scored.bits, scored, strict=True):
         encoded = run.tokenizer.encode(line)
-        nats = run.model.score(torch.tensor([encoded.ids.tolist()])).double().sum() if len(encoded.ids) else 0.0
+        nats = model.score(torch.tensor([encoded.ids.tolist()])).double().sum() if len(encoded.ids) else 0.0
         if encoded.spellings:
             nats += run.tokenizer.spelling.nats(encoded.spellings).sum()
         assert bits == pytest.approx(float(nats) / math.log(2), rel=1e-5)
