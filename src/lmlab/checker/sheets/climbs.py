@@ -17,7 +17,8 @@ SHORTER = 0.4
 SHORTEST = 1e-6
 SETTLED = 1e-10  # a gain of the excess that is no gain;
 FASTER = 10.0  # nor is one that, so many times larger, would not lead to 0 in as many steps as there are;
-PATIENCE = 3  # after so many in a row the top is near, and too low
+PATIENCE = 3  # after so many in a row the top is near, and too low;
+FLAT = -0.9  # unless one side is so small beside the other that nearly any way up looks like none
 NARROW = 1e-9  # what is positive stays above this, and fractions as far away from 0 and 1
 WIDE = 1e9
 _FIXED_KINDS = {"integer", "binary", "onehot", "definite", "permutation", "orthogonal"}
@@ -56,7 +57,8 @@ def climb(relation: Relation, start: Point) -> Point | None:
     bend: Raw | None = None  # the inverse of the curvature as far as it is known
     gains = [1.0] * PATIENCE
     for _ in range(STEPS):
-        if slope is None or max(gains[-PATIENCE:]) < max(SETTLED, -value / (FASTER * STEPS)):
+        least = max(SETTLED, -value / (FASTER * STEPS)) if value > FLAT else SETTLED
+        if slope is None or max(gains[-PATIENCE:]) < least:
             break
         found = _step(relation, chart, point, value, slope if bend is None else bend @ slope, bend is None)
         if found is None and bend is None:
