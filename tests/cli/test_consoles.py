@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import lmlab
 
 TEXT = "Ein schöner Tag für Bären und Übungen – naïve Ärzte zählen 日本語 Wörter.\n" * 60
 
 
+@pytest.mark.slow
 def test_compare_and_eval_on_an_ascii_console_name_every_encoding(tmp_path: Path) -> None:
     (tmp_path / "umlauts.txt").write_text(TEXT, encoding="utf-8")
     small = ["--set", "bigram.width=8", "--set", "bigram.embedding_width=4"]

@@ -63,6 +63,7 @@ def test_a_folder_with_a_model_of_other_settings_is_refused(lmlab: Lmlab, small_
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_several_seeds_are_averaged_and_their_spread_is_measured(lmlab: Lmlab, small_text: Path) -> None:
     command = ["compare", small_text, "--models", "bag,feedforward", "--budget", "3s", "--out", "out", *SMALL]
     code, out, err = lmlab(*command, "--seeds", 2, "--json")

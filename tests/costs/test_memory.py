@@ -38,6 +38,7 @@ def test_the_predicted_peak_is_the_measured_one(step: Step) -> None:
     assert predicted.peak >= predicted.weights + predicted.optimizer + predicted.activations
 
 
+@pytest.mark.slow
 def test_rougher_products_are_predicted_too() -> None:
     step = gpt(2, 64, 65, dtype=torch.bfloat16)
     assert predict(step).peak == pytest.approx(measure(step), rel=0.1)

@@ -221,6 +221,7 @@ def test_where_steps_would_be_few_they_have_fewer_rows_if_that_costs_little(
     assert len(machine.built) == built
 
 
+@pytest.mark.slow
 def test_rows_that_followed_from_the_seconds_are_kept_by_whoever_goes_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -318,6 +318,7 @@ def test_a_bad_axis_is_one_line_that_says_what_would_be_right(
     assert not Path("runs").exists()
 
 
+@pytest.mark.slow
 def test_a_large_planted_difference_is_called_real(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
     """One word of history cannot know what three know; sixty steps show it with every seed."""
     settings = ["--set", "width=32", "--set", "embedding_width=16", "--budget", "60steps"]

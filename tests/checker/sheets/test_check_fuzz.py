@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from sheet_strategies import fitting_sheets, sheets
 from lmlab.checker import check
 from lmlab.checker.read.sheet import parse
 from lmlab.checker.sheets.check import FAILED
+
+EXAMPLES = 8 if "LMLAB_THOROUGH" in os.environ else 4
 
 VERDICTS = {"proved", "supported", "refuted", "invalid", "undecided"}
 TOUCHED: list[str] = []
@@ -43,7 +46,13 @@ def watching() -> None:
     sys.addaudithook(_watch)
 
 
-@settings(max_examples=8, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(st.one_of(sheets(), fitting_sheets()))
 def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:
     global WATCHING
