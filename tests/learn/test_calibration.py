@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from lmlab import train
+from lmlab import resume, train
 from lmlab.comparison import compare
 from lmlab.comparison.remarks import remarks
 from lmlab.config import Budget, TextFacts
 from lmlab.interface import Windows
+from lmlab.learn.optimizer import Optimizer
 from lmlab.models.families.softmax import SoftmaxModel
 from lmlab.models.registry import ladder, model_class
 
@@ -93,6 +94,20 @@ def test_a_text_that_was_read_often_calls_for_it_and_the_run_says_so(letters: Pa
     run = train(**LESSON, text=letters, budget="40epochs", out=tmp_path / "often", learning={"patience": 1000})  # type: ignore[arg-type]
     assert run.record.result.calibrated is not None
     assert "fitted there" in (run.folder / "page.html").read_text()
+
+
+def test_a_run_that_goes_on_begins_as_sure_as_it_was_before_and_is_calibrated_anew(
+    letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else weights that are calibrated would be held against weights that are not, and nothing would be better than they."""
+    run = train(**LESSON, text=letters, budget="40epochs", out=tmp_path / "run", learning={"patience": 1000})  # type: ignore[arg-type]
+    before, factor = run.model.tensors(), run.record.result.calibrated
+    assert factor is not None
+    monkeypatch.setattr(Optimizer, "update", lambda self, factor, steps: torch.tensor(0.0))  # it learns nothing new
+    again = resume(run, budget="+1steps")
+    assert again.record.training.lineage[-1].calibrated == factor
+    assert again.record.result.calibrated == pytest.approx(factor, rel=1e-3)
+    assert all(torch.allclose(before[name], t, rtol=1e-4) for name, t in again.model.tensors().items())
 
 
 def test_a_text_that_was_read_once_does_not(letters: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from lmlab.learn.rebuilding import refuse_unknown_sizes
 from lmlab.learn.record import Ancestor, Result
 from lmlab.learn.run import Run, free_folder, load_run, opened, refuse_if_taken
 from lmlab.learn.settings import training_config
+from lmlab.models.families.softmax import SoftmaxModel
 from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files_and_folders import Text
@@ -72,7 +73,9 @@ def _resumed(run: Run, budget: str | Budget | None, watch: Watch | None, progres
     if run.checkpoint.exists() or not asked.lineage:
         model = fresh_model(cls, settings, run.tokenizer, config.seed)
     else:
-        model = _with_weights(cls, settings, run.tokenizer, source_of(run, asked.lineage[-1]))
+        model = _with_weights(
+            cls, settings, run.tokenizer, source_of(run, asked.lineage[-1]), asked.lineage[-1].calibrated
+        )
     task = task_of(model, run.tokenizer, run.corpus, stream, config, hardware)
     return learn(run, model, task, config, hardware, watching(watch, progress, cls.name))
 
@@ -135,7 +138,7 @@ def fine_tune(
     corpus = text if isinstance(text, Corpus) else read(text, **asked.division)
     stream = tokenize(corpus.train, tokenizer, stream_folder())
     config = replace(config, budget=asked.budget.over(stream.tokens))
-    learner = _with_weights(cls, wanted, tokenizer, run)
+    learner = _with_weights(cls, wanted, tokenizer, run, run.record.result.calibrated)
     task = task_of(learner, tokenizer, corpus, stream, config, hardware)
     training = asked.training(asked.budget, chosen=hardware.chosen, lineage=lineage_from(run))
     texts = [fingerprint_of(corpus.train), *run.learned_from]
@@ -192,6 +195,7 @@ def _ancestor(run: Run, folder: str | None) -> Ancestor:
         steps=record.result.steps or 0,
         tokens=record.result.tokens,
         seconds=record.result.seconds,
+        calibrated=record.result.calibrated,
     )
 
 
@@ -203,12 +207,18 @@ def source_of(run: Run, ancestor: Ancestor) -> Run:
     return source
 
 
-def _with_weights(cls: type[TextLearner], settings: Any, tokenizer: Tokenizer, source: Run) -> TextLearner:
-    """A model of its own with the weights of a run."""
+def _with_weights(
+    cls: type[TextLearner], settings: Any, tokenizer: Tokenizer, source: Run, calibrated: float | None
+) -> TextLearner:
+    """A model of its own with the weights of a run, as they were learned: what comes is validated before it is calibrated."""
     try:
-        return cls.from_tensors(settings, tokenizer.vocab_size, source.saved.tensors())
+        model = cls.from_tensors(settings, tokenizer.vocab_size, source.saved.tensors())
     except (Mistake, RuntimeError):
         raise Mistake(
             f"these {{settings}} do not fit the weights of {source.folder}; change only what leaves every weight its place",
             settings=None,
         ) from None
+    if calibrated is not None:
+        assert isinstance(model, SoftmaxModel)
+        model.multiply_logits(1 / calibrated)
+    return model

@@ -133,9 +133,10 @@ class Trainer:
             for name, p in self.model.named_parameters():
                 p.copy_(self.best[name])
         self.model.eval()
-        if self.config.calibrate and self.progress.best_step > self.clock.earlier.steps:
-            calibrated = self.task.calibrated(self.model, self.clock.tokens - self.clock.earlier.tokens)
-            outcome = replace(outcome, calibrated=calibrated)
+        if self.config.calibrate and (self.earlier is not None or self.progress.best_step):
+            # who was taught before may know much by heart
+            read = self.clock.tokens if self.earlier is None else math.inf
+            outcome = replace(outcome, calibrated=self.task.calibrated(self.model, read))
         if self.samples_path.exists() and self.samples_path.stat().st_size:  # the last word: that of the weights kept
             self.write_sample(self.progress.best_step)
         return outcome

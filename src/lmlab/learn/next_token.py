@@ -116,7 +116,7 @@ class NextToken(Task):
         known = model.training_flops(self.rows, self.length)
         return None if known is None else known / (self.rows * self.length)
 
-    def calibrated(self, model: Learner, read: int) -> float | None:
+    def calibrated(self, model: Learner, read: float) -> float | None:
         """A text that was read a few times is partly known by heart, which makes a model too sure of others."""
         if not isinstance(model, NeuralLanguageModel) or read < TIMES_READ * self.train.tokens:
             return None

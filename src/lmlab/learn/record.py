@@ -70,6 +70,8 @@ class Ancestor:
     steps: int
     tokens: int
     seconds: float
+    # what its logits were multiplied by at its end: whoever goes on from it divides them by it to begin with
+    calibrated: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -74,7 +74,7 @@ class Task(ABC):
         """Steps after which more of the same teaches it by heart, or nothing; None: there is no such number."""
         return None
 
-    def calibrated(self, model: Learner, read: int) -> float | None:
+    def calibrated(self, model: Learner, read: float) -> float | None:
         """After so many things were read: `NeuralLanguageModel.calibrate`, where the task and its validation call for it."""
         return None
 

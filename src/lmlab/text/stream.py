@@ -6,6 +6,7 @@ import hashlib
 import json
 import mmap
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -49,7 +50,8 @@ class TokenStream:
         """Give back the memory that reading `ids` from their file took, where the system allows it; they are read again."""
         mapped = getattr(self.ids.base, "_mmap", None)
         if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-            mapped.madvise(mmap.MADV_DONTNEED)
+            with suppress(OSError):
+                mapped.madvise(mmap.MADV_DONTNEED)
 
     def document(self, index: int) -> np.ndarray:
         """The ids of one document."""

@@ -63,9 +63,14 @@ class SoftmaxModel(NeuralLanguageModel):
         factor = _lowest(np.array(FACTORS), total_K / count) if count else 1.0
         if abs(factor - 1) < NEAR_ONE:
             return None
-        for weight in weights:
-            weight.mul_(factor)
+        self.multiply_logits(factor)
         return factor
+
+    @torch.no_grad()
+    def multiply_logits(self, factor: float) -> None:
+        """All of them, from now on, by the weights they follow."""
+        for name in self.logits_follow:
+            getattr(self, name).mul_(factor)
 
 
 def _lowest(at_K: np.ndarray, height_K: np.ndarray) -> float:
