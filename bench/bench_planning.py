@@ -63,8 +63,9 @@ def one_run(model: str, text: Path, seconds: int, busy: bool, cores: list[int]) 
             company.wait()
     found = json.loads(done.stdout.splitlines()[-1])
     result, planned = found["result"], found["training"]["planned"]
+    early = seconds / result["seconds"] if result["status"] == "stopped early" else 1.0  # the plan is of all its seconds
     return {
-        "ratio": result["tokens"] / planned["tokens"],
+        "ratio": early * result["tokens"] / planned["tokens"],
         "speed": result["tokens"] / result["seconds"],
         "seconds": result["seconds"],
         "timed_s": planned["timed_s"],

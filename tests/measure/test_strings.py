@@ -49,7 +49,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_a_string_among_others_costs_what_it_costs_as_a_text_by_itself(runs: dict[str, Path], name: str) -> None:
     run = lab.load(runs[name])
     scored = lab.score(run, LINES)
-    model = run.load("cpu")
+    model = run.load_again("cpu")  # one of its own: scoring takes the run's to a GPU where there is one
     for line, bits, text in zip(LINES, scored.bits, scored, strict=True):
         encoded = run.tokenizer.encode(line)
         nats = model.score(torch.tensor([encoded.ids.tolist()])).double().sum() if len(encoded.ids) else 0.0

@@ -20,6 +20,8 @@ from lmlab.layers import fast
 from lmlab.layers.fast import muon
 from lmlab.layers.fast.adamw import fused_adamw
 
+QUINTIC = 3.4445, -4.7750, 2.0315  # a, b, c of Muon's iteration: x (a + b x² + c x⁴)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OptimizerConfig:
@@ -155,21 +157,36 @@ class Optimizer:
         for name in names:
             rows, columns = self.parameters[name].shape
             groups.setdefault((rows // self.matrices[name], columns), []).append(name)
+        if fast.enabled and muon.HAS_TRITON and isinstance(rate, Tensor) and rate.is_cuda:
+            self._muon_on_a_gpu(groups, grads, rate)
+            return
         for (rows, columns), members in groups.items():
             parameters, found = [self.parameters[n] for n in members], [grads[n] for n in members]
             momenta = [self.slots[f"first.{n}"] for n in members]
-            size = max(1.0, rows / columns) ** 0.5
-            if fast.enabled and muon.HAS_TRITON and parameters[0].is_cuda and isinstance(rate, Tensor):
-                directions = muon.nesterov(momenta, found, c.momentum, (rows, columns), c.iteration_dtype)
-                update = orthogonalize(directions, c.iteration_dtype)
-                muon.move(parameters, update, 1 - rate * c.weight_decay, -rate * size)
-                continue
             torch._foreach_lerp_(momenta, found, 1 - c.momentum)
             directions = torch.cat([d.view(-1, rows, columns) for d in torch._foreach_lerp(found, momenta, c.momentum)])
             update = orthogonalize(directions, c.iteration_dtype)
             torch._foreach_mul_(parameters, 1 - rate * c.weight_decay)
             for p, piece in zip(parameters, update.split([self.matrices[n] for n in members]), strict=True):
-                _move(p, piece.reshape(p.shape), -rate * size)
+                _move(p, piece.reshape(p.shape), -rate * _size(rows, columns))
+
+    def _muon_on_a_gpu(
+        self, groups: dict[tuple[int, int], list[str]], grads: Mapping[str, Tensor], rate: Tensor
+    ) -> None:
+        """The same in few passes over memory; tall matrices are laid down, and go with those that are wide."""
+        c, alike = self.config, dict[tuple[int, int], list[tuple[int, int]]]()
+        for shape in groups:
+            alike.setdefault((min(shape), max(shape)), []).append(shape)
+        for wide, shapes in alike.items():
+            counts = [sum(self.matrices[n] for n in groups[shape]) for shape in shapes]
+            directions = torch.empty(sum(counts), *wide, dtype=c.iteration_dtype, device=rate.device)
+            for shape, piece in zip(shapes, directions.split(counts), strict=True):
+                momenta = [self.slots[f"first.{n}"] for n in groups[shape]]
+                muon.nesterov(momenta, [grads[n] for n in groups[shape]], c.momentum, shape, piece)
+            update = orthogonalize(directions, c.iteration_dtype)
+            for shape, piece in zip(shapes, update.split(counts), strict=True):
+                parameters = [self.parameters[n] for n in groups[shape]]
+                muon.move(parameters, piece, 1 - rate * c.weight_decay, -rate * _size(*shape))
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold, besides `steps`."""
@@ -211,16 +228,24 @@ def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32, iter
     The quintic x(a + b x² + c x⁴) with these coefficients pushes every singular value in (0, 1] to about one within five
     rounds. `dtype` is the precision of the iteration, whatever that of training: the result is a direction, not a quantity.
     """
-    a, b, c = 3.4445, -4.7750, 2.0315
+    a, b, c = QUINTIC
     x = matrices_KMN.to(dtype)
     tall = x.shape[-2] > x.shape[-1]
     if tall:
         x = x.mT.contiguous()
-    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for _ in range(iterations):
-        gram = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    if fast.enabled and muon.HAS_TRITON and x.is_cuda and muon.has_kernels_for(x):
+        x = muon.orthogonalized(x, QUINTIC, iterations)
+    else:
+        x = x / (x.norm(dim=(-2, -1), keepdim=True) + muon.TINY)
+        for _ in range(iterations):
+            gram = x @ x.mT
+            x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices_KMN.dtype)
+
+
+def _size(rows: int, columns: int) -> float:
+    """Of the steps of a matrix of this shape, so that its outputs move by about as much as those of any other."""
+    return max(1.0, rows / columns) ** 0.5
 
 
 def _move(p: Tensor, direction: Tensor, by: float | Tensor) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 from torch import Tensor
@@ -11,7 +13,7 @@ from lmlab.layers.attention import split_heads, split_to_learn
 from lmlab.layers.blocks import squared_relu_network
 from lmlab.layers.fast import cross_entropy, muon, networks, softmax_kernel
 from lmlab.layers.positions import rotary_tables
-from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.learn.optimizer import Optimizer, OptimizerConfig, orthogonalize
 
 pytestmark = [
     pytest.mark.skipif(not (torch.cuda.is_available() and networks.HAS_TRITON), reason="needs a GPU and triton"),
@@ -94,6 +96,37 @@ def test_muon_steps_as_its_twin_does(shape: tuple[int, int]) -> None:
         found.append([*parameters.values(), *optimizer.slots.values()])
     for mine, plain in zip(*found, strict=True):
         torch.testing.assert_close(mine, plain, rtol=1e-4, atol=1e-4)
+
+
+def test_muon_lays_tall_matrices_down_beside_those_that_are_wide() -> None:
+    """All of one size go through the iteration together; each keeps its own momentum and its own size of step."""
+    found = []
+    for way in ("made", "plain"):
+        shapes = {"tall": (256, 64), "wide": (64, 256), "square": (64, 64), "three": (192, 64)}
+        parameters = {name: drawn(*shape, dtype=torch.float32).detach().clone() for name, shape in shapes.items()}
+        optimizer = Optimizer(parameters, OptimizerConfig(), {"tall": 1, "wide": 1, "square": 1, "three": 3})
+        for p in parameters.values():
+            p.grad = drawn(*p.shape, dtype=torch.float32).detach()
+        with fast.plain() if way == "plain" else nullcontext():
+            optimizer.update(torch.tensor(0.7, device="cuda"), torch.tensor(1.0, device="cuda"))
+        found.append([*parameters.values(), *optimizer.slots.values()])
+    for mine, plain in zip(*found, strict=True):
+        torch.testing.assert_close(mine, plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(5, 512, 512), (3, 640, 1000), (2, 2048, 512), (1, 768, 3072)])
+def test_the_iteration_of_large_matrices_is_its_twin(shape: tuple[int, int, int]) -> None:
+    """Both are rounded to bf16 at every step; so each is held against the same iteration in float64."""
+    if torch.cuda.get_device_capability() < muon.COPY_ENGINE:
+        pytest.skip("needs a GPU with a copy engine")
+    matrices = drawn(*shape, dtype=torch.bfloat16, scale=1e-4).detach()
+    matrices[0] *= 1e3  # each is divided by its own length
+    made = orthogonalize(matrices, torch.bfloat16)
+    with fast.plain():
+        plain, exact = orthogonalize(matrices, torch.bfloat16), orthogonalize(matrices.double(), torch.float64)
+    assert (made.shape, made.dtype) == (plain.shape, plain.dtype)
+    assert apart(made, exact) < 1.2 * apart(plain, exact) < 0.1
+    assert torch.equal(made, orthogonalize(matrices, torch.bfloat16)), "the same bits again"
 
 
 @pytest.mark.parametrize("weighted", [True, False])

@@ -1,4 +1,6 @@
-"""What lies before and after Muon's iteration, each in one pass over memory; the twins are in `learn/optimizer.py`. For GPUs.
+"""Muon on a GPU: what lies before and after its iteration, each in one pass over memory, and the iteration of large matrices.
+
+The twins are in `learn/optimizer.py`.
 
 Shapes: K matrices of M×N, side by side; P parameters, each of one or several of them.
 """
@@ -11,26 +13,59 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+COPY_ENGINE = 9, 0  # the compute capability that brought it
+TINY = 1e-7  # beside a matrix's length
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
+LEAST_ROWS = (
+    512  # of matrices whose iteration has kernels of its own: below, what they save is less than making them takes
+)
+
+
 def nesterov(
-    momenta: Sequence[Tensor], grads: Sequence[Tensor], momentum: float, shape: tuple[int, int], dtype: torch.dtype
-) -> Tensor:
-    """The momenta go on, and the directions they then give, K×M×N in the precision of the iteration; wide, never tall."""
+    momenta: Sequence[Tensor], grads: Sequence[Tensor], momentum: float, shape: tuple[int, int], out_KMN: Tensor
+) -> None:
+    """The momenta go on, and the directions they then give stand in out, in its precision; wide, never tall."""
     from lmlab.layers.fast._muon_triton import launch_nesterov
 
     rows, columns = shape
-    tall = rows > columns
-    count = sum(m.numel() for m in momenta) // (rows * columns)
-    out_KMN = torch.empty(count, *sorted(shape), dtype=dtype, device=momenta[0].device)
     for m, grad, out in zip(momenta, grads, _pieces(momenta, out_KMN), strict=True):
-        if tall:
+        if rows > columns:
             for one, its_grad, its_out in zip(m.view(-1, *shape), grad.reshape(-1, *shape), out, strict=True):
                 launch_nesterov(one, its_grad, its_out.mT, momentum)
         else:  # one below the other they are one matrix
             launch_nesterov(m, grad, out.view(-1, columns), momentum)
-    return out_KMN
+
+
+def has_kernels_for(matrices_KMN: Tensor) -> bool:
+    """Whether `orthogonalized` can take these wide matrices, and is worth it."""
+    from lmlab.layers.fast._symmetric_triton import TILE
+
+    rows, columns = matrices_KMN.shape[1:]
+    fits = rows >= LEAST_ROWS and rows % TILE == 0 and columns % 8 == 0 and matrices_KMN.is_contiguous()
+    return (
+        fits
+        and matrices_KMN.dtype == torch.bfloat16
+        and torch.cuda.get_device_capability(matrices_KMN.device) >= COPY_ENGINE
+    )
+
+
+def orthogonalized(matrices_KMN: Tensor, coefficients: tuple[float, float, float], iterations: int) -> Tensor:
+    """As `orthogonalize`, with the factor of each matrix itself put on the diagonal of what multiplies it.
+
+    The first round's matrices are divided by their lengths on the way, so that nothing is read only for that.
+    """
+    from lmlab.layers.fast._symmetric_triton import gram, polynomial
+
+    x_KMN, scale_K = (
+        matrices_KMN,
+        (torch.linalg.vector_norm(matrices_KMN, dim=(1, 2), dtype=torch.float32) + TINY) ** -1,
+    )
+    for iteration in range(iterations):
+        scale = None if iteration else scale_K
+        x_KMN = polynomial(gram(x_KMN, scale), coefficients, scale) @ x_KMN
+    return x_KMN
 
 
 def move(parameters: Sequence[Tensor], update_KMN: Tensor, keep: Tensor, by: Tensor) -> None:
