@@ -8,7 +8,7 @@ from typing import Protocol
 from lmlab.checker import tree
 from lmlab.checker.functions import FUNCTIONS, Entrywise
 from lmlab.checker.limits import NoExactValue
-from lmlab.checker.small_formulas import ONE, call, minus, number, over, plus, power, times
+from lmlab.checker.small_formulas import ONE, ZERO, call, minus, number, over, plus, power, times
 from lmlab.checker.tree import (
     Binary,
     Call,
@@ -22,7 +22,6 @@ from lmlab.checker.tree import (
     names_in,
 )
 
-ZERO = number(0)
 MeanSlope = Callable[[Expectation, str], Node]  # the derivative of a mean by a name
 
 

@@ -12,7 +12,7 @@ def number(value: int | Fraction) -> Number:
     return Number(Fraction(value))
 
 
-ONE, TWO = number(1), number(2)
+ZERO, ONE, TWO = number(0), number(1), number(2)
 
 
 def plus(left: Node, right: Node) -> Node:

@@ -11,11 +11,10 @@ import mpmath
 
 from lmlab.checker.functions.record import Computed, Entrywise, Kink
 from lmlab.checker.limits import NoExactValue
-from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, plus, power, times
+from lmlab.checker.small_formulas import ONE, TWO, ZERO, call, minus, number, over, plus, power, times
 from lmlab.checker.tree import Compare, Constant, Negate, Node
 
 HUGE = 10**6  # beyond exp(10**6) long decimals would eat memory; they become inf there
-ZERO = number(0)
 HALF = Fraction(1, 2)
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 

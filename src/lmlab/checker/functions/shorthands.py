@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, plus, times
 from lmlab.checker.tree import Binary, Node, Stack
@@ -29,7 +28,7 @@ def _gelu(x: Node) -> Node:
 
 SHORTHANDS = [
     Shorthand("log2", 1, lambda x: over(call("log", x), call("log", TWO))),
-    Shorthand("log10", 1, lambda x: over(call("log", x), call("log", number(Fraction(10))))),
+    Shorthand("log10", 1, lambda x: over(call("log", x), call("log", number(10)))),
     Shorthand("clip", 3, lambda x, low, high: call("minimum", call("maximum", x, low), high)),
     Shorthand("gelu", 1, _gelu),
     Shorthand("logdet", 1, lambda x: call("log", call("det", x))),

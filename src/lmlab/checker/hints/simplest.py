@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from lmlab.checker.functions import FUNCTIONS, Along
 from lmlab.checker.sizes import Shape
-from lmlab.checker.small_formulas import ONE, minus, number, over, plus, times
+from lmlab.checker.small_formulas import ONE, ZERO, minus, number, over, plus, times
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Binary, Call, Negate, Node, Number, Over, Table, Transpose, constant_value
 
@@ -65,7 +65,7 @@ def _sum(node: Node) -> Node:
             found = size if coefficient > 0 else Negate(size)
         else:
             found = plus(found, size) if coefficient > 0 else minus(found, size)
-    return found or number(0)
+    return found or ZERO
 
 
 def _add(node: Node, coefficient: Fraction, terms: Parts) -> None:

@@ -12,7 +12,7 @@ from lmlab.checker.hints.simplest import ShapeOf, simplest
 from lmlab.checker.hints.slips import Edit, anew, edit, paths, slips
 from lmlab.checker.hints.throughout import axes_throughout, exchanges, replaced, turned_throughout
 from lmlab.checker.sizes import Shape
-from lmlab.checker.small_formulas import ONE, call, minus, number, over, plus, power, times
+from lmlab.checker.small_formulas import ONE, ZERO, call, minus, number, over, plus, power, times
 from lmlab.checker.tree import (
     Binary,
     Call,
@@ -212,7 +212,7 @@ def _mistaken(value: Node, function: str) -> list[Node]:
         gate = call("sigmoid", *value.args)
         return [times(gate, minus(ONE, gate)), gate]
     rest, square = minus(ONE, value), power(value, 2)
-    return [times(value, rest), minus(ONE, square), value, rest, square, Compare(">", value, number(0))]
+    return [times(value, rest), minus(ONE, square), value, rest, square, Compare(">", value, ZERO)]
 
 
 def _without(node: Node, factor: Node) -> Node | None:

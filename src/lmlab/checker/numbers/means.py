@@ -23,7 +23,7 @@ from lmlab.checker.numbers.evaluate import Frame, Ops
 from lmlab.checker.numbers.expectations import average, degree, elementwise_in, is_smooth
 from lmlab.checker.numbers.iterated import Integration, Variable
 from lmlab.checker.numbers.moments import Poly, enumerated, outcomes_given, polynomial_mean
-from lmlab.checker.small_formulas import call, minus, number, over, power, times
+from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Binary, Call, Expectation, Index, Name, Node, Slice, constant_value, letters_in, walk
 
@@ -171,8 +171,8 @@ class _Mean:
         node = _replaced(node, call("norm", array), call("sqrt", label), self.setting)
         if node is self.node or self.setting.random_names(node) & self.over:
             return None
-        shape = over(number(math.prod(frame.extents(array))), number(2))
-        rate = over(number(1), times(number(2), power(kind.arguments[1], 2)))
+        shape = over(number(math.prod(frame.extents(array))), TWO)
+        rate = over(ONE, times(TWO, power(kind.arguments[1], 2)))
         return node, [Variable(label.name, DISTRIBUTIONS["gamma"], _evaluated([shape, rate]))]
 
     def _entered(self, names: list[str], frame: Frame) -> tuple[Node, list[Variable]] | None:

@@ -13,8 +13,8 @@ from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue
 from lmlab.checker.numbers.expectations import elementwise_in
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.slopes import ZERO, slope
-from lmlab.checker.small_formulas import minus, plus, power, times
+from lmlab.checker.slopes import slope
+from lmlab.checker.small_formulas import ZERO, minus, plus, power, times
 from lmlab.checker.tree import Compare, Derivative, Expectation, Name, Node
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from lmlab.checker import tree
 from lmlab.checker.distributions import log_density, random_kind
 from lmlab.checker.limits import Refusal
@@ -12,7 +10,7 @@ from lmlab.checker.read.expressions import ExpressionParser
 from lmlab.checker.read.ranks import rank_of
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.tokens import Token
-from lmlab.checker.small_formulas import ONE, TWO, call, minus, over, plus, times
+from lmlab.checker.small_formulas import ONE, TWO, ZERO, call, minus, over, plus, times
 from lmlab.checker.tree import Compare, Expectation, Given, Name, Negate, Node, names_in, walk
 
 _COMPARISONS = ("<", ">", "<=", ">=", "==", "=", "!=")
@@ -101,7 +99,7 @@ class ChanceParser(ExpressionParser):
         if matrix == 2 and len(given.shape) == 1:
             away, spread = minus(x, kind.arguments[0]), kind.arguments[1]
             square = tree.Binary("@", tree.Binary("@", away, call("inv", spread)), away)
-            size = call("sum", plus(times(tree.Number(Fraction(0)), x), ONE))
+            size = call("sum", plus(times(ZERO, x), ONE))
             constant = plus(call("log", call("det", spread)), times(size, call("log", times(TWO, tree.Constant("pi")))))
             return Negate(over(plus(square, constant), TWO))
         found = log_density(kind, x)

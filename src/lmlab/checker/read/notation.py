@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 
 from lmlab.checker import tree
@@ -18,7 +17,7 @@ from lmlab.checker.read.subscripts import entries, in_the_only_row, numbered_ent
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.shapes.setting import build
 from lmlab.checker.slopes import Alone, slope
-from lmlab.checker.small_formulas import ONE, TWO, call, over, plus
+from lmlab.checker.small_formulas import ONE, TWO, ZERO, call, over, plus
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import (
     Derivative,
@@ -287,7 +286,7 @@ class NotationParser(DerivativeParser):
         self, token: Token, function: str, name: str, start: Node | None, stop: Node | None, read: Callable[[], Node]
     ) -> Node:
         """The body of a sum, in which the letter is known."""
-        first = 0 if start == tree.Number(Fraction(0)) else 1
+        first = 0 if start == ZERO else 1
         outer = dict(self.letters)
         self.letters[name] = first
         body = read()
