@@ -241,6 +241,12 @@ class Expectation(_Around):
     fixed: tuple[str, ...] = ()
 
 
+def rebuilt(node: Node, children: tuple[Node, ...]) -> Node:
+    """The expression around these children; itself, where they are its own."""
+    same = all(new is old for new, old in zip(children, node.children(), strict=True))
+    return node if same else node.rebuild(children)
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything inside it, outermost first."""
     yield node

@@ -12,7 +12,7 @@ from lmlab.checker.hints.simplest import simplest
 from lmlab.checker.limits import HINT_SECONDS, Deadline, OutOfTime, Refusal
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Derivative, Name, Node, Number, names_in, walk
+from lmlab.checker.tree import Derivative, Name, Node, Number, names_in, rebuilt, walk
 
 LONGEST = 1_000  # parts of a formula that is still repaired with its lets written out
 
@@ -21,10 +21,7 @@ def opened(node: Node, setting: Setting, keep: frozenset[str]) -> Node:
     """The formula with every let written out that is not in `keep`."""
     if isinstance(node, Name) and node.name in setting.lets and node.name not in keep:
         return opened(setting.lets[node.name].value, setting, keep)
-    inner = tuple(opened(child, setting, keep) for child in node.children())
-    if all(new is old for new, old in zip(inner, node.children(), strict=True)):
-        return node
-    return node.rebuild(inner)
+    return rebuilt(node, tuple(opened(child, setting, keep) for child in node.children()))
 
 
 def _too_long(node: Node, setting: Setting, keep: frozenset[str]) -> bool:

@@ -18,8 +18,7 @@ Parts = dict[Node, Fraction]  # terms with their coefficients, in order
 
 def simplest(node: Node, shape_of: ShapeOf) -> Node:
     """The same formula in fewer signs where that is easily seen; what is short already is left as it was written."""
-    inner = tuple(simplest(child, shape_of) for child in node.children())
-    node = node.rebuild(inner) if inner else node
+    node = node.rebuild(tuple(simplest(child, shape_of) for child in node.children()))
     match node:
         case Binary(left=Table() as table) if not isinstance(node.right, Table) and shape_of(node.right) == ():
             return replace(table, operand=simplest(replace(node, left=table.operand), shape_of))

@@ -79,5 +79,4 @@ def mapped(node: Node, other: Callable[[Node], Node | None]) -> Node:
     found = other(node)
     if found is not None:
         return found
-    children = tuple(mapped(child, other) for child in node.children())
-    return node.rebuild(children) if children else node
+    return node.rebuild(tuple(mapped(child, other) for child in node.children()))

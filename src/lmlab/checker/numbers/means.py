@@ -15,6 +15,7 @@ from typing import Any
 import mpmath
 import numpy as np
 
+from lmlab.checker import tree
 from lmlab.checker.distributions import DISTRIBUTIONS, extreme_of, is_finite
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import NoExactValue, Refusal
@@ -312,8 +313,7 @@ def _replaced(node: Node, old: Node, new: Node, setting: Any) -> Node:
     if isinstance(node, Name) and node.name in setting.lets:
         opened = _replaced(setting.lets[node.name].value, old, new, setting)
         return opened if any(part == new for part in walk(opened)) else node
-    children = tuple(_replaced(child, old, new, setting) for child in node.children())
-    return node.rebuild(children) if any(a is not b for a, b in zip(children, node.children(), strict=True)) else node
+    return tree.rebuilt(node, tuple(_replaced(child, old, new, setting) for child in node.children()))
 
 
 def _size(value: Array) -> float:

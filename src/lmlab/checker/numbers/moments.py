@@ -145,8 +145,7 @@ def _without_norms(node: Node, frame: Frame) -> Node:
     """Even powers of norms as sums of squares, which are polynomials; lets opened so that they are found."""
     if isinstance(node, Name) and node.name in frame.setting.lets:
         return _without_norms(frame.setting.lets[node.name].value, frame)
-    inner = tuple(_without_norms(child, frame) for child in node.children())
-    node = node.rebuild(inner) if inner else node
+    node = node.rebuild(tuple(_without_norms(child, frame) for child in node.children()))
     if isinstance(node, Binary) and node.op == "**" and isinstance(node.left, Call) and node.left.function == "norm":
         exponent = constant_value(node.right)
         if exponent is not None and exponent > 0 and exponent % 2 == 0:

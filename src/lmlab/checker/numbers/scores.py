@@ -15,7 +15,7 @@ from lmlab.checker.numbers.expectations import elementwise_in
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.slopes import slope
 from lmlab.checker.small_formulas import ZERO, minus, plus, power, times
-from lmlab.checker.tree import Compare, Derivative, Expectation, Name, Node
+from lmlab.checker.tree import Compare, Derivative, Expectation, Name, Node, rebuilt
 
 
 def without_derivatives(node: Node, setting: Setting) -> Node:
@@ -31,9 +31,7 @@ def without_derivatives(node: Node, setting: Setting) -> Node:
     if isinstance(node, Name) and node.name in setting.lets:
         inner = without_derivatives(setting.lets[node.name].value, setting)
         return node if inner is setting.lets[node.name].value else inner
-    children = tuple(without_derivatives(child, setting) for child in node.children())
-    same = all(a is b for a, b in zip(children, node.children(), strict=True))
-    return node if same else node.rebuild(children)
+    return rebuilt(node, tuple(without_derivatives(child, setting) for child in node.children()))
 
 
 def moves_means(node: Derivative, setting: Setting) -> bool:

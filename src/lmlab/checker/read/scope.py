@@ -146,7 +146,7 @@ def rename(node: Node, old: str, new: str) -> Node:
         )
     elif isinstance(node, Index):
         node = replace(node, items=tuple(_renamed_item(item, old, new) for item in node.items))
-    return node.rebuild(inner) if inner else node
+    return node.rebuild(inner)
 
 
 def substituted(node: Node, values: dict[str, Node]) -> Node:
@@ -157,7 +157,7 @@ def substituted(node: Node, values: dict[str, Node]) -> Node:
     if isinstance(node, Index):
         items = tuple(item if isinstance(item, Slice) else substituted(item, values) for item in node.items)
         node = replace(node, items=items)
-    return node.rebuild(inner) if inner else node
+    return node.rebuild(inner)
 
 
 def _renamed_witness(witness: W, old: str, new: str) -> W:
