@@ -28,6 +28,10 @@ class Point:
     sizes: Sizes
     raw: Mapping[str, Any]
 
+    def having(self, raw: Mapping[str, Any]) -> Point:
+        """The point with other raw numbers of some givens."""
+        return Point(self.sizes, {**self.raw, **{name: np.asarray(value) for name, value in raw.items()}})
+
 
 def draw_point(
     setting: Setting,

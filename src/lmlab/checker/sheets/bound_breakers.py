@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lmlab.checker.limits import MAX_TERMS, Refusal
-from lmlab.checker.numbers.points import Point, corner_point, draw_point, with_corners
+from lmlab.checker.numbers.points import Point, corner_point, with_corners
 from lmlab.checker.numbers.sides import Sides
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.climbs import ATTAINED, MODERATE, broken, climb, continuous, height
@@ -126,8 +126,7 @@ def _corners(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] |
         return
     for rest in NEXT_TO:
         for apart, many in ((0, False), (1, False), (0, True), (1, True)):
-            point = draw_point(relation.setting, relation.sizes.givens, sizes, relation.rng)
-            point = corner_point(relation.setting, point, relation.rng, rest, apart, many)
+            point = corner_point(relation.setting, relation.at_random(sizes), relation.rng, rest, apart, many)
             yield relation.looked_at(point)
 
 
@@ -143,8 +142,7 @@ def _large(relation: Relation, small: Sizes) -> list[Sizes]:
 def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
     """One scalar after the other over many magnitudes, the rest as it comes; then all of them at once."""
     setting = relation.setting
-    scalars = [n for n in relation.sizes.givens if not setting.givens[n].shape and setting.distribution(n) is None]
-    for name in [n for n in scalars if not setting.kinds(n) & {"integer", "binary"}][:3]:
+    for name in [n for n in relation.scalars if not setting.kinds(n) & {"integer", "binary"}][:3]:
         kinds = setting.kinds(name)
         values = np.array(SWEEP if relation.averages else FAR_SWEEP)
         if "fraction" in kinds:
@@ -157,18 +155,15 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
             if "positive" not in kinds:
                 values = np.concatenate([values, -values])
         for value in values:
-            point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
-            yield relation.looked_at(Point(sizes, {**point.raw, name: np.asarray(value)}))
-    together = [n for n in scalars if not setting.kinds(n) & {"integer", "binary", "fraction"}]
+            yield relation.looked_at(relation.at_random(sizes, {name: value}))
+    together = [n for n in relation.scalars if not setting.kinds(n) & {"integer", "binary", "fraction"}]
     for value in SWEEP if len(together) > 1 else ():
-        point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
-        raw = {name: np.asarray(_signed(relation, name, value)) for name in together}
-        yield relation.looked_at(Point(sizes, {**point.raw, **raw}))
+        point = relation.at_random(sizes)
+        yield relation.looked_at(point.having({name: _signed(relation, name, value) for name in together}))
 
 
 def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
     """Whole scalars one after the other, and then all of them at once, from small to as large as sums stay quick."""
-    setting = relation.setting
     whole = relation.whole
     near = {number + beside for number in written(relation) if number < 1e6 for beside in (-1, 0, 1)}
     values = sorted({0.0, *COUNTED, *near, *FAR_COUNTED})
@@ -177,10 +172,10 @@ def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
             for signed in (value, -value):
                 if not all(allows(relation, name, signed) for name in names):
                     continue
-                point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
+                point = relation.at_random(sizes, dict.fromkeys(names, signed))
                 started = time.thread_time()
                 try:
-                    yield relation.looked_at(Point(sizes, {**point.raw, **dict.fromkeys(names, np.asarray(signed))}))
+                    yield relation.looked_at(point)
                 except Refusal:  # a position beyond its axis, a sum of too many terms
                     continue
             if value > len(COUNTED) and time.thread_time() - started > LONGEST_S:
@@ -189,17 +184,15 @@ def _counts(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
 
 def _pairs(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
     """A whole number and a scalar, over the magnitudes of both: n * p * (1 - p)**n is largest where p is about 1/n."""
-    setting = relation.setting
-    scalars = [n for n in relation.sizes.givens if not setting.givens[n].shape and continuous(relation, n)]
+    scalars = [name for name in relation.scalars if continuous(relation, name)]
     whole = relation.whole if not relation.averages else []
     for names in [(count, name) for count in whole[:2] for name in scalars[:2]]:
         for many in MANY:
             started = time.thread_time()
-            for value in SHARES if "fraction" in setting.kinds(names[1]) else SWEEP[::2]:
-                point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
-                both = dict(zip(names, (np.asarray(many), np.asarray(value)), strict=True))
+            for value in SHARES if "fraction" in relation.setting.kinds(names[1]) else SWEEP[::2]:
+                point = relation.at_random(sizes, dict(zip(names, (many, value), strict=True)))
                 try:
-                    yield relation.looked_at(Point(sizes, {**point.raw, **both}))
+                    yield relation.looked_at(point)
                 except Refusal:  # a position beyond its axis, a sum of too many terms
                     continue
             if time.thread_time() - started > QUICK_S * len(SHARES):

@@ -9,8 +9,7 @@ import numpy as np
 
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue, Refusal
-from lmlab.checker.numbers.arithmetics import arithmetic_for
-from lmlab.checker.numbers.points import Point, draw_point, make_frame
+from lmlab.checker.numbers.points import Point
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.special_points import allows
@@ -58,30 +57,24 @@ def _gaps(relation: Relation) -> list[tuple[Node, bool]]:
 
 
 def _scalars(relation: Relation, gap: Node) -> list[str]:
-    setting, uses = relation.setting, relation.setting.depends(gap)
-    names = [n for n in relation.sizes.givens if n in uses and not setting.givens[n].shape]
-    return [n for n in names if setting.distribution(n) is None and "binary" not in setting.kinds(n)][:MOST_NAMES]
+    uses = relation.setting.depends(gap)
+    return [n for n in relation.scalars if n in uses and "binary" not in relation.setting.kinds(n)][:MOST_NAMES]
 
 
 def _draws(relation: Relation, sizes: Sizes, name: str) -> Iterator[Point]:
     """Points for all givens but one."""
-    setting, givens = relation.setting, relation.sizes.givens
-    others = [n for n in givens if n != name and "integer" in setting.kinds(n) and not setting.givens[n].shape]
-    for style in STYLES if len(givens) > 1 else STYLES[:1]:
-        yield draw_point(setting, givens, sizes, relation.rng, style)
+    others = [n for n in relation.whole if n != name]
+    for style in STYLES if len(relation.sizes.givens) > 1 else STYLES[:1]:
+        yield relation.at_random(sizes, style=style)
     for value in WHOLE if others else ():
-        point = draw_point(setting, givens, sizes, relation.rng)
-        yield Point(sizes, {**point.raw, **dict.fromkeys(others, np.asarray(value))})
+        yield relation.at_random(sizes, dict.fromkeys(others, value))
 
 
 def _roots(relation: Relation, gap: Node, point: Point, name: str) -> Iterator[float]:
     """Where the first entry of an expression changes its sign along a scalar."""
 
     def height(value: float) -> float:
-        moved = Point(point.sizes, {**point.raw, name: np.asarray(value)})
-        ops = arithmetic_for(relation.setting, gap)
-        found = make_frame(relation.setting, moved, ops, relation.deadline).evaluate(gap)
-        return float(np.asarray(ops.to_numpy(found), dtype=float).reshape(-1)[0])
+        return float(relation.value(gap, point.having({name: value})).reshape(-1)[0])
 
     grid = SHARES if "fraction" in relation.setting.kinds(name) else POSITIVE
     if not relation.setting.kinds(name) & {"fraction", "positive"}:
@@ -118,4 +111,4 @@ def _placed(relation: Relation, point: Point, name: str, value: float) -> Iterat
     whole = "integer" in relation.setting.kinds(name)
     for place in (float(math.floor(value)), float(math.ceil(value))) if whole else (value,):
         if allows(relation, name, place) and not ("fraction" in relation.setting.kinds(name) and not 0 < place < 1):
-            yield Point(point.sizes, {**point.raw, name: np.asarray(place)})
+            yield point.having({name: place})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lmlab.checker.limits import Deadline
-from lmlab.checker.numbers.points import Point, draw_point
+from lmlab.checker.numbers.arithmetics import arithmetic_for
+from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
 from lmlab.checker.numbers.sides import (
     DIGITS,
     KINK,
@@ -87,6 +89,12 @@ class Relation:
         self.structural = False  # the formula itself puts points exactly on a kink
 
     @property
+    def scalars(self) -> list[str]:
+        """The givens that are numbers by themselves, and not random."""
+        setting = self.setting
+        return [n for n in self.sizes.givens if not setting.givens[n].shape and setting.distribution(n) is None]
+
+    @property
     def whole(self) -> list[str]:
         """The givens that are whole numbers by themselves."""
         setting = self.setting
@@ -110,6 +118,12 @@ class Relation:
             self._constant[key] = sides
         return sides
 
+    def value(self, node: Node, point: Point) -> Raw:
+        """An expression at a point, in doubles."""
+        ops = arithmetic_for(self.setting, node)
+        found = make_frame(self.setting, point, ops, self.deadline).evaluate(node)
+        return np.asarray(ops.to_numpy(found), dtype=float)
+
     def vague(self, sides: Sides) -> bool:
         """Whether means are known too coarsely for this point to speak for the relation."""
         if self.sign == "==":
@@ -123,6 +137,10 @@ class Relation:
     def legal(self, point: Point) -> bool:
         """Whether a point obeys the conditions of the where clause."""
         return satisfies(self.setting, self.setting.conditions, point, self.deadline)
+
+    def at_random(self, sizes: Sizes, fixed: Mapping[str, Any] | None = None, style: str = "plain") -> Point:
+        """A point as it comes, whatever the conditions, but for the raw numbers of some givens that are `fixed`."""
+        return draw_point(self.setting, self.sizes.givens, sizes, self.rng, style).having(fixed or {})
 
     def draw(
         self, sizes: Sizes, style: str = "plain", strict: bool = False, reach: float = 0.0
@@ -180,7 +198,7 @@ class Relation:
         at = meets(self.setting, self.left, self.right, point, name, sign, self.deadline.within(0.5))
         if at is None:
             return None
-        around = [Point(point.sizes, {**point.raw, name: np.asarray(at * by)}) for by in (1 - BESIDE, 1, 1 + BESIDE)]
+        around = [point.having({name: at * by}) for by in (1 - BESIDE, 1, 1 + BESIDE)]
         return around[1] if all(map(self.legal, around)) else None
 
     def amount(self, sides: Sides) -> float:

@@ -9,8 +9,7 @@ import numpy as np
 from lmlab.checker.distributions import is_finite
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue, Refusal
-from lmlab.checker.numbers.arithmetics import arithmetic_for
-from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
+from lmlab.checker.numbers.points import Point, draw_point
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.small_formulas import minus
@@ -34,11 +33,10 @@ BESIDE = 2e-4  # a threshold is tried on its jump and this far to either side
 def far_scalars(relation: Relation, sizes: Sizes) -> Iterator[Point]:
     """Points where one scalar is larger than it would be drawn, the rest as it comes."""
     setting = relation.setting
-    for name in [n for n in relation.sizes.givens if not setting.givens[n].shape and not setting.distribution(n)][:3]:
+    for name in relation.scalars[:3]:
         for value in MEAN_AT if setting.kinds(name) <= {"positive", "nonzero"} else ():
             if value > 0 or "positive" not in setting.kinds(name):
-                point = draw_point(setting, relation.sizes.givens, sizes, relation.rng)
-                yield Point(sizes, {**point.raw, name: np.asarray(value)})
+                yield relation.at_random(sizes, {name: value})
 
 
 def special_points(relation: Relation, sizes: Sizes) -> Iterator[Point]:
@@ -48,14 +46,14 @@ def special_points(relation: Relation, sizes: Sizes) -> Iterator[Point]:
     for name in free:
         shape = tuple(axis.value(sizes) for axis in setting.givens[name].shape)
         for value in _values(relation, name):
-            yield _drawn(relation, sizes, {name: np.full(shape, value)})
+            yield relation.at_random(sizes, {name: np.full(shape, value)}, "readable")
         for other in free:
             if other < name and setting.givens[other].shape == setting.givens[name].shape:
                 same = draw_point(setting, [name], sizes, relation.rng, "readable").raw[name]
                 if not all(allows(relation, other, value) for value in np.ravel(same)):
                     same = np.abs(same) + 1.0  # whole, and allowed by any of these kinds
-                yield _drawn(relation, sizes, {name: same, other: same})
-    yield draw_point(setting, relation.sizes.givens, sizes, relation.rng, "zero")
+                yield relation.at_random(sizes, {name: same, other: same}, "readable")
+    yield relation.at_random(sizes, style="zero")
     yield from _zeros(relation, sizes, free)
 
 
@@ -63,11 +61,6 @@ def _free(relation: Relation) -> list[str]:
     setting = relation.setting
     free = [name for name in relation.sizes.givens if setting.distribution(name) is None]
     return [name for name in free if setting.kinds(name) <= PLAIN_KINDS][:MOST_NAMES]
-
-
-def _drawn(relation: Relation, sizes: Sizes, fixed: dict[str, Raw]) -> Point:
-    point = draw_point(relation.setting, relation.sizes.givens, sizes, relation.rng, "readable")
-    return Point(sizes, {**point.raw, **fixed})
 
 
 def _values(relation: Relation, name: str) -> list[float]:
@@ -101,7 +94,7 @@ def _zeros(relation: Relation, sizes: Sizes, free: list[str]) -> Iterator[Point]
         for name in free:
             if name not in relation.setting.depends(below):
                 continue
-            point = _drawn(relation, sizes, {})
+            point = relation.at_random(sizes, style="readable")
             root = _root(relation, below, point, name)
             if root is not None and root == round(root, 6) and allows(relation, name, root):
                 yield _with_first(point, name, root)
@@ -128,19 +121,16 @@ def divides(relation: Relation) -> bool:
 def _with_first(point: Point, name: str, value: float) -> Point:
     raw = np.array(point.raw[name])
     raw.reshape(-1)[:1] = value
-    return Point(point.sizes, {**point.raw, name: raw})
+    return point.having({name: raw})
 
 
 def _root(relation: Relation, node: Node, point: Point, name: str) -> float | None:
     """Where the first entry of an expression vanishes along the first entry of a given, if it is a line."""
     at = []
     for value in (1.0, 2.0, 3.0):
-        moved = _with_first(point, name, value)
         try:
             with np.errstate(all="ignore"):
-                ops = arithmetic_for(relation.setting, node)
-                found = make_frame(relation.setting, moved, ops, relation.deadline).evaluate(node)
-                at.append(float(np.asarray(ops.to_numpy(found), dtype=float).reshape(-1)[0]))
+                at.append(float(relation.value(node, _with_first(point, name, value)).reshape(-1)[0]))
         except (KeyError, NoExactValue, Refusal):  # a letter outside of its sum
             return None
     slope = at[1] - at[0]
@@ -156,9 +146,7 @@ def inverts_nothing(relation: Relation, point: Point) -> bool:
             continue
         try:
             with np.errstate(all="ignore"):
-                ops = arithmetic_for(relation.setting, node.args[0])
-                found = make_frame(relation.setting, point, ops, relation.deadline).evaluate(node.args[0])
-                matrix = np.asarray(ops.to_numpy(found), dtype=float)
+                matrix = relation.value(node.args[0], point)
         except (KeyError, NoExactValue, Refusal):  # a letter outside of its sum
             continue
         if np.isfinite(matrix).all() and (np.linalg.matrix_rank(matrix) < matrix.shape[-1]).any():
@@ -177,12 +165,11 @@ def jumps(relation: Relation, sizes: Sizes) -> Iterator[Point]:
         for name in _free(relation) if discrete and len(discrete) == len(random) else ():
             if setting.givens[name].shape or name not in setting.depends(gap):
                 continue
-            points = [draw_point(setting, relation.sizes.givens, sizes, relation.rng) for _ in range(OUTCOMES)]
+            points = [relation.at_random(sizes) for _ in range(OUTCOMES)]
             for end in (0.02, 0.98):  # all of the smallest outcomes, and all of the largest
-                ends = {n: np.full_like(points[0].raw[n], end) for n in discrete}
-                points.append(Point(sizes, {**points[0].raw, **ends}))
+                points.append(points[0].having({n: np.full_like(points[0].raw[n], end) for n in discrete}))
             roots = {_root(relation, gap, point, name) for point in points}
             for root in sorted({round(root, 9) for root in roots if root is not None}):
                 for value in (root, root - BESIDE, root + BESIDE):
                     if allows(relation, name, value):
-                        yield Point(sizes, {**points[0].raw, name: np.asarray(value)})
+                        yield points[0].having({name: value})

@@ -9,7 +9,7 @@ import numpy as np
 
 from lmlab.checker.functions import Kink, kink_of
 from lmlab.checker.limits import NoExactValue, OutOfTime, Refusal
-from lmlab.checker.numbers.points import Point, draw_point
+from lmlab.checker.numbers.points import Point
 from lmlab.checker.numbers.sides import DIGITS, KINK, Sides, referee
 from lmlab.checker.numbers.size_draws import Sizes
 from lmlab.checker.sheets.bound_breakers import search_extremes
@@ -114,7 +114,7 @@ class Judge:
     def _half_of_one(self, sizes: Sizes) -> bool:
         """Whether, at sizes of 1, only one side has a value where everything is 0: 1/x**(n - 1) is 1/1 there."""
         relation = self.relation
-        point = draw_point(relation.setting, self.sizes.givens, sizes, relation.rng, "zero")
+        point = relation.at_random(sizes, style="zero")
         try:
             sides = relation.sides(point) if relation.legal(point) and not inverts_nothing(relation, point) else None
         except (Refusal, NoExactValue):  # a position beyond its axis
@@ -220,7 +220,7 @@ class Judge:
         return Finding(REFUTED, f"{what}{note}", point, repairable=True)
 
     def _confirm(self) -> Finding | None:
-        """The referee looks at two points, so that a difference too small for doubles is seen as well."""
+        """The referee looks at an equation at two points, so that a difference too small for doubles is seen as well."""
         within = self.relation.deadline.within(CONFIRM_S)
         for _ in range(2 if self.relation.varies else 1):
             drawn = self.relation.draw(self.sizes.distinct(self.relation.rng, 3), strict=True)
@@ -232,7 +232,7 @@ class Judge:
             if not (ruling.left_defined and ruling.right_defined):
                 continue
             self.tally.refereed += 1
-            if self.relation.sign == "==" and not ruling.equal:
+            if not ruling.equal:
                 return self._refute(drawn[0])
         return None
 
