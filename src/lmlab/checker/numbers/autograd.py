@@ -31,17 +31,12 @@ class TorchOps(Ops):
 
     library = torch
     way = "torch"
-
     notes_kinks = True
 
     def __init__(self, doubles: Callable[[], FloatOps] | None = None) -> None:
         super().__init__()
         self.accuracy = Accuracy()
         self.doubles = doubles  # for means that need no torch
-
-    def distances(self, distance: Tensor) -> Any:
-        """In NumPy."""
-        return distance.detach().numpy()
 
     def to_numpy(self, value: Tensor) -> Any:
         """Without its history."""

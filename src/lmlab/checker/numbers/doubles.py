@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from fractions import Fraction
 from typing import Any
 
@@ -58,10 +57,6 @@ class ArrayOps(Ops):
                 rest = value[i, j] - (out[i, :j] * out[j, :j]).sum()
                 out[i, j] = self.power(self.wrap(rest), Fraction(1, 2)) if i == j else rest / out[j, j]
         return out
-
-    @abstractmethod
-    def power(self, base: Array, exponent: Fraction) -> Array:
-        """A power written as a number."""
 
     def derivative(self, node: Derivative, frame: Frame) -> Array:
         """Most of this arithmetic has none."""

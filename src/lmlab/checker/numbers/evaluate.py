@@ -53,10 +53,6 @@ class Ops(Arithmetic):
         self.collected: list[Array] | None = None
         self.long_sums: Any = None  # who adds up more terms than this arithmetic has time for
 
-    def distances(self, distance: Array) -> Any:
-        """A distance as an array of doubles."""
-        return np.asarray(distance, dtype=float)
-
     def near(self, distance: Array, edge: bool = False) -> None:
         """Note how near a kink is. Exactly on it is noted apart: at random points that is the formula's own doing."""
         if self.collected is not None:
@@ -64,7 +60,7 @@ class Ops(Arithmetic):
             return
         if not self.notes_kinks:
             return
-        away = np.abs(self.distances(distance))
+        away = np.abs(np.asarray(self.to_numpy(distance), dtype=float))
         if away.size:
             self.touched |= bool((away == 0).any())
             self.edged |= edge and bool((away == 0).any())
@@ -100,7 +96,7 @@ class Ops(Arithmetic):
         """E or Var at the frame's point."""
 
     def to_numpy(self, value: Array) -> Any:
-        """An array of doubles."""
+        """An array of NumPy."""
         return value
 
     def binary(self, op: str, left: Array, right: Array) -> Array:
@@ -163,6 +159,12 @@ class Frame:
             found = self.evaluate(self.setting.lets[name].value)
         self.values[name] = found
         return found
+
+    def placed(self, name: str, standard: Array, arguments: list[Array]) -> Array:
+        """The value of a random given whose standard variable has this value, where its arguments are these."""
+        if self.setting.covaries(name):
+            return self.ops.wrap(arguments[0] + self.ops.cholesky(arguments[1]) @ standard)
+        return self.ops.wrap(self.setting.family(name)[0].place(standard, arguments))
 
     def size(self, node: Node) -> int:
         """The value of an expression used as a size."""

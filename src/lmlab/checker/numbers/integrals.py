@@ -85,9 +85,9 @@ class _Integrator:
         values, kinks, sizes = self._values(low, high, owner)
         tail = self._tail(values, low, high, owner)
         if kinks is not None:
-            cuts = self._cuts(low, high, owner, kinks)
+            cuts = self._cuts(low, high, kinks)
             if len(cuts[0]):
-                low, high, owner = self._split(low, high, owner, cuts)
+                low, high, owner = self._split(low, owner, cuts)
                 values, _, sizes = self._values(low, high, owner)
         return self._refined(self._sums(values, sizes, low, high), low, high, owner, tail)
 
@@ -97,10 +97,14 @@ class _Integrator:
         The size of an integral is that of what is integrated: where an inner one cancels, what rounding leaves of it
         is no integrand, and however often its panels are halved it would not settle.
         """
-        z = low[:, None] + (high - low)[:, None] * self.nodes
-        values, kinks, sizes = self.integrand(z.reshape(-1), np.repeat(owner, len(self.nodes)))
+        places = self._places(low, high).reshape(-1)
+        values, kinks, sizes = self.integrand(places, np.repeat(owner, len(self.nodes)))
         values = values.reshape(len(low), len(self.nodes), *values.shape[1:])
         return values, kinks, abs(values) if sizes is None else sizes.reshape(len(low), len(self.nodes))
+
+    def _places(self, low: Array, high: Array) -> Array:
+        """The nodes of every panel."""
+        return low[:, None] + (high - low)[:, None] * self.nodes
 
     def _sums(self, values: Array, sizes: Array, low: Array, high: Array) -> tuple[Array, Array]:
         """The rule on every panel, and the same of the sizes, the largest entry."""
@@ -124,9 +128,9 @@ class _Integrator:
             rises[owner[here]] |= rising.reshape(len(rising), -1).any(axis=1)
         return left_out, rises
 
-    def _cuts(self, low: Array, high: Array, owner: Array, kinks: Array) -> tuple[Array, Array]:
+    def _cuts(self, low: Array, high: Array, kinks: Array) -> tuple[Array, Array]:
         """Where the distances to kinks change sign: places and their owners."""
-        z, owners, kinks = self._with_ends((low[:, None] + (high - low)[:, None] * self.nodes).reshape(-1), kinks)
+        z, owners, kinks = self._with_ends(self._places(low, high).reshape(-1), kinks)
         sign = np.sign(kinks.astype(float))
         changes = (sign[1:] * sign[:-1] < 0) & (owners[1:] == owners[:-1])[:, None]
         place, column = np.nonzero(changes)
@@ -134,10 +138,9 @@ class _Integrator:
         if len(place) > MOST_KINKS:
             return z[:0], owners[:0]
         a, b, who = z[place], z[place + 1], owners[place]
-        at_a, at_b = kinks[place, column], kinks[place + 1, column]
+        once = a, b, who, column, kinks[place, column], kinks[place + 1, column]
         twice = self._twice(z, owners, kinks, sign)
-        a, b, who, column = (np.concatenate(pair) for pair in zip((a, b, who, column), twice[:4], strict=True))
-        at_a, at_b = np.concatenate([at_a, twice[4]]), np.concatenate([at_b, twice[5]])
+        a, b, who, column, at_a, at_b = (np.concatenate(pair) for pair in zip(once, twice, strict=True))
         pick = np.arange(len(a))
         for step in range(80 if not self.digits else 240):
             if not len(a):
@@ -192,14 +195,12 @@ class _Integrator:
         za, zc, who, column, fa, fc, there, lowest = (
             x[other] for x in (za, zc, owners[place], column, fa, fc, there, lowest)
         )
-        ends = [np.concatenate(pair) for pair in ((za, lowest), (lowest, zc), (who, who), (column, column))]
-        return (*ends, np.concatenate([fa, there]), np.concatenate([there, fc]))
+        pairs = ((za, lowest), (lowest, zc), (who, who), (column, column), (fa, there), (there, fc))
+        return tuple(np.concatenate(pair) for pair in pairs)
 
-    def _split(self, low: Array, high: Array, owner: Array, cuts: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-        points = np.concatenate([low, high[-1:].repeat(0), cuts[0]])
-        who = np.concatenate([owner, cuts[1]])
+    def _split(self, low: Array, owner: Array, cuts: tuple[Array, Array]) -> tuple[Array, Array, Array]:
         ends = np.full(self.owners, self.edges[-1], dtype=self.edges.dtype)
-        points, who = np.concatenate([points, ends]), np.concatenate([who, np.arange(self.owners)])
+        points, who = np.concatenate([low, cuts[0], ends]), np.concatenate([owner, cuts[1], np.arange(self.owners)])
         order = sorted(range(len(points)), key=lambda i: (who[i], points[i]))
         points, who = points[order], who[order]
         real = (who[1:] == who[:-1]) & (points[1:] > points[:-1])
@@ -241,7 +242,6 @@ class _Integrator:
             sums, sizes = finer[rest], finer_sizes[rest]
             left = np.zeros(self.owners)
             np.add.at(left, owner, sizes.astype(float))
-            np.add.at(size, owner, 0.0)
             history.append(left)
             if not len(low) or len(low) > MOST_PANELS:
                 break
@@ -255,6 +255,11 @@ class _Integrator:
         diverges |= out & tail[1]
         error = error + np.where(out, np.where(tail[1], np.inf, tail[0]), 0.0) + float(self.precision) * size
         return Integral(total, error, size, diverges)
+
+
+def largest_finite(values: Array) -> float:
+    """The largest of those that are finite, or 0."""
+    return float(np.max(values[np.isfinite(values)], initial=0))
 
 
 def _largest(values: Array) -> Array:

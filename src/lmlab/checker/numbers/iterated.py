@@ -15,7 +15,7 @@ from lmlab.checker.distributions import Distribution
 from lmlab.checker.functions.record import Array
 from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.numbers.integrals import Integral, integrate
+from lmlab.checker.numbers.integrals import Integral, integrate, largest_finite
 from lmlab.checker.tree import Node
 
 NESTED = 1e-12  # relative precision of integrals inside others
@@ -86,10 +86,8 @@ class Integration:
             if last:
                 return *self._values(points), None
             inner = self._level(points, len(z))
-            self.accuracy.inside = max(
-                self.accuracy.inside, float(np.max(inner.error[np.isfinite(inner.error)], initial=0))
-            )
-            self.largest = max(self.largest, float(np.max(inner.size[np.isfinite(inner.size)], initial=0)))
+            self.accuracy.inside = max(self.accuracy.inside, largest_finite(inner.error))
+            self.largest = max(self.largest, largest_finite(inner.size))
             self.lost |= bool((inner.diverges & ~(inner.size <= FAINT * self.largest)).any())
             return inner.value, None, inner.size
 
@@ -113,7 +111,7 @@ class Integration:
             sizes = abs(values) if inside is None else inside
             sizes = np.asarray(sizes.reshape(owners, BLOCK, -1).max(axis=2), dtype=float)
             total, size = total + values.sum(axis=1), size + sizes.sum(axis=1)
-            self.largest = max(self.largest, float(np.max(size[np.isfinite(size)], initial=0)))
+            self.largest = max(self.largest, largest_finite(size))
             last = sizes[:, -1]
             falls = last <= 0.9 * sizes[:, -2]
             error = np.where(falls, 20 * last, np.where(last > 0, np.inf, 0.0)) + 1e-16 * size

@@ -211,10 +211,7 @@ def _placed(name: str, frame: Frame, groups: dict[int, Group]) -> Array:
     arguments = [frame.evaluate(argument) for argument in kind.arguments]
     if any(np.any(np.asarray(arguments[i] <= 0)) for i in family.positive):
         return np.full(frame.extents(Name(name)), mpmath.nan, dtype=object)
-    standard = _standard(frame.extents(Name(name)), family, arguments, groups)
-    if frame.setting.covaries(name):
-        return frame.ops.wrap(arguments[0] + frame.ops.cholesky(arguments[1]) @ standard)
-    return frame.ops.wrap(family.place(standard, arguments))
+    return frame.placed(name, _standard(frame.extents(Name(name)), family, arguments, groups), arguments)
 
 
 def _standard(shape: tuple[int, ...], family: Distribution, arguments: list[Array], groups: dict[int, Group]) -> Array:

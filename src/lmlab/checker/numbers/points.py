@@ -200,10 +200,7 @@ def _random_value(name: str, kind: Kind, raw: Raw, frame: Frame) -> Array:
     ops = frame.ops
     arguments = [frame.evaluate(node) for node in kind.arguments]
     if not is_finite(kind):
-        standard = ops.from_numpy(raw)
-        if frame.setting.covaries(name):
-            return ops.wrap(arguments[0] + ops.cholesky(arguments[1]) @ standard)
-        return ops.wrap(DISTRIBUTIONS[kind.name].place(standard, arguments))
+        return frame.placed(name, ops.from_numpy(raw), arguments)
     match kind.name:
         case "rademacher":
             return ops.from_numpy(np.where(raw < 0.5, -1.0, 1.0))

@@ -16,7 +16,7 @@ from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.expectations import degree, elementwise_in, has_kink, is_smooth
-from lmlab.checker.numbers.integrals import Integral, integrate
+from lmlab.checker.numbers.integrals import Integral, integrate, largest_finite
 from lmlab.checker.numbers.iterated import FAINT, NESTED
 from lmlab.checker.numbers.means import folded, ordered, parents
 from lmlab.checker.tree import Derivative, Expectation, Kind, Node
@@ -147,8 +147,7 @@ class Leaf:
                 if len(points) == count:
                     return *self._weighted(np.stack(points, axis=1)), None
                 inner = level(points, len(z))
-                inside = max(inside, float(np.max(inner.error[np.isfinite(inner.error)], initial=0)))
-                largest = max(largest, float(np.max(inner.size[np.isfinite(inner.size)], initial=0)))
+                inside, largest = max(inside, largest_finite(inner.error)), max(largest, largest_finite(inner.size))
                 lost |= bool((inner.diverges & ~(inner.size <= FAINT * largest)).any())
                 return inner.value, None, inner.size
 
@@ -231,9 +230,7 @@ class Leaf:
             density = one
             if weigh and family.log_weight is not None:
                 density = torch.exp(family.log_weight(_Constants, codes, arguments))
-            if self.setting.covaries(name):
-                return arguments[0] + torch.linalg.cholesky_ex(arguments[1]).L @ codes, density
-            return family.place(codes, arguments), density
+            return frame.placed(name, codes, arguments), density
         match kind.name:
             case "rademacher":
                 return 2 * codes - 1, torch.full_like(codes, 0.5)
