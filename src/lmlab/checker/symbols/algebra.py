@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from lmlab.checker.functions import FUNCTIONS, Entrywise
@@ -82,17 +82,17 @@ class Algebra:
         self.last_index += 1
         return self.last_index
 
-    def opened(self, term: Term) -> tuple[Sum, list[tuple[int, Size]]]:
-        """A term with its dummies made free, and what to sum over afterwards to close it again."""
-        lifted = {i: self.fresh() for i, _ in term.dummies}
-        open_ = reindexed(Term(term.coefficient, term.factors), lifted)
-        return Sum((open_,)), [(lifted[i], size) for i, size in term.dummies]
-
-    def closed(self, sum_: Sum, indices: list[tuple[int, Size]]) -> Sum:
-        """Sum over indices that were opened."""
-        for index, size in indices:
-            sum_ = self.contract(sum_, index, size)
-        return sum_
+    def by_terms(self, sum_: Sum, change: Callable[[Term], Sum]) -> Sum:
+        """A sum changed term by term: each has its dummies free meanwhile, and what it becomes is summed over them."""
+        total: list[Term] = []
+        for term in sum_.terms:
+            self.deadline.check()
+            lifted = {i: self.fresh() for i, _ in term.dummies}
+            found = change(reindexed(Term(term.coefficient, term.factors), lifted))
+            for i, size in term.dummies:
+                found = self.contract(found, lifted[i], size)
+            total += found.terms
+        return self.normal(total)
 
     def contract(self, sum_: Sum, index: int, size: Size) -> Sum:
         """Sum over a free index; where it does not occur, that is a factor of its size."""

@@ -99,16 +99,15 @@ class Builder:
         name = node.name
         if name in self.setting.lets and name not in self.opaque:
             return self.build(self.setting.lets[name].value)
-        idx = tuple(k for k, size in enumerate(shape) if size != ONE)
-        return Tensor(shape, self.algebra.normal(single(Factor("t", name, idx)).terms))
+        return Tensor(shape, self.algebra.normal(single(Factor("t", name, tuple(extents(shape)))).terms))
 
     def _transposed(self, value: Tensor) -> Tensor:
         rank = len(value.shape)
-        return Tensor(value.shape[::-1], self._moved(value, {k: rank - 1 - k for k in range(rank)}))
+        return Tensor(value.shape[::-1], self._moved(value.sum, {k: rank - 1 - k for k in range(rank)}))
 
-    def _moved(self, value: Tensor, mapping: dict[int, int]) -> Sum:
+    def _moved(self, sum_: Sum, mapping: dict[int, int]) -> Sum:
         """The sum with its indices sent elsewhere."""
-        return self.algebra.normal(shifted(value.sum, mapping).terms)
+        return self.algebra.normal(shifted(sum_, mapping).terms)
 
     def _aligned(self, left: Node, right: Node, shape: Shape) -> tuple[Sum, Sum]:
         """Both operands with their axes counted from the back, as broadcasting does."""
@@ -157,14 +156,10 @@ class Builder:
         if node.function != "sum" or node.witness is None:
             raise NoProof
         size = self.setting.shapes.range_of(node.witness)
-        whole = node.start is None or node.stop is None
-        if not whole:
-            assert node.start is not None
-            assert node.stop is not None
+        if node.start is not None and node.stop is not None:
             ends = self.setting.shapes.size(node.start), self.setting.shapes.size(node.stop)
-            whole = ends == (Size.of(node.letter.first), size + Size.of(node.letter.first - 1))
-        if not whole:
-            raise NoProof
+            if ends != (Size.of(node.letter.first), size + Size.of(node.letter.first - 1)):
+                raise NoProof
         outer = dict(self.letters)
         index, size = self._letter(node.letter, node.witness)
         value = self.build(node.operand)
@@ -179,7 +174,7 @@ class Builder:
         self.letters = outer
         if value.shape:
             raise NoProof
-        return Tensor(shape, self._moved(value, {index: axis for axis, index in enumerate(found)}))
+        return Tensor(shape, self._moved(value.sum, {index: axis for axis, index in enumerate(found)}))
 
     def _compare(self, node: Compare, shape: Shape) -> Tensor:
         if node.op == "==" and isinstance(node.left, tree.Letter) and isinstance(node.right, tree.Letter):
@@ -224,7 +219,7 @@ class Builder:
             if place is None or place < 0:
                 raise NoProof
             mapping[axis] = PLACE + place
-        return Tensor(shape, self._moved(value, mapping))
+        return Tensor(shape, self._moved(value.sum, mapping))
 
     def _opaque(self, node: Call, shape: Shape) -> Tensor:
         """A maximum, a determinant: equal when what it is taken of is equal, and nothing more is known."""
@@ -275,7 +270,7 @@ class Builder:
                 return self._inverse(value)
             case "swapaxes":
                 first, second = swapped_axes(node, value.shape)
-                return Tensor(shape, self._moved(value, {first: second, second: first}))
+                return Tensor(shape, self._moved(value.sum, {first: second, second: first}))
             case "reshape" | "vec" | "expand_dims":
                 return self._reshaped(value, shape)
         raise NoProof
@@ -287,7 +282,7 @@ class Builder:
         total = self._reduce(node.function, value, axes)
         if not node.keepdims:
             kept = [k for k in range(rank) if k not in axes]
-            total = self.algebra.normal(shifted(total, {k: i for i, k in enumerate(kept)}).terms)
+            total = self._moved(total, {k: i for i, k in enumerate(kept)})
         return Tensor(shape, total)
 
     def _reduce(self, name: str, value: Tensor, axes: list[int]) -> Sum:
@@ -331,12 +326,12 @@ class Builder:
         if len(value.shape) == 1:
             spread = self.algebra.times(value.sum, self.algebra.delta(0, 1)) if shape[0] != ONE else value.sum
             return Tensor(shape, spread)
-        return Tensor(shape, self._moved(value, {1: 0}))
+        return Tensor(shape, self._moved(value.sum, {1: 0}))
 
     def _trace(self, value: Tensor) -> Tensor:
         if value.shape[0] == ONE:
             return Tensor((), value.sum)
-        return Tensor((), self.algebra.contract(self._moved(value, {1: 0}), 0, value.shape[0]))
+        return Tensor((), self.algebra.contract(self._moved(value.sum, {1: 0}), 0, value.shape[0]))
 
     def _inverse(self, value: Tensor) -> Tensor:
         if value.shape[0] == ONE:
@@ -348,11 +343,10 @@ class Builder:
 
     def _reshaped(self, value: Tensor, shape: Shape) -> Tensor:
         """Only axes of size 1 may come and go."""
-        old = [k for k, size in enumerate(value.shape) if size != ONE]
-        new = [k for k, size in enumerate(shape) if size != ONE]
-        if [value.shape[k] for k in old] != [shape[k] for k in new]:
+        old, new = value.sizes, extents(shape)
+        if list(old.values()) != list(new.values()):
             raise NoProof
-        return Tensor(shape, self._moved(value, dict(zip(old, new, strict=True))))
+        return Tensor(shape, self._moved(value.sum, dict(zip(old, new, strict=True))))
 
     def _derivative(self, node: Derivative, shape: Shape) -> Tensor:
         """A let one differentiates by stands for itself meanwhile, and is written out afterwards."""
@@ -366,8 +360,7 @@ class Builder:
         finally:
             self.opaque = before
         rank = 0 if not node.strict and scalar_like(value.shape) else len(value.shape)
-        bottom = self.setting.shapes.names[name]
-        axes = tuple(rank + k for k, size in enumerate(bottom) if size != ONE)
+        axes = tuple(rank + k for k in extents(self.setting.shapes.names[name]))
         slope = Differentiator(self.calculus).of(value.sum, name, axes)
         if name in self.setting.lets and name not in self.opaque:
             slope = Substitution(self.calculus, name, self.build(self.setting.lets[name].value)).of(slope)

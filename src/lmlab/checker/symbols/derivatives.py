@@ -14,12 +14,7 @@ class Differentiator:
 
     def of(self, sum_: Sum, name: str, axes: tuple[int, ...]) -> Sum:
         """d sum / d name, whose entries get the indices `axes` (one for each axis of the name that has an index)."""
-        out: list[Term] = []
-        for term in sum_.terms:
-            self.algebra.deadline.check()
-            open_, indices = self.algebra.opened(term)
-            out += self.algebra.closed(self._product_rule(open_.terms[0], name, axes), indices).terms
-        return self.algebra.normal(out)
+        return self.algebra.by_terms(sum_, lambda term: self._product_rule(term, name, axes))
 
     def _product_rule(self, term: Term, name: str, axes: tuple[int, ...]) -> Sum:
         total: list[Term] = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from lmlab.checker.sizes import ONE, Shape, broadcast
+from lmlab.checker.sizes import Shape, broadcast
 from lmlab.checker.symbols.algebra import Algebra
-from lmlab.checker.symbols.calculus import Tensor
+from lmlab.checker.symbols.calculus import Tensor, extents
 from lmlab.checker.symbols.terms import Factor, NoProof, Sum, Term, make_term, number, shifted
 from lmlab.checker.tree import Expectation, Kind, Node
 
@@ -32,26 +32,23 @@ class Averages:
 
     def mean(self, sum_: Sum, over: frozenset[str]) -> Sum:
         """The expectation of a polynomial in normal (and onehot) entries: every way to pair equal names up."""
-        total: list[Term] = []
-        for term in sum_.terms:
-            self.algebra.deadline.check()
-            open_, indices = self.algebra.opened(term)
-            random: list[Factor] = []
-            rest: dict[Factor, Fraction] = {}
-            for factor, exponent in open_.terms[0].factors:
-                if factor.kind == "t" and factor.label in over:
-                    if exponent.denominator != 1 or not 0 < exponent <= MAX_RANDOM_FACTORS:
-                        raise NoProof
-                    random += [factor] * int(exponent)
-                elif any(self.algebra.mentions(factor, name) for name in over):
+        return self.algebra.by_terms(sum_, lambda term: self._term_mean(term, over))
+
+    def _term_mean(self, term: Term, over: frozenset[str]) -> Sum:
+        random: list[Factor] = []
+        rest: dict[Factor, Fraction] = {}
+        for factor, exponent in term.factors:
+            if factor.kind == "t" and factor.label in over:
+                if exponent.denominator != 1 or not 0 < exponent <= MAX_RANDOM_FACTORS:
                     raise NoProof
-                else:
-                    rest[factor] = exponent
-            if len(random) > MAX_RANDOM_FACTORS:
+                random += [factor] * int(exponent)
+            elif any(self.algebra.mentions(factor, name) for name in over):
                 raise NoProof
-            out = self.algebra.times(Sum((make_term(term.coefficient, rest, {}),)), self._moment(random))
-            total += self.algebra.closed(out, indices).terms
-        return self.algebra.normal(total)
+            else:
+                rest[factor] = exponent
+        if len(random) > MAX_RANDOM_FACTORS:
+            raise NoProof
+        return self.algebra.times(Sum((make_term(term.coefficient, rest, {}),)), self._moment(random))
 
     def _moment(self, random: list[Factor]) -> Sum:
         """The mean of a product of random entries: names are independent of each other."""
@@ -107,6 +104,5 @@ class Averages:
         value = self.build(node)
         broadcast(shape, value.shape)
         offset = len(shape) - len(value.shape)
-        long = [k for k, size in enumerate(shape) if size != ONE]
-        place = dict(zip(long, entry.idx, strict=True))
+        place = dict(zip(extents(shape), entry.idx, strict=True))
         return shifted(value.sum, {k: place[k + offset] for k in range(len(value.shape)) if k + offset in place})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from lmlab.checker.sizes import ONE
 from lmlab.checker.symbols.calculus import Calculus, Tensor
 from lmlab.checker.symbols.terms import Factor, NoProof, Sum, Term, number, single
 
@@ -14,26 +13,23 @@ class Substitution:
 
     def __init__(self, calculus: Calculus, name: str, inner: Tensor) -> None:
         self.calculus, self.algebra, self.name, self.inner = calculus, calculus.algebra, name, inner
-        self.long = [k for k, size in enumerate(inner.shape) if size != ONE]
 
     def of(self, sum_: Sum) -> Sum:
         """The sum with the name written out."""
-        total: list[Term] = []
-        for term in sum_.terms:
-            self.algebra.deadline.check()
-            open_, indices = self.algebra.opened(term)
-            out = number(term.coefficient)
-            for factor, exponent in open_.terms[0].factors:
-                out = self.algebra.times(out, self._factor(factor, exponent))
-            total += self.algebra.closed(out, indices).terms
-        return self.algebra.normal(total)
+        return self.algebra.by_terms(sum_, self._term)
+
+    def _term(self, term: Term) -> Sum:
+        out = number(term.coefficient)
+        for factor, exponent in term.factors:
+            out = self.algebra.times(out, self._factor(factor, exponent))
+        return out
 
     def _factor(self, factor: Factor, exponent: Fraction) -> Sum:
         if not self.algebra.mentions(factor, self.name):
             return single(factor, exponent)
         if factor.kind == "t":
-            there = self.algebra.placed(self.inner.sum, dict(zip(self.long, factor.idx, strict=True)))
-            places = {i: self.inner.shape[k] for i, k in zip(factor.idx, self.long, strict=True)}
+            there = self.algebra.placed(self.inner.sum, dict(zip(self.inner.sizes, factor.idx, strict=True)))
+            places = dict(zip(factor.idx, self.inner.sizes.values(), strict=True))
             return self.algebra.power(self.algebra.normal(there.terms), exponent, places)
         function, argument = self.algebra.inside[factor.label]
         sizes = dict(enumerate(self.algebra.extents[factor.label]))
