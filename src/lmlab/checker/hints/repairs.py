@@ -17,9 +17,9 @@ from lmlab.checker.limits import Deadline, NoExactValue, OutOfTime, Refusal
 from lmlab.checker.numbers.arithmetics import arithmetic_for
 from lmlab.checker.numbers.doubles import FloatOps
 from lmlab.checker.numbers.evaluate import Frame
-from lmlab.checker.numbers.points import Point, Raw, draw_point, make_frame
+from lmlab.checker.numbers.points import Raw, draw_point, make_frame
 from lmlab.checker.numbers.sides import KINK, SAFETY
-from lmlab.checker.numbers.size_draws import SizeDrawer
+from lmlab.checker.numbers.size_draws import SizeDrawer, Sizes
 from lmlab.checker.shapes.setting import Setting
 from lmlab.checker.sizes import Shape, broadcast
 from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, power, times
@@ -98,15 +98,14 @@ class Repairer:
 
     def _probes(self) -> list[Probe]:
         """Points away from kinks; the first half are points where the wrong formula is seen to be wrong."""
-        drawer, names = self.drawer, self.names
         averages = any(isinstance(node, Expectation) for node in walk(self.target))  # dear, and exact for small sizes
         telling: list[Probe] = []
         others: list[Probe] = []
         for attempt in range(10 * PROBES):
-            sizes = drawer.distinct(self.rng, (2 if averages else 3) + attempt % (2 if averages else 3))
+            sizes = self.drawer.distinct(self.rng, (2 if averages else 3) + attempt % (2 if averages else 3))
             if any(sizes == probe.frame.sizes for probe in telling + others) and attempt % 3:
                 continue  # a factor 3 must not pass for a factor n
-            probe = self._probe(draw_point(self.setting, drawer.givens, sizes, self.rng), names)
+            probe = self._probe(sizes)
             if probe is None:
                 continue
             value = self.value(self.wrong, probe)
@@ -119,16 +118,18 @@ class Repairer:
                 break
         return telling + others if telling else []
 
-    def _probe(self, point: Point, names: list[Name]) -> Probe | None:
-        ops = arithmetic_for(self.setting, self.target, self.wrong, *names)
+    def _probe(self, sizes: Sizes) -> Probe | None:
+        """A point of these sizes; None where it lies next to a kink, or tells nothing."""
+        point = draw_point(self.setting, self.drawer.givens, sizes, self.rng)
+        ops = arithmetic_for(self.setting, self.target, self.wrong, *self.names)
         exact = make_frame(self.setting, point, ops, self.deadline)
         target = ops.to_numpy(exact.evaluate(self.target))
-        frame = Frame(self.setting, FloatOps(), point.sizes, {}, self.deadline)
-        self._fill(frame, exact, [name.name for name in names])
+        frame = Frame(self.setting, FloatOps(), sizes, {}, self.deadline)
+        self._fill(frame, exact)
         coarse = any(float(error) > CLOSE / SAFETY * (size or 1.0) for _, error, size in ops.accuracy.means)
         if not np.isfinite(target).all() or ops.margin <= KINK or coarse:
             return None
-        target = np.broadcast_to(target, tuple(axis.value(point.sizes) for axis in self.compared))
+        target = np.broadcast_to(target, tuple(axis.value(sizes) for axis in self.compared))
         if np.abs(target).max(initial=0.0) > NOTHING:
             return Probe(frame, target)
         probe = Probe(frame, np.zeros_like(target))  # a target of zero has no size of its own
@@ -138,8 +139,8 @@ class Repairer:
         probe.scale = float(np.abs(value).max())
         return probe
 
-    def _fill(self, frame: Frame, exact: Frame, names: list[str]) -> None:
-        for name in names:
+    def _fill(self, frame: Frame, exact: Frame) -> None:
+        for name in self.pool.names:
             frame.values[name] = exact.ops.to_numpy(exact.value(name))
         for inner in walk(self.wrong):
             if isinstance(inner, (Derivative, Expectation)):
@@ -224,7 +225,7 @@ class Repairer:
     def _factors(self, ratio: float) -> list[tuple[Node, str, float]]:
         found: list[tuple[Node, str, float]] = []
         for constant, value in RATIOS:
-            if abs(ratio - value) < 1e-6 * abs(ratio):
+            if _is(ratio, value):
                 found.append((number(constant), _factor_words(constant), 1.0 if constant == -1 else 1.15))
         for part in self._scalar_parts(ratio):
             found.append((part, f"a factor {short(part, 20)} is missing", 1.4))
@@ -257,7 +258,7 @@ class Repairer:
                 value = float(self.probes[0].frame.evaluate(part))
             except (NoExactValue, KeyError):
                 continue
-            if abs(value) > NOTHING and min(abs(ratio - value), abs(ratio - 1 / value)) < 1e-6 * abs(ratio):
+            if abs(value) > NOTHING and (_is(ratio, value) or _is(ratio, 1 / value)):
                 found.append(part)
         return found[:4]
 
@@ -267,7 +268,7 @@ class Repairer:
         if ratio is None:
             return None
         for constant, size in RATIOS:
-            if abs(ratio - size) < 1e-6 * abs(ratio):
+            if _is(ratio, size):
                 node = _multiplied(number(constant), change.node)
                 if self.verified(node):
                     return edit(node, change.cost + 1.2, *change.parts, "; and ", _factor_words(constant))
@@ -289,7 +290,7 @@ class Repairer:
             if ratio is None:
                 continue
             for constant, amount in [(Fraction(1), 1.0), *RATIOS]:
-                if abs(ratio - amount) < 1e-6 * abs(ratio):
+                if _is(ratio, amount):
                     size = term if abs(constant) == 1 else times(number(abs(constant)), term)
                     op = "+" if constant > 0 else "-"
                     if self.verified(node := Binary(op, self.wrong, size)):
@@ -335,9 +336,14 @@ class Repairer:
             return self.fresh
         for _ in range(4 * PROBES):
             sizes = self.drawer.distinct(self.rng, 3)
-            probe = self._probe(draw_point(self.setting, self.drawer.givens, sizes, self.rng), self.names)
+            probe = self._probe(sizes)
             self.fresh += [] if probe is None else [probe]
         return self.fresh
+
+
+def _is(ratio: float, value: float) -> bool:
+    """Whether a ratio is this number, but for rounding."""
+    return abs(ratio - value) < 1e-6 * abs(ratio)
 
 
 def _sizes_vary(probes: list[Probe]) -> bool:

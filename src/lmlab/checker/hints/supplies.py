@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import reduce
 from itertools import chain, product
 
 from lmlab.checker.functions import FUNCTIONS
@@ -224,10 +225,7 @@ def _without(node: Node, factor: Node) -> Node | None:
         if part not in remaining:
             return None
         remaining.remove(part)
-    out = remaining[0]
-    for part in remaining[1:]:
-        out = times(out, part)
-    return out
+    return reduce(times, remaining)
 
 
 def _flat(node: Node) -> list[Node]:
@@ -296,7 +294,7 @@ def _terms(node: Node, pool: Pool) -> Iterator[Edit]:
 def pieces(root: Node, pool: Pool, array: bool) -> list[Node]:
     """Small formulas a missing term may be made of: numbers, names, parts of the formula, and products of them."""
     found: list[Node] = [ONE, *(Name(name) for name in [*pool.names, *pool.sizes])]
-    found += [node for _, node in paths(root) if not isinstance(node, Number)]
+    found += [node for node in walk(root) if not isinstance(node, Number)]
     found = list(dict.fromkeys(found))[:24]
     matrices = [n for n in found if isinstance(n, Name) and len(pool.names.get(n.name, ())) == 2]
     vectors = [n for n in found if isinstance(n, Name) and len(pool.names.get(n.name, ())) == 1]

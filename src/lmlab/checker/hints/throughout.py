@@ -29,14 +29,14 @@ def exchanges(root: Node) -> Iterator[Edit]:
 
 def turned_throughout(root: Node) -> Iterator[Edit]:
     """A part that occurs more than once, transposed at every place."""
-    parts = [node for _, node in paths(root) if isinstance(node, (Name, Call, Transpose))]
+    parts = [node for node in walk(root) if isinstance(node, (Name, Call, Transpose))]
     for part in dict.fromkeys(node for node in parts if parts.count(node) > 1):
         yield edit(replaced(root, part, flip(part)), 1.4, "the transpose is wrong: ", flip(part), ", not ", part)
 
 
 def axes_throughout(root: Node) -> Iterator[Edit]:
     """Several reductions that all run over one wrong axis."""
-    found = [node for _, node in paths(root) if isinstance(node, Call) and is_reduction(node)]
+    found = [node for node in walk(root) if isinstance(node, Call) and is_reduction(node)]
     for old in dict.fromkeys((node.axis, node.keepdims) for node in found):
         if sum((node.axis, node.keepdims) == old for node in found) < 2:
             continue
