@@ -107,6 +107,11 @@ def shape_text(shape: Shape) -> str:
     return "(" + ", ".join(map(str, shape)) + ")" if shape else "scalar"
 
 
+def size_names(shape: Shape) -> set[str]:
+    """The size names that occur in a shape."""
+    return {name for axis in shape for name in axis.names}
+
+
 def aligned(left: Shape, right: Shape) -> tuple[Shape, Shape]:
     """Both shapes with as many axes, counted from the back."""
     rank = max(len(left), len(right))

@@ -9,18 +9,7 @@ from lmlab.checker import tree
 from lmlab.checker.functions import FUNCTIONS, Entrywise
 from lmlab.checker.limits import NoExactValue
 from lmlab.checker.small_formulas import ONE, ZERO, call, minus, number, over, plus, power, times
-from lmlab.checker.tree import (
-    Binary,
-    Call,
-    Compare,
-    Expectation,
-    Let,
-    Name,
-    Negate,
-    Node,
-    constant_value,
-    names_in,
-)
+from lmlab.checker.tree import Binary, Call, Compare, Expectation, Let, Name, Negate, Node, constant_value, names_in
 
 MeanSlope = Callable[[Expectation, str], Node]  # the derivative of a mean by a name
 

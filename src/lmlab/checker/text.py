@@ -85,6 +85,12 @@ def to_text(node: Node) -> str:
     raise AssertionError(node)
 
 
+def operand_text(node: Node) -> str:
+    """The expression as an operand of anything: in brackets, unless it needs none."""
+    text = to_text(node)
+    return text if level(node) == 100 else f"({text})"
+
+
 def mixes(op: str, left: Binary) -> bool:
     """Whether a product of matrices and one of entries stand side by side; 2 * A @ x may."""
     if op == "@":

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
-from lmlab.checker.read.sheet import ScopedClaim
+from lmlab.checker.read.sheet import ScopedClaim, said_again
 from lmlab.checker.shapes.setting import build
 from lmlab.checker.sheets.check import checked
 from lmlab.checker.sheets.report import INVALID, REFUTED, ClaimReport
@@ -36,8 +36,7 @@ class Bench:
         )
         what = (tuple((step.relation, step.value) for step in steps), claim.derive, own, scope.conditions, hints)
         if what not in self._known:
-            text = " ".join(f"{step.relation} {to_text(step.value)}".strip() for step in steps)
-            plain = replace(claim, steps=steps, line=0, text=text)
+            plain = replace(claim, steps=steps, line=0, text=said_again(steps))
             self._known[what] = checked(ScopedClaim(plain, scope), self.seed, hints=hints)
         report = self._known[what]
         wrong = report.wrong_line

@@ -21,7 +21,7 @@ from lmlab.checker.numbers.points import Raw, draw_point, make_frame
 from lmlab.checker.numbers.sides import KINK, SAFETY
 from lmlab.checker.numbers.size_draws import SizeDrawer, Sizes
 from lmlab.checker.shapes.setting import Setting
-from lmlab.checker.sizes import Shape, broadcast
+from lmlab.checker.sizes import Shape, broadcast, size_names
 from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab.checker.tree import Binary, Derivative, Expectation, Name, Node, Number, Transpose, names_in, shown, walk
 
@@ -378,7 +378,7 @@ def _pool(setting: Setting, target: Node, wrong: Node, derived: frozenset[str]) 
             continue
         if name in setting.givens or not any(isinstance(n, Expectation) for n in walk(setting.lets[name].value)):
             names[name] = setting.shapes.names[name]
-    sizes = sorted({size for shape in names.values() for axis in shape for size in axis.names})
+    sizes = sorted({size for shape in names.values() for size in size_names(shape)})
     formulas: list[tuple[Node, Node]] = [(setting.lets[n].value, Name(n)) for n in names if n in setting.lets]
     formulas += [(target, target), (wrong, wrong)]
     return supplies(names, sizes, formulas, derived)

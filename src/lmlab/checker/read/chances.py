@@ -6,14 +6,14 @@ from lmlab.checker import tree
 from lmlab.checker.distributions import log_density, random_kind
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import refusal
-from lmlab.checker.read.expressions import ExpressionParser
+from lmlab.checker.read.expressions import RELATIONS, ExpressionParser
 from lmlab.checker.read.ranks import rank_of
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.small_formulas import ONE, TWO, ZERO, call, minus, over, plus, times
 from lmlab.checker.tree import Compare, Expectation, Given, Name, Negate, Node, names_in, walk
 
-_COMPARISONS = ("<", ">", "<=", ">=", "==", "=", "!=")
+_COMPARISONS = (*RELATIONS, "!=")
 
 
 class ChanceParser(ExpressionParser):
@@ -27,11 +27,8 @@ class ChanceParser(ExpressionParser):
         while True:
             left = self.sum_of_products()
             if self.next.text not in _COMPARISONS:
-                if (
-                    found is None
-                    and isinstance(left, Compare | tree.Binary | Name)
-                    and self.next.text in ("]", ")", "|")
-                ):
+                alone = found is None and isinstance(left, Compare | tree.Binary | Name)
+                if alone and self.next.text in ("]", ")", "|"):
                     return left if any(isinstance(part, Compare) for part in walk(left)) else None
                 return None
             while self.next.text in _COMPARISONS:

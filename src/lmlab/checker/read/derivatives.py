@@ -42,7 +42,7 @@ class DerivativeParser(ChanceParser):
             return self._by_bracket(token)
         by: tuple[str, ...]
         if token.text.startswith("d2") and token.text[2:] in self.known and token.text[1:] not in self.known:
-            top, by = token.text[2:], self._second_by(bottom.text, bottom)
+            top, by = token.text[2:], self._second_by(bottom)
         else:
             top, by = token.text[1:], (bottom.text[1:],)
             plain = token.text in self.known or bottom.text in self.known  # dx may be a size as well
@@ -73,7 +73,7 @@ class DerivativeParser(ChanceParser):
             return self._by_name(top, token)
         self.at += 1
         twice = token.text == "d2"
-        by = self._second_by(bottom.text, bottom) if twice else (self._known_name(bottom.text[1:], bottom),)
+        by = self._second_by(bottom) if twice else (self._known_name(bottom.text[1:], bottom),)
         return self._placed(Derivative(top, by, column=token.column), token)
 
     def _by_name(self, top: Node, token: Token) -> Node:
@@ -85,12 +85,12 @@ class DerivativeParser(ChanceParser):
         self.expect(")", "after the name to differentiate by, as in d(...)/d(x)")
         return self._by_entry(Derivative(top, (name,), column=token.column), places, token)
 
-    def _second_by(self, bottom: str, token: Token) -> tuple[str, ...]:
-        if found := two_names(bottom, self.known):
+    def _second_by(self, bottom: Token) -> tuple[str, ...]:
+        if found := two_names(bottom.text, self.known):
             return found
         raise refusal(
-            token,
-            f"{bottom!r} names no second derivative; write it like d2J/dz2 or d2J/dxdy, by entries like d/dx[i] d/dx[j] J",
+            bottom,
+            f"{bottom.text!r} names no second derivative; write it like d2J/dz2 or d2J/dxdy, by entries like d/dx[i] d/dx[j] J",
         )
 
     def no_derivative(self, following: str) -> str:
@@ -221,9 +221,8 @@ class DerivativeParser(ChanceParser):
         """Make round brackets of the square ones in d/dx [f + g], which are no list of one entry."""
         depth = 0
         for at in range(self.at, len(self.tokens)):
-            text = self.tokens[at].text
-            depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
-            if depth == 0 or (depth == 1 and text == ","):
+            depth += self.tokens[at].nesting
+            if depth == 0 or (depth == 1 and self.tokens[at].text == ","):
                 break
         if self.next.text == "[" and self.tokens[at].text == "]":
             self.exchange(self.at, "(")
@@ -234,12 +233,8 @@ class DerivativeParser(ChanceParser):
     def entry_derivative(self, token: Token) -> Node | None:
         """dp[i]/dz[j] is entry [i, j] of dp/dz."""
         name = token.text[1:]
-        if (
-            not token.text.startswith("d")
-            or name not in self.known
-            or self.peek(1).text != "["
-            or not self.peek(1).glued
-        ):
+        placed = self.peek(1).text == "[" and self.peek(1).glued
+        if not token.text.startswith("d") or name not in self.known or not placed:
             return None
         start = self.at
         self.at += 1

@@ -19,6 +19,7 @@ from lmlab.config import nearest
 
 T = TypeVar("T")
 RELATIONS = ("=", "==", "<=", ">=", "<", ">")
+CONDITIONS = ("<", ">", "<=", ">=", "!=")
 _INSTEAD_OF = {
     "and": "write one claim a line, or a chain such as 0 <= x <= 1",
     "or": "write one claim a line",
@@ -47,7 +48,7 @@ class ExpressionParser(TokenReader):
 
     def _comparison(self) -> Node:
         left = self.sum_of_products()
-        while self.next.kind == "symbol" and (token := self.take(*_COMPARISONS)):
+        while token := self.take(*_COMPARISONS):
             left = tree.Compare(token.text, left, self.sum_of_products(), column=token.column)
         return left
 
@@ -274,12 +275,10 @@ class ExpressionParser(TokenReader):
         token, closing = self.next, "]" if self.peek(1).text == "[" else ")"
         self.at += 2
         operand = self.enclosed("|", self.expression)
-        other = None
-        if token.text == "Cov":
-            self.expect(",", "between the two formulas of Cov")
-            other = self.enclosed("|", self.expression)
-        if other is None:
+        if token.text != "Cov":
             return self.averaged(token, token.text, operand, closing)
+        self.expect(",", "between the two formulas of Cov")
+        other = self.enclosed("|", self.expression)
         fixed = self._fixed() if self.take("|") else ()
         self.expect(closing, f"to close the {token.text}")
         mean, other_mean = (Expectation(side, "E", fixed, column=token.column) for side in (operand, other))

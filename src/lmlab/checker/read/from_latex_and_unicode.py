@@ -145,7 +145,7 @@ def _latex(row: str) -> str:
     row = re.sub(r"\\sqrt\s*\[\s*(\d)\s*\]\s*\{([^{}]*)\}", r"((\2)**(1/\1))", row)
     row = re.sub(r"\\[,;:!> ]|\\\\|(?<!\\)&|\$|(?<!\s)~|~(?!\s)", " ", row)
     row = re.sub(r"[∑Σ](?=\s*_)", r"\\sum", re.sub(r"[∏Π](?=\s*_)", r"\\prod", row))
-    row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", lambda m: _apart(m, m[1]), row)
+    row = re.sub(rf"\\(?:{_STYLES})\s*\{{([^{{}}]*)\}}", _apart, row)
     row = re.sub(rf"\\(?:{_STYLES})\s+(\w)", r"\1", row)
     row = re.sub(r"\\(hat|bar|tilde)\s*\{?\s*(\\?\w+)\s*\}?", r"\2\1", row)
     row = _TWICE.sub(lambda m: m[0] if re.search("_[a-z]$", m[2]) else _derivative(m, f"d2{m[1]}/d{m[2]}2"), row)
@@ -170,12 +170,12 @@ def _latex(row: str) -> str:
         if row == before:
             break
     row = re.sub(r"\^\s*\\top", ".T", row)
-    return re.sub(r"\\([A-Za-z]+)", lambda m: _WORDS.get(m[1]) or ("" if m[1] in _WORDS else _apart(m, m[1])), row)
+    return re.sub(r"\\([A-Za-z]+)", lambda m: _WORDS.get(m[1]) or ("" if m[1] in _WORDS else _apart(m)), row)
 
 
-def _apart(found: re.Match[str], word: str) -> str:
-    """A word in place of what was found, with spaces between it and its neighbours: Wx is another name than W x."""
+def _apart(found: re.Match[str]) -> str:
+    """The word inside what was found in its place, with spaces between it and its neighbours: Wx is another name than W x."""
     row, start, end = found.string, found.start(), found.end()
     of_d = row[start - 1 : start] == "d" and not row[max(0, start - 2) : start - 1].isalpha()  # dJ/d\alpha
     before = "" if start == 0 or of_d or not row[start - 1].isalnum() else " "
-    return before + word + (" " if row[end : end + 1].isalpha() or row[end : end + 1] == "\\" else "")
+    return before + found[1] + (" " if row[end : end + 1].isalpha() or row[end : end + 1] == "\\" else "")

@@ -11,7 +11,7 @@ from lmlab.checker.read.notation import NotationParser
 from lmlab.checker.read.ranks import is_square, rank_of
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.small_formulas import ONE, call, power, times
-from lmlab.checker.text import level, to_text
+from lmlab.checker.text import operand_text, to_text
 from lmlab.checker.tree import Call, Compare, Letter, Name, Node, Table, constant_value
 
 _LARGE = ("Σ", "Π", "max_", "min_")  # signs that take all that follows
@@ -27,7 +27,7 @@ class HabitParser(NotationParser):
         if constant_value(exponent) == -1:
             self.forgave = True
             return call("inv", base)
-        text, power_ = (to_text(side) if level(side) == 100 else f"({to_text(side)})" for side in (base, exponent))
+        text, power_ = operand_text(base), operand_text(exponent)
         wanted = f"{text} @ {text} for the product" if power_ == "2" else f"{text} @ ... @ {text} for a product"
         raise refusal(
             token, f"{text}^{power_} can be read in two ways; write {wanted}, {text}**{power_} entry by entry"
@@ -96,7 +96,7 @@ class HabitParser(NotationParser):
         """Whether sin x cos y or log x / y was read: a quotient, or one more function behind the first factor."""
         depth = 0
         for token in self.tokens[start : self.at]:
-            depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+            depth += token.nesting
             if depth == 0 and (token.text == "/" or (token.text in NAMES and token.text not in self.known)):
                 return True
         return False

@@ -10,6 +10,7 @@ from lmlab.checker import tree
 from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.read.cursor import BARS, refusal
 from lmlab.checker.read.derivatives import DerivativeParser
+from lmlab.checker.read.expressions import CONDITIONS
 from lmlab.checker.read.ranks import is_row, rank_of
 from lmlab.checker.read.scope import Macro, Scope, substituted
 from lmlab.checker.read.spellings import NOT_READ, with_new_axes
@@ -19,20 +20,7 @@ from lmlab.checker.shapes.setting import build
 from lmlab.checker.slopes import Alone, slope
 from lmlab.checker.small_formulas import ONE, TWO, ZERO, call, over, plus
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import (
-    Derivative,
-    Index,
-    Let,
-    Letter,
-    Name,
-    Node,
-    Over,
-    Slice,
-    Table,
-    Witness,
-    letters_in,
-    walk,
-)
+from lmlab.checker.tree import Derivative, Index, Let, Letter, Name, Node, Over, Slice, Table, Witness, letters_in, walk
 
 _PREFIXES = {"Σ": "sum", "Π": "prod"}
 
@@ -259,7 +247,7 @@ class NotationParser(DerivativeParser):
             ranges = [self._range()]
             while self.take(","):
                 ranges.append(self._range())
-            if self.next.text in ("<", ">", "<=", ">=", "!="):
+            if self.next.text in CONDITIONS:
                 raise self.error("a condition stands inside the sum, as in sum(i, sum(j, (i < j) * x[i] * x[j]))")
             self.expect(")", "after the range of the sum")
             return self._nested_sums(token, function, ranges)

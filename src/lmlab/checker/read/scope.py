@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from lmlab.checker.limits import Refusal
+from lmlab.checker.sizes import size_names
 from lmlab.checker.small_formulas import call, number, plus, times
 from lmlab.checker.tree import (
     Condition,
@@ -97,7 +98,7 @@ class Scope:
         definitions[name] = definition
         sizes = self.sizes
         if isinstance(definition, Given):
-            sizes |= {size for axis in definition.shape for size in axis.names}
+            sizes |= size_names(definition.shape)
         functions = self.functions
         if name in self.definitions:
             functions = {k: replace(f, value=rename(f.value, name, hidden)) for k, f in functions.items()}

@@ -40,19 +40,17 @@ class Sheet:
 def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedClaim:
     """claim or derive: the where clause is read first, since the sides use its names."""
     keyword, body = tokens[0].text, tokens[1:]
-    depth, cut = 0, len(body) - 1
+    depth, end = 0, len(body) - 1
+    cut = stop = end
     for i, token in enumerate(body):
-        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        depth += token.nesting
         if depth == 0 and splits_claim(body, i):
-            cut = i
+            cut, stop = i, _next_step(body, i)
             break
     masks: tuple[Condition, ...] = ()
-    stop = _next_step(body, cut) if cut < len(body) - 1 else len(body) - 1
-    end = body[-1]
-    if cut < len(body) - 1:
-        reader, conditions = _where(
-            [*body[cut + 1 : stop], end], free_letters(entries(body, scope.known), scope.known), scope
-        )
+    if cut < end:
+        letters = free_letters(entries(body, scope.known), scope.known)
+        reader, conditions = _where([*body[cut + 1 : stop], body[end]], letters, scope)
         masks = tuple(c for c in conditions if letters_in(c.left) | letters_in(c.right))
         scope = replace(reader.scope, conditions=scope.conditions + tuple(c for c in conditions if c not in masks))
     scope = replace(scope, sizes=scope.sizes | sizes_in_builders(body, scope.known))

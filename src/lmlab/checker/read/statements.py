@@ -10,14 +10,14 @@ from lmlab.checker.distributions import DISTRIBUTIONS
 from lmlab.checker.kinds import KIND_WORDS
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import refusal, shallow
-from lmlab.checker.read.expressions import RELATIONS
+from lmlab.checker.read.expressions import CONDITIONS, RELATIONS
 from lmlab.checker.read.notation import witness_of
 from lmlab.checker.read.scope import Definition, Macro, rename, unknown_function
 from lmlab.checker.read.shapes import RESERVED, ShapeParser
 from lmlab.checker.read.subscripts import entries
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.shapes.setting import drawn_shape
-from lmlab.checker.sizes import Shape, Size
+from lmlab.checker.sizes import Shape, Size, size_names
 from lmlab.checker.small_formulas import call, number
 from lmlab.checker.tree import (
     Compare,
@@ -72,8 +72,8 @@ class StatementParser(ShapeParser):
             scalar = self.take(*PLAIN)
             shape = self.shape()
             self._check_words(shape)
-            axes = {size for axis in shape for size in axis.names}
-            self.scope = replace(self.scope, sizes=self.scope.sizes | axes)  # normal(0, 1/sqrt(n)) may use them
+            sizes = self.scope.sizes | size_names(shape)  # normal(0, 1/sqrt(n)) may use them
+            self.scope = replace(self.scope, sizes=sizes)
             self.known = self.scope.known
             self.take("~")  # x: n ~ normal(0, 1)
             kinds = self.kinds()
@@ -85,7 +85,7 @@ class StatementParser(ShapeParser):
             says_nothing = not shape and all(kind.name in ("integer", "positive", "nonzero") for kind in kinds)
             if name in self.scope.sizes and (says_nothing or name in self.scope.locked):
                 continue  # `given n: integer` for a size
-            if any(name in axis.names for axis in shape):
+            if name in size_names(shape):
                 raise Refusal(f"{name} cannot be a size of its own shape; choose another name")
             self.learn(given)
             group.append(given)
@@ -106,7 +106,7 @@ class StatementParser(ShapeParser):
         """Refuse a misspelt kind that would pass for a size: `given x: postive`."""
         if shape and self.next.text == "(" and "N" in shape[-1].names:
             raise self.error("some read N(m, v) with a variance; write normal(mean, standard deviation)")
-        for size in {size for axis in shape for size in axis.names} - self.scope.known:
+        for size in size_names(shape) - self.scope.known:
             if size in ("vector", "matrix", "array"):
                 raise self.error(f"{size} has sizes: write `given x: n` for a vector, `given A: n, m` for a matrix")
             close = difflib.get_close_matches(size, KIND_WORDS, n=1, cutoff=0.8)
@@ -291,7 +291,7 @@ class StatementParser(ShapeParser):
         """Go to the end of the item that starts here; whether another one follows."""
         self.at, depth = start, 0
         while self.next.kind != "end" and (depth or self.next.text not in (",", "and")):
-            depth += (self.next.text in ("(", "[", "{")) - (self.next.text in (")", "]", "}"))
+            depth += self.next.nesting
             self.at += 1
         return self.next.kind != "end"
 
@@ -304,7 +304,7 @@ class StatementParser(ShapeParser):
     def _conditions(self) -> list[Condition]:
         """x > 0, or a chain such as 0 <= x <= 1."""
         found = [self._condition(self.sum_of_products())]
-        while self.next.text in ("<", ">", "<=", ">=", "!="):
+        while self.next.text in CONDITIONS:
             found.append(self._condition(found[-1].right))
         return found
 
@@ -314,7 +314,7 @@ class StatementParser(ShapeParser):
             raise self.error(
                 "an equality in a where clause names something new, like `where t = a + b`; conditions use < > <= >= !="
             )
-        if not self.take("<", ">", "<=", ">=", "!="):
+        if not self.take(*CONDITIONS):
             raise self.error("a where clause holds `name: shape kind`, `name = value` or a condition like x > 0")
         return Condition(left=left, relation=token.text, right=self.sum_of_products())
 

@@ -45,6 +45,11 @@ class Token:
     glued: bool = False  # no space before it
     paper: bool = False  # written as on paper: of a subscript, which belongs to the name that it stands on; ^ for **
 
+    @property
+    def nesting(self) -> int:
+        """1 where it opens a bracket, -1 where it closes one."""
+        return (self.text in ("(", "[", "{")) - (self.text in (")", "]", "}"))
+
 
 @dataclass(frozen=True)
 class RawStatement:

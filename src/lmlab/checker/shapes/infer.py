@@ -10,7 +10,7 @@ from lmlab.checker.functions import FUNCTIONS, Reduction
 from lmlab.checker.functions.shapes import matmul_shape
 from lmlab.checker.limits import MAX_RANK, Refusal
 from lmlab.checker.sizes import ONE, Shape, Size, broadcast, shape_text
-from lmlab.checker.text import level, to_text
+from lmlab.checker.text import operand_text, to_text
 from lmlab.checker.tree import (
     Binary,
     Derivative,
@@ -217,7 +217,7 @@ def _suggestion(node: Binary | tree.Compare, left: Shape, right: Shape, combine:
             return False
         return True
 
-    first, second = _operand_text(node.left), _operand_text(node.right)
+    first, second = operand_text(node.left), operand_text(node.right)
     better = ""
     if len(right) > 1 and fits(left, right[::-1]):
         better = _transposed(node.right)
@@ -232,11 +232,6 @@ def _suggestion(node: Binary | tree.Compare, left: Shape, right: Shape, combine:
     return f"; did you mean {better}?" if better else ""
 
 
-def _operand_text(node: Node) -> str:
-    text = to_text(node)
-    return text if level(node) == 100 else f"({text})"
-
-
 def _transposed(node: Node) -> str:
     """How to write the transpose of an operand: W2.T for W2, and W2 for W2.T."""
-    return _operand_text(node.operand) if isinstance(node, Transpose) else _operand_text(node) + ".T"
+    return operand_text(node.operand) if isinstance(node, Transpose) else operand_text(node) + ".T"

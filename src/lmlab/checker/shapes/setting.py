@@ -9,21 +9,8 @@ from lmlab.checker.distributions import DISTRIBUTIONS, Distribution, random_kind
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.shapes.infer import Shapes
-from lmlab.checker.sizes import Shape, broadcast, shape_text
-from lmlab.checker.tree import (
-    Condition,
-    Derivative,
-    Expectation,
-    Given,
-    Kind,
-    Let,
-    Name,
-    Node,
-    Recursion,
-    names_in,
-    shown,
-    walk,
-)
+from lmlab.checker.sizes import Shape, broadcast, shape_text, size_names
+from lmlab.checker.tree import Condition, Derivative, Expectation, Given, Kind, Let, Name, Node, names_in, shown, walk
 
 
 @dataclass
@@ -93,7 +80,7 @@ class Setting:
         givens = [name for name in self.givens if name in names]
         shapes = [self.givens[name].shape for name in givens]
         shapes += [self.shapes.names.get(name, ()) for name in names & set(self.lets)]
-        sizes = names & self.shapes.sizes | {size for shape in shapes for axis in shape for size in axis.names}
+        sizes = names & self.shapes.sizes | {size for shape in shapes for size in size_names(shape)}
         return givens, sorted(sizes)
 
     def kinds(self, name: str) -> set[str]:
@@ -147,8 +134,7 @@ def build(scope: Scope) -> Setting:
     """Infer the shape of every definition and check that every kind fits its shape."""
     givens = {k: v for k, v in scope.definitions.items() if isinstance(v, Given)}
     lets = {k: v for k, v in scope.definitions.items() if isinstance(v, Let)}
-    recursive = frozenset(name for name, let in lets.items() if isinstance(let.value, Recursion))
-    shapes = Shapes({k: v.shape for k, v in givens.items()}, scope.sizes, recursive)
+    shapes = Shapes({k: v.shape for k, v in givens.items()}, scope.sizes, frozenset(scope.recursive))
     setting = Setting(givens, lets, shapes, scope.conditions)
     for name, definition in scope.definitions.items():
         try:
