@@ -9,6 +9,7 @@ from lmlab.checker.text import level, mixes, number_text, to_text
 from lmlab.checker.tree import (
     Binary,
     Call,
+    Claim,
     Compare,
     Constant,
     Derivative,
@@ -38,6 +39,12 @@ _RELATIONS = {"==": "=", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "<": "<", ">"
 def relation_latex(relation: str) -> str:
     """The sign between two sides; nothing for the first."""
     return _RELATIONS.get(relation, "")
+
+
+def claim_latex(claim: Claim) -> str:
+    """All sides of a claim in one row."""
+    parts = [part for step in claim.steps for part in (relation_latex(step.relation), to_latex(step.value))]
+    return " ".join(filter(None, parts))
 
 
 def _split_name(name: str) -> tuple[str, str, bool]:

@@ -80,22 +80,16 @@ def judge(part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Ben
     if unfinished and not part.between:
         return Judged(WRONG, unfinished, claim=claim)
     report = bench.check(claim, entry.scope)
-    holds = report.holds or (
-        not is_wrong(report, claim.steps, entry.scope)
-        and part.sign == "=="
-        and len(claim.steps) == 2
-        and bench.compare(
-            part.value, "==", said.value, entry.scope
-        ).holds  # the key's own value may be easier to compare
-    )
+    undecided = not report.holds and not is_wrong(report, claim.steps, entry.scope)
+    holds = report.holds
+    if undecided and part.sign == "==" and len(claim.steps) == 2:  # the key's own value may be easier to compare
+        holds = bench.compare(part.value, "==", said.value, entry.scope).holds
     if holds and not unfinished:
         return _finished(part, entry, said, forms, bench, claim, report)
-    if not holds and not is_wrong(report, claim.steps, entry.scope):
+    if undecided and not holds:
         return Judged(LOOK, f"the checker cannot decide it: {report.reason}", claim=claim, report=report)
     credit = _credit(part, said, forms, report)
-    if holds:
-        return Judged(PARTLY if credit else WRONG, unfinished, credit, claim, report)
-    return Judged(PARTLY if credit else WRONG, report.reason, credit, claim, report)
+    return Judged(PARTLY if credit else WRONG, unfinished if holds else report.reason, credit, claim, report)
 
 
 def _finished(
@@ -136,8 +130,8 @@ def _blunt(part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Be
 def _other_relation(part: Part, said: Stated) -> str:
     if answers(part, said):
         return ""
-    wanted = {"==": "what it is equal to", "<": "a bound from above", ">": "a bound from below"}
-    return f"the question asks of {part.label} {wanted[part.sign] if part.sign == '==' else wanted[part.sign[0]]}"
+    wanted = {"=": "what it is equal to", "<": "a bound from above", ">": "a bound from below"}
+    return f"the question asks of {part.label} {wanted[part.sign[0]]}"
 
 
 def _narrower(entry: ScopedClaim, part: Part, bench: Bench) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from lmlab.checker.grading.book import MARKS, GradeBook, number
+from lmlab.checker.grading.book import MARKS, GradeBook, Slip, number
 from lmlab.checker.grading.judge import LOOK, MISSING, PARTLY, RIGHT, WRONG
 from lmlab.checker.grading.key import Part
 from lmlab.checker.grading.paper import Answer, Line, Paper, PartAnswer
@@ -137,7 +137,7 @@ def class_page(book: GradeBook, links: dict[str, str]) -> str:
     ]
     slips = book.slips()
     if slips:
-        body += ["<h2>What went wrong, and how often</h2>", _slips(book)]
+        body += ["<h2>What went wrong, and how often</h2>", _slips(slips)]
     return html.document("Grades", "\n".join(body))
 
 
@@ -165,10 +165,10 @@ def _questions(book: GradeBook) -> str:
     return html.table(["question", "asks for", *MARKS], rows, label="Marks by question", words=(0, 1))
 
 
-def _slips(book: GradeBook) -> str:
+def _slips(slips: Sequence[Slip]) -> str:
     rows = [
         Row([escape(slip.question.name), str(len(slip.students)), escape(slip.what), escape(", ".join(slip.students))])
-        for slip in book.slips()
+        for slip in slips
     ]
     return html.table(["question", "times", "what", "by"], rows, words=(0, 2, 3))
 

@@ -114,9 +114,8 @@ class _Marker:
         self.unreadable = [Line(1, "", self.refused)] if self.refused else self._unreadable()
         for _, sheet in self.readings:
             self.notes |= dict.fromkeys(sheet.notes)
-        names = {same_name(question.name) for question in key.questions}
         for heading in self.named:
-            if same_name(heading.name) not in names:
+            if not self._known(heading):
                 self.notes[f"line {heading.line}: the key has no question {heading.name}"] = None
         self.forms: dict[int, Forms] = {}
         self.used: set[int] = set()  # lines of claims that speak of a question,
@@ -164,11 +163,8 @@ class _Marker:
 
     def _candidates(self, question: Question, part: Part) -> list[_Said]:
         """The claims that speak of a part, in their order; those under the question's name, if there are any."""
-        (sheet,) = (sheet for scope, sheet in self.readings if scope == part.scope)
         found = []
-        for entry in sheet.entries:
-            if isinstance(entry, NotUnderstood):
-                continue
+        for entry in self._claims(part):
             forms = self._forms(entry, part)
             said = stated(part, entry.claim, forms)
             if said is not None:
@@ -180,6 +176,11 @@ class _Marker:
             if (above := section(self.named, item.entry.claim.line)) is None or not self._known(above)
         ]
         return own or elsewhere
+
+    def _claims(self, part: Part) -> list[ScopedClaim]:
+        """The claims of the sheet as they are read in the setting of a part."""
+        (sheet,) = (sheet for scope, sheet in self.readings if scope == part.scope)
+        return [entry for entry in sheet.entries if isinstance(entry, ScopedClaim)]
 
     def _under(self, line: int, question: Question) -> bool:
         above = section(self.named, line)
@@ -203,7 +204,7 @@ class _Marker:
     def _belongs(self, line: Line, question: Question) -> bool:
         above = section(self.named, line.line)
         if above is not None and self._known(above):
-            return same_name(above.name) == same_name(question.name)
+            return self._under(line.line, question)
         return any(_states(line.text, part.label) for part in question.parts)
 
     def _judged(self, part: Part, said: list[_Said], unreadable: list[Line]) -> PartAnswer:
@@ -212,9 +213,9 @@ class _Marker:
         fitting = fitting or [item for item in said if item.entry.claim.line not in self.fitting]
         last = fitting[-1] if fitting else None
         later = tuple(line for line in unreadable if last is None or line.line > last.entry.claim.line)
-        others = tuple(Line(i.entry.claim.line, i.entry.claim.text) for i in fitting[:-1])
+        others = tuple(_line(item.entry) for item in fitting[:-1])
         if later:
-            shown_last = () if last is None else (Line(last.entry.claim.line, last.entry.claim.text),)
+            shown_last = () if last is None else (_line(last.entry),)
             return PartAnswer(part, Judged(LOOK, "the answer could not be read"), (*others, *shown_last), later)
         if last is None and (about := self._speaking_of(part)):
             words = "there is no answer, but a claim that may be meant as one"
@@ -225,8 +226,7 @@ class _Marker:
 
     def _unused(self, part: Part) -> list[tuple[ScopedClaim, Forms]]:
         """The last claims that speak of no question so far."""
-        (sheet,) = (sheet for scope, sheet in self.readings if scope == part.scope)
-        claims = [e for e in sheet.entries if isinstance(e, ScopedClaim) and e.claim.line not in self.used]
+        claims = [entry for entry in self._claims(part) if entry.claim.line not in self.used]
         return [(entry, self._forms(entry, part)) for entry in claims[-TRIED:]]
 
     def _rewritten(self, part: Part) -> list[_Said]:
@@ -256,7 +256,7 @@ class _Marker:
             inside = any(forms.of(part.target) in forms.inside(forms.of(side)) for side in sides)
             free = replace(entry.scope, conditions=part.scope.conditions)
             if inside or any(self.bench.compare(part.target, "==", side, free).holds for side in sides):
-                found.append(Line(entry.claim.line, entry.claim.text))
+                found.append(_line(entry))
         return tuple(found)
 
     def _forms(self, entry: ScopedClaim, part: Part) -> Forms:
@@ -265,6 +265,10 @@ class _Marker:
         if key not in self.forms:
             self.forms[key] = Forms(entry.scope, part.scope)
         return self.forms[key]
+
+
+def _line(entry: ScopedClaim) -> Line:
+    return Line(entry.claim.line, entry.claim.text)
 
 
 def _states(text: str, label: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from lmlab.checker.limits import Refusal
-from lmlab.checker.read.scope import Scope
 from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.sheets.headings import headings
 from lmlab.checker.sheets.report import INVALID, ClaimReport, Report
@@ -13,11 +12,11 @@ from lmlab.config import checked_seed
 FAILED = "the claim could not be checked"
 
 
-def check_text(text: str, seed: int = 0, scope: Scope | None = None, hints: bool = True) -> Report:
+def check_text(text: str, seed: int = 0, hints: bool = True) -> Report:
     """Check every claim and derivation of a sheet. The same text and seed give the same answer."""
     seed = checked_seed(seed)
     try:
-        sheet = parse(headings(text)[1], scope)  # a key or an answer may name its questions
+        sheet = parse(headings(text)[1])  # a key or an answer may name its questions
     except Refusal as refusal:
         return Report(claims=[ClaimReport(line=1, claim="", verdict=INVALID, reason=str(refusal))])
     claims = []

@@ -23,7 +23,7 @@ from lmlab.checker.sheets.verdict import DIFFER, TOO_LONG, Finding, Judge
 from lmlab.checker.sizes import broadcast, shape_text
 from lmlab.checker.symbols.proofs import AWAY_FROM_ROOTS, AWAY_FROM_ZERO, divides_by_a_root, prove
 from lmlab.checker.text import to_text
-from lmlab.checker.to_latex import relation_latex, to_latex
+from lmlab.checker.to_latex import claim_latex
 from lmlab.checker.tree import Call, Claim, Derivative, Node, Step, names_in, walk
 
 REPAIR_S = 1.0  # of processor time for looking at a repair
@@ -47,10 +47,7 @@ def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> Claim
     """Check one claim or derivation: each step against the one before it."""
     with _one_thread():
         report = _check(scoped, seed, hints)
-    parts = [
-        part for step in scoped.claim.steps for part in (relation_latex(step.relation), to_latex(step.value)) if part
-    ]
-    return replace(report, latex=" ".join(parts), read=scoped.claim.read)
+    return replace(report, latex=claim_latex(scoped.claim), read=scoped.claim.read)
 
 
 def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lmlab.checker.read.sheet import ScopedClaim, parse
 from lmlab.checker.sheets.headings import headings
 from lmlab.checker.sheets.report import HOLDS, ClaimReport, Counterexample, Report, compact
-from lmlab.checker.to_latex import relation_latex, to_latex
+from lmlab.checker.to_latex import claim_latex, relation_latex, to_latex
 from lmlab.checker.tree import Claim
 from lmlab.page import html, mathml
 from lmlab.page.html import Row, escape
@@ -47,9 +47,9 @@ def judged_box(mark: str, verdict: str, where: str, body: str) -> str:
 
 def formula(claim: Claim, report: ClaimReport) -> str:
     """The steps of a claim as mathematics; of a derivation, the wrong one is marked."""
-    steps = [(relation_latex(step.relation), to_latex(step.value)) for step in claim.steps]
     if not claim.derive:
-        return mathml.to_mathml(" ".join(part for step in steps for part in step if part))
+        return mathml.to_mathml(claim_latex(claim))
+    steps = [(relation_latex(step.relation), to_latex(step.value)) for step in claim.steps]
     lines = [step.line for step in claim.steps]
     wrong = report.first_wrong_step
     if wrong is None and len(lines) == 2 and report.wrong_line == lines[1]:

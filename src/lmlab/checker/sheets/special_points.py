@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -90,7 +90,7 @@ def allows(relation: Relation, name: str, value: float) -> bool:
 
 def _zeros(relation: Relation, sizes: Sizes, free: list[str]) -> Iterator[Point]:
     """Points where a denominator is 0, found by moving the first entry of one given, on which it depends linearly."""
-    for below in _denominators(relation.everything):
+    for below in _denominators(relation):
         for name in free:
             if name not in relation.setting.depends(below):
                 continue
@@ -100,10 +100,10 @@ def _zeros(relation: Relation, sizes: Sizes, free: list[str]) -> Iterator[Point]
                 yield _with_first(point, name, root)
 
 
-def _denominators(nodes: Iterable[Node]) -> list[Node]:
+def _denominators(relation: Relation) -> list[Node]:
     """What is divided by, each once."""
     found: list[Node] = []
-    for node in nodes:
+    for node in relation.everything:
         below = node.right if isinstance(node, Binary) and node.op == "/" else None
         if isinstance(node, Binary) and node.op == "**" and (constant_value(node.right) or 0) < 0:
             below = node.left
@@ -115,7 +115,7 @@ def _denominators(nodes: Iterable[Node]) -> list[Node]:
 def divides(relation: Relation) -> bool:
     """Whether something in a relation is divided by, or may be: a power may be negative if no number is written there."""
     powers = [node for node in relation.everything if isinstance(node, Binary) and node.op == "**"]
-    return bool(_denominators(relation.everything)) or any(constant_value(node.right) is None for node in powers)
+    return bool(_denominators(relation)) or any(constant_value(node.right) is None for node in powers)
 
 
 def _with_first(point: Point, name: str, value: float) -> Point:
