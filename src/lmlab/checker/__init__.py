@@ -16,10 +16,10 @@ is one line), hint (or None), first_wrong_step (of a derive, counted from 1, or 
 The language is described in docs/derivations.md. A text passes through these packages, each of which imports only from
 those above it:
 
-    tree, sizes, text, mathml   expressions and statements; sizes of axes in symbols; back to text, and to mathematics
+    tree, sizes, text, to_latex expressions and statements; sizes of axes in symbols; back to text, and to mathematics
     functions/  one record per function: arity, shape, kinks, derivative, how it is computed and written, usual slips
     distributions   one record per distribution: its moments, density, and how its values come from a standard variable
-    kinds, limits, formulas     the words for kinds of givens; every bound, and `Refusal`; small formulas, written out
+    kinds, limits, small_formulas   the words for kinds of givens; every bound, and `Refusal`; formulas, written out
     read/       text to tree: tokens, cursor, expressions, spellings (NumPy's other forms), scope, statements, sheet
     shapes/     infer: the shape of every expression; setting: what a claim stands on
     numbers/    evaluate: the meaning at a point, in the arithmetic of autograd (torch), doubles (NumPy), decimals (60
@@ -27,8 +27,8 @@ those above it:
                 sides: both, compared. torch is imported for derivatives and for means over many numbers alone
     symbols/    terms, algebra, calculus, derivatives, expectations: index notation; build: expressions in it; signs, proofs
     hints/      slips, throughout, supplies: the usual mistakes; repairs: the search; sentence: what is said
-    sheets/     relation, verdict, extremes, counterexample: one relation; claims, check: a claim, a sheet; report: the
-                answer; pages: a graded sheet
+    sheets/     relation, verdict, bound_breakers, counterexample: one relation; claims, check: a claim, a sheet; report:
+                the answer; pages: a graded sheet
     grading/    key: questions; forms: what is the same writing; bench, judge, paper: answers; book, pages: a class
 """
 

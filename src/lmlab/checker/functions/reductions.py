@@ -111,19 +111,18 @@ def _extreme(ops: Arithmetic, x: Array, axes: Axes, keepdims: bool, name: str) -
 def _sorted(ops: Arithmetic, x: Array, axes: Axes) -> Array:
     """The entries that are reduced together in order, along the last axis."""
     if ops.way == "torch":
-        return _flattened(x.detach(), axes).sort(dim=-1).values
-    kept = [i for i in range(x.ndim) if i not in axes]
-    return ops.library.sort(x.transpose(*kept, *axes).reshape(*[x.shape[i] for i in kept], -1), axis=-1)
+        return _flattened(ops.library, x.detach(), axes).sort(dim=-1).values
+    return ops.library.sort(_flattened(ops.library, x, axes), axis=-1)
 
 
-def _flattened(x: Any, axes: Axes) -> Any:
-    """A tensor with the reduced axes flattened into its last one."""
-    kept = [i for i in range(x.ndim) if i not in axes]
-    return x.permute(*kept, *axes).reshape(*[x.shape[i] for i in kept], -1)
+def _flattened(library: Any, x: Array, axes: Axes) -> Array:
+    """An array with the reduced axes flattened into its last one."""
+    moved = library.moveaxis(x, axes, tuple(range(-len(axes), 0)))
+    return moved.reshape(*moved.shape[: -len(axes)], -1)
 
 
 def _torch_product(torch: Any, x: Any, axes: Axes, keepdims: bool) -> Any:
-    out = _flattened(x, axes).prod(dim=-1)
+    out = _flattened(torch, x, axes).prod(dim=-1)
     return out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else out
 
 

@@ -82,14 +82,14 @@ def _shared_start(texts: list[str]) -> int:
     return max(0, same - LONG // 2)
 
 
-def instead(new: Node, cost: float, what: str, old: Node) -> Edit:
+def instead(new: Node, cost: float, what: str, old: Node, path: tuple[int, ...] = ()) -> Edit:
     """An edit that shows what would be right and what stands there."""
-    return Edit(new, cost, (f"{what}: ", new, ", not ", old))
+    return Edit(new, cost, (f"{what}: ", new, ", not ", old), path)
 
 
-def anew(new: Node, cost: float, what: str) -> Edit:
+def anew(new: Node, cost: float, what: str, path: tuple[int, ...] = ()) -> Edit:
     """An edit that shows what would be right."""
-    return Edit(new, cost, (f"{what}: ", new))
+    return Edit(new, cost, (f"{what}: ", new), path)
 
 
 def flip(node: Node) -> Node:
@@ -281,7 +281,7 @@ def _axes(node: Call) -> Iterator[Edit]:
             what, cost = ("the sum runs over the wrong axis" if node.function == "sum" else "the axis is wrong"), 1.3
             if axis == node.axis:
                 what, cost = ("keepdims is missing" if keepdims else "keepdims too many"), 1.2
-            yield instead(changed, cost, f"{what}", node)
+            yield instead(changed, cost, what, node)
 
 
 def _functions_of(node: Name) -> Iterator[Edit]:

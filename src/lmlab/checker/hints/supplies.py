@@ -10,7 +10,7 @@ from itertools import chain, product
 
 from lmlab.checker.functions import FUNCTIONS
 from lmlab.checker.hints.simplest import ShapeOf, simplest
-from lmlab.checker.hints.slips import Edit, anew, edit, paths, slips
+from lmlab.checker.hints.slips import Edit, anew, edit, instead, paths, slips
 from lmlab.checker.hints.throughout import axes_throughout, exchanges, replaced, turned_throughout
 from lmlab.checker.sizes import Shape
 from lmlab.checker.small_formulas import ONE, ZERO, call, minus, number, over, plus, power, times
@@ -85,12 +85,12 @@ def everywhere(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iter
             yield Edit(change.node, change.cost + cost, change.parts, path)
         if shape is not None and len(shape) > 2:
             turned = call("swapaxes", node, number(-1), number(-2))
-            yield Edit(turned, 1.2 + cost, ("a transpose is missing: ", turned, ", not ", node), path)
+            yield instead(turned, 1.2 + cost, "a transpose is missing", node, path)
         if (isinstance(node, Name) and shape == ()) or node == ONE:
             for size in pool.sizes:
                 identity = call("eye", Name(size))
                 diagonal = identity if node == ONE else times(node, identity)
-                yield Edit(diagonal, 1.6 + cost, ("the identity matrix is missing: ", diagonal), path)
+                yield anew(diagonal, 1.6 + cost, "the identity matrix is missing", path)
         for change in _brought(node, pool, shape, shape_of):
             yield Edit(change.node, change.cost + cost, change.parts, path, None if reshape else shape)
     yield from _other_letters(root)
@@ -111,7 +111,7 @@ def _other_letters(root: Node) -> Iterator[Edit]:
             for other in dict.fromkeys(letters) if isinstance(item, Letter) else ():
                 if other != item and isinstance(node, Index):
                     changed = replace(node, items=(*node.items[:place], other, *node.items[place + 1 :]))
-                    yield Edit(changed, 1.1, ("the index is wrong: ", changed, ", not ", node), path)
+                    yield instead(changed, 1.1, "the index is wrong", node, path)
 
 
 def _other_entries(root: Node, pool: Pool, shape_of: ShapeOf) -> Iterator[Edit]:
@@ -121,14 +121,14 @@ def _other_entries(root: Node, pool: Pool, shape_of: ShapeOf) -> Iterator[Edit]:
             ends = [replace(node, stop=moved(node.stop, ONE)) for moved in (plus, minus)]
             starts = [replace(node, start=moved(node.start, ONE)) for moved in (plus, minus)]
             for changed in [simplest(one, shape_of) for one in ends + starts]:
-                yield Edit(changed, 1.2, ("the range is wrong: ", changed, ", not ", node), path)
+                yield instead(changed, 1.2, "the range is wrong", node, path)
     ranges = zip(root.letters, shape_of(root) or (), strict=False) if isinstance(root, Table) else ()
     for ((letter, _), size), (name, shape) in product(ranges, pool.names.items()):
         if shape == (size,):
             whole, entry = root.children()[0], Index(Name(name), (letter,))
             for what, changes in (("factor", (times, over)), ("term", (plus, minus))):
                 for changed in (change(whole, entry) for change in changes):
-                    yield Edit(changed, RARE, (f"a {what} is missing: ", changed), (0,))
+                    yield anew(changed, RARE, f"a {what} is missing", (0,))
 
 
 def rarer(root: Node, pool: Pool, shape_of: ShapeOf, reshape: bool) -> Iterator[Edit]:

@@ -24,6 +24,7 @@ from lmlab.checker.numbers.evaluate import Frame, Ops
 from lmlab.checker.numbers.expectations import average, degree, elementwise_in, is_smooth
 from lmlab.checker.numbers.iterated import Integration, Variable
 from lmlab.checker.numbers.moments import Poly, enumerated, outcomes_given, polynomial_mean
+from lmlab.checker.sizes import Shape
 from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, power, times
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Binary, Call, Expectation, Index, Name, Node, Slice, constant_value, letters_in, walk
@@ -147,8 +148,7 @@ class _Mean:
         count = math.prod(frame.extents(Name(name)))
         for function in ("max", "min"):
             record = extreme_of(family, count, function == "max")
-            label = Name(f"#L{next(_LABELS)}")
-            self.setting.shapes.names[label.name] = ()
+            label = self._label(())
             node = _replaced(self.node, Call(function, (Name(name),)), label, self.setting)
             alike = all(not self.setting.shape(argument) for argument in kind.arguments)
             if record and alike and node is not self.node and not self.setting.random_names(node) & self.over:
@@ -162,8 +162,7 @@ class _Mean:
             return None
         if any(map(self.setting.shape, kind.arguments)) or float(frame.evaluate(kind.arguments[0])) != 0:
             return None
-        label = Name(f"#L{next(_LABELS)}")
-        self.setting.shapes.names[label.name] = ()
+        label = self._label(())
         node = self.node
         for squares in (power(array, 2), call("square", array), times(array, array)):
             node = _replaced(node, call("sum", squares), label, self.setting)
@@ -190,16 +189,15 @@ class _Mean:
             if self.setting.covaries(name) or self._parents(name):
                 return None
             for place in places:
-                label = f"#L{next(_LABELS)}"
-                self.setting.shapes.names[label] = ()
-                node = _replaced(node, place, Name(label), self.setting)
+                label = self._label(())
+                node = _replaced(node, place, label, self.setting)
                 parameters = [_entry(argument, place, self.setting) for argument in kind.arguments]
                 if family.joint:  # a share of a dirichlet row is a beta
                     family, rest = DISTRIBUTIONS["beta"], minus(call("sum", kind.arguments[0]), parameters[0])
                     parameters.append(rest)
                     if frame.extents(Name(name))[-1] == 1:
                         return None
-                variables.append(Variable(label, family, _evaluated(parameters)))
+                variables.append(Variable(label.name, family, _evaluated(parameters)))
         if not arrays or self.setting.random_names(node) & set(arrays):
             return None
         return node, variables + [self._variable(name, frame) for name in names if name not in arrays]
@@ -211,20 +209,16 @@ class _Mean:
         steady = [n for n in steady if n not in leads]
         pieces = _linear_pieces(self.node, frozenset(steady), frozenset(names), frame)
         used = [self.setting.random_names(piece) & set(names) for piece in pieces]
-        plain = all(isinstance(piece, Name) for piece in pieces)
-        if plain or sum(map(len, used)) != len(
-            frozenset[str]().union(*used)
-        ):  # two that share a name are not independent
+        done = frozenset[str]().union(*used)
+        shared = sum(map(len, used)) != len(done)  # two that share a name are not independent
+        if shared or all(isinstance(piece, Name) for piece in pieces):
             return self.node, [self._variable(name, frame) for name in names]
         node, variables = self.node, []
         for i, piece in enumerate(pieces):
-            label = f"#L{next(_LABELS)}"
-            self.setting.shapes.names[label] = self.setting.shape(piece)
-            node = _replaced(node, piece, Name(label), self.setting)
-            variables.append(
-                Variable(label, DISTRIBUTIONS["normal"], _constantly(self._moments(piece, used[i], frame)))
-            )
-        done = frozenset[str]().union(*used)
+            label = self._label(self.setting.shape(piece))
+            node = _replaced(node, piece, label, self.setting)
+            moments = self._moments(piece, used[i], frame)
+            variables.append(Variable(label.name, DISTRIBUTIONS["normal"], _constantly(moments)))
         return node, variables + [self._variable(name, frame) for name in names if name not in done]
 
     def _moments(self, piece: Node, names: frozenset[str], frame: Frame) -> list[Array]:
@@ -244,6 +238,12 @@ class _Mean:
             alpha = kind.arguments[0]
             return Variable(name, DISTRIBUTIONS["beta"], _evaluated([alpha, minus(call("sum", alpha), alpha)]))
         return Variable(name, family, _evaluated(kind.arguments))
+
+    def _label(self, shape: Shape) -> Name:
+        """A name for a part of the expression that becomes a variable of its own."""
+        label = Name(f"#L{next(_LABELS)}")
+        self.setting.shapes.names[label.name] = shape
+        return label
 
     def _parents(self, name: str) -> set[str]:
         return parents(self.setting, name) & self.over

@@ -147,7 +147,8 @@ class Leaf:
                 if len(points) == count:
                     return *self._weighted(np.stack(points, axis=1)), None
                 inner = level(points, len(z))
-                inside, largest = max(inside, largest_finite(inner.error)), max(largest, largest_finite(inner.size))
+                inside = max(inside, largest_finite(inner.error))
+                largest = max(largest, largest_finite(inner.size))
                 lost |= bool((inner.diverges & ~(inner.size <= FAINT * largest)).any())
                 return inner.value, None, inner.size
 

@@ -145,6 +145,11 @@ class Ruling:
     largest: Any = None  # max of left - right, relative to scale
     smallest: Any = None
 
+    @property
+    def defined(self) -> bool:
+        """Whether both sides have a value."""
+        return self.left_defined and self.right_defined
+
 
 def referee(setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline) -> Ruling:
     """Compare in 60 digits; a difference seen there must stay the same in 120, since one made by rounding shrinks.
@@ -207,7 +212,7 @@ def stays(setting: Setting, side: Node, point: Point, deadline: Deadline) -> boo
     except (NoExactValue, OutOfTime):
         return False
     gap, scale, ruling = _gap(*found)
-    return ruling.left_defined and ruling.right_defined and bool(_largest(gap) <= ROUNDING * scale)
+    return ruling.defined and bool(_largest(gap) <= ROUNDING * scale)
 
 
 def touches(
@@ -274,7 +279,7 @@ def _long_gap(
 
 def _gap(x: Raw, y: Raw) -> tuple[Any, Any, Ruling]:
     ruling = Ruling(known=True, left_defined=_finite(x), right_defined=_finite(y))
-    if not (ruling.left_defined and ruling.right_defined):
+    if not ruling.defined:
         return None, None, ruling
     scale = max(max(abs(v) for v in x.reshape(-1)), max(abs(v) for v in y.reshape(-1)))
     return np.asarray(x - y, dtype=object), scale, ruling

@@ -218,7 +218,7 @@ class Relation:
             return beyond
         if not ruling.known:
             return trusting and self.amount(sides) > 1e-6 and self._steady(point)
-        if not (ruling.left_defined and ruling.right_defined):
+        if not ruling.defined:
             return False
         self.tally.refereed += 1
         if self.sign == "==":

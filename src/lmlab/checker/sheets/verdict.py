@@ -196,7 +196,7 @@ class Judge:
         if sides.diverges and (ruling.diverges or not ruling.known):
             which = "left" if not np.isfinite(sides.left).all() else "right"
             return Finding(REFUTED, f"the mean on the {which} side does not exist: its integral diverges", point)
-        if ruling.known and ruling.left_defined and ruling.right_defined and self.relation.sign == "==":
+        if ruling.known and ruling.defined and self.relation.sign == "==":
             if not ruling.equal:  # doubles saw no value, and decimals see two
                 return self._refute(point)
             self.tally.points, self.tally.refereed = self.tally.points + 1, self.tally.refereed + 1
@@ -229,7 +229,7 @@ class Judge:
             ruling = referee(self.relation.setting, self.relation.left, self.relation.right, drawn[0], within)
             if not ruling.known:
                 return self._refute(drawn[0]) if self.relation.beyond_errors(drawn[0]) else None
-            if not (ruling.left_defined and ruling.right_defined):
+            if not ruling.defined:
                 continue
             self.tally.refereed += 1
             if not ruling.equal:
