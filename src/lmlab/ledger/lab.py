@@ -244,12 +244,16 @@ def small_letters(text: str) -> str:
     return re.sub(r"[^a-z ]", "", text.lower())
 
 
-def bench(*parts: str) -> str | None:
+def bench_file(*parts: str) -> Path | None:
     """A file of the bench corpora, or None where they are not at hand."""
     folder = os.environ.get("LMLAB_BENCH_DATA")
-    if not folder or not (path := Path(folder, *parts)).exists():
-        return None
-    return path.read_text(encoding="utf-8")
+    return path if folder and (path := Path(folder, *parts)).exists() else None
+
+
+def bench(*parts: str) -> str | None:
+    """The text of a file of the bench corpora, or None where they are not at hand."""
+    path = bench_file(*parts)
+    return None if path is None else path.read_text(encoding="utf-8")
 
 
 def passages() -> dict[str, str]:

@@ -11,7 +11,7 @@ from lmlab.config import Mistake
 from lmlab.ledger.book import Book
 from lmlab.ledger.choosing import books
 from lmlab.ledger.claim import MEANINGS, Verdict, readable
-from lmlab.ledger.running import Entry, tally
+from lmlab.ledger.running import Entry, by_source, tally
 from lmlab.ledger.shared_tools import NOTE as CONFIDENCE
 from lmlab.page import html
 from lmlab.page.html import Row, escape
@@ -31,8 +31,8 @@ def refuse_if_file(folder: Path) -> None:
 def write(entries: Sequence[Entry], folder: Path) -> list[Path]:
     """Write an index and a page for each source among the entries; returns the files, the index first."""
     refuse_if_file(folder)
-    found = [(book, [e for e in entries if e.claim.source == book.source]) for book in books()]
-    chosen = [(book, its) for book, its in found if its]
+    found = by_source(entries)
+    chosen = [(book, found[book.source]) for book in books() if book.source in found]
     pages = {"index": _index(chosen)} | {book.source: _source(book, its) for book, its in chosen}
     return [html.write(folder / f"{name}.html", text) for name, text in pages.items()]
 

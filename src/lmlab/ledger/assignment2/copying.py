@@ -98,20 +98,17 @@ def _dominates(t: SimpleNamespace) -> Outcome:
     )
 
 
-@claim(
+claim(
     "5.1c",
     derivation="given a: n simplex\ngiven V: n, d\nclaim a @ V - V[0] == a @ (V - V[0])\n"
     "claim norm(a @ V - V[0]) <= (1 - a[0]) * max(norm(V - V[0], axis=1))\n"
     "given b: 2 simplex\ngiven U: 2, d\nclaim norm(b @ U - U[0]) == (1 - b[0]) * norm(U[1] - U[0])",
-)
-def _copies(t: SimpleNamespace) -> Outcome:
-    sheet = put(t.derivation)
-    return judged(
-        sheet.finding,
-        str(sheet),
+)(
+    derived(
         "The second line is the triangle inequality applied to the first; the third shows that two values reach the bound: "
-        "as α_j tends to 1 the output tends to v_j, whatever the values.",
+        "as α_j tends to 1 the output tends to v_j, whatever the values."
     )
+)
 
 
 @claim("5.1d", length="1", corrected_margin="log(9*(n-1))", sizes=(2, 10, 1000), most="9/10")

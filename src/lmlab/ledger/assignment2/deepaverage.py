@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lmlab.ledger.lab import bench_file
 from lmlab.ledger.shared_tools import descend, generator, seeded
 
 WORDS = {
@@ -99,8 +98,8 @@ def trained(pooling: str = "mean") -> DeepAverage:
 
 def film_reviews(part: str, count: int) -> list[Review] | None:
     """Real film reviews of the bench corpora, both kinds in turn, or None where they are not at hand."""
-    folder = os.environ.get("LMLAB_BENCH_DATA")
-    if not folder or not (path := Path(folder, "imdb", f"{part}.tsv.gz")).exists():
+    path = bench_file("imdb", f"{part}.tsv.gz")
+    if path is None:
         return None
     by_label: dict[str, list[list[str]]] = {}
     with gzip.open(path, "rt", encoding="utf-8") as lines:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
 
+from lmlab.ledger.assignment2.characters import VOCABULARY
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, answered, ill_posed, judged, measured
 from lmlab.ledger.lab import Cost, Measured, bench, documentation, ngram, of_documentation, passages, plain
@@ -17,7 +18,6 @@ from lmlab.ledger.sheet import derived
 
 claim = book("assignment2").claim
 
-VOCABULARY = 2000  # of the assignment's word model: 2,000 words, everything else one unknown symbol
 WORDS = f"words:{VOCABULARY}"
 
 claim(
@@ -25,6 +25,11 @@ claim(
     derivation="given p: M fraction\ngiven t: positive\nlet bits = log(p) / log(t)\n"
     "claim exp(-log(t) * mean(bits)) == exp(-mean(log(p))) where t != 1",
 )(derived("The base t does not occur on the right."))
+
+
+def plain_passages() -> dict[str, str]:
+    """The passages with every run of white space as one space."""
+    return {name: plain(text) for name, text in passages().items()}
 
 
 def by_line(model: Measured, text: str, width: int = 10) -> Cost:
@@ -82,7 +87,7 @@ def _character_numbers(t: SimpleNamespace) -> Outcome:
     model = of_documentation("byte", 4)
     seen, unseen = model.cost(train[:size] if t.compared == "trained-on" else held[size:]), model.cost(held[:size])
     steps = [f"One model, the lab's 4-gram over bytes, on a passage {t.compared}: {seen}; on one held out: {unseen}."]
-    plays, both = bench("tinyshakespeare", "input.txt"), {name: plain(text) for name, text in passages().items()}
+    plays, both = bench("tinyshakespeare", "input.txt"), plain_passages()
     if plays and both:
         plays = plain(plays)
         steps.append(f"The Shakespeare passage occurs word for word in the usual text: {both['shakespeare'] in plays}.")
@@ -134,7 +139,7 @@ def _explained(t: SimpleNamespace) -> Outcome:
     train, held = documentation()
     words, characters = of_documentation(WORDS), of_documentation("byte", 4)
     texts = {"training text": train, "held-out text": held, "another kind of text": other_prose()}
-    texts = {name: text[:20_000] for name, text in texts.items()} | {n: plain(text) for n, text in passages().items()}
+    texts = {name: text[:20_000] for name, text in texts.items()} | plain_passages()
     steps, cheap, rows = [], True, []
     for name, text in texts.items():
         cost, other = words.cost(text), characters.cost(text)
@@ -190,8 +195,7 @@ PREPARATIONS: dict[str, Callable[[str], str]] = {
 def _prepared(t: SimpleNamespace) -> Outcome:
     prepare = PREPARATIONS[t.preparation]
     texts = {"held-out text": documentation()}
-    if (plays := bench("tinyshakespeare", "input.txt")) and passages():
-        both = {name: plain(text) for name, text in passages().items()}
+    if (plays := bench("tinyshakespeare", "input.txt")) and (both := plain_passages()):
         texts |= {name: (plain(plays).replace(both["shakespeare"], ""), text) for name, text in both.items()}
     right, steps = True, []
     for name, (train, held) in texts.items():

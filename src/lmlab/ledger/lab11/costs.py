@@ -92,20 +92,18 @@ def within(bound: str, kept: str, longer: str, times: int) -> tuple[bool, sympy.
     return bool(rest.is_nonnegative), quotient, rest
 
 
-def shortened(
-    t: SimpleNamespace, kind: tuple[str, str], longer: str, examples: dict[str, tuple[int, int, int]]
-) -> Outcome:
+def shortened(t: SimpleNamespace, kind: tuple[str, str], examples: dict[str, tuple[int, int, int]]) -> Outcome:
     """A bound from which terms are dropped under the document's own condition, that these lengths exceed k."""
     right, evidence = order_of(kind, t)
-    holds, quotient, rest = within(t.bound, t.kept, longer, t.times)
+    holds, quotient, rest = within(t.bound, t.kept, t.longer, t.times)
     elsewhere = {
         name: float(quotient.subs(dict(zip(letters("M N k"), at, strict=True)))) for name, at in examples.items()
     }
     return judged(
         exact(right and holds),
         evidence,
-        f"({t.bound})/({t.kept}) = {quotient}. With {row(longer)} at least k, {t.times} less the quotient is {rest}, which is "
-        f"never negative: {yes(holds)}.",
+        f"({t.bound})/({t.kept}) = {quotient}. With {row(t.longer)} at least k, {t.times} less the quotient is {rest}, which "
+        f"is never negative: {yes(holds)}.",
         note="The document names its condition, and under it the bound stands. Whether that is typical is another matter: "
         + "; ".join(f"{name}: {ratio:.1f}" for name, ratio in elsewhere.items())
         + "; as k grows the quotient has no bound.",
@@ -119,7 +117,7 @@ def _encoder_short(t: SimpleNamespace) -> Outcome:
         "BERT-Large (512, 1024)": (512, 1, 1024),
         "GPT-3 (2048, 12288)": (2048, 1, 12288),
     }
-    return shortened(t, ENCODER, t.longer, published)
+    return shortened(t, ENCODER, published)
 
 
 @claim(
@@ -132,7 +130,7 @@ def _encoder_short(t: SimpleNamespace) -> Outcome:
 )
 def _cross_short(t: SimpleNamespace) -> Outcome:
     short = {"M = N = 25 with k = 512": (25, 25, 512), "M = 100,000 but N = 10": (100_000, 10, 512)}
-    return shortened(t, CROSS, t.longer, short)
+    return shortened(t, CROSS, short)
 
 
 @claim("7.3c", bound="N**2*k + N*k**2", count="8*N*k**2 + 4*N**2*k", kept="N**2*k")
