@@ -47,13 +47,11 @@ class Probe:
 
     def fits(self, value: Raw) -> bool:
         """Whether a candidate's value is the target."""
-        if value.shape != self.target.shape:
-            return False
         return self.scale > 0 and bool(np.abs(value - self.target).max() <= CLOSE * self.scale)
 
     def ratio(self, value: Raw) -> float | None:
         """The number that turns the candidate's value into the target, if there is one."""
-        if value.shape != self.target.shape or not value.size:
+        if not value.size:
             return None
         place = np.unravel_index(int(np.argmax(np.abs(value))), value.shape)
         if not np.isfinite(value).all() or value[place] == 0:
@@ -278,7 +276,7 @@ class Repairer:
         """A whole term is missing: what is left over is a product of two pieces in sight."""
         first = self.probes[0]
         value = self.value(self.wrong, first)
-        if value is None or value.shape != first.target.shape:
+        if value is None:
             return None
         rest = Probe(first.frame, first.target - value)
         for term in islice(self._terms(), most):

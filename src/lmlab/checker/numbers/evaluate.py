@@ -223,15 +223,7 @@ class Frame:
             case tree.Over():
                 return self._over(node)
             case tree.Table():
-                ranges = [range(self.setting.shapes.range_of(w).value(self.sizes)) for _, w in node.letters]
-                names = [letter.name for letter, _ in node.letters]
-                firsts = [letter.first for letter, _ in node.letters]
-                entries = []
-                for places in itertools.product(*ranges):
-                    values = {n: p + f for n, p, f in zip(names, places, firsts, strict=True)}
-                    entries.append(self.bound(values).evaluate(node.operand))
-                whole = ops.library.stack(entries)
-                return whole.reshape((*map(len, ranges), *whole.shape[1:]))
+                return self._table(node)
             case tree.Recursion():
                 return self._recursion(node)
         raise AssertionError(node)
@@ -280,8 +272,20 @@ class Frame:
         if node.start is not None and node.stop is not None:
             return self.integer(node.start), self.integer(node.stop)
         assert node.witness is not None
-        start = node.letter.first
-        return start, start + self.setting.shapes.range_of(node.witness).value(self.sizes) - 1
+        return node.letter.first, node.letter.first + self._count(node.witness) - 1
+
+    def _count(self, witness: tree.Witness) -> int:
+        """How many values a letter has."""
+        return self.setting.shapes.range_of(witness).value(self.sizes)
+
+    def _table(self, node: tree.Table) -> Array:
+        names = [letter.name for letter, _ in node.letters]
+        ranges = [range(letter.first, letter.first + self._count(witness)) for letter, witness in node.letters]
+        entries = []
+        for places in itertools.product(*ranges):
+            entries.append(self.bound(dict(zip(names, places, strict=True))).evaluate(node.operand))
+        whole = self.ops.library.stack(entries)
+        return whole.reshape((*map(len, ranges), *whole.shape[1:]))
 
     def _over(self, node: tree.Over) -> Array:
         start, stop = self.terms(node)
@@ -326,7 +330,7 @@ class Frame:
 
     def _recursion(self, node: tree.Recursion) -> Array:
         rows = [self.evaluate(node.start)]
-        for step in range(1, self.setting.shapes.range_of(node.witness).value(self.sizes) + 1):
+        for step in range(1, self._count(node.witness) + 1):
             inner = self.child({node.name: self.ops.library.stack(rows)})
             inner.letters = {node.letter.name: step}
             rows.append(inner.evaluate(node.operand))

@@ -10,12 +10,12 @@ from lmlab.checker.limits import Refusal
 from lmlab.checker.read.cursor import sizes_in_builders, splits_claim
 from lmlab.checker.read.expressions import RELATIONS
 from lmlab.checker.read.notation import free_letters
-from lmlab.checker.read.scope import Scope
+from lmlab.checker.read.scope import Definition, Scope
 from lmlab.checker.read.statements import StatementParser, source
 from lmlab.checker.read.subscripts import entries
 from lmlab.checker.read.tokens import KEYWORDS, RawStatement, Token, split_statements, tokenize
 from lmlab.checker.text import to_text
-from lmlab.checker.tree import Claim, Condition, Given, Let, Node, NotUnderstood, Step, letters_in
+from lmlab.checker.tree import Claim, Condition, Node, NotUnderstood, Step, letters_in
 
 _DEFINES = re.compile(r"\s*(?:given|let)\s+([^\W\d]\w*'*)")
 
@@ -142,22 +142,23 @@ def _define(keyword: str, tokens: list[Token], raw: RawStatement, scope: Scope, 
     if keyword == "given":
         reader = StatementParser(tokens[1:], scope)
         for given in reader.givens():
-            old = scope.definitions.get(given.name)
-            same = isinstance(old, Given) and (old.shape, old.kinds) == (given.shape, given.kinds)
-            if given.name in scope.locked and not same:
-                notes.append(f"line {raw.line} defines {given.name} anew; the key's definition is used")
+            notes += _changes(given, scope, raw.line)
         return reader.scope
     wider = replace(scope, sizes=scope.sizes | sizes_in_builders(tokens, scope.known))
     reader = StatementParser(tokens[1:], wider)
     let = reader.let()
     if let is None:
         return reader.scope
-    if let.name in scope.locked:
-        old = scope.definitions.get(let.name)
-        if not isinstance(old, Let) or old.value != let.value:
-            notes.append(f"line {raw.line} defines {let.name} anew; the key's definition is used")
-        return scope
-    return reader.scope.define(let)
+    notes += _changes(let, scope, raw.line)
+    return scope if let.name in scope.locked else reader.scope.define(let)
+
+
+def _changes(definition: Definition, scope: Scope, line: int) -> list[str]:
+    """A note, where a definition would change one that is locked."""
+    old = scope.definitions.get(definition.name)
+    same = old is not None and replace(old, line=definition.line) == definition
+    note = f"line {line} defines {definition.name} anew; the key's definition is used"
+    return [note] if definition.name in scope.locked and not same else []
 
 
 def _no_statement(tokens: list[Token]) -> str:

@@ -219,8 +219,6 @@ class Calculus:
             total = self.algebra.contract(raised, axis, u.shape[axis])
             return self.algebra.times(raised, self.algebra.power(total, Fraction(-1), u.sizes))
         moving, _ = self._parted(u.sum, axis)
-        if not moving.terms:
-            raise NoProof
         return single(self._along(moving, axis, u.sizes))
 
     def logsumexp(self, u: Tensor, axis: int) -> Sum:
@@ -230,12 +228,13 @@ class Calculus:
         if self.algebra.expanded:
             return self.log(self.algebra.contract(self.exp(u.sum, u.sizes), axis, u.shape[axis]), u.sizes)
         moving, still = self._parted(u.sum, axis)
-        if not moving.terms:
-            raise NoProof
         return self.algebra.add(still, single(_partition(self._along(moving, axis, u.sizes))))
 
     def _parted(self, sum_: Sum, axis: int) -> tuple[Sum, Sum]:
+        """The terms that vary along an axis, of which there must be some, and the others."""
         moving = [t for t in sum_.terms if any(axis in f.idx for f, _ in t.factors)]
+        if not moving:
+            raise NoProof
         return Sum(tuple(moving)), Sum(tuple(t for t in sum_.terms if t not in moving))
 
     def _along(self, argument: Sum, axis: int, sizes: Extents) -> Factor:
