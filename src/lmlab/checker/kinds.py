@@ -7,6 +7,5 @@ from lmlab.checker.distributions import DISTRIBUTIONS
 KINDS = frozenset(["positive", "nonzero", "fraction", "unit", "simplex", "onehot", "symmetric", "orthogonal"])
 KINDS |= {"permutation", "integer", "binary", "definite"}
 KIND_WORDS = KINDS | frozenset(DISTRIBUTIONS)
-ALSO_NAMES = frozenset(
-    ["beta", "gamma", "laplace", "poisson", "dirichlet", "exponential"]
-)  # kinds before a bracket alone
+# kinds before a bracket alone
+ALSO_NAMES = frozenset(["beta", "gamma", "laplace", "poisson", "dirichlet", "exponential"])

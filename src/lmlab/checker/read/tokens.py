@@ -20,8 +20,6 @@ _WRITE_INSTEAD = {
     "∇": "dJ/dx",
     "∈": "a colon, as in `given x: n`",
     "∀": "nothing: a claim is for all",
-}
-_WRITE_INSTEAD |= {
     "?": "where(c, a, b)",
     "%": "# before a comment, a - b * floor(a / b) for a remainder",
     "&": "one claim a line",
@@ -29,7 +27,7 @@ _WRITE_INSTEAD |= {
 }
 _WRITE_INSTEAD |= dict.fromkeys("'\"", "@, sum and .T in place of einsum")
 KEYWORDS = ("given", "let", "assume", "claim", "derive")
-_STARTS = re.compile(r"\s*(given|let|assume|claim|derive)(?!\w)")
+_STARTS = re.compile(rf"\s*({'|'.join(KEYWORDS)})(?!\w)")
 _GOES_ON = re.compile(r"\s*([-−=<>≤≥+*/@·)\]}]|where(?!\w)|\.T)")
 _OPEN_END = re.compile(r"[-−=<>≤≥+*/@·,\\]$")  # a row that ends so goes on in the next one
 

@@ -15,12 +15,8 @@ from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.small_formulas import minus
 from lmlab.checker.tree import Binary, Call, Compare, Expectation, Node, Number, constant_value, walk
 
-MEAN_AT = (
-    2.0,
-    -2.0,
-    9.0,
-    -9.0,
-)  # values of a scalar at which equations of means are looked at: some means do not exist there
+# values of a scalar at which equations of means are looked at: some means do not exist there
+MEAN_AT = (2.0, -2.0, 9.0, -9.0)
 COUNTED = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 20.0, 33.0, 100.0)  # whole numbers at which equations are looked at
 HALVES = (0.5, 1.5)  # where rounding has to choose
 PLAIN_KINDS = {"positive", "nonzero", "integer"}

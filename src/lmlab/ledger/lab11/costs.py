@@ -16,9 +16,8 @@ from lmlab.ledger.shared_tools import formula, gap, letter, letters, row, seeded
 
 claim = book("lab11").claim
 
-SIZES = tuple(
-    product((3, 40, 128), (5, 64, 96), (4, 16, 32))
-)  # M, N, k: three of each settle a polynomial of degree two
+# M, N, k: three of each settle a polynomial of degree two
+SIZES = tuple(product((3, 40, 128), (5, 64, 96), (4, 16, 32)))
 ENCODER, DECODER, CROSS = ("M", "M"), ("N", "N"), ("N", "M")  # whose queries, and whose keys and values
 
 
