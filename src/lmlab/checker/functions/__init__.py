@@ -14,7 +14,7 @@ from lmlab.checker.functions.elementwise import ELEMENTWISE
 from lmlab.checker.functions.record import Entrywise, Function, Kink
 from lmlab.checker.functions.reductions import ALONG, REDUCTIONS, Along, Reduction
 from lmlab.checker.functions.shorthands import SHORTHANDS, Shorthand
-from lmlab.checker.tree import Call, Compare, Node
+from lmlab.checker.tree import Binary, Call, Compare, Negate, Node
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in [*ELEMENTWISE, *REDUCTIONS, *ALONG, *ARRAYS]}
 WRITTEN_OUT: dict[str, Shorthand] = {f.name: f for f in SHORTHANDS}
@@ -33,6 +33,14 @@ def is_reduction(node: Node) -> bool:
     return isinstance(function_of(node), Reduction)
 
 
+def is_entrywise(node: Node) -> bool:
+    """Whether entry i of what an expression does last is made of entry i of each operand, after broadcasting."""
+    function = function_of(node)
+    if function is not None:
+        return function.is_broadcast
+    return isinstance(node, Negate | Compare) or (isinstance(node, Binary) and node.op != "@")
+
+
 def kink_of(node: Node) -> Kink:
     """How the outermost operation of an expression is not smooth. A comparison bends what it is a factor of."""
     function = function_of(node)
@@ -41,5 +49,5 @@ def kink_of(node: Node) -> Kink:
 
 __all__ = [
     "DERIVATIVES", "FUNCTIONS", "NAMES", "OTHER_NAMES", "WRITTEN_OUT", "Along", "Entrywise", "Function", "Kink",
-    "Reduction", "function_of", "is_reduction", "kink_of",
+    "Reduction", "function_of", "is_entrywise", "is_reduction", "kink_of",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lmlab.checker import tree
-from lmlab.checker.functions import FUNCTIONS
+from lmlab.checker.functions import FUNCTIONS, is_entrywise
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Arithmetic, Array
 from lmlab.checker.limits import AT_ONCE, MAX_RANGE, MAX_TERMS, Deadline, Refusal
@@ -358,8 +358,4 @@ def _entrywise_in(letter: str, node: Node) -> bool:
     """Whether an expression has a value for each of an array of values of a letter: no position or bound of it uses it."""
     if letter not in letters_in(node) or isinstance(node, tree.Letter):
         return True
-    if isinstance(node, tree.Call):
-        entrywise = FUNCTIONS[node.function].is_broadcast
-    else:
-        entrywise = isinstance(node, tree.Negate | tree.Compare) or (isinstance(node, Binary) and node.op != "@")
-    return entrywise and all(_entrywise_in(letter, child) for child in node.children())
+    return is_entrywise(node) and all(_entrywise_in(letter, child) for child in node.children())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from lmlab.checker import tree
 from lmlab.checker.distributions import is_finite
-from lmlab.checker.functions import Kink, function_of, kink_of
+from lmlab.checker.functions import Kink, function_of, is_entrywise, kink_of
 from lmlab.checker.functions.arrays import transposed
 from lmlab.checker.functions.record import Array
 from lmlab.checker.limits import Refusal
@@ -218,19 +218,10 @@ def elementwise_in(node: Node, over: frozenset[str], setting: Setting) -> bool:
     """Whether entry i of the result depends on entry i of the random arrays alone."""
     if not _touches(node, over, setting):
         return True
-    function = function_of(node)
-    match node:
-        case Name():
-            return elementwise_in(setting.lets[node.name].value, over, setting) if node.name in setting.lets else True
-        case tree.Negate() | Compare() | Expectation():
-            pass
-        case Binary(op=op) if op != "@":
-            pass
-        case Call() if function is not None and function.is_broadcast:
-            pass
-        case _:
-            return False
-    return all(elementwise_in(child, over, setting) for child in node.children())
+    if isinstance(node, Name):
+        return elementwise_in(setting.lets[node.name].value, over, setting) if node.name in setting.lets else True
+    entrywise = is_entrywise(node) or isinstance(node, Expectation)
+    return entrywise and all(elementwise_in(child, over, setting) for child in node.children())
 
 
 def has_kink(node: Node, over: frozenset[str], setting: Setting) -> bool:

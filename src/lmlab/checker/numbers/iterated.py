@@ -49,6 +49,22 @@ class _Functions:
 
 
 @dataclass
+class Inside:
+    """What integrals inside another one tell of it."""
+
+    error: float = 0.0  # the largest
+    largest: float = 0.0  # of their sizes, which have the densities of all variables in them
+    lost: bool = False  # one of them has no value, and is not too small to count
+
+    def seen(self, inner: Integral) -> tuple[Array, None, Array]:
+        """Take note of some of them; gives what the outer one is taken of."""
+        self.error = max(self.error, largest_finite(inner.error))
+        self.largest = max(self.largest, largest_finite(inner.size))
+        self.lost |= bool((inner.diverges & ~(inner.size <= FAINT * self.largest)).any())
+        return inner.value, None, inner.size
+
+
+@dataclass
 class Variable:
     """One variable to integrate over, and what it is the value of."""
 
@@ -65,14 +81,13 @@ class Integration:
         self.rank = max(rank, frame.trailing)
         self.digits = mpmath.mp.dps if frame.ops.way == "long" else 0
         self.functions = _Functions(bool(self.digits))
-        self.lost = False
-        self.largest = 0.0  # of the integrals inside, which have the densities of all variables in them
+        self.inside = Inside()
 
     def run(self) -> Integral:
         """The whole integral, as one of a single owner."""
         with np.errstate(all="ignore"):
             found = self._level([], 1)
-        found.diverges |= self.lost
+        found.diverges |= self.inside.lost
         return found
 
     def _level(self, outer: list[Array], owners: int) -> Integral:
@@ -85,11 +100,9 @@ class Integration:
             points = [values[owner] for values in outer] + [z]
             if last:
                 return *self._values(points), None
-            inner = self._level(points, len(z))
-            self.accuracy.inside = max(self.accuracy.inside, largest_finite(inner.error))
-            self.largest = max(self.largest, largest_finite(inner.size))
-            self.lost |= bool((inner.diverges & ~(inner.size <= FAINT * self.largest)).any())
-            return inner.value, None, inner.size
+            found = self.inside.seen(self._level(points, len(z)))
+            self.accuracy.inside = max(self.accuracy.inside, self.inside.error)
+            return found
 
         if variable.family.counts:
             return self._counted(integrand, owners)
@@ -111,12 +124,12 @@ class Integration:
             sizes = abs(values) if inside is None else inside
             sizes = np.asarray(sizes.reshape(owners, BLOCK, -1).max(axis=2), dtype=float)
             total, size = total + values.sum(axis=1), size + sizes.sum(axis=1)
-            self.largest = max(self.largest, largest_finite(size))
+            self.inside.largest = max(self.inside.largest, largest_finite(size))
             last = sizes[:, -1]
             falls = last <= 0.9 * sizes[:, -2]
             error = np.where(falls, 20 * last, np.where(last > 0, np.inf, 0.0)) + 1e-16 * size
             diverges = ~falls & (last > 1e-9 * size)
-            if bool((falls & (20 * last <= floor * self.largest) | (size == 0)).all()):
+            if bool((falls & (20 * last <= floor * self.inside.largest) | (size == 0)).all()):
                 break
         return Integral(total, error, size, diverges)
 

@@ -16,8 +16,8 @@ from lmlab.checker.limits import NoExactValue, Refusal
 from lmlab.checker.numbers.accuracy import Accuracy
 from lmlab.checker.numbers.evaluate import Frame
 from lmlab.checker.numbers.expectations import degree, elementwise_in, has_kink, is_smooth
-from lmlab.checker.numbers.integrals import Integral, integrate, largest_finite
-from lmlab.checker.numbers.iterated import FAINT, NESTED
+from lmlab.checker.numbers.integrals import Integral, integrate
+from lmlab.checker.numbers.iterated import NESTED, Inside
 from lmlab.checker.numbers.means import folded, ordered, parents
 from lmlab.checker.tree import Derivative, Expectation, Kind, Node
 
@@ -137,31 +137,26 @@ class Leaf:
         edges = [DISTRIBUTIONS[self.kinds[name].name].edges for name in self.names for _ in range(self._entries(name))]
         if not all(edges) or any(kind.name == "dirichlet" for kind in self.kinds.values()):
             return self._sampled()
-        inside, lost, largest = 0.0, False, 0.0
+        inside = Inside()
 
         def level(outer: list[Any], owners: int) -> Integral:
             def integrand(z: Any, owner: Any) -> tuple[Any, Any, Any]:
-                nonlocal inside, lost, largest
                 self.frame.deadline.check()
                 points = [values[owner] for values in outer] + [z]
                 if len(points) == count:
                     return *self._weighted(np.stack(points, axis=1)), None
-                inner = level(points, len(z))
-                inside = max(inside, largest_finite(inner.error))
-                largest = max(largest, largest_finite(inner.size))
-                lost |= bool((inner.diverges & ~(inner.size <= FAINT * largest)).any())
-                return inner.value, None, inner.size
+                return inside.seen(level(points, len(z)))
 
             return integrate(integrand, edges[len(outer)], owners, precision=NESTED)
 
         with np.errstate(all="ignore"):
             found = level([], 1)
-        lost |= bool(found.diverges[0])
+        lost = inside.lost or bool(found.diverges[0])
         self.accuracy.diverges |= lost
         value = torch.tensor(found.value[0] * (math.nan if lost else 1.0), dtype=_F64)
         plain = all(DISTRIBUTIONS[kind.name].standard for kind in self.kinds.values())
         at_least = folded(count, plain and is_smooth(self.node, self.over, self.setting)) * float(found.size[0])
-        return value, float(found.error[0]) + inside + at_least, float(found.size[0])
+        return value, float(found.error[0]) + inside.error + at_least, float(found.size[0])
 
     def _weighted(self, codes: Any) -> tuple[Any, Any]:
         """The expression times the density at many points, and how far the kinks are."""
