@@ -176,6 +176,11 @@ class Over(_Around):
     stop: Node | None
     witness: Witness | None = None
 
+    @property
+    def bounds(self) -> list[Node]:
+        """The bounds, as far as they are written."""
+        return [bound for bound in (self.start, self.stop) if bound is not None]
+
 
 @dataclass(frozen=True)
 class Table(_Around):
@@ -213,8 +218,7 @@ def letters_in(node: Node) -> set[str]:
         case Index():
             return found.union(*map(letters_in, positions(node)))
         case Over():
-            bounds = [bound for bound in (node.start, node.stop) if bound is not None]
-            return (found - {node.letter.name}).union(*map(letters_in, bounds))
+            return (found - {node.letter.name}).union(*map(letters_in, node.bounds))
         case Table():
             return found - {letter.name for letter, _ in node.letters}
         case Recursion():
@@ -270,12 +274,9 @@ def names_in(node: Node) -> set[str]:
             found.add(inner.name)
         elif isinstance(inner, Derivative):
             found.update(inner.by)
-        elif isinstance(inner, Index):
-            for part in positions(inner):
-                found |= names_in(part)
-        elif isinstance(inner, Over):
-            for bound in (inner.start, inner.stop):
-                found |= set() if bound is None else names_in(bound)
+        elif isinstance(inner, Index | Over):
+            parts = positions(inner) if isinstance(inner, Index) else inner.bounds
+            found = found.union(*map(names_in, parts))
     return found
 
 

@@ -203,12 +203,11 @@ def _product_degree(node: Call | Over, over: frozenset[str], frame: Frame) -> in
 
 def _factors(node: Over, over: frozenset[str], frame: Frame) -> int | None:
     """How many factors a product over an index has, if that can be said; the terms of a sum are no factors."""
-    bounds = [bound for bound in (node.start, node.stop) if bound is not None]
-    if any(frame.setting.random_names(bound) & over for bound in bounds):
+    if any(frame.setting.random_names(bound) & over for bound in node.bounds):
         return None
     if node.function == "sum":
         return 1
-    if any(map(letters_in, bounds)):  # those of a sum around this one
+    if any(map(letters_in, node.bounds)):  # those of a sum around this one
         return None
     first, last = frame.terms(node)
     return max(0, last - first + 1)

@@ -56,7 +56,7 @@ class Shapes:
                 return ()
             case Name():
                 return () if node.name in self.sizes else self.names[node.name]
-            case Negate() | tree.Expectation():
+            case Negate() | tree.Expectation() | tree.Over():
                 return self.of(node.operand)
             case Transpose():
                 return self.of(node.operand)[::-1]
@@ -70,8 +70,6 @@ class Shapes:
                 return self._index(node)
             case Derivative():
                 return self._derivative(node)
-            case tree.Over():
-                return self.of(node.operand)
             case tree.Table():
                 return (*(self.range_of(witness) for _, witness in node.letters), *self.of(node.operand))
             case tree.Recursion():

@@ -62,7 +62,7 @@ class Setting:
     def opened(self, *nodes: Node) -> list[Node]:
         """Everything inside the expressions, and inside the lets that they depend on."""
         found = [inner for node in nodes for inner in walk(node)]
-        used = frozenset[str]().union(*map(self.depends, nodes)) if nodes else frozenset[str]()
+        used = frozenset[str]().union(*map(self.depends, nodes))
         return found + [inner for name in self.lets if name in used for inner in walk(self.lets[name].value)]
 
     def needed(self, nodes: list[Node]) -> tuple[list[str], list[str]]:
