@@ -43,3 +43,8 @@ def power(base: Node, exponent: int | Fraction) -> Node:
 def call(function: str, *args: Node) -> Node:
     """function(args)."""
     return Call(function, args)
+
+
+def normal_distribution(x: Node) -> Node:
+    """The probability that a standard normal is below x, often written Φ(x)."""
+    return over(plus(ONE, call("erf", over(x, call("sqrt", TWO)))), TWO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lmlab.checker.small_formulas import ONE, TWO, call, minus, number, over, plus, times
+from lmlab.checker.small_formulas import ONE, TWO, call, minus, normal_distribution, number, over, times
 from lmlab.checker.tree import Binary, Node, Stack
 
 
@@ -21,16 +21,11 @@ class Shorthand:
     takes_keepdims: bool = False
 
 
-def _gelu(x: Node) -> Node:
-    """Exact, as torch has it: x times the normal distribution function."""
-    return times(x, over(plus(ONE, call("erf", over(x, call("sqrt", TWO)))), TWO))
-
-
 SHORTHANDS = [
     Shorthand("log2", 1, lambda x: over(call("log", x), call("log", TWO))),
     Shorthand("log10", 1, lambda x: over(call("log", x), call("log", number(10)))),
     Shorthand("clip", 3, lambda x, low, high: call("minimum", call("maximum", x, low), high)),
-    Shorthand("gelu", 1, _gelu),
+    Shorthand("gelu", 1, lambda x: times(x, normal_distribution(x))),  # exact, as torch has it
     Shorthand("logdet", 1, lambda x: call("log", call("det", x))),
     Shorthand("arange", 1, lambda n: minus(call("cumsum", call("ones", n)), ONE), is_method=False),
     Shorthand("matmul", 2, lambda a, b: Binary("@", a, b)),

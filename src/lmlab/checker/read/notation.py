@@ -18,7 +18,7 @@ from lmlab.checker.read.subscripts import entries, in_the_only_row, numbered_ent
 from lmlab.checker.read.tokens import Token
 from lmlab.checker.shapes.setting import build
 from lmlab.checker.slopes import Alone, slope
-from lmlab.checker.small_formulas import ONE, TWO, ZERO, call, over, plus
+from lmlab.checker.small_formulas import ZERO, call, normal_distribution
 from lmlab.checker.text import to_text
 from lmlab.checker.tree import Derivative, Index, Let, Letter, Name, Node, Over, Slice, Table, Witness, letters_in, walk
 
@@ -314,9 +314,7 @@ class NotationParser(DerivativeParser):
         args, _ = self._arguments(")", f"{token.text}(...)")
         if len(args) != 1:
             raise refusal(token, f"{token.text} takes one argument here")
-        if token.text == "σ":
-            return call("sigmoid", args[0])
-        return over(plus(ONE, call("erf", over(args[0], call("sqrt", TWO)))), TWO)
+        return call("sigmoid", args[0]) if token.text == "σ" else normal_distribution(args[0])
 
 
 def _first_factor(node: Node) -> Node:
