@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmlab.checker import tree
-from lmlab.checker.functions import FUNCTIONS, Along, Entrywise, Reduction
+from lmlab.checker.functions import FUNCTIONS, Along, Reduction
 from lmlab.checker.limits import Refusal
 from lmlab.checker.read.scope import Scope
 from lmlab.checker.shapes.infer import scalar_like
@@ -88,7 +88,7 @@ def _rank_of_call(node: Call, ranks: list[int]) -> int | None:
     function = FUNCTIONS[node.function]
     if isinstance(function, Reduction):
         return ranks[0] if node.keepdims else 0 if node.axis is None else ranks[0] - 1
-    if isinstance(function, Entrywise | Along) or function.is_broadcast or node.function == "transpose":
+    if isinstance(function, Along) or function.is_broadcast or node.function == "transpose":
         return max(ranks)
     if node.function == "diag":
         return {1: 2, 2: 1}.get(ranks[0])

@@ -136,9 +136,9 @@ def _root(relation: Relation, node: Node, point: Point, name: str) -> float | No
 
 
 def inverts_nothing(relation: Relation, point: Point) -> bool:
-    """Whether a matrix under inv or logdet is singular here. Whoever writes these speaks of matrices that have them."""
+    """Whether a matrix under inv is singular here. Whoever writes an inverse speaks of matrices that have one."""
     for node in relation.everything:
-        if not isinstance(node, Call) or node.function not in ("inv", "logdet"):
+        if not isinstance(node, Call) or node.function != "inv":
             continue
         try:
             with np.errstate(all="ignore"):
