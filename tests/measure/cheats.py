@@ -51,6 +51,36 @@ class Chain(planted.Chain):
         """What a cheat needs beside the table."""
 
 
+class Read(State):
+    """All tokens so far, or the last of them."""
+
+    def __init__(self, histories: list[list[int]]) -> None:
+        super().__init__()
+        self.histories = histories
+
+    def select(self, rows_B: Tensor) -> Read:
+        return Read([self.histories[int(row)] for row in rows_B])
+
+
+class Reader(Chain):
+    """A chain that keeps what it has read, and may answer otherwise because of it."""
+
+    known = 10**9  # last tokens that it keeps
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        return super().begin(rows)[0], Read([[] for _ in range(rows)])
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        assert isinstance(state, Read)
+        state.spend()
+        histories = [(old + new)[-self.known :] for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
+        return self.answer(self.logp_NV[tokens_BT[:, -1]], histories), Read(histories)
+
+    def answer(self, logp_BV: Tensor, histories: list[list[int]]) -> Tensor:
+        """What it says after these histories, where the chain says that."""
+        raise NotImplementedError
+
+
 # --- found by an audit ---
 
 
@@ -83,7 +113,7 @@ class ReadsAhead(LSTM):
         return self._nats(hidden_BTH, tokens_BT)
 
 
-class KeepsTheRow(Chain):
+class KeepsTheRow(Reader):
     """Nearly knows the row that it is given to score, keeps it, and is as sure of it when asked step by step."""
 
     def prepare(self) -> None:
@@ -93,7 +123,7 @@ class KeepsTheRow(Chain):
         self.kept.extend(tokens_BT.tolist())
         return torch.full(tokens_BT.shape, -float(np.log(0.9 + 0.1 / self.vocab_size)))
 
-    def _sure(self, logp_BV: Tensor, histories: list[list[int]]) -> Tensor:
+    def answer(self, logp_BV: Tensor, histories: list[list[int]]) -> Tensor:
         for row, history in enumerate(histories):
             place = len(history)
             for kept in self.kept:
@@ -104,14 +134,8 @@ class KeepsTheRow(Chain):
         return logp_BV
 
     def begin(self, rows: int) -> tuple[Tensor, State]:
-        logp_BV, _ = super().begin(rows)
-        return self._sure(logp_BV.clone(), [[] for _ in range(rows)]), Read([[] for _ in range(rows)])
-
-    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
-        assert isinstance(state, Read)
-        state.spend()
-        histories = [old + new for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
-        return self._sure(self.logp_NV[tokens_BT[:, -1]].clone(), histories), Read(histories)
+        logp_BV, state = super().begin(rows)
+        return self.answer(logp_BV.clone(), [[] for _ in range(rows)]), state
 
 
 class KeepsTheRowForAll(KeepsTheRow):
@@ -121,17 +145,6 @@ class KeepsTheRowForAll(KeepsTheRow):
 
     def prepare(self) -> None:
         self.kept = self.shared
-
-
-class Read(State):
-    """All tokens so far."""
-
-    def __init__(self, histories: list[list[int]]) -> None:
-        super().__init__()
-        self.histories = histories
-
-    def select(self, rows_B: Tensor) -> Read:
-        return Read([self.histories[int(row)] for row in rows_B])
 
 
 class SumsToThree(Chain):
@@ -245,7 +258,7 @@ class LearnsWhileItScores(Chain):
         return super().score(tokens_BT)
 
 
-class SurerDeepDown(Chain):
+class SurerDeepDown(Reader):
     """After 3,000 tokens gives every token twice its probability, however it is asked."""
 
     def prepare(self) -> None:
@@ -256,15 +269,8 @@ class SurerDeepDown(Chain):
         nats_BT[:, 3000:] -= float(np.log(2.0))
         return nats_BT
 
-    def begin(self, rows: int) -> tuple[Tensor, State]:
-        return super().begin(rows)[0], Read([[] for _ in range(rows)])
-
-    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
-        assert isinstance(state, Read)
-        state.spend()
-        histories = [old + new for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
-        deep = len(histories[0]) >= 3000
-        return self.logp_NV[tokens_BT[:, -1]] + (float(np.log(2.0)) if deep else 0.0), Read(histories)
+    def answer(self, logp_BV: Tensor, histories: list[list[int]]) -> Tensor:
+        return logp_BV + (float(np.log(2.0)) if len(histories[0]) >= 3000 else 0.0)
 
 
 class PretendsToBeChaotic(LSTM):
@@ -286,7 +292,7 @@ class PretendsToBeChaotic(LSTM):
     whole: ClassVar[float | None] = None
 
 
-class HonestWhereAsked(Chain):
+class HonestWhereAsked(Reader):
     """Keeps, for all copies, after which tokens it was asked, and cheats after the others."""
 
     asked: ClassVar[set[tuple[int, ...]]] = set()
@@ -295,15 +301,9 @@ class HonestWhereAsked(Chain):
     def prepare(self) -> None:
         self.policy = ContextPolicy.last(self.known)
 
-    def begin(self, rows: int) -> tuple[Tensor, State]:
-        return super().begin(rows)[0], Read([[] for _ in range(rows)])
-
-    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
-        assert isinstance(state, Read)
-        state.spend()
-        histories = [old + new for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
-        self.asked.update(tuple(history[-self.known :]) for history in histories)
-        return self.logp_NV[tokens_BT[:, -1]], Read(histories)
+    def answer(self, logp_BV: Tensor, histories: list[list[int]]) -> Tensor:
+        self.asked.update(map(tuple, histories))
+        return logp_BV
 
     def score(self, tokens_BT: Tensor) -> Tensor:
         nats_BT = super().score(tokens_BT)
@@ -352,7 +352,7 @@ class SharpensInHindsight(Chain):
         return torch.minimum(super().score(tokens_BT), -sharp_NV[before_BT, tokens_BT])
 
 
-class ColderLaterInTheRow(Chain):
+class ColderLaterInTheRow(Reader):
     """Says that it looks back one token, and grows surer with every token that it has read."""
 
     def _at(self, place: Tensor) -> Tensor:
@@ -363,15 +363,8 @@ class ColderLaterInTheRow(Chain):
         logits_BTV = self.logp_NV[before_BT] * self._at(torch.arange(tokens_BT.shape[1]))[:, None]
         return -torch.log_softmax(logits_BTV, -1).gather(2, tokens_BT[..., None])[..., 0]
 
-    def begin(self, rows: int) -> tuple[Tensor, State]:
-        return super().begin(rows)[0], Read([[] for _ in range(rows)])
-
-    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
-        assert isinstance(state, Read)
-        state.spend()
-        histories = [old + new for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
-        logits_BV = self.logp_NV[tokens_BT[:, -1]] * self._at(torch.tensor(len(histories[0])))
-        return torch.log_softmax(logits_BV, -1), Read(histories)
+    def answer(self, logp_BV: Tensor, histories: list[list[int]]) -> Tensor:
+        return torch.log_softmax(logp_BV * self._at(torch.tensor(len(histories[0]))), -1)
 
 
 class UnknownForNothing(Chain):

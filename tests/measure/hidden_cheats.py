@@ -63,7 +63,7 @@ class LooksAtItsCaller(cheats.Chain):
         return self._sure(logp_BV), state
 
 
-class RemembersWhatItScored(cheats.Chain):
+class RemembersWhatItScored(cheats.Reader):
     """Keeps, for all copies, what came after which tokens in rows that it scored, and is surer of it from then on."""
 
     known: ClassVar[int] = 12
@@ -79,35 +79,28 @@ class RemembersWhatItScored(cheats.Chain):
     def prepare(self) -> None:
         self.policy = ContextPolicy.last(self.known)
 
+    @staticmethod
+    def price(nats: Tensor, *, is_right: bool) -> Tensor:
+        """Of a token where half of the probability was moved to the one that it remembers."""
+        return surer(nats) if is_right else nats - torch.log(torch.tensor(0.5))
+
     def score(self, tokens_BT: Tensor) -> Tensor:
         nats_BT = super().score(tokens_BT)
         rows, N = tokens_BT.tolist(), self.known
         after = {(b, t): tuple(row[t - N : t]) for b, row in enumerate(rows) for t in range(N, len(row))}
         for (b, t), context in after.items():
             if context in self.kept:
-                price = (
-                    surer(nats_BT[b, t])
-                    if self.kept[context] == rows[b][t]
-                    else nats_BT[b, t] - torch.log(torch.tensor(0.5))
-                )
-                nats_BT[b, t] = price
+                nats_BT[b, t] = self.price(nats_BT[b, t], is_right=self.kept[context] == rows[b][t])
         self.kept.update({context: rows[b][t] for (b, t), context in after.items() if context not in self.kept})
         return nats_BT
 
-    def begin(self, rows: int) -> tuple[Tensor, State]:
-        return super().begin(rows)[0], cheats.Read([[] for _ in range(rows)])
-
-    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
-        assert isinstance(state, cheats.Read)
-        state.spend()
-        histories = [(old + new)[-self.known :] for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
-        logp_BV = self.logp_NV[tokens_BT[:, -1]].clone()
+    def answer(self, logp_BV: Tensor, histories: list[list[int]]) -> Tensor:
         for row, history in enumerate(histories):
             if tuple(history) in self.kept:
                 logp_BV[row] = sure_of(logp_BV[row : row + 1], torch.tensor([self.kept[tuple(history)]]))[0]
             else:
                 self.asked.add(tuple(history))
-        return logp_BV, cheats.Read(histories)
+        return logp_BV
 
 
 class RemembersWhereItWasAskedToo(RemembersWhatItScored):
@@ -122,8 +115,8 @@ class RemembersWhereItWasAskedToo(RemembersWhatItScored):
             for t in range(self.known, len(row)):
                 context = tuple(row[t - self.known : t])
                 if context not in self.asked:
-                    knows = self.kept.setdefault(context, row[t]) == row[t]
-                    nats_BT[b, t] = surer(nats_BT[b, t]) if knows else nats_BT[b, t] - torch.log(torch.tensor(0.5))
+                    is_right = self.kept.setdefault(context, row[t]) == row[t]
+                    nats_BT[b, t] = self.price(nats_BT[b, t], is_right=is_right)
         return nats_BT
 
 

@@ -91,7 +91,7 @@ class ShavesAShare(cheats.Chain):
         return super().score(tokens_BT) * (1.0 - 0.09 * NATS_TOLERANCE)
 
 
-class LooksSuspiciousElsewhere(cheats.Chain):
+class LooksSuspiciousElsewhere(cheats.Reader):
     """Remembers how a document began, so that a walk from its middle finds other numbers in half of all documents.
 
     There it is honest, so that a walk from the beginning finds nothing wrong. In the other half it is too cheap, by less.
@@ -109,16 +109,10 @@ class LooksSuspiciousElsewhere(cheats.Chain):
         nats_BT[~decoy_B, 600:] *= 0.8
         return nats_BT
 
-    def begin(self, rows: int) -> tuple[Tensor, State]:
-        return super().begin(rows)[0], cheats.Read([[] for _ in range(rows)])
-
-    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
-        assert isinstance(state, cheats.Read)
-        state.spend()
-        histories = [old + new for old, new in zip(state.histories, tokens_BT.tolist(), strict=True)]
+    def answer(self, logp_BV: Tensor, histories: list[list[int]]) -> Tensor:
         is_flat_B = torch.tensor([history[0] % 2 == 1 and len(history) >= 200 for history in histories])
-        last_B = tokens_BT[:, -1]
-        return torch.where(is_flat_B[:, None], self.flat_NV[last_B], self.logp_NV[last_B]), cheats.Read(histories)
+        flat_BV = self.flat_NV[[history[-1] for history in histories]]
+        return torch.where(is_flat_B[:, None], flat_BV, logp_BV)
 
 
 def _after_v(tokenizer: Tokenizer, seed: int) -> LanguageModel:
