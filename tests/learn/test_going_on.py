@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from interrupts import InterruptAt
 
 import lmlab
+from interrupts import InterruptAt
 from lmlab.config import Mistake
 from lmlab.learn import loop
 from lmlab.learn.checkpoint import load_checkpoint

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import torch
-from interrupts import InterruptAt
 from safetensors.torch import load_file
 
 import lmlab
+from interrupts import InterruptAt
 from lmlab.config import Budget
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import Loss, Windows
