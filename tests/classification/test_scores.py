@@ -75,9 +75,8 @@ def test_the_interval_of_the_calibration_error_covers_the_true_one(over: float) 
 
 def test_forty_right_answers_do_not_show_that_who_is_sure_may_be() -> None:
     found = calibration(np.tile([0.999, 0.001], (40, 1)), np.zeros(40, int))
-    assert found.high == pytest.approx(
-        0.999 - 0.025 ** (1 / 40), abs=0.005
-    )  # who is right so often is so 40 times in 1 of 40
+    # who is right so often is so 40 times in 1 of 40
+    assert found.high == pytest.approx(0.999 - 0.025 ** (1 / 40), abs=0.005)
 
 
 def test_examples_of_equal_sureness_are_judged_together_whatever_their_order() -> None:

@@ -14,31 +14,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from command_line import Lmlab, done, refused
 from lmlab import cli
 from lmlab.text import files
 from lmlab.text.locks import LOCK
-
-Lmlab = Callable[..., tuple[int, str, str]]
-
-
-def refused(result: tuple[int, str, str], *words: str) -> None:
-    """Exit code 2, nothing on stdout, one line on stderr with these words."""
-    code, out, err = result
-    assert code == 2, err
-    assert out == ""
-    assert err.startswith("lmlab: ")
-    assert err.count("\n") == 1
-    for word in words:
-        assert word in err
-
 
 TINY = ["--set", "layers=1", "--set", "width=32", "--set", "context=16", "--budget", "3steps"]
 
 
 @pytest.fixture
 def run_folder(lmlab: Lmlab, small_text: Path) -> Path:
-    code, _, err = lmlab("train", "ngram", small_text, "--out", "good")
-    assert code == 0, err
+    done(lmlab("train", "ngram", small_text, "--out", "good"))
     return Path("good").resolve()
 
 
@@ -73,8 +59,7 @@ def test_a_file_that_is_not_gzip_but_is_called_so(lmlab: Lmlab, tmp_path: Path) 
 
 def test_one_enormous_line_is_no_mistake(lmlab: Lmlab, tmp_path: Path) -> None:
     (tmp_path / "line.txt").write_text("abc de " * 300_000)
-    code, _, err = lmlab("train", "ngram", "line.txt", "--set", "order=3", "--out", "run")
-    assert code == 0, err
+    done(lmlab("train", "ngram", "line.txt", "--set", "order=3", "--out", "run"))
 
 
 def test_a_vocabulary_larger_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
@@ -285,8 +270,7 @@ def test_an_unfinished_run_says_how_to_finish_it(lmlab: Lmlab, run_folder: Path)
 
 
 def test_json_is_one_document_and_nothing_else(lmlab: Lmlab, run_folder: Path) -> None:
-    code, out, _ = lmlab("eval", run_folder, "--json")
-    assert code == 0
+    out = done(lmlab("eval", run_folder, "--json"))
     found = json.loads(out)
     wanted = "bits_per_byte interval nats bytes tokens unknown_tokens perplexity context certificate seconds model data"
     assert set(wanted.split()) <= set(found)
@@ -298,8 +282,7 @@ VERBS = ("compare", "train", "eval", "generate", "sweep", "compress", "decompres
 
 
 def test_help_names_every_verb(lmlab: Lmlab) -> None:
-    code, out, _ = lmlab("--help")
-    assert code == 0
+    out = done(lmlab("--help"))
     assert [verb for verb in VERBS if verb not in out] == []
 
 
@@ -369,8 +352,7 @@ def test_compressing_a_file_that_is_not_there_names_no_corpus(lmlab: Lmlab, run_
 
 def test_a_name_in_brackets_is_shown_as_it_is(lmlab: Lmlab, run_folder: Path, small_text: Path) -> None:
     small_text.with_name("draft[bold].txt").write_text("the cat sat on the mat")
-    code, out, err = lmlab("eval", run_folder, "draft[bold].txt")
-    assert code == 0, err
+    out = done(lmlab("eval", run_folder, "draft[bold].txt"))
     assert "draft[bold]:" in out
     assert "note: the text is too short for a confidence interval" in out
 

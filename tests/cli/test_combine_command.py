@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-Lmlab = Callable[..., tuple[int, str, str]]
+from command_line import Lmlab, done, refused
 
 
 def test_from_a_table_of_pairs_to_a_parent_and_its_neighbours(lmlab: Lmlab, tmp_path: Path) -> None:
@@ -19,22 +18,16 @@ def test_from_a_table_of_pairs_to_a_parent_and_its_neighbours(lmlab: Lmlab, tmp_
     )  # fmt: skip
     assert code == 0, err
     assert "60 of 60 pairs" in err
-    code, out, err = lmlab("eval", tmp_path / "run")
-    assert code == 0, err
+    out = done(lmlab("eval", tmp_path / "run"))
     assert "linear map" in out
-    code, out, err = lmlab("combine", tmp_path / "run", "w1", "w2", "--number", "2", "--json")
-    assert code == 0, err
+    out = done(lmlab("combine", tmp_path / "run", "w1", "w2", "--number", "2", "--json"))
     (found,) = json.loads(out)
     assert len(found["neighbours"]) == 2
-    code, out, err = lmlab("combine", tmp_path / "run", "w1", "w2")
-    assert code == 0, err
+    out = done(lmlab("combine", tmp_path / "run", "w1", "w2"))
     assert "near:" in out
     for arguments, words in (
         (["w1"], "two by two"),
         (["w1", "x2"], "no vector for 'x2'"),
         (["w1", "w2", "--out", "m.png"], ".svg"),
     ):
-        code, out, err = lmlab("combine", tmp_path / "run", *arguments)
-        assert code == 2
-        assert words in err
-        assert err.count("\n") == 1
+        refused(lmlab("combine", tmp_path / "run", *arguments), words)

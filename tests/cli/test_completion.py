@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-Lmlab = Callable[..., tuple[int, str, str]]
+from command_line import Lmlab, done
 
 
 @pytest.fixture
@@ -16,8 +16,7 @@ def completed(lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         monkeypatch.setenv("_LMLAB_COMPLETE", "complete_bash")
         monkeypatch.setenv("COMP_WORDS", line)
         monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
-        code, out, _ = lmlab()
-        assert code == 0
+        out = done(lmlab())
         return out.split()
 
     return complete

@@ -6,17 +6,15 @@ import errno
 import gzip
 import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from command_line import Lmlab, Result
 from lmlab.text import files, files_and_folders, sources
 
-Lmlab = Callable[..., tuple[int, str, str]]
 
-
-def refused(result: tuple[int, str, str], *words: str) -> None:
+def refused(result: Result, *words: str) -> None:
     """The last line of stderr, after what was being done."""
     code, out, err = result
     assert (code, out) == (2, ""), err

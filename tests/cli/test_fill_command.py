@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Lmlab = Callable[..., tuple[int, str, str]]
+from command_line import Lmlab, done, refused
 
 
 @pytest.fixture
@@ -24,25 +23,20 @@ def trained(lmlab: Lmlab, tmp_path: Path) -> Path:
 
 
 def test_from_a_text_to_scores_and_filled_blanks(lmlab: Lmlab, trained: Path) -> None:
-    code, out, err = lmlab("eval", trained)
-    assert code == 0, err
+    out = done(lmlab("eval", trained))
     assert "unigram" in out
     assert "pseudo bits per byte" in out
     assert "no probability of the text" in " ".join(out.split())
-    code, out, err = lmlab("eval", trained, "--json")
-    assert code == 0, err
+    out = done(lmlab("eval", trained, "--json"))
     assert {"masked", "unigram", "saved", "pseudo_bits_per_byte"} <= set(json.loads(out))
-    code, out, err = lmlab("fill", trained, "The [MASK] sat", "--top", "2")
-    assert code == 0, err
+    out = done(lmlab("fill", trained, "The [MASK] sat", "--top", "2"))
     assert out.count("%") == 2
-    code, out, err = lmlab("fill", trained, "The [MASK] sat on [MASK] mat,", "--json")
-    assert code == 0, err
+    out = done(lmlab("fill", trained, "The [MASK] sat on [MASK] mat,", "--json"))
     (found,) = json.loads(out)
     assert len(found["blanks"]) == 2
     assert "[MASK]" not in found["filled"]
     assert found["wholes"][0]["text"] == found["filled"]
-    code, out, err = lmlab("fill", trained, "The [MASK] sat on [MASK] mat,", "--top", "3")
-    assert code == 0, err
+    out = done(lmlab("fill", trained, "The [MASK] sat on [MASK] mat,", "--top", "3"))
     assert [line for line in out.splitlines() if not line.startswith("  ")] == [
         f"{whole['text']}  {whole['p']:.1%}" for whole in found["wholes"][:3]
     ]
@@ -60,18 +54,11 @@ def test_from_a_text_to_scores_and_filled_blanks(lmlab: Lmlab, trained: Path) ->
 def test_what_cannot_be_meant_is_refused_in_a_line(
     arguments: list[str], words: str, lmlab: Lmlab, trained: Path
 ) -> None:
-    code, out, err = lmlab("fill", trained, *arguments)
-    assert code == 2
-    assert out == ""
-    assert words in err
-    assert err.count("\n") == 1
+    refused(lmlab("fill", trained, *arguments), words)
 
 
 @pytest.mark.parametrize(
     "arguments", [["sweep", "bert", "--over", "width=2,3"], ["contract", "bert"], ["compare", "--models", "bert,ngram"]]
 )
 def test_where_language_models_are_ranked_an_encoder_is_refused(arguments: list[str], lmlab: Lmlab) -> None:
-    code, _, err = lmlab(*arguments)
-    assert code == 2
-    assert "no language model" in err
-    assert err.count("\n") == 1
+    refused(lmlab(*arguments), "no language model")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 
+from command_line import Lmlab, done
 from lmlab.cli.explaining import TOPICS
 from lmlab.cli.verbs import GROUPS
 
-Lmlab = Callable[..., tuple[int, str, str]]
 COMMANDS = [[], *([verb] for verbs in GROUPS.values() for verb in verbs)]
 COMMANDS += [["explain", topic] for topic in TOPICS]
 
@@ -23,8 +22,7 @@ def test_help_fits_at_every_width_and_nothing_is_cut(
     command: list[str], width: int, lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    code, out, _ = lmlab(*command, "--help")
-    assert code == 0
+    out = done(lmlab(*command, "--help"))
     assert max(map(len, out.splitlines())) <= width
     assert not any(line.rstrip().endswith(("…", "...")) for line in out.splitlines()[1:])
     assert "--help" in out

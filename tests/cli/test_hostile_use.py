@@ -15,20 +15,12 @@ import pytest
 from safetensors import SafetensorError
 
 import lmlab as lab
+from command_line import Lmlab, done, refused
 from lmlab.cli.show.comparison import LiveTable
 from lmlab.config import Mistake, texts_of
 from lmlab.inside.passage import passage
 from lmlab.text import files, locks
 from lmlab.text.tokenizers import train_tokenizer
-
-Lmlab = Callable[..., tuple[int, str, str]]
-
-
-def refused(result: tuple[int, str, str], *words: str) -> None:
-    code, out, err = result
-    assert (code, out) == (2, ""), err
-    assert err.count("\n") == 1, err
-    assert all(word in err for word in words), err
 
 
 @pytest.fixture
@@ -53,8 +45,7 @@ def test_vectors_are_never_saved_over_a_file_unless_forced(lmlab: Lmlab, tmp_pat
     (tmp_path / "mine.txt").write_text("a text of mine")
     refused(lmlab("vectors", "v.txt", "save", "--out", "mine.txt"), "mine.txt exists", "--force")
     assert (tmp_path / "mine.txt").read_text() == "a text of mine"
-    code, _, err = lmlab("vectors", "v.txt", "save", "--out", "mine.txt", "--force")
-    assert code == 0, err
+    done(lmlab("vectors", "v.txt", "save", "--out", "mine.txt", "--force"))
     (tmp_path / "folder").mkdir()
     refused(lmlab("vectors", "v.txt", "save", "--out", "folder"), "folder is a folder", "name a file")
 
@@ -201,10 +192,10 @@ DIVERGING = ["--set", "width=8", "--set", "embedding_width=8", "--set", "context
 
 
 def test_a_run_that_learned_nothing_is_one_line_and_no_success(lmlab: Lmlab, small_text: Path) -> None:
-    code, out, err = lmlab("train", "feedforward", small_text, *DIVERGING, "--budget", "20steps", "--out", "run")
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert "holds the weights it began with (try a learning rate below 1e+30)" in err
+    refused(
+        lmlab("train", "feedforward", small_text, *DIVERGING, "--budget", "20steps", "--out", "run"),
+        "holds the weights it began with (try a learning rate below 1e+30)",
+    )
     run = lab.load("run")
     assert (run.status, run.learned_nothing) == ("diverged", True)
     assert all(line["valid_bits_per_byte"] == line["valid_bits_per_byte"] for line in run.metrics)  # not nan
@@ -217,11 +208,10 @@ def test_a_run_that_learned_nothing_is_one_line_and_no_success(lmlab: Lmlab, sma
 
 
 def test_a_budget_that_ends_before_the_first_step_is_no_success(lmlab: Lmlab, small_text: Path) -> None:
-    code, out, err = lmlab(
-        "train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "0.0000001s", "--out", "run"
+    refused(
+        lmlab("train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "0.0000001s", "--out", "run"),
+        "the budget ended before the first step, so it holds the weights it began with (give it a longer one)",
     )
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "the budget ended before the first step, so it holds the weights it began with (give it a longer one)" in err
     run = lab.load("run")
     assert (run.status, run.learned_nothing, run.record.result.steps) == ("untrained", True, 0)
     assert "untrained: the budget ended before the first step" in Path("run/page.html").read_text()
@@ -361,10 +351,8 @@ def test_what_a_shell_names_by_the_number_of_a_pipe_is_kept_and_read(
     lmlab: Lmlab, small_text: Path, piped: Callable[[bytes], str]
 ) -> None:
     assert lmlab("train", "bag", piped(small_text.read_bytes()), "--out", "run")[0] == 0
-    code, _, err = lmlab("eval", "run")
-    assert code == 0, err
-    code, out, err = lmlab("score", "run", "--lines", piped(b"the cat\nthe dog\n"))
-    assert code == 0, err
+    done(lmlab("eval", "run"))
+    out = done(lmlab("score", "run", "--lines", piped(b"the cat\nthe dog\n")))
     assert [line.split("\t")[-1] for line in out.splitlines()] == ["the cat", "the dog"]
 
 

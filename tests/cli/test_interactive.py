@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 
 import lmlab as lab
+from command_line import Lmlab, done, refused
 from lmlab.cli.interactive import converse
 from lmlab.config import Mistake
 from lmlab.decode.conversation import Conversation
-
-Lmlab = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -106,8 +104,7 @@ def test_the_command_reads_prompts_from_standard_input(
     lmlab: Lmlab, run_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"the cat\n/retry\n")))
-    code, out, err = lmlab("generate", run_folder, "--interactive", "--tokens", 9, "--seed", 2)
-    assert code == 0, err
+    out = done(lmlab("generate", run_folder, "--interactive", "--tokens", 9, "--seed", 2))
     wanted = [lab.generate(run_folder, "the cat", tokens=9, seed=seed)[0].text for seed in (2, 3)]
     assert all("the cat" + text in out for text in wanted)
 
@@ -136,8 +133,7 @@ def test_a_prompt_from_a_file(lmlab: Lmlab, run_folder: Path) -> None:
         ["--interactive", "--json"],
         ["--interactive", "--samples", 2],
     ):
-        code, out, err = lmlab("generate", run_folder, *arguments)
-        assert (code, out, err.count("\n")) == (2, "", 1), arguments
+        refused(lmlab("generate", run_folder, *arguments))
 
 
 def test_many_prompts_from_a_file_are_continued_as_each_would_be_alone(lmlab: Lmlab, run_folder: Path) -> None:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Lmlab = Callable[..., tuple[int, str, str]]
-
-
-def refused(result: tuple[int, str, str], words: str) -> None:
-    code, out, err = result
-    assert (code, out, err.count("\n")) == (2, "", 1), err
-    assert words in err
+from command_line import Lmlab, refused
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Lmlab = Callable[..., tuple[int, str, str]]
+from command_line import Lmlab, refused
 
 PAGE, PICTURE = "--html is a page, and ends in .html or .htm; got ", "--svg is a picture, and ends in .svg; got "
 
@@ -35,7 +34,5 @@ PAGE, PICTURE = "--html is a page, and ends in .html or .htm; got ", "--svg is a
 def test_a_name_of_another_kind_is_refused(lmlab: Lmlab, small_text: Path, arguments: list[str], words: str) -> None:
     Path("sheet.txt").write_text("given x: n\nclaim x == x\n")
     assert lmlab("train", "bag", small_text, "--out", "run")[0] == 0
-    code, out, err = lmlab(*arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1), err
-    assert words in err
+    refused(lmlab(*arguments), words)
     assert not Path("x").exists()

@@ -36,10 +36,8 @@ def test_comparing_in_python_writes_the_page_too(small_text: Path, tmp_path: Pat
 
 def test_every_verb_of_the_command_line_is_a_function_with_the_same_names() -> None:
     """--set is settings and --learn is learning in Python; what only concerns printing is not there."""
-    names = {verb for verbs in GROUPS.values() for verb in verbs} - {
-        "vectors",
-        "machine",
-    }  # these are several functions
+    several = {"vectors", "machine"}  # functions for one verb
+    names = {verb for verbs in GROUPS.values() for verb in verbs} - several
     commands = {FILES.get(n, n): importlib.import_module(f"lmlab.cli.{FILES.get(n, n)}").command for n in names}
     # --resume and --from are functions of their own, resume and fine_tune; --config is recipe, which gives the arguments
     only_there = {

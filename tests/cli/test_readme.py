@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from command_line import Lmlab, done
 from lmlab.cli.verbs import GROUPS
 
-Lmlab = Callable[..., tuple[int, str, str]]
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 BLOCKS = "\n".join(re.findall(r"^```text\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL))
 SHOWN: dict[str, str] = dict(re.findall(r"^\$ lmlab (.*)\n((?:(?!\$ ).*\n)*)", BLOCKS, re.MULTILINE))
@@ -76,8 +75,7 @@ def test_what_a_trained_model_prints_is_of_the_kind_that_is_shown(lmlab: Lmlab, 
         ["export", "runs/ngram", "-o", "model.arpa"],
         ["curves", "runs/mine", "--out", "curves.html", "--csv", "curves.csv"],
     ):
-        code, out, err = lmlab(*command)
-        assert code == 0, err
+        out = done(lmlab(*command))
         if command[:2] == ["train", "ngram"]:
             continue
         wanted = [of_a_kind(piece) for piece in pieces(shown(f"{command[0]} "))]

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import lmlab as lab
-
-Lmlab = Callable[..., tuple[int, str, str]]
+from command_line import Lmlab
 
 VERBS = [
     ["explain", "dot-products"],

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import pytest
 import typer.core
 
 import lmlab as lab
+from command_line import Lmlab
 from lmlab.cli import interactive
 from lmlab.comparison import job as comparison_job
 from lmlab.learn import fit, going_on, loop, mixing, run
@@ -24,7 +25,6 @@ from lmlab.models.bag import Bag
 from lmlab.sweeps import runners
 from lmlab.sweeps.grid import Outcome
 
-Lmlab = Callable[..., tuple[int, str, str]]
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 BOTH = pytest.mark.parametrize("how", list(CODES))
 SMALL = ["--set", "width=8", "--set", "embedding_width=8", "--set", "context=2", "--budget", "12steps"]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import lmlab as lab
+from command_line import Lmlab, done
 from lmlab.learn import loop
 
-Lmlab = Callable[..., tuple[int, str, str]]
 TINY = ["--budget", "4steps", "--set", "layers=1", "--set", "width=16", "--set", "context=16"]
 
 
@@ -27,8 +26,7 @@ def test_a_finished_run_is_given_more_and_says_so_where_it_gets_nothing(lmlab: L
     assert code == 0
     assert "came to its end before and is left as it was" in err
     assert "--resume --out run --budget +10m" in err
-    code, out, _ = lmlab("train", "--resume", "--out", trained, "--budget", "+3steps", "--json")
-    assert code == 0
+    out = done(lmlab("train", "--resume", "--out", trained, "--budget", "+3steps", "--json"))
     found = json.loads(out)
     assert found["result"]["steps"] == 7
     assert [a["steps"] for a in found["training"]["lineage"]] == [4]
@@ -36,8 +34,7 @@ def test_a_finished_run_is_given_more_and_says_so_where_it_gets_nothing(lmlab: L
 
 def test_a_run_learns_another_text_from_the_weights_of_one(lmlab: Lmlab, trained: Path) -> None:
     Path("other.txt").write_text("something else altogether\n" * 60)
-    code, out, err = lmlab("train", "--from", trained, "other.txt", "--budget", "3steps", "--json")
-    assert code == 0, err
+    out = done(lmlab("train", "--from", trained, "other.txt", "--budget", "3steps", "--json"))
     found = json.loads(out)
     assert found["run"] == "runs/run-other"
     assert found["training"]["lineage"][0]["run"] == str(trained.resolve())
@@ -83,18 +80,15 @@ def test_a_stopped_run_generates_and_is_marked_on_stderr(
     code, out, err = lmlab("generate", "run", "--tokens", 5)
     assert (code, len(out) > 0) == (0, True)
     assert "run is unfinished: these are its best weights so far" in err
-    code, out, _ = lmlab("eval", "run")
-    assert code == 0
+    out = done(lmlab("eval", "run"))
     assert "note: run is unfinished" in out
 
 
 def test_a_recipe_trains_and_what_is_typed_comes_before_what_it_says(lmlab: Lmlab, trained: Path) -> None:
-    code, out, err = lmlab("train", "--config", trained / "recipe.toml", "--out", "again", "--json")
-    assert code == 0, err
+    out = done(lmlab("train", "--config", trained / "recipe.toml", "--out", "again", "--json"))
     assert json.loads(out)["model"] == json.loads((trained / "config.json").read_text())["model"]
     more = ["--budget", "6steps", "--set", "layers=2", "--learn", "rows=2", "--out", "other", "--json"]
-    code, out, err = lmlab("train", "--config", trained / "recipe.toml", *more)
-    assert code == 0, err
+    out = done(lmlab("train", "--config", trained / "recipe.toml", *more))
     found = json.loads(out)
     assert (found["result"]["steps"], found["training"]["learning"]) == (6, {"rows": 2})
     assert (found["model"]["config"]["layers"], found["model"]["config"]["width"]) == (2, 16)
@@ -108,8 +102,7 @@ def test_a_recipe_trains_and_what_is_typed_comes_before_what_it_says(lmlab: Lmla
 
 
 def test_help_of_a_model_lists_its_settings_and_so_does_settings(lmlab: Lmlab, small_text: Path) -> None:
-    code, out, _ = lmlab("train", "gpt", "--help")
-    assert code == 0
+    out = done(lmlab("train", "gpt", "--help"))
     assert "--resume" in out
     assert "blocks of attention" in out
     assert "matrix_learning_rate" in out

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from command_line import Lmlab, done, refused
 from lmlab.text import written_out
-
-Lmlab = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -28,17 +26,14 @@ def trained(lmlab: Lmlab, tmp_path: Path) -> Path:
 
 
 def test_from_pairs_to_translations_and_scores(lmlab: Lmlab, trained: Path) -> None:
-    code, out, err = lmlab("eval", trained, "--against", trained)
-    assert code == 0, err
+    out = done(lmlab("eval", trained, "--against", trained))
     assert "bits per byte" in out
     assert "certified: all 8 checks hold" in out
     assert "bleu: nrefs:1" in out
     assert "paired over sentences" in out
-    code, out, err = lmlab("translate", trained, "forty-two", "--to", "de,fr", "--beam", "2", "--best", "2", "--json")
-    assert code == 0, err
+    out = done(lmlab("translate", trained, "forty-two", "--to", "de,fr", "--beam", "2", "--best", "2", "--json"))
     assert [one["language"] for one in json.loads(out)] == ["de", "de", "fr", "fr"]
-    code, out, err = lmlab("translate", trained, "forty-two", "seven")
-    assert code == 0, err
+    out = done(lmlab("translate", trained, "forty-two", "seven"))
     assert "forty-two\nfr: " in out
 
 
@@ -56,17 +51,10 @@ def test_from_pairs_to_translations_and_scores(lmlab: Lmlab, trained: Path) -> N
 def test_what_cannot_be_meant_is_refused_in_a_line(
     arguments: list[str], words: str, lmlab: Lmlab, trained: Path
 ) -> None:
-    code, out, err = lmlab("translate", trained, *arguments)
-    assert code == 2
-    assert out == ""
-    assert words in err
-    assert err.count("\n") == 1
+    refused(lmlab("translate", trained, *arguments), words)
 
 
 def test_misaligned_pairs_are_named_by_their_line(lmlab: Lmlab, tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("en\tde\nyes\tja\nno\n")
-    code, _, err = lmlab("train", "translator", tmp_path / "pairs.tsv", "--out", tmp_path / "run")
-    assert code == 2
-    assert "line 3: 1 column" in err
-    assert err.count("\n") == 1
+    refused(lmlab("train", "translator", tmp_path / "pairs.tsv", "--out", tmp_path / "run"), "line 3: 1 column")
     assert not (tmp_path / "run").exists()

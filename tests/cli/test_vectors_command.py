@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-Lmlab = Callable[..., tuple[int, str, str]]
+from command_line import Lmlab, done, refused
 
 
 def test_from_a_text_to_neighbours_scores_and_a_map(lmlab: Lmlab, tmp_path: Path) -> None:
@@ -19,22 +18,16 @@ def test_from_a_text_to_neighbours_scores_and_a_map(lmlab: Lmlab, tmp_path: Path
     )  # fmt: skip
     assert code == 0, err
     assert "lmlab eval" in out
-    code, out, err = lmlab("eval", tmp_path / "run")
-    assert code == 0, err
+    out = done(lmlab("eval", tmp_path / "run"))
     assert "frequencies alone" in out
-    code, out, err = lmlab("vectors", tmp_path / "run", "neighbours", "red", "Blue", "--number", "2", "--json")
-    assert code == 0, err
+    out = done(lmlab("vectors", tmp_path / "run", "neighbours", "red", "Blue", "--number", "2", "--json"))
     assert [len(ones) for ones in json.loads(out).values()] == [2, 2]
-    code, out, err = lmlab("vectors", tmp_path / "run", "analogy", "w1", "w2", "w3")
-    assert code == 0, err
+    out = done(lmlab("vectors", tmp_path / "run", "analogy", "w1", "w2", "w3"))
     assert "w1 is to w2 as w3 is to" in out
-    code, out, err = lmlab("vectors", tmp_path / "run", "map", "red", "blue", "--out", tmp_path / "map.svg", "--json")
-    assert code == 0, err
+    out = done(lmlab("vectors", tmp_path / "run", "map", "red", "blue", "--out", tmp_path / "map.svg", "--json"))
     assert (tmp_path / "map.svg").exists()
-    code, out, err = lmlab("vectors", tmp_path / "run", "save", "--out", tmp_path / "v.txt")
-    assert code == 0, err
-    code, out, err = lmlab("vectors", tmp_path / "v.txt", "neighbours", "red")
-    assert code == 0, err
+    out = done(lmlab("vectors", tmp_path / "run", "save", "--out", tmp_path / "v.txt"))
+    out = done(lmlab("vectors", tmp_path / "v.txt", "neighbours", "red"))
 
 
 @pytest.mark.parametrize(
@@ -53,16 +46,10 @@ def test_what_cannot_be_meant_is_refused_in_a_line(
     arguments: list[str], words: str, lmlab: Lmlab, tmp_path: Path
 ) -> None:
     (tmp_path / "v.txt").write_text("cat 1 2\ncar 2 1\nkite 1 1\n")
-    code, out, err = lmlab("vectors", tmp_path / "v.txt", *arguments)
-    assert code == 2
-    assert out == ""
-    assert words in err
-    assert err.count("\n") == 1
+    refused(lmlab("vectors", tmp_path / "v.txt", *arguments), words)
 
 
 def test_a_run_of_something_else_is_refused(lmlab: Lmlab, tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("a b c a b c a b c a b a c a b\n" * 20)
     assert lmlab("train", "bag", tmp_path / "t.txt", "--out", tmp_path / "bag")[0] == 0
-    code, _, err = lmlab("vectors", tmp_path / "bag", "neighbours", "a")
-    assert code == 2
-    assert "no run of word vectors" in err
+    refused(lmlab("vectors", tmp_path / "bag", "neighbours", "a"), "no run of word vectors")

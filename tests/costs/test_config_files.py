@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from command_line import Lmlab, refused
 from lmlab.costs.config_file import read_config
 from lmlab.costs.counting import count_file
 from lmlab.costs.dispatcher import counted, counted_as_run
 from lmlab.costs.published_architectures import FAMILIES
 from lmlab.formulas import Shape, weights, work
-
-Lmlab = Callable[..., tuple[int, str, str]]
 
 PUBLISHED = {
     "GPT-2": ({"model_type": "gpt2"}, 124_439_808),
@@ -241,12 +239,7 @@ def test_a_cache_is_as_large_as_that_of_transformers(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_config_gets_one_line(lmlab: Lmlab, tmp_path: Path, document: Any, words: str) -> None:
-    code, out, err = lmlab("count", written(tmp_path, document))
-    assert code == 2
-    assert out == ""
-    assert err.startswith("lmlab: ")
-    assert err.count("\n") == 1
-    assert words in err
+    refused(lmlab("count", written(tmp_path, document)), words)
 
 
 def test_a_file_that_is_not_there_and_a_length_without_positions(lmlab: Lmlab, tmp_path: Path) -> None:

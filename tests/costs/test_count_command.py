@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from command_line import Lmlab, done, refused
 from lmlab.models.registry import KINDS, Way
-
-Lmlab = Callable[..., tuple[int, str, str]]
 
 
 def test_the_numbers_of_a_model_and_where_they_come_from(lmlab: Lmlab) -> None:
-    code, out, err = lmlab("count", "feedforward", "--set", "context=3", "--vocab", 50)
-    assert code == 0, err
+    out = done(lmlab("count", "feedforward", "--set", "context=3", "--vocab", 50))
     assert "a real instance has as many" in out
     assert "PyTorch counts the same" in out
     assert "week2 E1, all of it: V*(d + d_h) + ((N-1)*d + 1)*d_h = " in out
@@ -64,14 +61,12 @@ def test_a_run_is_counted_as_it_stands(lmlab: Lmlab, small_text: Path) -> None:
     for model, budget in (("ngram", []), ("bigram", ["--budget", "1steps"])):
         assert lmlab("train", model, small_text, *budget, "--out", model, "--json")[0] == 0
         trained = json.loads((Path(model) / "config.json").read_text())["model"]["parameters"]
-        code, out, err = lmlab("count", f"./{model}", "--json")
-        assert code == 0, err
+        out = done(lmlab("count", f"./{model}", "--json"))
         assert json.loads(out)["parameters"] == trained
 
 
 def test_a_model_that_counts_is_fitted_to_its_text(lmlab: Lmlab, small_text: Path) -> None:
-    code, out, _ = lmlab("count", "ngram", small_text, "--set", "order=2")
-    assert code == 0
+    out = done(lmlab("count", "ngram", small_text, "--set", "order=2"))
     assert "c_2" in out
     assert "bishop12 12.12" in out
     assert "V**(n-1)*(V-1)" in out
@@ -94,12 +89,7 @@ def test_a_model_that_counts_is_fitted_to_its_text(lmlab: Lmlab, small_text: Pat
     ],
 )
 def test_what_cannot_be_counted_gets_one_line(lmlab: Lmlab, arguments: tuple[str, ...], words: str) -> None:
-    code, out, err = lmlab("count", *arguments)
-    assert code == 2
-    assert out == ""
-    assert err.startswith("lmlab: ")
-    assert err.count("\n") == 1
-    assert words in err
+    refused(lmlab("count", *arguments), words)
 
 
 @pytest.mark.parametrize(
@@ -122,24 +112,19 @@ def test_what_would_change_nothing_is_refused(
 ) -> None:
     assert lmlab("train", "ngram", small_text, "--out", "run")[0] == 0
     Path("hf.json").write_text('{"model_type": "gpt2"}')
-    code, out, err = lmlab("count", *arguments)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert words in err
+    refused(lmlab("count", *arguments), words)
 
 
 def test_memory_is_predicted_and_measured(lmlab: Lmlab) -> None:
     sizes = ("--set", "layers=1", "--set", "width=32", "--set", "context=32")
-    code, out, err = lmlab("count", "gpt", *sizes, "--memory", "--json")
-    assert code == 0, err
+    out = done(lmlab("count", "gpt", *sizes, "--memory", "--json"))
     memory = json.loads(out)["memory"]
     assert memory["peak"] == pytest.approx(memory["measured_peak"], rel=0.1)
     assert "peak: predicted" in lmlab("count", "gpt", *sizes, "--memory")[1]
 
 
 def test_memory_of_what_takes_no_steps_is_refused(lmlab: Lmlab, small_text: Path) -> None:
-    code, _, err = lmlab("count", "ngram", small_text, "--memory")
-    assert code == 2
-    assert "name a language model of the lab that learns" in err
+    refused(lmlab("count", "ngram", small_text, "--memory"), "name a language model of the lab that learns")
 
 
 def test_a_picture_is_written_where_it_is_wanted(lmlab: Lmlab, tmp_path: Path) -> None:
@@ -162,14 +147,14 @@ def test_every_model_that_learns_has_its_picture_below_its_command() -> None:
 def test_sizes_that_would_take_long_to_make_are_refused_and_those_long_to_run_are_counted_by_formula_alone(
     lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, out, err = lmlab("count", "gpt", "--set", "layers=100000")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "gpt: 100,000 layers would take long to make and count; choose at most 1,000" in err
+    refused(
+        lmlab("count", "gpt", "--set", "layers=100000"),
+        "gpt: 100,000 layers would take long to make and count; choose at most 1,000",
+    )
     whole = json.loads(lmlab("count", "gru", "--length", "8", "--json")[1])
     assert whole["dispatched"] == [whole["forward"], whole["backward"]]
     monkeypatch.setattr("lmlab.costs.counting.MOST_KERNELS", 20)
-    code, out, err = lmlab("count", "gru", "--length", "8", "--json")
-    assert code == 0, err
+    out = done(lmlab("count", "gru", "--length", "8", "--json"))
     found = json.loads(out)
     assert (found["dispatched"], found["forward"]) == (None, whole["forward"])
     assert "given up after 20 kernels" in found["notes"][0]

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import lmlab as lab
+from command_line import Lmlab, done, refused
 from lmlab.costs.calibrate import seconds_in_all, seconds_of_steps
 from lmlab.costs.devices import DEVICES
 from lmlab.costs.planner import published_rate, timed_rate
 from lmlab.costs.published_figures import LAWS, RUNS
 from lmlab.costs.sharding import WAYS, held, usual_build
-
-Lmlab = Callable[..., tuple[int, str, str]]
 
 
 def test_each_published_run_is_predicted_from_the_others() -> None:
@@ -88,14 +86,12 @@ def test_a_config_file_is_planned_by_its_own_formula(lmlab: Lmlab, tmp_path: Pat
     arguments = ("plan", tmp_path / "c.json", "--tokens", "1T", "--device", "A100", "--devices", 1024, "--length", 2048)
     found = json.loads(lmlab(*arguments, "--json")[1])
     assert found["operations"] == pytest.approx(RUNS[0].operations)
-    code, out, _ = lmlab(*arguments)
-    assert code == 0
+    out = done(lmlab(*arguments))
     assert "device-hours" in out
 
 
 def test_compute_and_loss_choose_size_and_text_by_a_law_that_is_named(lmlab: Lmlab) -> None:
-    code, out, _ = lmlab("plan", "--compute", "5.76e23", "--device", "H100", "--devices", 512)
-    assert code == 0
+    out = done(lmlab("plan", "--compute", "5.76e23", "--device", "H100", "--devices", 512))
     assert "Besiroglu" in out
     found = json.loads(
         lmlab("plan", "--loss", 2, "--law", "chinchilla", "--device", "H100", "--devices", 512, "--json")[1]
@@ -127,8 +123,7 @@ def test_a_run_of_steps_is_planned_by_its_own_steps(
     lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lmlab.costs.calibrate.TIMED_S", 0.0)
-    code, out, err = lmlab("plan", "bigram", small_text, "--steps", 50, "--json")
-    assert code == 0, err
+    out = done(lmlab("plan", "bigram", small_text, "--steps", 50, "--json"))
     found = json.loads(out)
     assert found["tokens"] == 50 * 32 * 64
     assert found["interval"][0] <= found["seconds"] <= found["interval"][1]
@@ -138,9 +133,8 @@ def test_a_run_is_its_steps_and_what_it_does_between_them() -> None:
     alone = seconds_in_all(100, 20, 0.0, 0.0, 0.0)
     assert alone == 100
     assert seconds_in_all(80, 20, 1.0, 0.0, 0.5) == 80 + 20 + 5 * 0.5  # a checkpoint every 20 seconds
-    assert seconds_in_all(100, 20, 0.0, 0.05, 0.0) == pytest.approx(
-        100 + 20 * 0.05
-    )  # samples are cheap: one at every look
+    # samples are cheap: one at every look
+    assert seconds_in_all(100, 20, 0.0, 0.05, 0.0) == pytest.approx(100 + 20 * 0.05)
     with_samples = seconds_in_all(100, 20, 0.0, 1.0, 0.0)  # they are dear, and take no more than their share
     assert 100 < with_samples <= 100 * 1.02 + 1.0
 
@@ -152,8 +146,7 @@ def test_what_is_left_open_is_not_asked_for() -> None:
 
 @pytest.mark.slow
 def test_this_machine_can_be_timed(lmlab: Lmlab) -> None:
-    code, out, err = lmlab("plan", "--parameters", "1M", "--tokens", "1M", "--calibrate", "--json")
-    assert code == 0, err
+    out = done(lmlab("plan", "--parameters", "1M", "--tokens", "1M", "--calibrate", "--json"))
     assert json.loads(out)["device"] == "this machine"
 
 
@@ -186,12 +179,7 @@ def test_this_machine_can_be_timed(lmlab: Lmlab) -> None:
     ],
 )
 def test_what_cannot_be_planned_gets_one_line(lmlab: Lmlab, arguments: str, words: str) -> None:
-    code, out, err = lmlab("plan", *arguments.split())
-    assert code == 2
-    assert out == ""
-    assert err.startswith("lmlab: ")
-    assert err.count("\n") == 1
-    assert words in err
+    refused(lmlab("plan", *arguments.split()), words)
 
 
 def test_every_device_has_a_peak_and_a_memory() -> None:

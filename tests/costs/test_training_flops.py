@@ -14,12 +14,11 @@ import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
 import lmlab
+from command_line import Lmlab, done
 from lmlab.costs.dispatcher import LACKING
 from lmlab.layers import fast
 from lmlab.learn import stepping
 from lmlab.page.numbers import short
-
-Lmlab = Callable[..., tuple[int, str, str]]
 
 SMALL = {"width": 8}
 WORDS = [
@@ -71,10 +70,8 @@ CASES: dict[str, tuple[Callable[[Path], Path], str, dict[str, Any]]] = {
     "glove": (plain_text, "3steps", {"least": 1, **SMALL}),
 }
 BYTES = ("bert", "classifier", "translator")  # the text is too short for pairs of bytes
-DRAWN = {
-    "bert": 0.5,
-    "translator": 0.1,
-}  # batches are of many shapes, and in a few steps not all come as often as in many
+# batches are of many shapes, and in a few steps not all come as often as in many
+DRAWN = {"bert": 0.5, "translator": 0.1}
 
 
 @pytest.mark.parametrize("model", CASES)
@@ -100,8 +97,7 @@ def test_a_run_has_written_down_what_pytorch_counts_in_its_steps(
 
 
 def test_train_its_page_and_count_say_the_same(lmlab: Lmlab, small_text: Path) -> None:
-    code, out, err = lmlab("train", "bigram", small_text, "--budget", "5steps", "--out", "run", "--device", "cpu")
-    assert code == 0, err
+    out = done(lmlab("train", "bigram", small_text, "--budget", "5steps", "--out", "run", "--device", "cpu"))
     found = json.loads(Path("run/config.json").read_text())
     counts = json.loads(lmlab("count", "run", "--json")[1])
     per_token = (counts["forward"] + counts["backward"]) / counts["length"]

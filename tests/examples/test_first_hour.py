@@ -7,18 +7,17 @@ import json
 import random
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lmlab as lab
+from command_line import Lmlab
 from lmlab.sweeps import runners
 
 ROOT = Path(__file__).resolve().parents[2]
 LESSON = (ROOT / "docs" / "first-hour.md").read_text(encoding="utf-8")
-Lmlab = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)

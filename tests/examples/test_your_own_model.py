@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import lmlab as lab
+from command_line import Lmlab
 from lmlab.config import Mistake
 from lmlab.models import registry
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "your_own_model.py"
 NAME = "your_own_model:SkipBigram"
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +25,7 @@ def test_the_example_is_short() -> None:
     assert len(EXAMPLE.read_text().splitlines()) <= 60
 
 
-def test_the_contract_holds_and_a_broken_promise_is_named(lmlab: Command, tmp_path: Path) -> None:
+def test_the_contract_holds_and_a_broken_promise_is_named(lmlab: Lmlab, tmp_path: Path) -> None:
     code, out, _ = lmlab("contract", NAME, "--set", "width=8", "--json")
     found = json.loads(out)
     assert (code, found["kept"]) == (0, True)

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 import lmlab as lab
-
-Command = Callable[..., tuple[int, str, str]]
+from command_line import Lmlab, done, refused
 
 
 def test_kenlm_reads_what_is_exported_and_scores_a_line_as_the_run_does(
-    small_text: Path, tmp_path: Path, lmlab: Command
+    small_text: Path, tmp_path: Path, lmlab: Lmlab
 ) -> None:
     kenlm = pytest.importorskip("kenlm")
     settings = {"order": 3, "restart": "line"}
@@ -28,10 +26,9 @@ def test_kenlm_reads_what_is_exported_and_scores_a_line_as_the_run_does(
     assert kenlm.Model("model.arpa").score(line, bos=True, eos=True) == pytest.approx(-nats / 2.302585093, abs=1e-4)
 
 
-def test_the_numbers_that_are_said_are_those_in_the_file(small_text: Path, tmp_path: Path, lmlab: Command) -> None:
+def test_the_numbers_that_are_said_are_those_in_the_file(small_text: Path, tmp_path: Path, lmlab: Lmlab) -> None:
     lab.train("ngram", small_text, out=tmp_path / "run", settings={"order": 3})
-    code, out, _ = lmlab("export", tmp_path / "run", "-o", "model.arpa")
-    assert code == 0
+    out = done(lmlab("export", tmp_path / "run", "-o", "model.arpa"))
     in_file = re.findall(r"^ngram (\d)=(\d+)$", Path("model.arpa").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(in_file) == 3
     for order, count in in_file:
@@ -41,16 +38,14 @@ def test_the_numbers_that_are_said_are_those_in_the_file(small_text: Path, tmp_p
 
 
 def test_what_cannot_be_exported_is_refused_and_nothing_is_written(
-    small_text: Path, tmp_path: Path, lmlab: Command
+    small_text: Path, tmp_path: Path, lmlab: Lmlab
 ) -> None:
     lab.train("bag", small_text, out=tmp_path / "run")
-    code, _, err = lmlab("export", tmp_path / "run", "-o", "model.arpa")
-    assert code == 2
-    assert "only ngram models" in err
+    refused(lmlab("export", tmp_path / "run", "-o", "model.arpa"), "only ngram models")
     assert not Path("model.arpa").exists()
 
 
-def test_a_file_that_exists_is_kept_unless_forced(small_text: Path, tmp_path: Path, lmlab: Command) -> None:
+def test_a_file_that_exists_is_kept_unless_forced(small_text: Path, tmp_path: Path, lmlab: Lmlab) -> None:
     lab.train("ngram", small_text, out=tmp_path / "run", settings={"order": 2})
     Path("model.arpa").write_text("mine")
     assert lmlab("export", tmp_path / "run", "-o", "model.arpa")[0] == 2

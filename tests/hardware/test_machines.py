@@ -98,9 +98,8 @@ def test_whoever_asks_for_slow_bf16_is_told_so_in_one_line(
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
         assert choice.choose("cpu", "bf16").dtype == torch.bfloat16
-        warnings.warn(
-            "mkldnn_matmul failed, switching to BLAS gemm: and frames upon frames", stacklevel=1
-        )  # as torch does
+        # as torch does
+        warnings.warn("mkldnn_matmul failed, switching to BLAS gemm: and frames upon frames", stacklevel=1)
     assert [str(note.message).partition(" than in")[0][-len(said or "") :] for note in notes] == (
         [said] if said else []
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 import lmlab
+from command_line import Lmlab, done
 from lmlab.config import Mistake
 from lmlab.inside.head_descriptions import Ids, _seems, summaries
 from lmlab.layers.looking import Looks, Way
@@ -95,9 +95,8 @@ def test_a_model_without_attention_says_who_has_some(runs: dict[str, Path]) -> N
         lmlab.explain_attention(runs["lstm"], SENTENCE)
 
 
-def test_the_command_shows_and_writes_json(runs: dict[str, Path], lmlab: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, _ = lmlab("explain", "attention", runs["gpt"], SENTENCE)
-    assert code == 0
+def test_the_command_shows_and_writes_json(runs: dict[str, Path], lmlab: Lmlab) -> None:
+    out = done(lmlab("explain", "attention", runs["gpt"], SENTENCE))
     assert "2.2" in out
     assert "fast kernel" in out
     code, out, _ = lmlab("explain", "attention", runs["gpt"], SENTENCE, "--json")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import lmlab
+from browser_checks import opens_narrow_and_wide
 
 SENTENCE = 'the cat sat on the naïve log & <b> </script> "quoted"\n'
 
@@ -21,16 +22,7 @@ def page(runs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 def test_it_opens_narrow_and_dark_wide_and_light_without_an_error_or_a_request(tab: Any, page: Path) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: make test-page installs it")
-    for width, scheme in ((390, "dark"), (1280, "light")):
-        tab.emulate_media(color_scheme=scheme)
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.goto(page.as_uri())
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        found = axe.Axe().run(tab)
-        assert found.violations_count == 0, found.generate_report()
-    assert tab.problems == []
-    assert set(tab.requests) == {page.as_uri()}
+    opens_narrow_and_wide(tab, page)
 
 
 def test_a_token_shows_what_every_model_expected_there(tab: Any, page: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,8 @@ import torch
 from torch import nn
 
 import lmlab
+from browser_checks import accessible
+from command_line import Lmlab, done
 from lmlab.config import Mistake
 from lmlab.inside.gates import correlation, features
 
@@ -62,16 +63,12 @@ def test_features_are_what_they_are_called() -> None:
     assert correlation(a, np.ones(50)) == 0.0
 
 
-def test_the_command_shows_writes_json_and_refuses(
-    runs: dict[str, Path], lmlab: Callable[..., tuple[int, str, str]]
-) -> None:
-    code, out, _ = lmlab("explain", "gates", runs["lstm"], SENTENCE, "--json")
-    assert code == 0
+def test_the_command_shows_writes_json_and_refuses(runs: dict[str, Path], lmlab: Lmlab) -> None:
+    out = done(lmlab("explain", "gates", runs["lstm"], SENTENCE, "--json"))
     assert set(json.loads(out)["layers"][1]["values"]) == {
         *("input gate i", "forget gate f", "candidate c̃", "output gate o", "state h", "cell c")
     }
-    code, out, _ = lmlab("explain", "gates", runs["gru"], SENTENCE)
-    assert code == 0
+    out = done(lmlab("explain", "gates", runs["gru"], SENTENCE))
     assert "update gate z" in out
     code, _, err = lmlab("explain", "gates", runs["gpt"], SENTENCE)
     assert code == 2
@@ -121,7 +118,6 @@ def test_ends_of_lines_and_the_map_can_be_pointed_at_and_the_label_clears(
 
 
 def test_the_page_colours_the_text_by_the_unit_that_is_chosen(tab: Any, runs: dict[str, Path], tmp_path: Path) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: make test-page installs it")
     found = lmlab.explain_gates(runs["lstm"], SENTENCE * 3, html=tmp_path / "gates.html")
     tab.set_viewport_size({"width": 390, "height": 800})
     tab.goto((tmp_path / "gates.html").as_uri())
@@ -142,6 +138,5 @@ def test_the_page_colours_the_text_by_the_unit_that_is_chosen(tab: Any, runs: di
     tab.keyboard.press("ArrowDown")
     assert tab.locator("select.unit").input_value() == str(min(place + 1, len(names) - 1))
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
-    report = axe.Axe().run(tab)
-    assert report.violations_count == 0, report.generate_report()
+    accessible(tab)
     assert tab.problems == []

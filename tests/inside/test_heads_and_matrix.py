@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 import torch
 
 import lmlab
+from command_line import Lmlab, done
 from lmlab.config import Mistake
 from lmlab.inside.pages import heads_page
 
@@ -87,9 +87,8 @@ def test_what_cannot_be_unfolded_is_said_in_one_line(runs: dict[str, Path]) -> N
         lmlab.explain_matrix(runs["gpt"], "the cat sat")
 
 
-def test_the_commands_show_and_write_json(runs: dict[str, Path], lmlab: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, _ = lmlab("explain", "heads", runs["gpt"], SENTENCE, "--json")
-    assert code == 0
+def test_the_commands_show_and_write_json(runs: dict[str, Path], lmlab: Lmlab) -> None:
+    out = done(lmlab("explain", "heads", runs["gpt"], SENTENCE, "--json"))
     assert len(json.loads(out)["heads"]) == 4
     assert "more without" in lmlab("explain", "heads", runs["gpt"], SENTENCE)[1]
     code, out, _ = lmlab("explain", "matrix", runs["gpt"], "the", "--json")

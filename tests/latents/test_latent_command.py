@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lmlab as lab
+from command_line import Lmlab, done, refused
+from interrupts import InterruptAt
 from killed_runs import survives_a_kill
 from lmlab.config import Mistake
 from lmlab.latents.measuring import LatentResult
 from lmlab.learn.run import Run
 
-
-class InterruptAt:
-    """A watch that presses Ctrl-C once a step is reached."""
-
-    def __init__(self, step: int) -> None:
-        self.step = step
-
-    def update(self, clock: Any, train: float, valid: float | None, unit: str) -> None:
-        if clock.steps >= self.step:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    def say(self, line: str) -> None:
-        pass
-
-
-Lmlab = Callable[..., tuple[int, str, str]]
 SETTINGS = {"layers": 1, "width": 8, "latent": 3, "segment": 16}
 TEXT = "the cat sat on the mat. " * 40 + "a dog ran to the sea. " * 40
 
@@ -45,11 +28,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_eval_gives_two_bounds_and_says_so(run: Run, lmlab: Lmlab) -> None:
-    code, out, _ = lmlab("eval", str(run.folder))
-    assert code == 0
+    out = done(lmlab("eval", str(run.folder)))
     assert "at most" in out
     assert "not ranked" in out
-    code, out, _ = lmlab("eval", str(run.folder), "--json")
+    out = done(lmlab("eval", str(run.folder), "--json"))
     found = json.loads(out)
     assert found["tightened"]["estimate"] <= found["bound"]["estimate"] + 1e-6
     assert found["bits_per_byte_at_most"] == found["tightened"]["estimate"]
@@ -60,8 +42,7 @@ def test_eval_gives_two_bounds_and_says_so(run: Run, lmlab: Lmlab) -> None:
 
 
 def test_latent_writes_draws_neighbours_and_what_lies_between(run: Run, tmp_path: Path, lmlab: Lmlab) -> None:
-    code, out, _ = lmlab("latent", str(run.folder), "--json", "--number", "2", "--seed", "1")
-    assert code == 0
+    out = done(lmlab("latent", str(run.folder), "--json", "--number", "2", "--seed", "1"))
     drawn = json.loads(out)
     assert len(drawn) == 2
     assert drawn[0]["share"] is None
@@ -72,8 +53,7 @@ def test_latent_writes_draws_neighbours_and_what_lies_between(run: Run, tmp_path
     assert between[1].z == pytest.approx(
         [(a + b) / 2 for a, b in zip(between[0].z, between[2].z, strict=True)], abs=1e-5
     )
-    code, out, _ = lmlab("latent", str(run.folder), "the cat", "a dog", "--number", "3")
-    assert code == 0
+    out = done(lmlab("latent", str(run.folder), "the cat", "a dog", "--number", "3"))
     assert "50%" in out
 
 
@@ -102,10 +82,7 @@ def test_what_does_not_fit_is_refused_in_a_line(run: Run, tmp_path: Path, lmlab:
         (["--number", "0"], "from 1 up"),
         (["--temperature", "0"], "above 0"),
     ):
-        code, _, err = lmlab("latent", str(run.folder), *arguments)
-        assert code == 2, arguments
-        assert words in err
-        assert err.count("\n") == 1
+        refused(lmlab("latent", str(run.folder), *arguments), words)
     (tmp_path / "text.txt").write_text(TEXT)
     ngram = lab.train("ngram", tmp_path / "text.txt", out=tmp_path / "ngram")
     with pytest.raises(Mistake, match="no latent variable"):

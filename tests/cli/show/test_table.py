@@ -55,9 +55,8 @@ def test_no_cell_is_cut_or_broken_at_any_width(width: int, encoding: str) -> Non
 def test_what_must_be_shown_and_does_not_fit_is_folded_whole() -> None:
     out = printed(30)
     assert "…" not in out
-    assert {"rnn-attention", "bpe:1024", "2.7382", "1–2", "ab"} <= set(
-        out.split()
-    )  # between words, where that is enough
+    # between words, where that is enough
+    assert {"rnn-attention", "bpe:1024", "2.7382", "1–2", "ab"} <= set(out.split())
     assert all(len(line) <= 20 for line in printed(20).partition("Too narrow")[0].splitlines())  # else within them
 
 

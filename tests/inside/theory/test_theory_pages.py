@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import lmlab
+from browser_checks import opens_narrow_and_wide
 
 SET = """([name, value]) => {
   const input = document.getElementById(name);
@@ -32,17 +33,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def test_it_opens_narrow_and_dark_wide_and_light_without_an_error_or_a_request(
     tab: Any, pages: dict[str, Path], topic: str
 ) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: make test-page installs it")
-    page = pages[topic]
-    for width, scheme in ((390, "dark"), (1280, "light")):
-        tab.emulate_media(color_scheme=scheme)
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.goto(page.as_uri())
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        found = axe.Axe().run(tab)
-        assert found.violations_count == 0, found.generate_report()
-    assert tab.problems == []
-    assert set(tab.requests) == {page.as_uri()}
+    opens_narrow_and_wide(tab, pages[topic])
 
 
 def numbers_of(found: Any) -> dict[str, float]:
@@ -115,9 +106,8 @@ def test_the_sandbox_says_at_table_and_line_where_its_closed_forms_do_not_hold(
     assert dashed.count() == 0
     tab.locator("button[data-preset='A little noise in every key']").click()
     numbers = read(tab)[1]
-    assert (
-        numbers["one.sampled.deviation"] > 0.3 > 1e-6 > numbers["one.closed.deviation"]
-    )  # what must not pass in silence
+    # what must not pass in silence
+    assert numbers["one.sampled.deviation"] > 0.3 > 1e-6 > numbers["one.closed.deviation"]
     assert [element.is_visible() for element in warnings.all()] == [True, True, True]
     assert "do not hold" in warnings.first.inner_text()
     assert dashed.count() == 1
