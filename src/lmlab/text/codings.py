@@ -210,10 +210,10 @@ class BpeCoding(ByteStringCoding):
 
 def _bpe_pieces(chunk: str) -> list[str]:
     """The pieces that BPE_PATTERN cuts a chunk into; what is not ASCII is left, word by word, to the library to cut."""
-    if chunk.isascii():
-        return _ASCII_PIECES.findall(chunk) if not _SEPARATORS.search(chunk) else [chunk]
     if _SEPARATORS.search(chunk):
         return [chunk]
+    if chunk.isascii():
+        return _ASCII_PIECES.findall(chunk)
     pieces: list[str] = []
     done = 0
     for match in _BEYOND_ASCII.finditer(chunk):
@@ -241,13 +241,17 @@ def byte_level_backend(merges: Sequence[tuple[str, str]], pattern: str | None) -
     for left, right in merges:
         vocab.setdefault(left + right, len(vocab))
     backend = Backend(models.BPE(vocab=vocab, merges=list(merges)))
-    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    if pattern is None:
-        backend.pre_tokenizer = to_bytes
-    else:
-        backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), to_bytes])
+    backend.pre_tokenizer = into_bytes(pattern)
     backend.decoder = decoders.ByteLevel()
     return backend
+
+
+def into_bytes(pattern: str | None) -> pre_tokenizers.PreTokenizer:
+    """What cuts a text into the pieces of a pattern (None: into none), each as its bytes."""
+    to_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    if pattern is None:
+        return to_bytes
+    return pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), to_bytes])
 
 
 def char_backend(characters: Sequence[str]) -> Backend:

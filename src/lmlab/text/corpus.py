@@ -10,14 +10,12 @@ from typing import Any, final
 
 from lmlab.config import Mistake, Note, checked_seed
 from lmlab.text import files_and_folders
-from lmlab.text.files import file_sha256
+from lmlab.text.files import bare_name, file_sha256
 from lmlab.text.files_and_folders import Text
 from lmlab.text.markov import markov_entropy
-from lmlab.text.parts import Document, Part
+from lmlab.text.parts import PARTS, Document, Part
 from lmlab.text.shared_substrings import Overlap, find_overlap
 from lmlab.text.splitting import split_documents
-
-PARTS = ("train", "valid", "test")
 
 
 @final
@@ -105,7 +103,7 @@ def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
         return "stdin" if name == "-" else "text"
     while any(sign in name for sign in "*?[") and not Path(name).exists():  # a pattern is called after its folder
         name = str(Path(name).parent)
-    return Path(Path(name).resolve().name.removesuffix(".gz")).stem.split(":")[0]
+    return bare_name(Path(name).resolve()).split(":")[0]
 
 
 def read(

@@ -84,10 +84,8 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     except BaseException as error:
         with suppress(OSError):  # where it could not be made it cannot be removed, and what happened first counts
             temporary.unlink()
-        if (
-            isinstance(error, OSError) and error.errno and error.filename in (None, temporary, str(temporary))
-        ):  # nobody knows that name
-            raise OSError(error.errno, error.strerror, str(path)) from None
+        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary, str(temporary)):
+            raise OSError(error.errno, error.strerror, str(path)) from None  # nobody knows that other name
         raise
 
 
@@ -157,6 +155,11 @@ def whole_lines(path: Path) -> list[str]:
 def as_typed(name: str | Path) -> str:
     """A file or a folder as a shell takes it: quoted where it must be, and never like an option."""
     return quote(f"./{name}" if str(name).startswith("-") else str(name))
+
+
+def bare_name(path: Path) -> str:
+    """What a file is called, without the ending that says what is in it, and without .gz."""
+    return Path(path.name.removesuffix(".gz")).stem
 
 
 def file_sha256(path: Path) -> str:

@@ -20,7 +20,7 @@ from typing import BinaryIO, TypeGuard
 
 from lmlab.config import Mistake, Note, nearest
 from lmlab.text import sources
-from lmlab.text.files import atomic_file, cache_folder, file_sha256, is_cached
+from lmlab.text.files import atomic_file, bare_name, cache_folder, file_sha256, is_cached
 from lmlab.text.parts import Document, character_boundary
 
 Text = str | Path | Sequence[str | Path]
@@ -83,7 +83,7 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
         if path.exists() and not path.is_file():
             copy = _from_pipe(path, str(path))
             return _pipe_name(path), [checked(copy, str(path))], str(copy)
-        return Path(path.name.removesuffix(".gz")).stem, [checked(path)], str(path.resolve())
+        return bare_name(path), [checked(path)], str(path.resolve())
     if not isinstance(text, Sequence) or not all(isinstance(each, (str, Path)) for each in text):
         raise Mistake(f"a text is a string or a path, or a list of them; got {text!r}")
     paths = list(text)

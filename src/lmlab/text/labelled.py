@@ -10,7 +10,6 @@ import csv
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +19,13 @@ import numpy as np
 
 from lmlab.config import Mistake, checked_seed, nearest
 from lmlab.text import tables
-from lmlab.text.files import read_text
+from lmlab.text.files import bare_name, read_text
+from lmlab.text.parts import PARTS
 from lmlab.text.splitting import split_rows
 
 TEXT_COLUMNS = ("text", "sentence", "review", "content", "body", "comment", "message", "document")
 LABEL_COLUMNS = ("label", "class", "category", "sentiment", "target", "topic", "stars")
 FORMATS = (".tsv", ".csv", ".jsonl")  # each also with .gz
-PARTS = ("train", "valid", "test")
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,7 @@ class Labelled:
     @property
     def leaks(self) -> int:
         """Examples of the test part whose text stands in the training part too, but for case and spaces."""
-        seen = {plain(text) for text in self.parts["train"].texts}
-        return sum(plain(text) in seen for text in self.parts["test"].texts)
+        return int(seen_in_training(self, self.parts["test"]).sum())
 
     def spec(self) -> dict[str, Any]:
         """For the record of a run: where it came from, and the hash of every part."""
@@ -114,14 +112,14 @@ def read_labelled(
     place = tables.named_table(str(data)) if is_named else Path(data).expanduser()
     train_file, valid_file, test_file = _files(place, valid, test)
     label_first = _label_first(train_file)
-    rows = {name: list(_rows(file, columns, label_first)) for name, file in _named(train_file, valid_file, test_file)}
+    files = {"train": train_file, "valid": valid_file, "test": test_file}
+    rows = {name: list(_rows(file, columns, label_first)) for name, file in files.items() if file is not None}
     classes = tuple(sorted({label for _, _, label in rows["train"]}, key=_naturally))
     if not classes:
         raise Mistake(f"{train_file} has no examples below its first line, which names the columns")
     if len(classes) < 2:
         raise Mistake(f"{train_file} has one label only, {classes[0]!r}; a classifier needs examples of two or more")
     number = {label: i for i, label in enumerate(classes)}
-    files = {"train": train_file, "valid": valid_file, "test": test_file}
     parts = {}
     for name, found in rows.items():
         for line, _, label in found:
@@ -132,20 +130,12 @@ def read_labelled(
                 )
         labels_B = np.array([number[label] for _, _, label in found], dtype=np.int64)
         parts[name] = Examples(tuple(text for _, text, _ in found), labels_B)
-    name = str(data) if is_named else train_file.parent.name if place.is_dir() else _stem(train_file)
+    name = str(data) if is_named else train_file.parent.name if place.is_dir() else bare_name(train_file)
     return Labelled(name=name, classes=classes, parts=_divided(parts, split, seed), origin=origin)
 
 
 def _resolved(path: str | Path | None) -> str | None:
     return None if path is None else str(Path(path).expanduser().resolve())
-
-
-def _named(train: Path, valid: Path | None, test: Path | None) -> Iterator[tuple[str, Path]]:
-    yield "train", train
-    if valid is not None:
-        yield "valid", valid
-    if test is not None:
-        yield "test", test
 
 
 def _files(data: Path, valid: str | Path | None, test: str | Path | None) -> tuple[Path, Path | None, Path | None]:
@@ -154,15 +144,12 @@ def _files(data: Path, valid: str | Path | None, test: str | Path | None) -> tup
         return data, given[0], given[1]
     found: dict[str, Path] = {}
     for path in sorted(data.iterdir()):
-        if path.name.removesuffix(".gz").endswith(FORMATS) and _stem(path) in (*PARTS, "val", "dev"):
-            found["valid" if _stem(path) in ("val", "dev") else _stem(path)] = path
+        name = bare_name(path)
+        if path.name.removesuffix(".gz").endswith(FORMATS) and name in (*PARTS, "val", "dev"):
+            found["valid" if name in ("val", "dev") else name] = path
     if "train" not in found:
         raise Mistake(f"{data} has no train.tsv, train.csv or train.jsonl (each perhaps with .gz); name a file instead")
     return found["train"], given[0] or found.get("valid"), given[1] or found.get("test")
-
-
-def _stem(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).stem
 
 
 def _divided(parts: dict[str, Examples], split: Sequence[float], seed: int) -> dict[str, Examples]:
@@ -283,12 +270,6 @@ def _naturally(label: str) -> tuple[Any, ...]:
 def plain(text: str) -> str:
     """Without case and the shape of its spaces: two texts that agree in this are the same text."""
     return " ".join(text.lower().split())
-
-
-def counted(examples: Examples, classes: Sequence[str]) -> dict[str, int]:
-    """How many examples each class has."""
-    found = Counter(examples.labels_B.tolist())
-    return {name: found[i] for i, name in enumerate(classes)}
 
 
 def seen_in_training(table: Labelled, examples: Examples) -> np.ndarray:

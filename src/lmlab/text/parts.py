@@ -14,6 +14,7 @@ import numpy as np
 from lmlab.config import Mistake
 from lmlab.text.word_table import is_simple, word_bounds
 
+PARTS = ("train", "valid", "test")  # of whatever is learned from
 BLOCK_BYTES = 1 << 20
 
 

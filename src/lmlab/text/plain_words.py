@@ -6,9 +6,8 @@ import re
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
-UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
-)  # Thai, Lao, Burmese, Khmer, kana, Han
+# Thai, Lao, Burmese, Khmer, kana, Han
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 LONGEST = 16  # characters of words on average, in any language; lines without spaces are longer
 
 

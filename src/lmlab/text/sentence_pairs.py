@@ -19,7 +19,7 @@ import numpy as np
 
 from lmlab.config import Mistake, checked_seed, nearest
 from lmlab.text import sources
-from lmlab.text.files import read_text
+from lmlab.text.files import bare_name, read_text
 from lmlab.text.splitting import split_rows
 
 PARTS = {"train": ("train",), "valid": ("valid", "val", "dev"), "test": ("test",)}  # how their files may begin
@@ -121,27 +121,23 @@ def read_pairs(
             parts[name] = _read(files[name], languages)[1]
     chosen = split_rows(len(train), [name for name in PARTS if name not in parts], split, seed)
     parts |= {name: train.chosen(which) for name, which in chosen.items()}
-    name = str(data) if named else path.name if path.is_dir() else _stem(path)
+    name = str(data) if named else path.name if path.is_dir() else bare_name(path)
     return Pairs(name=name, languages=languages, parts={name: parts[name] for name in PARTS}, origin=origin)
 
 
 def _kept(path: str | Path | None) -> str | None:
     """How a record names it."""
     if path is None or (isinstance(path, str) and sources.is_named(path)):
-        return path if path is None else str(path)
+        return path
     return str(Path(path).expanduser().resolve())
-
-
-def _stem(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).stem
 
 
 def _of_folder(folder: Path) -> dict[str, Path]:
     """A file of every part: a TSV, or the first of several aligned ones, that of English where there is one."""
     found: dict[str, Path] = {}
     for part, beginnings in PARTS.items():
-        files = [path for path in sorted(folder.iterdir()) if path.is_file() and _stem(path).startswith(beginnings)]
-        stems = sorted({_stem(path) for path in files})
+        files = [path for path in sorted(folder.iterdir()) if path.is_file() and bare_name(path).startswith(beginnings)]
+        stems = sorted({bare_name(path) for path in files})
         if len(stems) > 1:
             raise Mistake(
                 f"{folder} has several files for the {part} part ({', '.join(stems)}); name one of them: {{{part}}}",
@@ -209,10 +205,10 @@ def _of_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
 
 
 def _of_aligned(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    first, stem = _language(path), _stem(path)
+    first, stem = _language(path), bare_name(path)
     if not path.exists():
         raise Mistake(f"there is no file {path}; {WHAT}")
-    others = [other for other in sorted(path.parent.iterdir()) if other.is_file() and _stem(other) == stem]
+    others = [other for other in sorted(path.parent.iterdir()) if other.is_file() and bare_name(other) == stem]
     others = [other for other in others if other != path and LANGUAGE.fullmatch(_language(other))]
     if not others:
         raise Mistake(f"{path} stands alone, with no {stem}.LANGUAGE beside it; {WHAT}")

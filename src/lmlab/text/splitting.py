@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from lmlab.config import Mistake
-from lmlab.text.parts import Document
+from lmlab.text.parts import PARTS, Document
 
 NEAR = 0.2  # whole documents must give each part its share of the bytes, give or take this much of the share
 
@@ -41,7 +41,7 @@ def split_rows(rows: int, missing: Sequence[str], split: Sequence[float], seed: 
 
     missing: the parts among valid and test that are not given; their shares are of what they and training have together.
     """
-    shares = dict(zip(("train", "valid", "test"), split, strict=True))
+    shares = dict(zip(PARTS, split, strict=True))
     whole = sum(shares[name] for name in ("train", *missing))
     order, found = np.random.default_rng(seed).permutation(rows), {}
     for name in missing:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from tokenizers import Regex, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
+from tokenizers import models, trainers
 
 from lmlab.config import Mistake, nearest
 from lmlab.text import word_coding
@@ -27,6 +27,7 @@ from lmlab.text.codings import (
     byte_alphabet,
     byte_level_backend,
     char_backend,
+    into_bytes,
 )
 from lmlab.text.files import write_atomically
 from lmlab.text.pieces import Vocabulary
@@ -250,15 +251,9 @@ def _train_char(texts: Iterable[str] | Iterable[tuple[int, str]]) -> Tokenizer:
 def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]], at_most: bool) -> Tokenizer:
     """Learn merges that occur at least twice, most frequent first, until there are `size` ids."""
     learner = Backend(models.BPE())
-    learner.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(BPE_PATTERN), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    alphabet = byte_alphabet()
+    learner.pre_tokenizer = into_bytes(BPE_PATTERN)
     trainer = trainers.BpeTrainer(
-        vocab_size=size, min_frequency=2, initial_alphabet=alphabet, show_progress=False, special_tokens=[]
+        vocab_size=size, min_frequency=2, initial_alphabet=byte_alphabet(), show_progress=False, special_tokens=[]
     )
     all_chunks = (chunk for document in by_document(texts) for chunk in chunks(document))
     learner.train_from_iterator(_thinned(all_chunks), trainer)

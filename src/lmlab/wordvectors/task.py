@@ -13,7 +13,7 @@ from lmlab.config import Mistake
 from lmlab.learn.task import PartName, Task
 from lmlab.models.glove import GloVeConfig, PairBatch
 from lmlab.text.chunks import by_document, chunks
-from lmlab.text.parts import Part
+from lmlab.text.parts import PARTS, Part
 from lmlab.text.plain_words import words_of
 from lmlab.text.tokenizers import Tokenizer
 from lmlab.wordvectors.counting import Pairs, count_pairs
@@ -24,8 +24,6 @@ STEPS = 100  # of an epoch, at least: a short text has smaller steps
 AT_ONCE = 1 << 16  # pairs, where nothing is learned
 DIVERGED = 10  # times the error of a model that says nothing
 FEWEST = 100  # pairs that can be learned from
-
-PARTS = ("train", "valid", "test")
 
 
 def plain_documents(part: Part) -> Iterator[tuple[int, str]]:
