@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from lmlab.config import Budget, Mistake, TextFacts, make
-from lmlab.costs.memory import Step
+from lmlab.costs.memory import Step, take
 from lmlab.costs.planner import LEVEL, Rate, timed_rate
 from lmlab.formulas import Shape, work
-from lmlab.hardware.choice import choose, precision_name
+from lmlab.hardware.choice import Hardware, choose, precision_name
 from lmlab.hardware.rates import settle
 from lmlab.hardware.threads import using_threads
 from lmlab.interface import TextLearner
@@ -35,9 +35,6 @@ from lmlab.measure.student import t_quantile
 from lmlab.models.registry import model_class
 from lmlab.text.corpus import read
 from lmlab.text.stream import tokenize
-
-if TYPE_CHECKING:
-    from lmlab.hardware.choice import Hardware
 
 WARM_STEPS, WARM_S = 3, 1.0  # at least, that do not count: a young process still finds its memory and chooses kernels
 BLOCKS, LEAST_STEPS = 8, 24  # groups of steps whose speeds are compared; steps at least
@@ -104,15 +101,8 @@ def machine_rate(model: str | None, settings: dict[str, Any], vocab_size: int, d
     fresh, optimizer, batch = step.ready()
     luck = torch.Generator(hardware.device).manual_seed(0)
     batch.tokens_BT.random_(vocab_size, generator=luck)  # one token again and again would be looked up too fast
-
-    def once() -> None:
-        fresh.loss(batch).mean.backward()
-        optimizer.step(1.0)
-        for p in fresh.parameters():
-            p.grad = None
-
     with using_threads(hardware.device, hardware.threads):
-        taken = seconds_of_steps(once, hardware.device)
+        taken = seconds_of_steps(lambda: take(fresh, optimizer, batch), hardware.device)
     operations = work(cls.parts(config, vocab_size, shape)).both
     count = f"{fresh.parameters_count:,} parameters"
     return timed_rate(

@@ -134,19 +134,17 @@ def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int |
     return dataclasses.replace(found, instance=elements, dispatched=dispatched, reads=cls.reads, notes=notes)
 
 
-def count_file(
-    path: Path, settings: Mapping[str, str] | None = None, *, length: int | None = None, source: int | None = None
-) -> Count:
-    """A model by its config file, without making it.
+def count_file(path: Path, settings: Mapping[str, str] | None = None, *, length: int | None = None) -> Count:
+    """A model by its config file, without making it. settings: fields that take another value.
 
-    settings: fields that take another value. source: tokens that an encoder or a memory holds; as many as `length` by itself.
+    An encoder or a memory holds as many tokens as the sequence has.
     """
     kind, config = read_config(path, settings or {})
     longest = config.longest
     length = length or min(longest or USUAL_LENGTH, USUAL_LENGTH)
     if length < 1 or (longest is not None and length > longest):
         raise Mistake(f"{path} has positions for {longest} tokens; choose a {{length}} from 1 to that", length=None)
-    shape = Shape(1, length, source=source or length)
+    shape = Shape(1, length, source=length)
     symbols = config.parts(
         with_symbols(config, config.letters), symbol("V"), Shape(1, symbol("T"), source=symbol(SOURCE))
     )

@@ -99,10 +99,10 @@ class Patience(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def counted(loss: Callable[[], Tensor], *, backward: bool = True) -> Work:
+def counted(loss: Callable[[], Tensor]) -> Work:
     """Operations of making this loss and of its backward pass, counted while both run without hand-written kernels."""
     with fast.plain():
-        return counted_as_run(loss, backward=backward)
+        return counted_as_run(loss)
 
 
 def counted_as_run(loss: Callable[[], Tensor], *, backward: bool = True) -> Work:

@@ -53,6 +53,14 @@ class Step:
         return model, optimizer, Windows(tokens_BT)
 
 
+def take(model: NeuralLanguageModel, optimizer: Optimizer, batch: Windows) -> None:
+    """One step, after which no gradient is left."""
+    model.loss(batch).mean.backward()
+    optimizer.step(1.0)
+    for p in model.parameters():
+        p.grad = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class StepMemory:
     """Bytes of a training step. The peak is less than the sum: activations go while gradients come."""
@@ -74,7 +82,7 @@ def predict(step: Step) -> StepMemory:
     with _pretending():
         model, optimizer, batch = step.ready()
         alive = _Alive(step.vocab_size)
-        held = [*model.parameters(), *model.buffers(), *optimizer.slots.values(), batch.tokens_BT]
+        held = _held(model, optimizer, batch)
         for tensor in held:
             alive.see(tensor)
         before = alive.bytes
@@ -100,19 +108,17 @@ def measure(step: Step) -> int:
     """The peak, in bytes, of a real step (the second: the first also finds memory that it keeps)."""
     with torch.random.fork_rng(devices=[]):
         model, optimizer, batch = step.ready()
-    held = [*model.parameters(), *model.buffers(), *optimizer.slots.values(), batch.tokens_BT]
+    held = _held(model, optimizer, batch)
     before = sum({t.untyped_storage().data_ptr(): bytes_of(t) for t in held}.values())
-
-    def once() -> None:
-        model.loss(batch).mean.backward()
-        optimizer.step(1.0)
-        for p in model.parameters():
-            p.grad = None
-
-    once()
+    take(model, optimizer, batch)
     with peak_requests(torch.device(step.device)) as requests:
-        once()
+        take(model, optimizer, batch)
     return before + requests[0]
+
+
+def _held(model: NeuralLanguageModel, optimizer: Optimizer, batch: Windows) -> list[Tensor]:
+    """What is there before a step."""
+    return [*model.parameters(), *model.buffers(), *optimizer.slots.values(), batch.tokens_BT]
 
 
 def remembered(step: Step) -> int:

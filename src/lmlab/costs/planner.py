@@ -59,10 +59,7 @@ class Plan:
 
 def published_rate(device: str, runs: Sequence[Run] = RUNS) -> Rate:
     """What published runs let one expect of a device: the middle share of the peak that they reached."""
-    shares = [math.log(run.share) for run in runs]
-    spread = statistics.stdev(shares) * math.sqrt(1 + 1 / len(shares)) if len(shares) > 1 else 0.0
-    times = math.exp(t_quantile(max(1, len(shares) - 1), LEVEL) * spread)
-    share = math.exp(statistics.fmean(shares))
+    share, times = _middle([run.share for run in runs])
     where = " and ".join(sorted({run.device for run in runs}))
     names = f"{len(runs)} published runs on {where} reached {share:.0%} of the peak"
     return Rate(share * DEVICES[device].peak, times, names)
@@ -70,9 +67,14 @@ def published_rate(device: str, runs: Sequence[Run] = RUNS) -> Rate:
 
 def timed_rate(per_second: Sequence[float], source: str) -> Rate:
     """Of speeds that were reached one after the other."""
-    logs = [math.log(speed) for speed in per_second]
+    return Rate(*_middle(per_second), source)
+
+
+def _middle(reached: Sequence[float]) -> tuple[float, float]:
+    """Of what was reached, and how many times that, more or less, the next may reach."""
+    logs = [math.log(one) for one in reached]
     spread = statistics.stdev(logs) * math.sqrt(1 + 1 / len(logs))
-    return Rate(math.exp(statistics.fmean(logs)), math.exp(t_quantile(len(logs) - 1, LEVEL) * spread), source)
+    return math.exp(statistics.fmean(logs)), math.exp(t_quantile(len(logs) - 1, LEVEL) * spread)
 
 
 def plan_of(
@@ -90,8 +92,6 @@ def plan_of(
     for name, value in (("parameters", build.parameters), ("tokens", tokens), ("operations", operations)):
         if not 0 < value < math.inf:
             raise Mistake(f"{name} must be a number above 0; got {value:g}")
-    if devices < 1:
-        raise Mistake("{devices} is a whole number from 1 up: nothing runs on none", devices=None)
     way, need = (None, None) if memory is None else first_that_fits(build, devices, memory)
     hours = operations / rate.per_second / 3600
     said = (*notes, *(_assumed(build) if build.assumed else ()))

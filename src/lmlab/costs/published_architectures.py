@@ -59,11 +59,14 @@ class Family(ABC):
     def __post_init__(self) -> None:
         sizes = {name: value for name, value in vars(self).items() if isinstance(value, int) and value is not True}
         at_least_one("config", **{name: value for name, value in sizes.items() if value is not False})
-        width, heads = self.heads
-        if width and getattr(self, width) % getattr(self, heads):
+        if self.heads != ("", ""):
+            self.refuse_uneven(*self.heads, "the heads must divide it")
+
+    def refuse_uneven(self, whole: str, part: str, why: str) -> None:
+        """A Mistake where one field is no multiple of the other."""
+        if getattr(self, whole) % getattr(self, part):
             raise Mistake(
-                f"config: {width} {getattr(self, width)} is not a multiple of {heads} {getattr(self, heads)};"
-                " the heads must divide it"
+                f"config: {whole} {getattr(self, whole)} is not a multiple of {part} {getattr(self, part)}; {why}"
             )
 
     @classmethod
@@ -270,16 +273,11 @@ class Llama(Family):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.head_dim is None and self.hidden_size % self.num_attention_heads:
-            raise Mistake(
-                f"config: hidden_size {self.hidden_size} is not a multiple of num_attention_heads"
-                f" {self.num_attention_heads}; the heads must divide it"
-            )
-        if self.num_key_value_heads is not None and self.num_attention_heads % self.num_key_value_heads:
-            raise Mistake(
-                f"config: num_attention_heads {self.num_attention_heads} is not a multiple of num_key_value_heads"
-                f" {self.num_key_value_heads}; each key must serve as many heads as the others"
-            )
+        if self.head_dim is None:
+            self.refuse_uneven("hidden_size", "num_attention_heads", "the heads must divide it")
+        if self.num_key_value_heads is not None:
+            why = "each key must serve as many heads as the others"
+            self.refuse_uneven("num_attention_heads", "num_key_value_heads", why)
 
     @classmethod
     def parts(cls, c: Any, vocab_size: Size, shape: Shape) -> list[Part]:

@@ -60,9 +60,9 @@ def with_symbols(config: Any, letters: Mapping[str, str]) -> SimpleNamespace:
     )
 
 
-def symbolic_parts(cls: type[Learner], config: Any, shape: Shape | None = None) -> list[Part]:
-    """The parts of a model of this config, in symbols; by itself what one row of T tokens costs."""
-    return cls.parts(with_symbols(config, cls.letters), symbol(VOCABULARY), shape or Shape(1, symbol(TOKENS)))
+def symbolic_parts(cls: type[Learner], config: Any) -> list[Part]:
+    """The parts of a model of this config, in symbols, and what one row of T tokens costs."""
+    return cls.parts(with_symbols(config, cls.letters), symbol(VOCABULARY), Shape(1, symbol(TOKENS)))
 
 
 def symbolic_stored(cls: type[CountModel], config: Any, order: int) -> list[Part]:
