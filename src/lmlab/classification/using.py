@@ -12,6 +12,7 @@ from lmlab.classification.misclassified import Explanation, explain, probabiliti
 from lmlab.classification.scores import BagOfWords, ClassifierResult, accuracy, interval, majority, scores
 from lmlab.classification.task import Encoded, encoded, words_of
 from lmlab.config import Mistake
+from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.records import Document
@@ -60,11 +61,8 @@ def evaluate(
     counted = BagOfWords.fit(train.ids_N, train.starts_B, train.labels_B, words.vocab_size, labels)
     bag_BK = counted.probabilities(held_out.ids_N, held_out.starts_B)
     right_B, bag_right_B = p_BK.argmax(1) == labels_B, bag_BK.argmax(1) == labels_B
-    leaked_B = (
-        seen_in_training(table, examples)
-        if part != "train" or data is not None
-        else np.zeros(len(examples), dtype=bool)
-    )
+    is_its_own = part == "train" and data is None
+    leaked_B = np.zeros(len(examples), dtype=bool) if is_its_own else seen_in_training(table, examples)
     confusion_KK = np.zeros((labels, labels), dtype=np.int64)
     np.add.at(confusion_KK, (labels_B, p_BK.argmax(1)), 1)
     return ClassifierResult(
@@ -104,8 +102,6 @@ def mistakes(run: Run, *, number: int = 5, part: str = "test", device: str = "au
 
 def model_of(run: Run, device: str = "auto") -> TextClassifier:
     """The classifier of a run, where it is wanted."""
-    from lmlab.hardware.choice import choose_device
-
     model = run.saved
     assert isinstance(model, TextClassifier)
     return model.to(choose_device(device)).eval()

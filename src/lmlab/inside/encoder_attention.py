@@ -21,9 +21,8 @@ from lmlab.inside.head_descriptions import Ids
 from lmlab.layers.looking import Looks, Way
 from lmlab.masking.filling import BLANK, with_blanks
 from lmlab.masking.scores import encoder_of
-from lmlab.models.translator import Translator
 from lmlab.text.sentence_pairs import Pairs
-from lmlab.translation.decoding import translations
+from lmlab.translation.decoding import translations, translator_of
 from lmlab.translation.sentences import Sentences
 
 if TYPE_CHECKING:
@@ -85,15 +84,6 @@ def pair_of(
         (((best, *_),),) = translations(translator_of(run, device), run.tokenizer, [text.strip()], [language])
         target = best.text
     return Pair(text.strip(), target.strip(), language)
-
-
-def translator_of(run: Run, device: str) -> Translator:
-    """The translator of a run, where it is wanted."""
-    from lmlab.hardware.choice import choose_device
-
-    model = run.saved
-    assert isinstance(model, Translator)
-    return model.to(choose_device(device)).eval()
 
 
 def across(run: Run, pairs: Sequence[Pair], *, device: str = "auto") -> Attention:

@@ -11,7 +11,7 @@ import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.inside.attention import Attention, attention_of, tokens_of
-from lmlab.inside.encoder_attention import Pair, across, around, translator_of
+from lmlab.inside.encoder_attention import Pair, across, around
 from lmlab.inside.passage import Passage, passage
 from lmlab.masking.scores import encoder_of, masked_units
 from lmlab.measure.score import nats_of_tokens
@@ -19,6 +19,7 @@ from lmlab.page.numbers import counted
 from lmlab.text.sentence_pairs import Pairs, Rows, read_pairs
 from lmlab.text.stream import TokenStream
 from lmlab.translation.certificate import scored
+from lmlab.translation.decoding import translator_of
 from lmlab.translation.sentences import Encoded, refuse_long
 
 if TYPE_CHECKING:

@@ -17,11 +17,13 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
+from lmlab.hardware.choice import choose_device
 from lmlab.interface import ContextPolicy, LanguageModel, State
 from lmlab.learn.run import Run
 from lmlab.measure import Interval, paired_difference, score_part
 from lmlab.measure.interval import interval
 from lmlab.measure.near_copies import held_out
+from lmlab.models.registry import Role, kind_of
 from lmlab.models.variational import Posterior, Variational
 from lmlab.results import OtherResult
 from lmlab.text.corpus import read
@@ -164,6 +166,18 @@ class Blind(Bounded):
         return Posterior(nothing_BK, nothing_BK)
 
 
+def model_of(run: Run, device: str) -> Variational:
+    """The model of a run, which must have a latent variable, where it is wanted."""
+    name = run.record.model.name
+    if kind_of(name).role is not Role.LATENT_VARIABLE_MODEL:
+        raise Mistake(
+            f"{run.folder} holds a {name}, which has no latent variable; train one: lmlab train variational TEXT"
+        )
+    model = run.saved
+    assert isinstance(model, Variational)
+    return model.to(choose_device(device)).eval()
+
+
 def evaluate(
     run: Run,
     text: str | Path | None = None,
@@ -177,13 +191,9 @@ def evaluate(
 
     text: another text, used whole; without it a part of the run's own corpus. draws: of z for each segment.
     """
-    from lmlab.hardware.choice import choose_device
-
     if draws < 1:
         raise Mistake("{draws} is a whole number from 1 up", draws=None)
-    model = run.saved
-    assert isinstance(model, Variational)
-    model = model.to(choose_device(device)).eval()
+    model = model_of(run, device)
     if text is None:
         name, chosen = run.corpus.name, run.corpus.parts[part]
     else:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from lmlab.config import Mistake
-from lmlab.latents.measuring import Bounded
+from lmlab.latents.measuring import Bounded, model_of
 from lmlab.learn.run import Run
 from lmlab.measure import score_part, spread
 from lmlab.measure.counted import count_within
-from lmlab.models.variational import Variational
 from lmlab.page.figures import drawing, note, series_colour, standalone, svg
 
 DRAWS = (1, 2, 4, 8, 16, 32, 64, 128)
 MEASURED_BYTES = 16_000  # spread over the test part
 
 
-def draws_picture(run: Run, device: str = "auto") -> str:
+def draws_picture(run: Run, device: str) -> str:
     """Bits per byte, at most, by the number of draws of z for each segment: an SVG file."""
-    from lmlab.hardware.choice import choose_device
-
-    model = run.saved
-    assert isinstance(model, Variational)
-    model = model.to(choose_device(device)).eval()
-    part = run.corpus.test
+    model, part = model_of(run, device), run.corpus.test
     if not part.bytes:
         raise Mistake(f"{run.corpus.name} has no test part to draw the bounds of")
     chosen = spread(part, MEASURED_BYTES)

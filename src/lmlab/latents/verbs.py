@@ -10,10 +10,9 @@ from torch import Tensor
 
 from lmlab.config import Mistake, checked_seed
 from lmlab.latents.generating import read, written
+from lmlab.latents.measuring import model_of
 from lmlab.latents.picture import draws_picture
 from lmlab.learn.run import Run, opened
-from lmlab.models.registry import Role, kind_of
-from lmlab.models.variational import Variational
 from lmlab.page.html import refuse_names, write
 from lmlab.records import Document
 
@@ -51,7 +50,7 @@ def latent(
     refuse_names(svg=svg)
     seed = checked_seed(seed)
     run = opened(run)
-    model = _model(run, device)
+    model = model_of(run, device)
     segment: int = model.config.segment
     if tokens is not None and not 1 <= tokens <= segment:
         raise Mistake(f"{{tokens}} is from 1 to {segment}, the segment of this model; got {tokens}", tokens=None)
@@ -95,16 +94,3 @@ def _ids(run: Run, sentence: str, segment: int) -> Tensor:
             f" with a longer segment"
         )
     return ids
-
-
-def _model(run: Run, device: str) -> Variational:
-    from lmlab.hardware.choice import choose_device
-
-    name = run.record.model.name
-    if kind_of(name).role is not Role.LATENT_VARIABLE_MODEL:
-        raise Mistake(
-            f"{run.folder} holds a {name}, which has no latent variable; train one: lmlab train variational TEXT"
-        )
-    model = run.saved
-    assert isinstance(model, Variational)
-    return model.to(choose_device(device)).eval()

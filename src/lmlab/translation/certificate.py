@@ -27,7 +27,7 @@ from lmlab.measure.certificate import SUM_TOLERANCE
 from lmlab.models.translator import Translator
 from lmlab.text.sentence_pairs import Pairs, Rows
 from lmlab.text.tokenizers import Tokenizer
-from lmlab.translation.decoding import encode
+from lmlab.translation.decoding import encode, translator_of
 from lmlab.translation.sentences import Encoded, Sentences
 
 PADDING = 8  # tokens beyond the longest sentence of a batch
@@ -40,7 +40,7 @@ def certify(
 ) -> Certificate:
     """Check scores. nats: of every language, token by token, ends included, as the ids of `encoded` lie."""
     started, tokenizer = time.perf_counter(), run.tokenizer
-    copy = opened_again(run, device)
+    copy = translator_of(Run(run.folder, run.record), device)  # as it is on disk, by itself
     random = np.random.default_rng(int(rows.sha256[:16], 16))
     which = np.sort(random.choice(len(rows), min(ROWS, len(rows)), replace=False))
     walked = [_walk(copy, encoded, which, k) for k in range(1, len(encoded.languages))]
@@ -56,15 +56,6 @@ def certify(
         _held_out(pairs, rows),
     )
     return Certificate(checks, hashes, time.perf_counter() - started)
-
-
-def opened_again(run: Run, device: str) -> Translator:
-    """The translator as it is on disk, in a copy of its own."""
-    from lmlab.hardware.choice import choose_device
-
-    model = Run(run.folder, run.record).saved
-    assert isinstance(model, Translator)
-    return model.to(choose_device(device)).eval()
 
 
 Walked = tuple[np.ndarray, np.ndarray]  # nats of the tokens of all rows, and the sums of probabilities before each

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from lmlab.config import Mistake
 from lmlab.decode import Generated, search_each
+from lmlab.hardware.choice import choose_device
 from lmlab.models.translator import Source, Translator
 from lmlab.text.tokenizers import Tokenizer
 from lmlab.translation.sentences import Sentences
 
+if TYPE_CHECKING:
+    from lmlab.learn.run import Run
+
 AT_ONCE = 64  # sources
 ROWS_AT_ONCE = 2048  # translations of all of them, so that a wide beam takes no more memory for many texts than for one
+
+
+def translator_of(run: Run, device: str) -> Translator:
+    """The translator of a run, where it is wanted."""
+    model = run.saved
+    if not isinstance(model, Translator):
+        raise Mistake(f"{run.folder} holds a {run.record.model.name}, no translator")
+    return model.to(choose_device(device)).eval()
 
 
 def encode(model: Translator, sentences: Sentences, which: np.ndarray) -> Source:

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from lmlab.config import Mistake
-from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
 from lmlab.text.sentence_pairs import Pairs, Rows, read_pairs
 from lmlab.translation.certificate import certify, scored
-from lmlab.translation.decoding import translations
+from lmlab.translation.decoding import translations, translator_of
 from lmlab.translation.scores import (
     MISSING,
     Against,
@@ -93,10 +92,7 @@ def evaluate(
 
 def measured(run: Run, rows: Rows, device: str = "auto") -> Measured:
     """Translate and score rows."""
-    model = run.saved
-    if not isinstance(model, Translator):
-        raise Mistake(f"{run.folder} holds a {run.record.model.name}, no translator")
-    model = model.to(choose_device(device)).eval()
+    model = translator_of(run, device)
     encoded = Encoded.of(run.tokenizer, rows)
     refuse_long(rows, encoded, model.context)
     languages = range(len(encoded.languages) - 1)

@@ -99,10 +99,8 @@ def bleu_and_chrf(
         beside: dict[str, float] = {}
         if others is not None:
             more = float(ours.score - scores[metric][0].score)
-            beside = {
-                "more": more,
-                "p": float(ours.p_value) if more else 1.0,
-            }  # sacrebleu calls no difference a rare one
+            p = float(ours.p_value) if more else 1.0  # sacrebleu calls no difference a rare one
+            beside = {"more": more, "p": p}
         results[name] = Compared(figure=figure, signature=signatures[metric].format(), **beside)
     return results
 

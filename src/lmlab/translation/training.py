@@ -26,14 +26,7 @@ from lmlab.translation.sentences import Encoded
 from lmlab.translation.task import EPOCHS, Translating
 
 LONGEST = 256  # tokens of a sentence, where nothing is set
-BPE_SIZES = (
-    8000,
-    4000,
-    2000,
-    1000,
-    500,
-    300,
-)  # the first that the sentences have enough text and pairs for; else bytes
+BPE_SIZES = (8000, 4000, 2000, 1000, 500, 300)  # the first that the sentences have text and pairs for; else bytes
 BYTES_PER_ID = 500  # of text: a token that is seldom met is not learned
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from lmlab.config import Mistake, nearest
+from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe
 from lmlab.records import Document
@@ -83,8 +84,6 @@ class WordVectors:
 
 def of_run(run: Run, device: str = "cpu") -> WordVectors:
     """The vectors of a trained run, one for each word it knows."""
-    from lmlab.hardware.choice import choose_device
-
     model = run.saved
     if not isinstance(model, GloVe):
         raise Mistake(
@@ -95,9 +94,7 @@ def of_run(run: Run, device: str = "cpu") -> WordVectors:
     return WordVectors(words, model.vectors_VX.cpu().numpy()[known], str(run.folder), str(choose_device(device)))
 
 
-def of_file(path: Path, device: str = "cpu") -> WordVectors:
+def of_file(path: Path, device: str) -> WordVectors:
     """The vectors of a GloVe text file."""
-    from lmlab.hardware.choice import choose_device
-
     words, vectors_VX = read_all_vectors(path)
     return WordVectors(words, vectors_VX, str(path), str(choose_device(device)))
