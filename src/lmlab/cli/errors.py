@@ -36,9 +36,8 @@ def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) ->
         fail(f"{' '.join(error.format_message().split())} (see {where} --help)", 2)
     if isinstance(error, (typer.Abort, KeyboardInterrupt, Interrupted)):
         _stopped(str(error))
-    if isinstance(
-        error, SystemExit
-    ):  # no verb ends so: typer and rich do, with 1, when the reader of our output has left
+    if isinstance(error, SystemExit):
+        # no verb ends so: typer and rich do, with 1, when the reader of our output has left
         if error.code != 1:
             raise error
         _reader_left()

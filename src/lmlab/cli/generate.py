@@ -60,6 +60,10 @@ def command(
             f"{{{both[0]}}} and {{{both[1]}}} both say how the text begins; leave one out", **dict.fromkeys(both)
         )
     prompt = prompt or ("" if prompt_file is None else _read(prompt_file))
+    from lmlab import face
+
+    chosen: dict[str, Any] = {"method": method, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+    chosen |= {"min_p": min_p, "length_penalty": length_penalty, "stop": tuple(stop), "seed": seed}
     if interactive:
         if json or prompt or prompts is not None or samples > 1 or best > 1 or precision != "float32":
             raise Mistake(
@@ -68,40 +72,22 @@ def command(
         from lmlab.cli.interactive import converse
         from lmlab.decode.conversation import Conversation
 
-        chosen = {"method": method, "max_tokens": tokens, "temperature": temperature, "top_k": top_k, "top_p": top_p}
-        chosen |= {
-            "min_p": min_p,
-            "beam_width": beam,
-            "length_penalty": length_penalty,
-            "stop": tuple(stop),
-            "seed": seed,
-        }
-        from lmlab import face
-
+        chosen |= {"max_tokens": tokens, "beam_width": beam}
         opened = face.load(run)
         conversation = Conversation(opened.load(device), opened.tokenizer, **chosen)
         if opened.caution:  # not when all is said, as elsewhere
             print(f"lmlab: {opened.caution}", file=sys.stderr)
         converse(conversation)
         return
-    from lmlab import face
-
-    settings: dict[str, Any] = {
-        "method": method,
-        "tokens": tokens,
-        "temperature": temperature,
-        "top_k": top_k,
-        "top_p": top_p,
-    }
-    settings |= {"min_p": min_p, "beam": beam, "best": best, "length_penalty": length_penalty, "stop": stop}
-    settings |= {"samples": samples, "seed": seed, "precision": precision, "device": device}
+    chosen |= {"tokens": tokens, "beam": beam, "best": best, "samples": samples}
+    chosen |= {"precision": precision, "device": device}
     if prompts is not None:
         many = read_prompts(prompts)
-        _show_many(many, face.generate_many(options.opened(run), [each.prompt for each in many], **settings), json)
+        _show_many(many, face.generate_many(options.opened(run), [each.prompt for each in many], **chosen), json)
         return
     writer = _Writer(prompt)
     streamed = samples == best == 1 and method != "beam" and not json
-    results = face.generate(options.opened(run), prompt, **settings, watch=writer if streamed else None)
+    results = face.generate(options.opened(run), prompt, **chosen, watch=writer if streamed else None)
     if json:
         options.print_json([result.to_json() for result in results])
         return

@@ -25,21 +25,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 
-Text = Annotated[
-    str,
-    typer.Argument(
-        autocompletion=completion.texts,
-        help="A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input.",
-    ),
-]
-TextOrNone = Annotated[
-    str | None,
-    typer.Argument(
-        autocompletion=completion.texts,
-        help="A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input.",
-        show_default="sotu",
-    ),
-]
+A_TEXT = "A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input."
+Text = Annotated[str, typer.Argument(autocompletion=completion.texts, help=A_TEXT)]
+TextOrNone = Annotated[str | None, typer.Argument(autocompletion=completion.texts, help=A_TEXT, show_default="sotu")]
 Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", autocompletion=completion.runs)]
 Model = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]

@@ -125,16 +125,7 @@ def _train(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     from lmlab.cli.show.progress import ProgressLine
 
     with ProgressLine(model) as watch:
-        return face.train(
-            model,
-            text,
-            out=asked["out"],
-            tokenizer=asked["tokenizer"],
-            **_settings(model, asked),
-            columns=asked["columns"].split(",") if isinstance(asked["columns"], str) else asked["columns"],
-            watch=watch,
-            **{key: asked[key] for key in ("budget", "split", "valid", "test", "seed", "device", "precision")},
-        )
+        return face.train(model, text, tokenizer=asked["tokenizer"], **_as_asked(model, asked), watch=watch)
 
 
 def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
@@ -189,18 +180,8 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
 
     if plain_spec(given.get("tokenizer", tokenizer)) != tokenizer:
         raise Mistake(f"{source} knows its {tokenizer} tokens; leave {{tokenizer}} out", tokenizer=None)
-    columns = asked["columns"]
     with ProgressLine(model or name) as watch:
-        return face.fine_tune(
-            run,
-            text,
-            out=asked["out"],
-            model=model,
-            columns=columns.split(",") if isinstance(columns, str) else columns,
-            **_settings(model or name, asked),
-            watch=watch,
-            **{key: asked[key] for key in ("budget", "split", "valid", "test", "seed", "device", "precision")},
-        )
+        return face.fine_tune(run, text, model=model, **_as_asked(model or name, asked), watch=watch)
 
 
 def _with_recipe(file: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,13 +197,15 @@ def _with_recipe(file: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
     return {**asked, **kept, "recipe": found}
 
 
-def _settings(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the model and of the loop: the recipe's, and over them those of the command line."""
+def _as_asked(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a new run is told, whatever it begins with. Over the recipe's settings stand those of the command line."""
     settings = parse_settings(registry.model_class(model).Config, asked["settings"], model)
-    found = asked["recipe"]
+    found, columns = asked["recipe"], asked["columns"]
     return {
         "settings": {**found.get("settings", {}), **settings},
         "learning": {**found.get("learning", {}), **parse_learning(asked["learning"])},
+        "columns": columns.split(",") if isinstance(columns, str) else columns,
+        **{key: asked[key] for key in ("out", "budget", "split", "valid", "test", "seed", "device", "precision")},
     }
 
 

@@ -45,7 +45,5 @@ class WithTopics(typer.core.TyperCommand):
         print_so_far(formatter)
         from lmlab.cli.show.table import print_list
 
-        abouts = {f"lmlab explain {name}": topic(name).get_short_help_str(limit=200) for name in TOPICS}
-        if abouts:
-            print("Topics, each with --help of its own:")
-            print_list(abouts)
+        print("Topics, each with --help of its own:")
+        print_list({f"lmlab explain {name}": topic(name).get_short_help_str(limit=200) for name in TOPICS})

@@ -9,20 +9,25 @@ import typer
 
 from lmlab.cli import options
 
+OWN_TEXT = "a piece of its own test part"  # what is read where none is given
+TextOrOwn = Annotated[str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default=OWN_TEXT)]
+PageToLookAround = Annotated[Path | None, typer.Option(help="Write a page to look around in.")]
+APicture = Annotated[Path | None, typer.Option(help="Write a picture.")]
+PageOfIt = Annotated[Path | None, typer.Option(help="Write a page of it.")]
+ThePicture = Annotated[Path | None, typer.Option(help="Write the picture.")]
+
 
 def attention(
     run: options.Run,
-    text: Annotated[
-        str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default="a piece of its own test part")
-    ] = None,
+    text: TextOrOwn = None,
     to: Annotated[
         str | None, typer.Option(help="Of a translator: the language, such as de.", show_default="its first")
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="Of a translator: the translation.", show_default="what it writes")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
+    html: PageToLookAround = None,
+    svg: APicture = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -43,11 +48,9 @@ def attention(
 
 def gates(
     run: options.Run,
-    text: Annotated[
-        str | None, typer.Argument(help="Words in quotes, a file, or -.", show_default="a piece of its own test part")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page to look around in.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write a picture.")] = None,
+    text: TextOrOwn = None,
+    html: PageToLookAround = None,
+    svg: APicture = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -66,13 +69,10 @@ def heads(
     run: options.Run,
     text: Annotated[
         str | None,
-        typer.Argument(
-            help="Words in quotes, a file, or -; for a translator a file of pairs.",
-            show_default="a piece of its own test part",
-        ),
+        typer.Argument(help="Words in quotes, a file, or -; for a translator a file of pairs.", show_default=OWN_TEXT),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page of it.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the picture.")] = None,
+    html: PageOfIt = None,
+    svg: ThePicture = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -94,8 +94,8 @@ def matrix(
     text: Annotated[str, typer.Argument(help="A few words in quotes.")],
     layer: Annotated[int, typer.Option(help="From 1.")] = 1,
     head: Annotated[int, typer.Option(help="From 1.")] = 1,
-    html: Annotated[Path | None, typer.Option(help="Write a page of it.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the picture.")] = None,
+    html: PageOfIt = None,
+    svg: ThePicture = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
@@ -118,8 +118,8 @@ def search(
     prompt: Annotated[str, typer.Argument(help="What to continue; it may be empty.")] = "",
     tokens: Annotated[int, typer.Option(min=1, help="How many tokens to add.")] = 5,
     beam: Annotated[int, typer.Option(min=1, help="Continuations that the beam keeps.")] = 3,
-    html: Annotated[Path | None, typer.Option(help="Write a page of it.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write the picture.")] = None,
+    html: PageOfIt = None,
+    svg: ThePicture = None,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:

@@ -73,12 +73,7 @@ def print_positions(found: Positions, *written: Path | None) -> None:
     """How each pair turns, and how exactly."""
     console, k = result_console(), found.offset
     columns = [Column("pair"), Column("positions a turn"), Column(f"degrees by k = {k}")]
-    shown = sorted({0, 1, 2, len(found.pairs) // 4, len(found.pairs) // 2, len(found.pairs) - 1} - {len(found.pairs)})
-    rows = [
-        [str(i), f"{found.pairs[i].wavelength:,.1f}", f"{found.pairs[i].turn_degrees:,.2f}"]
-        for i in shown
-        if i < len(found.pairs)
-    ]
+    rows = [[str(i), f"{pair.wavelength:,.1f}", f"{pair.turn_degrees:,.2f}"] for i, pair in found.listed_pairs.items()]
     print_table(console, columns, rows)
     say(console, f"R_k PE(n) is PE(n + {k}) for every n to {found.rotation_error:.0e}, and R_k knows k alone.")
     say(console, f"The best matrix for sines alone misses by {found.missed[-1].sines_alone:.2f}.")
