@@ -22,11 +22,7 @@ BLUES = LinearSegmentedColormap.from_list("blues", ["#ffffff", "#1f5fa0"])
 SIGNED = LinearSegmentedColormap.from_list("signed", ["#c2521b", "#ffffff", "#1f5fa0"])
 LETTER, ROW, WIDE = 7.3, 17.0, 88  # pixels of a letter and a line of text, and letters of a line
 COLUMN, LINE = 150, 22  # pixels of the tree, from token to token and from branch to branch
-WAYS = {
-    "best": "--good",
-    "greedy": "--series-1",
-    "beam": "--series-0",
-}  # colours of the ways; the first that fits counts
+WAYS = {"best": "--good", "greedy": "--series-1", "beam": "--series-0"}  # their colours; the first that fits counts
 
 
 def seen(text: str) -> str:

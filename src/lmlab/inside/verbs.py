@@ -40,22 +40,22 @@ def explain(
     html: a page of it, with attention and gates where there are any. svg: a picture. command: what the page says made it.
     """
     refuse_names(html=html, svg=svg)
-    opened = [_opened(run) for run in ([runs] if isinstance(runs, str) or not isinstance(runs, Sequence) else runs)]
-    if not opened:
+    given = [opened(run) for run in ([runs] if isinstance(runs, str) or not isinstance(runs, Sequence) else runs)]
+    if not given:
         raise Mistake("name a run to look into, such as runs/mine")
-    for run in opened:
+    for run in given:
         if isinstance(run.saved, AttentiveAround | AttentiveAcross):
             raise Mistake(
                 f"{run.folder} holds a model of the kind {run.record.model.name}, which gives a text no probability token by"
                 f" token; where it looks says: lmlab explain attention {run.folder}"
             )
-    found = passage(text, opened[0])
-    readings = tuple(read_passage(run, found, device=device) for run in opened)
+    found = passage(text, given[0])
+    readings = tuple(read_passage(run, found, device=device) for run in given)
     explanation = Explanation(name=found.name, text=found.text, readings=readings)
     if html is not None:
         names = [surprisal_section.name_of(reading, readings) for reading in readings]
         sections = [surprisal_section.section(explanation)]
-        for index, (run, name) in enumerate(zip(opened, names, strict=True)):
+        for index, (run, name) in enumerate(zip(given, names, strict=True)):
             if isinstance(run.model, Attentive):
                 looks = attention_of(run, found, device=device)
                 sections += attention_section.sections(looks, index, name)
@@ -84,11 +84,11 @@ def explain_attention(
     writes to the source. to: its language; target: the translation, where it is not to be the translator's own.
     """
     refuse_names(html=html, svg=svg)
-    opened = _opened(run)
-    found = _looks(opened, text, to, target, device)
+    run = opened(run)
+    found = _looks(run, text, to, target, device)
     if html is not None:
-        name = opened.folder.name
-        opening = attention_section.opening(found, name, learned(opened))
+        name = run.folder.name
+        opening = attention_section.opening(found, name, learned(run))
         write(Path(html), page(f"Where {name} looks", opening, attention_section.sections(found, 0, name), command))
     if svg is not None:
         write(Path(svg), standalone(figures.heads_map(found)))
@@ -121,11 +121,11 @@ def explain_gates(
 ) -> Gates:
     """What the gates of a gru or an lstm did while it read a text, how long each unit keeps, and what it follows."""
     refuse_names(html=html, svg=svg)
-    opened = _opened(run)
-    found = gates_of(opened, passage(text, opened), device=device)
+    run = opened(run)
+    found = gates_of(run, passage(text, run), device=device)
     if html is not None:
-        name = opened.folder.name
-        opening = gates_section.opening(found, name, learned(opened))
+        name = run.folder.name
+        opening = gates_section.opening(found, name, learned(run))
         write(Path(html), page(f"The gates of {name}", opening, [gates_section.section(found, 0, name)], command))
     if svg is not None:
         write(Path(svg), standalone(figures.unit_map(found)))
@@ -147,10 +147,10 @@ def explain_heads(
     bits per byte, per masked token of an encoder, per byte of a translator's targets.
     """
     refuse_names(html=html, svg=svg)
-    opened = _opened(run)
-    found = heads_of(opened, text, device=device)
+    run = opened(run)
+    found = heads_of(run, text, device=device)
     if html is not None:
-        write(Path(html), pages.heads_page(found, opened.folder.name, command))
+        write(Path(html), pages.heads_page(found, run.folder.name, command))
     if svg is not None:
         write(Path(svg), standalone(figures.costs_of_heads(found)))
     return found
@@ -169,10 +169,10 @@ def explain_search(
 ) -> SearchTree:
     """How greedy, beam and exhaustive search continue a prompt: the tree they walk, and where greedy loses."""
     refuse_names(html=html, svg=svg)
-    opened = _opened(run)
-    found = search_tree(opened, prompt, tokens=tokens, beam=beam, device=device)
+    run = opened(run)
+    found = search_tree(run, prompt, tokens=tokens, beam=beam, device=device)
     if html is not None:
-        write(Path(html), pages.search_page(found, opened.folder.name, command))
+        write(Path(html), pages.search_page(found, run.folder.name, command))
     if svg is not None:
         write(Path(svg), standalone(figures.tree(found)))
     return found
@@ -191,14 +191,10 @@ def explain_matrix(
 ) -> AttentionMatrix:
     """The ND×ND matrix that one head (numbers from 1) amounts to for a text, its blocks a_nm W, and the parameters."""
     refuse_names(html=html, svg=svg)
-    opened = _opened(run)
-    found = matrix_of(opened, passage(text, opened), layer=layer, head=head, device=device)
+    run = opened(run)
+    found = matrix_of(run, passage(text, run), layer=layer, head=head, device=device)
     if html is not None:
-        write(Path(html), pages.matrix_page(found, opened.folder.name, command))
+        write(Path(html), pages.matrix_page(found, run.folder.name, command))
     if svg is not None:
         write(Path(svg), standalone(figures.matrices(found)))
     return found
-
-
-def _opened(run: AnyRun) -> Run:
-    return opened(run)

@@ -67,7 +67,6 @@ class Training:
 
 def trainings(
     *,
-    cell: str = "rnn",
     starts: Sequence[tuple[str, float]] = STARTS,
     clip: float = 1.0,
     length: int = 30,
@@ -81,7 +80,7 @@ def trainings(
     """
     check_trainings(clip, steps, tries)
     return [
-        _train(cell, init, scale, limit, length, steps, seed + attempt)
+        _train(init, scale, limit, length, steps, seed + attempt)
         for init, scale in starts
         for limit in (None, clip)
         for attempt in range(tries)
@@ -96,9 +95,9 @@ def check_trainings(clip: float, steps: int, tries: int) -> None:
         raise Mistake("{steps} and {tries} are whole numbers from 1 up", steps=None, tries=None)
 
 
-def _train(cell: str, init: str, scale: float, clip: float | None, length: int, steps: int, seed: int) -> Training:
+def _train(init: str, scale: float, clip: float | None, length: int, steps: int, seed: int) -> Training:
     generator = torch.Generator().manual_seed(seed)
-    kind = FLOWS[cell].cell
+    kind = FLOWS["rnn"].cell
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         layer = RecurrentLayer(kind, 1, WIDTH, bias=True)

@@ -67,17 +67,19 @@ def dot_products(*, widths: Sequence[int], keys: int, mean: float, sigma: float,
 
 def cosine_density(cosine: float, width: int) -> float:
     """Of the cosine of two random directions: Γ(d/2)/(√π Γ((d-1)/2)) (1 - x²)^((d-3)/2), for widths above 1."""
-    log_constant = math.lgamma(width / 2) - math.lgamma((width - 1) / 2) - 0.5 * math.log(math.pi)
-    return math.exp(log_constant + (width - 3) / 2 * math.log(1 - cosine**2))
+    return math.exp(_log_constant(width) + (width - 3) / 2 * math.log(1 - cosine**2))
 
 
 def cosine_share(low: float, high: float, width: int, nodes: int = 400) -> float:
     """The probability that the cosine lies between these: its density integrated, by angles, where it has no poles."""
-    start, end = math.acos(high), math.acos(low)
-    log_constant = math.lgamma(width / 2) - math.lgamma((width - 1) / 2) - 0.5 * math.log(math.pi)
+    start, end, log_constant = math.acos(high), math.acos(low), _log_constant(width)
     step = (end - start) / nodes
     sines = (math.sin(start + (i + 0.5) * step) for i in range(nodes))  # density × |dx/dθ| = constant · sin^(d-2) θ
     return step * sum(math.exp(log_constant + (width - 2) * math.log(sine)) for sine in sines)
+
+
+def _log_constant(width: int) -> float:
+    return math.lgamma(width / 2) - math.lgamma((width - 1) / 2) - 0.5 * math.log(math.pi)
 
 
 def _at(width: int, keys: int, mean: float, sigma: float, draws: int, seed: int) -> AtWidth:

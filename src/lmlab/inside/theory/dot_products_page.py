@@ -9,12 +9,11 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from lmlab.inside.theory.dot_products import BINS, NEAR, AtWidth, DotProducts, Softmax, cosine_density
-from lmlab.inside.theory.publish import Panel, figures, opening, to_try, together
+from lmlab.inside.theory.publish import DASHES, Panel, figures, opening, to_try, together
 from lmlab.page import html
 from lmlab.page.figures import series_colour
 
 TITLE = "Why scores are divided by √d"
-DASHES: Any = (0, (4, 3))
 CURVES = 4  # widths whose cosines are drawn
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from lmlab.inside.theory.clipping import LAST, LEARNED
 from lmlab.inside.theory.gradients import GONE, WILD, Through
-from lmlab.inside.theory.publish import Panel, opening, side_by_side, to_try, together
+from lmlab.inside.theory.publish import DASHES, Panel, opening, side_by_side, to_try, together
 from lmlab.inside.theory.through_time import Ended, Gradients
 from lmlab.page import html
 from lmlab.page.figures import INK, RULE, SOFT, drawing, note, series_colour, svg
@@ -21,7 +21,6 @@ LOWEST, HIGHEST = 1e-14, 1e14  # norms that the pictures show
 NEXT_NAME = 60.0  # a name is as high as this factor between norms
 PANEL = (3.9, 3.3)  # inches
 SMOOTH = 7  # steps of training that a point of a line is the mean of
-DASHES: Any = (0, (4, 3))
 DOTS: Any = (0, (1, 1.5))
 TITLE = "How much of the past is left in a gradient"
 
@@ -50,7 +49,7 @@ def page(found: Gradients, command: str) -> str:
         _bound_section(found),
         _training_section(found),
         _table(found),
-        "<h2>Questions to try yourself on</h2>\n" + to_try(_questions(found)),
+        "<h2>Questions to try yourself on</h2>\n" + to_try(QUESTIONS),
     ]
     return html.document(TITLE, "\n".join(section for section in sections if section))
 
@@ -129,9 +128,9 @@ def _draw_training(axes: Axes, found: Gradients, clipped: bool) -> None:
     axes.legend(loc="upper right", fontsize=8)
 
 
-def _smooth(values: Sequence[float], over: int = SMOOTH) -> list[float]:
+def _smooth(values: Sequence[float]) -> list[float]:
     """Means over the last few: single batches jump."""
-    return [sum(values[max(0, k - over + 1) : k + 1]) / min(k + 1, over) for k in range(len(values))]
+    return [sum(values[max(0, k - SMOOTH + 1) : k + 1]) / min(k + 1, SMOOTH) for k in range(len(values))]
 
 
 def _drawable(values: Sequence[float]) -> list[float]:
@@ -257,42 +256,41 @@ def _table(found: Gradients) -> str:
     )
 
 
-def _questions(found: Gradients) -> list[tuple[str, str]]:
-    return [
-        (
-            "Why does the plain network vanish at small weights whatever it reads?",
-            "Because ‖U‖ &lt; 1 and |tanh′| ≤ 1: every step back multiplies by a matrix of norm below one. The dashed line"
-            " ‖U‖ᵏ lies above the solid one and itself goes to zero.",
-        ),
-        (
-            "Do large weights always explode?",
-            "No. They push units into the flat ends of tanh, where the derivative is near zero. The bound grows like ‖U‖ᵏ, the"
-            " line far slower. Try <code>--inputs 3</code>: with loud inputs it shrinks even at ×2.5.",
-        ),
-        (
-            "What does the forget bias do?",
-            "Along the cell only f stands between one step and the next (lab11 problem 4b), and f = σ(bias) at first: 0.5 for"
-            " bias 0, 0.95 for 3. 0.5 to the power of 50 is 10⁻¹⁵, 0.95 to the power of 50 is 0.09: the dashed lines. So the"
-            " bias keeps a gradient from vanishing; nothing in it forbids an explosion at very large weights.",
-        ),
-        (
-            "Why do gated cells vanish too, before training?",
-            "Because gates begin half open: z = 1/2 and f = 1/2 where nothing pulls them, so half is kept at every step, and"
-            " 2⁻⁵⁰ is 10⁻¹⁵. A gate <em>can</em> keep everything; it must learn to, or be told so by its bias.",
-        ),
-        (
-            "Which bias keeps a tenth of the gradient over 100 steps?",
-            "f¹⁰⁰ = 0.1 asks for f = 0.977, and σ(bias) = 0.977 for a bias of 3.8. Try <code>--forget-biases 3.8 --length"
-            " 100</code>.",
-        ),
-        (
-            "Does a steep activation make gradients explode?",
-            "Neither is steep: tanh has slope at most 1, the logistic function at most 1/4. They only ever shorten a gradient;"
-            " what enlarges it is U (the dashed ‖U‖ᵏ).",
-        ),
-        (
-            "What does clipping repair, and what not?",
-            "It shortens a gradient that is too long and keeps its direction, so it tames the start that explodes. It can do"
-            " nothing for the start that vanishes: that gradient holds no word of the first input, whatever its length.",
-        ),
-    ]
+QUESTIONS = [
+    (
+        "Why does the plain network vanish at small weights whatever it reads?",
+        "Because ‖U‖ &lt; 1 and |tanh′| ≤ 1: every step back multiplies by a matrix of norm below one. The dashed line"
+        " ‖U‖ᵏ lies above the solid one and itself goes to zero.",
+    ),
+    (
+        "Do large weights always explode?",
+        "No. They push units into the flat ends of tanh, where the derivative is near zero. The bound grows like ‖U‖ᵏ, the"
+        " line far slower. Try <code>--inputs 3</code>: with loud inputs it shrinks even at ×2.5.",
+    ),
+    (
+        "What does the forget bias do?",
+        "Along the cell only f stands between one step and the next (lab11 problem 4b), and f = σ(bias) at first: 0.5 for"
+        " bias 0, 0.95 for 3. 0.5 to the power of 50 is 10⁻¹⁵, 0.95 to the power of 50 is 0.09: the dashed lines. So the"
+        " bias keeps a gradient from vanishing; nothing in it forbids an explosion at very large weights.",
+    ),
+    (
+        "Why do gated cells vanish too, before training?",
+        "Because gates begin half open: z = 1/2 and f = 1/2 where nothing pulls them, so half is kept at every step, and"
+        " 2⁻⁵⁰ is 10⁻¹⁵. A gate <em>can</em> keep everything; it must learn to, or be told so by its bias.",
+    ),
+    (
+        "Which bias keeps a tenth of the gradient over 100 steps?",
+        "f¹⁰⁰ = 0.1 asks for f = 0.977, and σ(bias) = 0.977 for a bias of 3.8. Try <code>--forget-biases 3.8 --length"
+        " 100</code>.",
+    ),
+    (
+        "Does a steep activation make gradients explode?",
+        "Neither is steep: tanh has slope at most 1, the logistic function at most 1/4. They only ever shorten a gradient;"
+        " what enlarges it is U (the dashed ‖U‖ᵏ).",
+    ),
+    (
+        "What does clipping repair, and what not?",
+        "It shortens a gradient that is too long and keeps its direction, so it tames the start that explodes. It can do"
+        " nothing for the start that vanishes: that gradient holds no word of the first input, whatever its length.",
+    ),
+]

@@ -56,6 +56,12 @@ class Positions(Document):
     rotary: tuple[float, ...]
     rotary_deviation: float
 
+    @property
+    def listed_pairs(self) -> dict[int, Pair]:
+        """Some by their numbers, for a table: the fastest, the slowest and what lies between."""
+        count = len(self.pairs)
+        return {i: self.pairs[i] for i in sorted({0, 1, 2, count // 4, count // 2, count - 1}) if i < count}
+
 
 def positions(*, width: int, length: int, offset: int, seed: int) -> Positions:
     """The rotation by `offset` positions, what becomes of it without cosines, and what dot products see of distance."""

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from lmlab.inside.theory.positions import Positions
-from lmlab.inside.theory.publish import Panel, figures, opening, to_try, together
+from lmlab.inside.theory.publish import DASHES, Panel, figures, opening, to_try, together
 from lmlab.page import html, mathml
 from lmlab.page.figures import INK, RULE, SOFT, note, series_colour
 from lmlab.page.html import Row
@@ -16,7 +16,6 @@ from lmlab.page.html import Row
 TITLE = "How position n becomes n + k"
 STARTS = (3, 20, 41)  # positions whose hands are drawn
 TURNS = (300, 100, 30)  # degrees: of the hands that are drawn, the fastest that turn less
-DASHES: Any = (0, (4, 3))
 
 
 def picture(found: Positions) -> str:
@@ -38,12 +37,9 @@ def page(found: Positions, command: str) -> str:
         r" \begin{pmatrix} \cos k \omega & \sin k \omega \\ - \sin k \omega & \cos k \omega \end{pmatrix}"
         r" \begin{pmatrix} \sin n \omega \\ \cos n \omega \end{pmatrix}"
     )
-    shown = sorted(
-        {0, 1, 2, len(found.pairs) // 4, len(found.pairs) // 2, len(found.pairs) - 1} & set(range(len(found.pairs)))
-    )
     rows = [
         Row([str(i), f"{pair.wavelength:,.1f}", f"{pair.turn_degrees % 360:.1f}°", f"{pair.turn_degrees / 360:.3f}"])
-        for i, pair in ((i, found.pairs[i]) for i in shown)
+        for i, pair in found.listed_pairs.items()
     ]
     facts = {
         f"the turned PE(n) less PE(n + {k}), largest entry, every n": f"{found.rotation_error:.1e}",

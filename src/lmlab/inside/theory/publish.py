@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 
 from lmlab.page.figures import drawing, panels, standalone, svg
 from lmlab.page.html import escape, figure, folded, write
+
+DASHES: Any = (0, (4, 3))  # of a line, as matplotlib takes them
 
 
 def publish(

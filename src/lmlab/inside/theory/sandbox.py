@@ -120,9 +120,9 @@ def sandbox(settings: SandboxSettings) -> Sandbox:
     target = values(s)[:2].mean(0)
     found = {}
     for name, heads in queries(s).items():
-        weights_SN = _averaged(s, heads, noise_SN2, gamma_S)
+        weights_SN = averaged(s, heads, noise_SN2, gamma_S)
         sampled = _seen(s, weights_SN, np.full(s.samples, 1 / s.samples), target)
-        found[name] = Heads(sampled=sampled, closed=_closed(s, partial(_averaged, s, heads, quiet_N2), target))
+        found[name] = Heads(sampled=sampled, closed=_closed(s, partial(averaged, s, heads, quiet_N2), target))
     (query,) = queries(s)["one"]
     varied = (2 * s.noise**2 * float(query @ query) + (s.stretch * float(query[0])) ** 2) ** 0.5
     return Sandbox(settings=s, one=found["one"], two=found["two"], score_deviation=varied / s.temperature)
@@ -145,7 +145,7 @@ def attend(s: SandboxSettings, gamma_S: Numbers, noise_N2: Numbers, query_2: Num
     return np.asarray(powers_SN / powers_SN.sum(1, keepdims=True))
 
 
-def _averaged(s: SandboxSettings, heads: Numbers, noise_N2: Numbers, z_S: Numbers) -> Numbers:
+def averaged(s: SandboxSettings, heads: Numbers, noise_N2: Numbers, z_S: Numbers) -> Numbers:
     """Weights S×N of the average of several heads, key a longer by z deviations."""
     return np.asarray(np.mean([attend(s, s.stretch * z_S, noise_N2, query) for query in heads], axis=0))
 

@@ -20,6 +20,7 @@ from lmlab.inside.theory.sandbox import (
     Sandbox,
     SandboxSettings,
     attend,
+    averaged,
     draws,
     queries,
     values,
@@ -255,8 +256,7 @@ def picture(found: Sandbox) -> str:
     gamma_S, noise_SN2 = draws(s)
     with panels(7.6, 6.2, 2, 2) as (figure, axes):
         for place, (which, heads) in zip(axes, queries(s).items(), strict=False):
-            weights = np.mean([attend(s, s.stretch * gamma_S, noise_SN2, query) for query in heads], axis=0)
-            _draw_cloud(place, s, weights, which)
+            _draw_cloud(place, s, averaged(s, heads, noise_SN2, gamma_S), which)
         _draw_histograms(axes[2], found)
         _draw_cliffs(axes[3], s)
         return svg(figure, TITLE)
