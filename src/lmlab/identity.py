@@ -21,9 +21,8 @@ def model_hash(model: LanguageModel, tokenizer: Tokenizer) -> str:
     for name, tensor in sorted(model.tensors().items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
-        if flat.stride() != (
-            1,
-        ):  # torch calls one number, or none, contiguous whatever the stride, and then sees no bytes
+        # torch calls one number, or none, contiguous whatever the stride, and then sees no bytes
+        if flat.stride() != (1,):
             flat = torch.empty_like(flat, memory_format=torch.contiguous_format).copy_(flat)
         digest.update(flat.view(torch.uint8).numpy().data)
     return digest.hexdigest()

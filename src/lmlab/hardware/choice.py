@@ -36,7 +36,7 @@ class Hardware:
     dtype: torch.dtype  # of matrix products
     iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration, whose result is a direction, not a quantity
     threads: int = 1  # at most; on a CPU
-    now: int = 1  # threads that are fastest at this moment (see `load.at_this_moment`)
+    now: int = 1  # threads that are fastest at this moment (see `threads.at_this_moment`)
     batch: int = 1  # how many times the usual rows a step should have where seconds count
     stepping: str = "eager"  # "captured": recorded once and replayed; "compiled": that, of a compiled loss
     flops: float = 1e11  # per second, of the products that training makes: a first guess, corrected by real steps
@@ -104,9 +104,8 @@ def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
         raise Mistake(f"{{precision}} is auto, bf16 or float32; got {precision!r}", precision=None)
     place = choose_device(device)
     found = find(place.type)
-    iteration = (
-        faster_iteration(found, place.type) if precision != "float32" else precision
-    )  # asked for: all of it then
+    # float32 that was asked for is all of it
+    iteration = faster_iteration(found, place.type) if precision != "float32" else precision
     if precision == CHOSEN:
         precision = faster_precision(found, place.type)
     elif precision == "bf16" and place.type == "cpu":

@@ -35,6 +35,18 @@ def _gradients(model: NeuralLanguageModel) -> Iterator[None]:
         model.zero_grad()
 
 
+@contextmanager
+def _rough_products(model: NeuralLanguageModel) -> Iterator[None]:
+    """The model multiplies in bf16 meanwhile; afterwards as before, and it is not in training."""
+    expect_slow_bf16()
+    before, model.compute_dtype = model.compute_dtype, torch.bfloat16
+    try:
+        yield
+    finally:
+        model.eval()
+        model.compute_dtype = before
+
+
 def check_loss_is_the_sum_of_scores(model: NeuralLanguageModel) -> None:
     """In evaluation, over a window that starts afresh; under a mask, the sum and number of what it leaves."""
     tokens_BT = _window(model, 5, 9)
@@ -81,13 +93,8 @@ def check_training_mode_does_not_change_scores(model: NeuralLanguageModel) -> No
     """Dropout and rough products disturb the loss while training, and never a score."""
     tokens_BT = random_tokens(model, 3, 8)
     expected_BT = model.score(tokens_BT)
-    expect_slow_bf16()
-    before, model.compute_dtype = model.compute_dtype, torch.bfloat16
-    try:
+    with _rough_products(model):
         scored_BT = model.train().score(tokens_BT)
-    finally:
-        model.eval()
-        model.compute_dtype = before
     same(scored_BT, expected_BT, "scores change in training mode")
 
 
@@ -97,13 +104,9 @@ def check_rougher_products_give_nearly_the_same_gradients(model: NeuralLanguageM
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     exact = model.loss(batch).total
     exact_grads = torch.autograd.grad(exact, weights)
-    expect_slow_bf16()
-    before, model.compute_dtype = model.compute_dtype, torch.bfloat16
-    try:
+    with _rough_products(model):
         total = model.loss(batch).total
         grads = torch.autograd.grad(total, weights)
-    finally:
-        model.compute_dtype = before
     assert total.dtype == torch.float32, f"the loss is {total.dtype}"
     assert abs(total.item() / exact.item() - 1) < 0.02, f"the loss in bf16 is {total.item()}, not {exact.item()}"
     flat, exact_flat = (torch.cat([g.flatten() for g in gs]) for gs in (grads, exact_grads))

@@ -45,10 +45,10 @@ def check_measuring_certifies_it(model: LanguageModel, tokenizer: Tokenizer) -> 
 # --- only where all strings of three tokens can be listed ---
 
 
-def all_strings(model: LanguageModel, length: int = 3) -> Tensor:
-    """All strings of so many tokens, N×T."""
-    assert model.vocab_size**length <= 1000, "only tiny vocabularies can be listed"
-    return torch.tensor(list(itertools.product(range(model.vocab_size), repeat=length)))
+def all_strings(model: LanguageModel) -> Tensor:
+    """All strings of three tokens, N×T."""
+    assert model.vocab_size**3 <= 1000, "only tiny vocabularies can be listed"
+    return torch.tensor(list(itertools.product(range(model.vocab_size), repeat=3)))
 
 
 def check_all_strings_of_three_tokens_total_one(model: LanguageModel, tokenizer: Tokenizer) -> None:
