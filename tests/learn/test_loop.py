@@ -152,3 +152,23 @@ def test_a_model_that_begins_far_above_guessing_has_not_diverged(
     run = lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=settings)
     assert run.status == "finished"
     assert run.metrics[0]["train_nats_per_token"] > math.log(run.tokenizer.vocab_size) + 2
+
+
+def test_a_model_that_began_far_above_guessing_has_not_diverged_when_it_is_resumed(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it began with goes along: the losses before the stop are looked at again, and it had the right to them."""
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", -1.0)
+    settings = {"layers": 1, "width": 256, "heads": 4, "context": 16, "tie": True}
+    options: dict[str, Any] = {"budget": "40steps", "settings": settings, "learning": {"validations": 1}}
+    whole = lmlab.train("gpt", small_text, out=tmp_path / "whole", **options)
+    lmlab.train("gpt", small_text, out=tmp_path / "broken", watch=InterruptAt(4), **options)
+    resumed = lmlab.resume(tmp_path / "broken")
+    assert resumed.status == whole.status == "finished"
+    assert resumed.record.model.sha256 == whole.record.model.sha256
+
+
+def test_a_budget_of_epochs_with_many_digits_is_resumed_as_it_was(small_text: Path, tmp_path: Path) -> None:
+    """The record is what a resumed run counts its tokens from."""
+    run = lmlab.train("bag", small_text, out=tmp_path / "run", budget="1.23456789epochs")
+    assert Budget.parse(run.record.training.budget) == Budget(epochs=1.23456789)

@@ -32,6 +32,9 @@ class Progress:
     lowest_nats: float | None = None  # as best_nats, of the weights that were learned since the budget began
     worse: int = 0  # validations since the lowest one
     metrics: int = 0  # lines of metrics.jsonl that belong to the run so far
+    first_nats: float | None = (
+        None  # that the first batch cost: far above guessing is no divergence where it began there
+    )
 
 
 def save_checkpoint(path: Path, progress: Progress, groups: Groups) -> None:

@@ -352,6 +352,7 @@ class Trainer:
             "lowest_nats": self.progress.lowest_nats,
             "worse": self.progress.worse,
             "metrics": self.progress.metrics,
+            "first_nats": None if self.first_nats is None else float(self.first_nats),
         } | changes
         return Progress(steps=self.clock.steps, tokens=self.clock.tokens, seconds=self.clock.seconds, **fields)
 
@@ -375,6 +376,8 @@ class Trainer:
             self.best = {name: groups["best"][name].to(self.device) for name, _ in self.model.named_parameters()}
             self.optimizer.load(groups["optimizer"], self.progress.steps - self.clock.earlier.steps)
             self.sums = Sums.from_tensors(groups["running"], self.device)
+            if self.progress.first_nats is not None:
+                self.first_nats = torch.tensor(self.progress.first_nats, device=self.device)
         except (KeyError, RuntimeError) as error:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
         self._cut_back(self.progress.steps, self.progress.metrics)
