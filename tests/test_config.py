@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lmlab.config import Budget, Mistake, a_share, at_least_one
+from lmlab.config import Budget, Mistake, a_share, at_least_one, make
+from lmlab.decode import Options
 
 
 def test_settings_out_of_range_are_named() -> None:
@@ -27,6 +28,10 @@ def test_settings_out_of_range_are_named() -> None:
         ("1e3steps", "1000steps"),
         ("2epochs", "2epochs"),
         ("0.5 epoch", "0.5epochs"),
+        (
+            "1.23456789epochs",
+            "1.23456789epochs",
+        ),  # which are tokens of a text, and are counted again when it is resumed
         ("300h", "1080000s"),
         ("0.00001s", "0.00001s"),
     ],
@@ -39,3 +44,14 @@ def test_budgets_are_read_as_people_write_them(written: str, meant: str) -> None
 def test_an_epoch_is_as_many_tokens_as_the_training_part_has() -> None:
     assert Budget.parse("2.5epochs").over(1000) == Budget(tokens=2500)
     assert Budget.parse("3m").over(1000) == Budget(seconds=180)
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, float("nan"), float("inf")])
+def test_a_budget_that_never_ends_or_never_was_is_refused(wrong: float) -> None:
+    with pytest.raises(Mistake, match="one positive number"):
+        Budget(seconds=wrong)
+
+
+def test_a_whole_number_that_no_float_holds_is_refused_by_its_name() -> None:
+    with pytest.raises(Mistake, match="setting temperature is a number"):
+        make(Options, {"temperature": 10**400}, "generate")

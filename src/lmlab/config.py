@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import re
@@ -99,7 +100,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         given = [v for v in (self.seconds, self.steps, self.tokens, self.epochs) if v is not None]
-        if len(given) != 1 or given[0] <= 0:
+        if len(given) != 1 or not 0 < given[0] < float("inf"):
             raise Mistake(
                 "a budget is one positive number of seconds, steps or tokens, such as 3m, 500steps or 2Mtokens"
             )
@@ -131,14 +132,19 @@ class Budget:
         if self.seconds is not None:
             return f"{_digits(self.seconds)}s"
         if self.epochs is not None:
-            return f"{_digits(self.epochs)}epochs"
+            return f"{_all_digits(self.epochs)}epochs"  # the tokens they come to are counted from this text again
         return f"{self.steps}steps" if self.steps is not None else f"{self.tokens}tokens"
 
 
 def _digits(number: float) -> str:
     """Six digits, or, where that would take an exponent, which `Budget.parse` does not read in this form, all of them."""
     short = f"{number:g}"
-    return f"{number:.9f}".rstrip("0").rstrip(".") if "e" in short else short
+    return _all_digits(number) if "e" in short else short
+
+
+def _all_digits(number: float) -> str:
+    """As many as `Budget.parse` reads."""
+    return f"{number:.9f}".rstrip("0").rstrip(".")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -170,7 +176,8 @@ def _plain(value: Any, hint: Any, key: str) -> Any:
         return value  # a Literal or a Budget looks at itself
     for kind in wanted:
         if isinstance(value, bool) == (kind is bool) and isinstance(value, NAMES[kind][0]):
-            return kind(value)
+            with contextlib.suppress(OverflowError):  # a whole number that no float holds
+                return kind(value)
     raise Mistake(f"setting {key} is {' or '.join(NAMES[kind][1] for kind in wanted)}; got {value!r}")
 
 
