@@ -107,9 +107,11 @@ class _Search:
         self.live = [extended[i] for i in going]
         if self.left and self.live and not _settled(self.live, self.finished, options):
             return [parents[i] for i in going], [ids[i] for i in going]
-        for continuation in self.live:
-            continuation.end()
-        self.finished, self.live = _ranked([*self.finished, *self.live], options)[: options.n_best], []
+        if not self.left:  # else what is open is no continuation yet, and none of it can come among the best
+            for continuation in self.live:
+                continuation.end()
+            self.finished = _ranked([*self.finished, *self.live], options)[: options.n_best]
+        self.live = []
         return [], []
 
 
