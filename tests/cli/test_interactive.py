@@ -12,7 +12,7 @@ import pytest
 import lmlab as lab
 from command_line import Lmlab, done, refused
 from lmlab.cli.interactive import converse
-from lmlab.config import Mistake
+from lmlab.config import MOST_SEED, Mistake
 from lmlab.decode.conversation import Conversation
 
 
@@ -32,6 +32,19 @@ def test_each_text_has_a_seed_of_its_own_and_can_be_repeated(conversation: Conve
     texts = ["".join(conversation.answer("the ")), "".join(conversation.retry()), "".join(conversation.answer("the "))]
     assert texts == [lab.generate(run_folder, "the ", tokens=12, seed=5 + n)[0].text for n in range(3)]
     assert len(set(texts)) > 1
+
+
+def test_a_seed_that_is_asked_for_is_that_of_the_next_text(conversation: Conversation, run_folder: Path) -> None:
+    list(conversation.answer("the "))
+    conversation.change("seed", "9")
+    texts = ["".join(conversation.retry()), "".join(conversation.retry())]
+    assert texts == [lab.generate(run_folder, "the ", tokens=12, seed=seed)[0].text for seed in (9, 10)]
+
+
+def test_behind_the_last_seed_comes_the_first(conversation: Conversation, run_folder: Path) -> None:
+    conversation.change("seed", str(MOST_SEED))
+    texts = ["".join(conversation.answer("the ")), "".join(conversation.retry())]
+    assert texts == [lab.generate(run_folder, "the ", tokens=12, seed=seed)[0].text for seed in (MOST_SEED, 0)]
 
 
 def test_more_goes_on_where_the_text_ended(conversation: Conversation, run_folder: Path) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, final
 
-from lmlab.config import Mistake, make, parse_settings
+from lmlab.config import MOST_SEED, Mistake, make, parse_settings
 from lmlab.decode.generate import stream
 from lmlab.decode.options import Options
 
@@ -46,6 +46,7 @@ class Conversation:
         """Change a setting, written as on a command line; a Mistake if there is none or it cannot be so."""
         changed = parse_settings(Options, [f"{name}={value}"], "generate", leave_out=("samples", "n_best", "stop"))
         self.options = dataclasses.replace(self.options, **changed)
+        self._drawn = 0 if "seed" in changed else self._drawn  # the next text is drawn with the seed that was asked for
 
     def _last(self) -> str:
         if self.prompt is None:
@@ -54,7 +55,7 @@ class Conversation:
 
     def _go_on(self, prompt: str) -> Iterator[str]:
         settings = {field.name: getattr(self.options, field.name) for field in dataclasses.fields(self.options)}
-        settings["seed"] += self._drawn
+        settings["seed"] = (settings["seed"] + self._drawn) % (MOST_SEED + 1)  # behind the last seed comes the first
         self._drawn += 1
         for piece in stream(self._model, self._tokenizer, prompt, **settings):
             self.text += piece
