@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
 import lmlab
 from lmlab.config import settings_of
+from lmlab.learn import about_settings
 from lmlab.learn.about_settings import meanings
 from lmlab.learn.settings import LEARNING
 from lmlab.models.registry import model_class, trainable
@@ -48,3 +49,26 @@ def test_what_it_comes_to_is_what_the_run_then_has(model: str, small_text: Path,
         here = {s.name: s.here for s in found.learning}
         assert here["rows"] == 3
         assert here["rows"] * here["length"] * 3 == run.record.result.tokens
+
+
+def test_epochs_are_a_budget_as_any_other(small_text: Path) -> None:
+    given = {"tokenizer": "bpe:280", "learning": {"rows": 3}}
+    tokens = lmlab.settings("gpt", small_text, budget="0.5epochs", **given)
+    assert tokens.budget == "0.5epochs"
+    assert {s.name: s.here for s in tokens.settings}["width"] is not None
+
+
+def test_rows_that_follow_from_the_seconds_are_those_a_run_would_take(
+    small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = about_settings.sized_on_text
+
+    def with_few_rows(*given: Any) -> Any:
+        config, plan = honest(*given)
+        assert plan is not None
+        return config, dataclasses.replace(plan, rows=0.25)
+
+    usual = {s.name: s.here for s in lmlab.settings("rnn", small_text, budget="10steps", device="cpu").learning}
+    monkeypatch.setattr(about_settings, "sized_on_text", with_few_rows)
+    fewer = {s.name: s.here for s in lmlab.settings("rnn", small_text, budget="1s", device="cpu").learning}
+    assert fewer["rows"] == usual["rows"] // 4

@@ -19,7 +19,7 @@ from lmlab.config import Budget, Mistake, make
 from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.fit import hardware_for, stream_folder, task_of
 from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, refuse_if_it_counts, training_config
-from lmlab.learn.train import sized_on_text, tokenizer_for
+from lmlab.learn.train import sized_on_text, tokenizer_for, with_rows
 from lmlab.models.registry import Way, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files_and_folders import Text
@@ -96,14 +96,16 @@ def settings(
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
     tokens = tokenizer_for(cls, tokenizer, corpus)
     stream = token_stream(corpus.train, tokens, stream_folder())
+    train_config = dataclasses.replace(train_config, budget=budget.over(stream.tokens))
     loop: dict[str, Any] = {}
     if issubclass(cls, CountModel):
         fitted = cls.fit(config, tokens.vocabulary, stream)
         config, parameters = fitted.config, fitted.parameters_count
     else:
         hardware = hardware_for(train_config, device, precision)
-        config, _ = sized_on_text(cls, config, tokens, stream, train_config, hardware)
+        config, plan = sized_on_text(cls, config, tokens, stream, train_config, hardware)
         made = cls(config, tokens.vocab_size)
+        train_config = train_config if plan is None else with_rows(train_config, made, hardware, plan.rows)
         task, parameters = task_of(made, tokens, None, stream, train_config, hardware), made.parameters_count
         loop = dataclasses.asdict(train_config)
         usual = made.default_optimizer if made.hidden_matrices() else "adamw"

@@ -17,7 +17,7 @@ from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.rebuilding import refuse_unknown_sizes
 from lmlab.learn.record import Ancestor, Result
 from lmlab.learn.run import Run, free_folder, load_run, opened, refuse_if_taken
-from lmlab.learn.settings import training_config
+from lmlab.learn.settings import refuse_windows, training_config
 from lmlab.models.families.softmax import SoftmaxModel
 from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
@@ -118,6 +118,7 @@ def fine_tune(
         kind = kind_of(str(model))
         if kind.begins_with != name or kind.home is None:
             raise Mistake(f"{run.folder} is a run of {name}, and a {model} cannot begin with its weights")
+        refuse_windows(kind.name, asked.learning)
         begins: Callable[[str, Any, Asked], Run] = importlib.import_module(kind.home).train
         return begins(str(model), text, asked)
     if columns is not None:

@@ -86,6 +86,12 @@ def refuse_if_it_counts(model: str, **of_the_loop: object) -> None:
         raise Mistake(f"{model} counts, and learns nothing: leave {{{given}}} out", **{given: None})
 
 
+def refuse_windows(model: str, learning: Mapping[str, Any]) -> None:
+    """A Mistake for the length of windows where nothing is cut into any: texts, sentences and pairs are learned whole."""
+    if learning.get("length") is not None:
+        raise Mistake(f"{model} learns from no windows of a text: leave {{length}} out", length=None)
+
+
 def parse_learning(assignments: Iterable[str]) -> dict[str, Any]:
     """Read `key=value` settings of the loop; what others call them is answered with what they are called here."""
     given = list(assignments)

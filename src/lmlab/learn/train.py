@@ -19,7 +19,7 @@ from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.learn.onlookers import Watch, watching
 from lmlab.learn.pace import Plan, Timings
 from lmlab.learn.run import Run, free_folder, refuse_if_taken
-from lmlab.learn.settings import TrainConfig, refuse_if_it_counts
+from lmlab.learn.settings import TrainConfig, refuse_if_it_counts, refuse_windows
 from lmlab.learn.task import Task
 from lmlab.models.registry import Role, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
@@ -105,7 +105,7 @@ def train(
     if plan is not None:
         hardware = dataclasses.replace(hardware, now=plan.threads)
         if plan.rows < 1:  # then as if it had been asked for: whoever goes on with the run or repeats it takes the same
-            train_config = _with_rows(train_config, fresh, hardware, plan.rows)
+            train_config = with_rows(train_config, fresh, hardware, plan.rows)
             training = dataclasses.replace(training, learning={**training.learning, "rows": train_config.rows})
     task = task_of(fresh, tokens, corpus, stream, train_config, hardware)
     return learn(create(), fresh, task, train_config, hardware, watch)
@@ -115,6 +115,7 @@ def _elsewhere(model: str, data: Any, asked: Asked) -> Run:
     """A model of another task, trained by its home."""
     if asked.columns is not None and kind_of(model).role not in (Role.CLASSIFIER, Role.TRANSLATOR):
         raise Mistake(f"{{columns}} are of a table, which {model} does not read", columns=None)
+    refuse_windows(model, asked.learning)
     trains: Callable[[str, Any, Asked], Run] = importlib.import_module(str(kind_of(model).home)).train
     return trains(model, data, asked)
 
@@ -148,7 +149,7 @@ def sized_on_text(
 
     def task(model: Learner, rows: float) -> Task:
         assert isinstance(model, TextLearner)
-        return task_of(model, tokenizer, None, stream, _with_rows(whole, model, hardware, rows), hardware)
+        return task_of(model, tokenizer, None, stream, with_rows(whole, model, hardware, rows), hardware)
 
     ours = train_config.rows is None  # to choose
     return sized(
@@ -156,7 +157,7 @@ def sized_on_text(
     )
 
 
-def _with_rows(config: TrainConfig, model: TextLearner, hardware: Hardware, share: float) -> TrainConfig:
+def with_rows(config: TrainConfig, model: TextLearner, hardware: Hardware, share: float) -> TrainConfig:
     """The same, with that share of the rows a step usually has here."""
     if share == 1:
         return config
