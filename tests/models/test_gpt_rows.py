@@ -219,3 +219,16 @@ def test_kernels_between_the_products_are_their_twins(
     loose = {"atol": 2e-5, "rtol": 2e-5} if dtype == torch.float32 else {"atol": 0.03, "rtol": 0.02}
     for mine, plain in zip(*found, strict=True):
         torch.testing.assert_close(mine, plain, **loose)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_window_of_one_input_has_no_step_of_fixed_shape(device: str) -> None:
+    """There is no place for a token in it: what would be written would be written beside it."""
+    model, text_BT = model_on(device, context=1, stride=1), tokens(device, 3, 6)
+    model.writing_dtype = torch.bfloat16
+    said, state = stepped(model, text_BT, [1] * 6)
+    assert isinstance(state, GPTState)
+    with fast.plain():
+        plain, _ = stepped(model, text_BT, [1] * 6)
+    torch.testing.assert_close(said, plain, **CLOSE)
+    assert model.replace(state, torch.tensor([0], device=device), model.begin(1)[1]) is None

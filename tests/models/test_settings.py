@@ -8,13 +8,16 @@ import pytest
 import torch
 
 from lmlab.config import Budget, Mistake, TextFacts
-from lmlab.interface import NeuralLanguageModel
+from lmlab.interface import Learner, NeuralLanguageModel
 from lmlab.models.attention import Attention
+from lmlab.models.bert import BERT
+from lmlab.models.classifier import Classifier
 from lmlab.models.feedforward import FeedForward
 from lmlab.models.gpt import GPT
 from lmlab.models.lstm import LSTM
 from lmlab.models.registry import KINDS, Role, Way
 from lmlab.models.rnn_attention import RNNAttention
+from lmlab.models.translator import Translator
 
 LEARNED = [kind.load() for kind in KINDS.values() if kind.way is Way.LEARNS and kind.role is Role.LANGUAGE_MODEL]
 
@@ -109,3 +112,22 @@ def test_a_context_longer_than_the_text_is_refused(cls: type[NeuralLanguageModel
     facts = TextFacts(train_tokens=100, train_bytes=100, vocab_size=10)
     with pytest.raises(Mistake, match="context 101 is longer than the training text, 100 tokens"):
         cls.resolve(cls.Config(context=101), facts, Budget(steps=1))
+
+
+@pytest.mark.parametrize("width", [2, 66, 130, 200, 250, 320, 1000])
+@pytest.mark.parametrize("cls", [GPT, BERT, Classifier, Translator], ids=lambda c: c.name)
+def test_any_even_width_has_heads_that_share_it(cls: type[Learner], width: int) -> None:
+    """Nobody who sets a width alone should have to know how many heads were about to be taken."""
+    facts, budget = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=60), Budget(steps=300)
+    config = cls.resolve(cls.Config(width=width, layers=1), facts, budget)
+    assert config.width % config.heads == 0
+    assert width // config.heads >= min(width, 64)
+    cls(config, 60)
+    assert cls.resolve(cls.Config(width=width, heads=2, layers=1), facts, budget).heads == 2
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_what_follows_from_a_narrow_layer_is_at_least_one_wide(width: int) -> None:
+    facts = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=60)
+    config = Attention.resolve(Attention.Config(width=width), facts, Budget(steps=3))
+    assert (config.width, config.key_width) == (width, 1)

@@ -201,7 +201,7 @@ class Attention(WindowedModel):
         context = min(4, max(1, facts.train_tokens // 8))
 
         def at(width: int) -> AttentionConfig:
-            d, d_k, d_v = width // 2, width // 4, width // 2
+            d, d_k, d_v = (max(1, width // share) for share in (2, 4, 2))
             return AttentionConfig(
                 context=context, embedding_width=d, key_width=d_k, value_width=d_v, width=width, dropout=0.0
             )

@@ -33,7 +33,7 @@ from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models._gpt_desks import lent_desk
 from lmlab.models._gpt_rows import GPTRows
 from lmlab.models.families.softmax import SoftmaxModel
-from lmlab.models.sizing import Appetite, tokens_in_budget, with_settings
+from lmlab.models.sizing import Appetite, heads_of, tokens_in_budget, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -156,10 +156,9 @@ class GPT(SoftmaxModel):
         tie = config.tie if config.tie is not None else facts.vocab_size > 2048
 
         def at(size: tuple[int, int], context: int = context) -> GPTConfig:
-            layers, width = size
-            heads, stride = max(1, width // HEAD_WIDTH), max(1, context // 2)
+            heads, stride = heads_of(size[1], HEAD_WIDTH, even=config.positions == "rotary"), max(1, context // 2)
             return GPTConfig(
-                layers=layers, width=width, heads=heads, context=context, stride=stride, tie=tie, dropout=0.0
+                layers=size[0], width=size[1], heads=heads, context=context, stride=stride, tie=tie, dropout=0.0
             )
 
         # Sized as if nothing were set: the cells of a sweep then differ in what is swept alone.
@@ -295,8 +294,10 @@ class GPT(SoftmaxModel):
             window_BT, filled = window_BT[:, self.stride :], 0
         return GPTState(state.kv_L2BHCD, window_BT, filled, state.one_row)
 
-    def replace(self, state: State, rows_N: Tensor, newcomers: State) -> GPTRows:
+    def replace(self, state: State, rows_N: Tensor, newcomers: State) -> GPTRows | None:
         """Rows may have read differently many tokens."""
+        if self.context == 1:
+            return None
         state.spend()
         newcomers.spend()
         rows = self._rows(state)
@@ -305,8 +306,8 @@ class GPT(SoftmaxModel):
         return rows
 
     def _by_rows(self) -> bool:
-        """Whether single tokens are read by the step of fixed shape, which a GPU replays."""
-        return fast.enabled and (self.embedding.is_cuda or self.writing_dtype != torch.float32)
+        """Whether single tokens are read by the step of fixed shape, which a GPU replays: where a window has place for one."""
+        return fast.enabled and self.context > 1 and (self.embedding.is_cuda or self.writing_dtype != torch.float32)
 
     def _rows(self, state: State) -> GPTRows:
         if isinstance(state, GPTRows):

@@ -12,6 +12,7 @@ from lmlab.models.dropout import dropout_after
 
 C = TypeVar("C")
 S = TypeVar("S")
+MOST_HEADS = 1024  # that are looked for: wider models than these have fit no memory
 
 
 def tokens_in_budget(budget: Budget, facts: TextFacts, config: Any, batch_tokens: int) -> float:
@@ -69,6 +70,12 @@ class Appetite:
 def multiplied(parts: Iterable[Part]) -> int:
     """Weights that every token is multiplied with."""
     return sum(part.times * part.multiplied for part in parts)
+
+
+def heads_of(width: int, head_width: int, *, even: bool = False) -> int:
+    """The most heads at least so wide that share a width; even: each of an even width, where that can be."""
+    most = min(max(1, width // head_width), MOST_HEADS)
+    return next((n for n in range(most, 0, -1) if width % n == 0 and not (even and width // n % 2)), 1)
 
 
 def with_settings(chosen: C, settings: C) -> C:

@@ -30,7 +30,7 @@ from lmlab.layers.blocks import Block, CrossAttention, block_parts, cross_part
 from lmlab.layers.heads import cross_entropy_nats, head_part, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Way
 from lmlab.layers.positions import sinusoidal_table
-from lmlab.models.sizing import Appetite, with_settings
+from lmlab.models.sizing import Appetite, heads_of, with_settings
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -143,7 +143,7 @@ class Translator(Learner):
 
         def at(size: tuple[int, int]) -> TranslatorConfig:
             layers, width = size
-            heads = max(1, width // HEAD_WIDTH)
+            heads = heads_of(width, HEAD_WIDTH)
             return TranslatorConfig(languages=1, layers=layers, width=width, heads=heads, context=256, dropout=0.0)
 
         layers, width = APPETITE.size(SIZES, at, cls.parts, facts, budget)

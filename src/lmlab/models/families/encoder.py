@@ -23,7 +23,7 @@ from lmlab.config import Mistake, a_share, at_least_one, one_of
 from lmlab.formulas import EMBEDDING, Part, Shape, Size, joined, linear
 from lmlab.layers.encoder import Affine, EncoderBlock, Norm, encoder_parts
 from lmlab.layers.looking import Looks, Way
-from lmlab.models.sizing import with_settings
+from lmlab.models.sizing import heads_of, with_settings
 
 Preset = Literal["bert-base", "bert-large"]
 PRESETS: dict[str, tuple[int, int, int]] = {"bert-base": (12, 768, 12), "bert-large": (24, 1024, 16)}
@@ -73,7 +73,7 @@ def of_size(config: C, size: tuple[int, int], context: int) -> C:
     """The config with layers, width and places, and what follows from them."""
     layers, width = size
     chosen: dict[str, Any] = {"layers": layers, "width": width, "context": context}
-    heads = max(1, width // HEAD_WIDTH)
+    heads = heads_of(width, HEAD_WIDTH)
     return replace(config, **chosen, heads=heads, hidden=4 * width, symbols=True, dropout=0.0)
 
 
