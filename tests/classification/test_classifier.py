@@ -15,6 +15,7 @@ from huggingface import config_of, copy, copy_encoder, shaken
 from killed_runs import survives_a_kill
 from lmlab.classification.scores import ClassifierResult
 from lmlab.config import Mistake
+from lmlab.costs.asked_count import count
 from lmlab.learn.run import Run, load_run
 from lmlab.models.classifier import Classifier, ClassifierConfig
 
@@ -168,6 +169,20 @@ def test_without_a_bert_it_begins_afresh_in_byte_pairs(tmp_path: Path) -> None:
     found = lmlab.evaluate(run)
     assert isinstance(found, ClassifierResult)
     assert any("longer than the 18 tokens" in note for note in found.notes)
+
+
+def test_a_preset_has_the_sizes_that_were_published() -> None:
+    found = count("classifier", settings={"preset": "bert-base", "labels": 2}, vocab=30_522)
+    assert found.parameters == 109_482_240 + 2 * 768 + 2
+
+
+@pytest.mark.parametrize("settings", [{**TINY, "symbols": False}, {**TINY, "preset": "bert-base"}], ids=str)
+def test_texts_are_not_read_with_their_own_tokens_for_symbols(
+    settings: dict[str, object], films: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(Mistake, match="symbols=true"):
+        lmlab.train("classifier", films, out=tmp_path / "run", budget="1steps", settings=settings)
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_it_cannot_begin_with_is_refused(encoder: Run, classifier: Run, films: Path, tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ def train(model: str, data: Any, asked: Asked) -> Run:
         )
     words = begin.tokenizer if begin is not None else _tokenizer(cls, asked.tokenizer, table)
     config = _resolved(cls, config, table, words, budget)
+    if not getattr(config, "symbols", True):
+        raise Mistake(f"{model}: a text leaves no ids to begin and end with; set symbols=true")
     train_config = dataclasses.replace(train_config, budget=budget.over(len(table.parts["train"])))
     task = _task(cls, table, words, train_config)
     enough = task.enough_steps

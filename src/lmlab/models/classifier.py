@@ -21,7 +21,16 @@ from lmlab.config import at_least_one, one_of
 from lmlab.formulas import HEAD, ONE_TOKEN, Part, Shape, Size, joined, linear
 from lmlab.layers.encoder import Affine
 from lmlab.models.bert import BERT
-from lmlab.models.families.encoder import EDGES, LETTERS, Encoder, EncoderConfig, of_size, parts_of, pooler_part
+from lmlab.models.families.encoder import (
+    EDGES,
+    LETTERS,
+    Encoder,
+    EncoderConfig,
+    of_size,
+    parts_of,
+    pooler_part,
+    published,
+)
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.models.sizing import with_settings
 
@@ -73,7 +82,9 @@ class Classifier(TextClassifier):
 
     @classmethod
     def resolve(cls, config: ClassifierConfig, facts: TextFacts, budget: Budget) -> ClassifierConfig:
-        """A small encoder where nothing is set. Two labels, until the examples say."""
+        """A small encoder where nothing is set, or that of a preset. Two labels, until the examples say."""
+        if config.preset is not None:
+            return with_settings(replace(published(config), labels=2), config)
         size = config.layers or SIZE[0], config.width or SIZE[1]
         chosen = replace(of_size(config, size, config.context or CONTEXT), dropout=DROPOUT, labels=2)
         return with_settings(chosen, config)
