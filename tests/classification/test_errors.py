@@ -11,6 +11,7 @@ import lmlab
 from lmlab.classification.misclassified import explain, probabilities
 from lmlab.classification.scores import log_odds
 from lmlab.classification.task import words_of
+from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.dan import DAN
 
@@ -79,3 +80,9 @@ def test_eval_sets_two_simple_models_beside_it_and_says_what_leaks_change(classi
     whole = lmlab.evaluate(classifier, table)  # most of it was trained on
     assert whole.leaks >= 240  # type: ignore[union-attr]
     assert whole.to_json()["part"] == "whole"
+
+
+@pytest.mark.parametrize("number", [0, -1])
+def test_fewer_mistakes_than_one_are_not_asked_for(classifier: Run, number: int) -> None:
+    with pytest.raises(Mistake, match="1 or more"):
+        lmlab.mistakes(classifier, number=number)

@@ -79,3 +79,13 @@ def test_saving_and_loading_is_exact() -> None:
 def test_impossible_settings_are_refused(settings: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="bag"):
         Bag.Config(**settings)
+
+
+@pytest.mark.parametrize("k", [0.0, -1.0, float("inf"), float("nan"), 1e308])
+def test_what_no_share_can_be_made_of_is_refused(k: float) -> None:
+    with pytest.raises(ValueError, match="bag k is a positive number"):
+        Bag.Config(k=k)
+
+
+def test_the_most_that_can_be_imagined_leaves_everything_alike() -> None:
+    assert torch.allclose(fitted([0, 0, 1], 3, k=bag.MOST_K).begin(1)[0].exp(), torch.full((1, 3), 1 / 3))

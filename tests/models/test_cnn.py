@@ -45,5 +45,8 @@ def test_its_reach_fits_the_text_and_what_cannot_be_is_refused() -> None:
     assert CNN.resolve(CNNConfig(), facts, Budget(steps=1)).layers == 3
     with pytest.raises(Mistake, match="context 128 is longer than the training text, 100 tokens"):
         CNN.resolve(CNNConfig(layers=7), facts, Budget(steps=1))
-    with pytest.raises(Mistake, match="choose fewer"):
-        CNNConfig(layers=13)
+    for layers in (13, 10**6):  # the second sees a number of tokens that nobody can write down
+        with pytest.raises(Mistake, match="choose fewer"):
+            CNNConfig(layers=layers)
+    assert CNNConfig(layers=12).layers == 12
+    assert CNNConfig(layers=4, kernel=8).layers == 4

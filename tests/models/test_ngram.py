@@ -336,7 +336,13 @@ def test_a_text_that_memory_cannot_hold_is_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings_", [{"order": 0}, {"smoothing": "katz"}, {"restart": "page"}, {"k": 0.0}, {"k": float("inf")}]
+    "settings_",
+    [
+        {"order": 0},
+        {"smoothing": "katz"},
+        {"restart": "page"},
+        *({"k": k} for k in (0.0, float("inf"), 1e308, 1e-320)),
+    ],
 )
 def test_impossible_settings_are_refused(settings_: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="ngram"):

@@ -130,6 +130,9 @@ def test_the_classifier_begins_with_the_vectors_of_a_run(vectors_run: Run, tmp_p
         ({"settings": {"held_out": 0.5}}, "below 0.5"),
         ({"settings": {"window": 0}}, "window must be 1 or more"),
         ({"settings": {"most": 0.0}}, "above 0"),
+        ({"settings": {"most": float("inf")}}, "above 0"),
+        ({"settings": {"power": float("inf")}}, "from 0 up"),
+        ({"learning": {"length": 8}}, "leave length out"),
         ({"settings": {"least": 400}}, "is too short"),
     ],
 )

@@ -31,6 +31,8 @@ def mistakes(
     refuse_names(html=html)
     if part not in ("train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
+    if number < 1:
+        raise Mistake(f"{{number}} of mistakes is 1 or more; got {number}", number=None)
     run = _classifier(run)
     found = using.mistakes(run, number=number, part=part, device=device)
     if html is not None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lmlab.text.pieces import Vocabulary
     from lmlab.text.stream import TokenStream
 
+LEAST_K, MOST_K = 1e-100, 1e12  # whose shares and sums are still numbers, however large the text and the vocabulary
 CHUNK = 1 << 22  # tokens counted at once: bincount widens its input to 64 bits, which a large memory map cannot afford
 
 
@@ -39,8 +40,9 @@ class BagConfig:
     def __post_init__(self) -> None:
         if self.smoothing not in ("add-k", "ml"):
             raise Mistake(f"bag smoothing is add-k or ml; got {self.smoothing!r}")
-        if not (0 < self.k < float("inf")):
-            raise Mistake(f"bag k is a positive number such as 0.5 (for k = 0 set smoothing=ml); got {self.k}")
+        if not LEAST_K <= self.k <= MOST_K:
+            usual = f"such as 0.5, from {LEAST_K:g} to {MOST_K:g}"
+            raise Mistake(f"bag k is a positive number {usual} (for k = 0 set smoothing=ml); got {self.k}")
 
 
 class Bag(CountModel):

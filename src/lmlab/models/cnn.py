@@ -13,6 +13,7 @@ however the text is divided.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 BATCH = (16, 128)  # rows, tokens: long rows, since each begins with a window of begin symbols
 MOST_CONTEXT = 4096  # tokens: a window is read whole for every token that is written
+MOST_LOG = math.log(MOST_CONTEXT) + 1e-9  # as a logarithm, since the number itself may have no end
 WORDS_FROM = 2048  # vocabulary from which a token is more like a word than a character, and fewer of them tell as much
 WIDTHS = [32, 48, 64, 96, 128, 192, 256, 384, 512]
 APPETITE = Appetite(batch_tokens=BATCH[0] * BATCH[1], tokens_per_weight=8.0, weights_per_token=2.0)
@@ -48,10 +50,10 @@ class CNNConfig:
     def __post_init__(self) -> None:
         at_least_one("cnn", layers=self.layers, width=self.width, kernel=self.kernel)
         a_share("cnn", dropout=self.dropout)
-        if self.layers is not None and self.kernel**self.layers > MOST_CONTEXT:
+        if self.layers is not None and self.kernel > 1 and self.layers * math.log(self.kernel) > MOST_LOG:
             raise Mistake(
-                f"cnn: {self.layers} layers of kernel {self.kernel} see {self.kernel**self.layers} tokens;"
-                f" choose fewer, so that it is at most {MOST_CONTEXT}"
+                f"cnn: {self.layers} layers of kernel {self.kernel} see more than {MOST_CONTEXT} tokens, {self.kernel} to the"
+                f" power of {self.layers}; choose fewer"
             )
 
 

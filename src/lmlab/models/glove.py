@@ -10,6 +10,7 @@ Shapes: B pairs of words, V words, X width of the vectors.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -41,7 +42,7 @@ class GloVeConfig:
     def __post_init__(self) -> None:
         at_least_one("glove", width=self.width, window=self.window, least=self.least)
         a_share("glove", held_out=self.held_out)
-        if not (self.most > 0 and self.power >= 0):
+        if not (0 < self.most < math.inf and 0 <= self.power < math.inf):
             raise Mistake(
                 f"glove: most is a number above 0 and power one from 0 up; got {self.most:g} and {self.power:g}"
             )

@@ -26,6 +26,7 @@ from lmlab.models._ngram_count import count_ngrams, with_begins
 from lmlab.models._ngram_order import CUSTOMARY_ORDER, choose_order
 from lmlab.models._ngram_query import Tables
 from lmlab.models._ngram_smooth import Level, discounts, kneser_ney, relative_frequencies
+from lmlab.models.bag import LEAST_K, MOST_K
 
 if TYPE_CHECKING:
     from lmlab.text.pieces import Vocabulary
@@ -53,8 +54,9 @@ class NGramConfig:
             raise Mistake(f"ngram smoothing is kneser-ney, add-k or ml; got {self.smoothing!r}")
         if self.restart not in ("auto", "line", "never"):
             raise Mistake(f"ngram restart is auto, line or never; got {self.restart!r}")
-        if not (0 < self.k < float("inf")):
-            raise Mistake(f"ngram k is a positive number such as 0.01 (for k = 0 set smoothing=ml); got {self.k}")
+        if not LEAST_K <= self.k <= MOST_K:
+            usual = f"such as 0.01, from {LEAST_K:g} to {MOST_K:g}"
+            raise Mistake(f"ngram k is a positive number {usual} (for k = 0 set smoothing=ml); got {self.k}")
 
 
 class NGramState(State):
