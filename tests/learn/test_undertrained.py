@@ -101,3 +101,7 @@ def test_real_runs_a_short_one_is_called_undertrained_and_a_long_one_is_not(smal
         "feedforward", small_text, out=tmp_path / "long", budget="640steps", settings=settings, learning=rate
     )
     assert long.record.result.undertrained is None
+
+
+def test_a_loss_of_nothing_has_nothing_to_gain() -> None:
+    assert undertrained(lines(0.0, 0.0, 0.0, 0.0), UNIT, Budget(steps=40)) is None

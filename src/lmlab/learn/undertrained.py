@@ -61,7 +61,7 @@ def undertrained(
     if len(points) < FEWEST_POINTS:
         return None
     half, last = _at(points, points[-1][0] / 2), points[-1][1]
-    gained = (half - last) / half
+    gained = (half - last) / half if half > 0 else 0.0  # of nothing: a text of one symbol costs nothing
     if not gained > STEEP:
         return None
     doublings, gain = 0, gained
