@@ -75,3 +75,14 @@ def test_a_slip_in_a_recipe_is_answered_with_what_would_be_right(written: str, s
 def test_a_recipe_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(Mistake, match=r"every run has a recipe\.toml"):
         lmlab.recipe(tmp_path / "nowhere.toml")
+
+
+def test_several_files_to_validate_and_test_on_are_named_as_several_are_to_learn(
+    small_text: Path, tmp_path: Path
+) -> None:
+    held_out = [tmp_path / f"{i}.txt" for i in range(4)]
+    for path in held_out:
+        path.write_text("the cat sat on the mat\n" * 5)
+    run = lmlab.train("bag", small_text, valid=held_out[:2], test=held_out[2:], out=tmp_path / "run")
+    again = lmlab.train(**lmlab.recipe(run.folder), out=tmp_path / "again")
+    assert again.record.inputs == run.record.inputs
