@@ -129,3 +129,9 @@ def test_what_cannot_be_combined_is_refused(of_text: Run, table: tuple[Path, Pat
         lmlab.combine(of_text, ["big"])
     with pytest.raises(Mistake, match="measured on a text"):
         lmlab.evaluate(of_text, table[0])
+
+
+def test_a_text_that_is_too_short_is_told_how_often_its_words_must_occur(tmp_path: Path) -> None:
+    (tmp_path / "short.txt").write_text("one two three four five six\n" * 3)
+    with pytest.raises(Mistake, match="of its words occur 2 times or more"):
+        lmlab.train("autoencoder", tmp_path / "short.txt", out=tmp_path / "run", budget="1steps", settings={"least": 2})

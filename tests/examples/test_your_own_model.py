@@ -58,6 +58,7 @@ def test_it_is_ranked_beside_ours(small_text: Path, tmp_path: Path) -> None:
     ("name", "said"),
     [
         ("no_such_module:X", "there is no module 'no_such_module'"),
+        (".no_such_module:X", "without a dot before it"),
         ("your_own_model:NoSuchClass", "has no class 'NoSuchClass'"),
         ("your_own_model:SkipBigramConfig", "is not a model"),
         ("lmlab.interface:NeuralLanguageModel", "is not a whole model yet"),

@@ -60,7 +60,9 @@ def train(model: str, data: Any, asked: Asked) -> Run:
         words = train_tokenizer(tokenizer, plain_documents(corpus.train), least=config.least)
         if config.vectors is None:
             watch.say(f"{model}: first, vectors for {words.vocab_size - 1:,} words are learned from the text")
-            vectors_VX = learned_vectors(corpus.train, words, config.width or WIDTH, corpus.name, hardware, seed)
+            vectors_VX = learned_vectors(
+                corpus.train, words, config.width or WIDTH, corpus.name, hardware, seed, least=config.least
+            )
             vectors_VX[words.unknown_id] = 0
         else:
             vectors_VX = _given(config.vectors, words, config.width)

@@ -224,6 +224,8 @@ def _brought(where: str, name: str | None = None) -> Kind:
     from lmlab.interface import CountModel, LanguageModel, Learner, Saved
 
     module, _, attribute = where.partition(":")
+    if module.startswith("."):
+        raise Mistake(f"{module!r} is no module: a model is package.module:Class, without a dot before it")
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:

@@ -89,9 +89,14 @@ def resume(run: Run, *, watch: Watch | None = None) -> Run:
     return _learn(run, fresh, task, train_config, hardware, watch or Silent())
 
 
-def learned_vectors(part: Part, words: Tokenizer, width: int, name: str, hardware: Hardware, seed: int) -> np.ndarray:
-    """Vectors of all words of a tokenizer from a text, for models that begin with them: a few epochs, nothing held out."""
-    config = GloVeConfig(width=width, held_out=0.0)
+def learned_vectors(
+    part: Part, words: Tokenizer, width: int, name: str, hardware: Hardware, seed: int, *, least: int
+) -> np.ndarray:
+    """Vectors of all words of a tokenizer from a text, for models that begin with them: a few epochs, nothing held out.
+
+    least: times that each of them occurs.
+    """
+    config = GloVeConfig(width=width, least=least, held_out=0.0)
     pairs = pairs_of(part, words, config.window)
     refuse_if_short(pairs, words.vocab_size - 1, config, name)
     task = CoOccurrence.of(divided(pairs, 0.0, seed), config, None, seed)
