@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from lmlab.sweeps.best_cell import best_by_validation
 from lmlab.sweeps.cells import Cell, collect
 from lmlab.sweeps.differences import differences
 from lmlab.sweeps.grid import Job, Outcome, grid, plan
-from lmlab.sweeps.train_grid import run_jobs
+from lmlab.sweeps.train_grid import history_for, run_jobs
 from lmlab.text.corpus import read
 from processes import FORKED
 
@@ -495,6 +496,68 @@ def test_a_sweep_that_is_stopped_shows_what_there_is_and_goes_on(
     code, out, err = lmlab(*command)
     assert (code, err.count("bits per byte")) == (0, 1), err
     assert "no turn" not in out
+
+
+def test_the_best_of_a_sweep_that_was_stopped_is_among_the_cells_that_had_every_seed(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(jobs: Sequence[Job], processes: int) -> Iterator[Outcome]:
+        for job, valid in zip(jobs, (3.0, 3.0, 2.0), strict=False):
+            yield Outcome(job=job, perplexity=5.0, bits_per_byte=3.0, valid_bits_per_byte=valid, parameters=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runners, "in_processes", stopped)
+    code, out, err = lmlab("sweep", "gpt", small_text, "--over", "layers=1,2", "--seeds", 2, *TINY, "--out", "s")
+    assert code == 130, err
+    assert "Best by validation, in bits per byte (the test part has no say in it): layers=1\n" in out
+    assert "5.000 (1 still to come)" in out
+
+
+def test_a_cell_that_diverged_after_it_had_learned_says_so(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverged(jobs: Sequence[Job], processes: int) -> Iterator[Outcome]:
+        for job in jobs:
+            yield Outcome(
+                job=job, perplexity=5.0, bits_per_byte=3.0, parameters=1, diverged=job.settings["layers"] == 2
+            )
+
+    monkeypatch.setattr(runners, "in_processes", diverged)
+    code, out, err = lmlab("sweep", "gpt", small_text, "--over", "layers=1,2", "--seeds", 1, *TINY, "--out", "s")
+    assert code == 0, err
+    assert out.count("5.000 (1 diverged)") == 1
+    assert "measured with the best weights before that" in out
+
+
+def test_what_is_infinite_is_so_when_the_sweep_goes_on(lmlab: Lmlab, ran: list[str]) -> None:
+    Path("letters.txt").write_text("".join(random.Random(3).choices("abcdefgh ", k=4000)))
+    command = ["sweep", "ngram", "letters.txt", "--over", "order=5,6", "--set", "smoothing=ml", "--out", "s"]
+    first = lmlab(*command)
+    assert first[0] == 0, first[2]
+    assert "inf" in first[1]
+    assert "No best cell is named: every one holds some of the validation part impossible." in first[1]
+    again = lmlab(*command)
+    assert again[:2] == first[:2], again[2]
+    assert len(ran) == 2
+
+
+def test_the_number_that_chooses_is_calibrated_where_the_weights_are(
+    ran: list[str], small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmlab.learn.next_token.TIMES_READ", 0)
+    asked: dict[str, Any] = {"settings": {"width": 16}, "seeds": 1, "budget": "40steps"}
+    found = lab.sweep("feedforward", small_text, over=["context=3"], out=tmp_path / "s", **asked)
+    run = lab.load(tmp_path / "s" / ran[0] / "run")
+    assert run.record.result.calibrated is not None
+    assert found.cells[0].valid_mean == pytest.approx(lab.evaluate(run, part="valid").bits_per_byte)
+
+
+def test_before_a_stretch_as_much_is_read_as_the_longest_window_holds(small_text: Path) -> None:
+    corpus = read(small_text)
+    short, long = {"tokenizer": "byte", "context": 8}, {"tokenizer": "byte", "context": 3000}
+    assert history_for(corpus, [{"tokenizer": "byte"}, short]) == 2048
+    assert history_for(corpus, [short, long]) >= 3000
+    assert history_for(corpus, [{**long, "tokenizer": "words"}]) > 2 * history_for(corpus, [long])
 
 
 STAYING = """

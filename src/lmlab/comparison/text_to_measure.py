@@ -21,11 +21,11 @@ def measured_text(
     if limit >= part.bytes:
         return spread(part, limit)
     window = ContextPolicy.last(max([USUAL_CONTEXT, *contexts]))
-    history = enough_history((window, _token_bytes(part, spec)) for spec in tokenizers)
+    history = enough_history((window, token_bytes(part, spec)) for spec in tokenizers)
     return spread(part, limit, history_bytes=history, seed=seed)
 
 
-def _token_bytes(part: Part, tokenizer: str) -> float:
+def token_bytes(part: Part, tokenizer: str) -> float:
     """About the bytes of a token, before there is a tokenizer; pieces of words are taken for words."""
     if tokenizer == "byte":
         return 1.0

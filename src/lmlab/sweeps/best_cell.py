@@ -1,4 +1,8 @@
-"""The winner of a sweep: chosen by the validation part alone, and who ties with it."""
+"""The winner of a sweep: chosen by the validation part alone, and who ties with it.
+
+What chooses is measured as the test part is, on the weights that a run keeps: where training calibrated them, calibrated. That
+one factor was fitted on the validation part too gives no cell an advantage to speak of.
+"""
 
 from __future__ import annotations
 

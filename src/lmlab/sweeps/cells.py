@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from lmlab.measure.seeds import mean_and_margin
 from lmlab.records import fields_to_json, to_json
-from lmlab.sweeps.grid import TOKENIZER, Measured, Outcome, Point
+from lmlab.sweeps.grid import TOKENIZER, Job, Measured, Outcome, Point
 
 Unit = Literal["perplexity per token", "bits per byte"]
 PERPLEXITY: Unit = "perplexity per token"
@@ -28,6 +28,8 @@ class Cell:
     measured: Measured | None
     errors: list[str]  # of the seeds that failed
     valid_bits_per_byte: list[float] = field(default_factory=list)  # empty: there is no validation part
+    missing: int = 0  # seeds that had no turn yet
+    diverged: int = 0  # seeds that were measured with the best weights before their loss did
 
     def numbers(self, unit: Unit = PERPLEXITY) -> list[float]:
         """One for every seed."""
@@ -40,7 +42,8 @@ class Cell:
     @property
     def valid_mean(self) -> float | None:
         """Mean bits per byte of the validation part; None where it is not known of every seed, or a seed failed."""
-        whole = self.valid_bits_per_byte and len(self.valid_bits_per_byte) == len(self.seeds) and not self.errors
+        known = self.valid_bits_per_byte and len(self.valid_bits_per_byte) == len(self.seeds)
+        whole = known and not self.errors and not self.missing
         return math.fsum(self.valid_bits_per_byte) / len(self.seeds) if whole else None
 
     def to_json(self, unit: Unit = PERPLEXITY) -> dict[str, Any]:
@@ -49,8 +52,8 @@ class Cell:
         return fields_to_json(self) | {"mean": to_json(mean), "margin": to_json(margin), "unit": unit}
 
 
-def collect(points: Sequence[Point], outcomes: Mapping[str, Outcome]) -> list[Cell]:
-    """One cell a point, from what became of its jobs, which are given by folder."""
+def collect(points: Sequence[Point], outcomes: Mapping[str, Outcome], jobs: Sequence[Job] = ()) -> list[Cell]:
+    """One cell a point, from what became of its jobs, which are given by folder. jobs: all there were to be."""
     cells = []
     for point in points:
         mine = [o for o in outcomes.values() if o.job.is_of(point)]
@@ -65,6 +68,8 @@ def collect(points: Sequence[Point], outcomes: Mapping[str, Outcome]) -> list[Ce
                 measured=good[0].measured if good else None,
                 errors=[o.error for o in mine if o.error],
                 valid_bits_per_byte=[o.valid_bits_per_byte for o in good if o.valid_bits_per_byte is not None],
+                diverged=sum(o.diverged for o in good),
+                missing=sum(job.is_of(point) and job.out not in outcomes for job in jobs),
             )
         )
     return cells

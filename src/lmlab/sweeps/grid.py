@@ -16,6 +16,7 @@ from lmlab.text.tokenizers import plain_spec
 Point = Mapping[str, Any]  # one value for each axis: settings of the model or of the training loop, or the tokenizer
 
 TOKENIZER = "tokenizer"
+HISTORY_BYTES = 2048  # read before each stretch that is measured, where no window that is asked for holds more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +32,7 @@ class Job:
     out: str
     device: str = "cpu"
     learning: dict[str, Any] = field(default_factory=dict)
+    history_bytes: int = HISTORY_BYTES  # the same for all jobs, so that all are measured on the same bytes
 
     def is_of(self, point: Point) -> bool:
         """Whether it belongs to this point of the grid."""
@@ -58,6 +60,7 @@ class Outcome:
     valid_bits_per_byte: float | None = None  # of the validation part, by which cells are chosen; None: there is none
     parameters: int = 0
     measured: Measured | None = None
+    diverged: bool = False  # its loss did: it was measured with the best weights before that
     error: str = ""
 
 
@@ -112,6 +115,7 @@ def plan(
     seeds: int,
     folder: Path,
     device: str = "cpu",
+    history_bytes: int = HISTORY_BYTES,
 ) -> list[Job]:
     """The jobs of a sweep. fixed, learning: settings of the model and of the loop that all points share."""
     return [
@@ -125,6 +129,7 @@ def plan(
             seed=seed,
             out=str(folder.resolve() / file_name("-".join(f"{k}={v}" for k, v in point.items()) + f"-seed{seed}")),
             device=device,
+            history_bytes=history_bytes,
         )
         for point in points
         for seed in range(seeds)

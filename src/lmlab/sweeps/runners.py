@@ -19,7 +19,6 @@ from lmlab.sweeps.grid import Job, Measured, Outcome
 
 TEST_BYTES = 120_000  # measured, spread over the test part: more would take longer than training does
 VALID_BYTES = 60_000  # likewise, of the validation part, by which the best cell is chosen
-HISTORY_BYTES = 2048  # read before each stretch; the same for all jobs, so that all are measured on the same bytes
 _STARTING = threading.Lock()  # one at a time hides the script
 DIED = "its process died; it was killed, or there was not enough memory"
 
@@ -49,11 +48,11 @@ def run_job(job: Job) -> Outcome:
     if run.status == "unfinished":
         raise KeyboardInterrupt
     part = corpus.test if corpus.test.bytes else corpus.valid
-    chosen = spread(part, TEST_BYTES, history_bytes=HISTORY_BYTES)
+    chosen = spread(part, TEST_BYTES, history_bytes=job.history_bytes)
     model = run.that_learned().load(job.device)
     held_out = None
-    if corpus.valid.bytes:
-        looked_at = spread(corpus.valid, VALID_BYTES, history_bytes=HISTORY_BYTES)
+    if corpus.valid.bytes:  # with the weights that were kept, calibrated where they are: those of the test part, too
+        looked_at = spread(corpus.valid, VALID_BYTES, history_bytes=job.history_bytes)
         read = score_part(model, run.tokenizer, looked_at.part)
         held_out = count_within(run.tokenizer, read, looked_at).bits_per_byte
     result = measure_run(run, chosen, name=corpus.name, seed=job.seed, device=job.device)
@@ -66,6 +65,7 @@ def run_job(job: Job) -> Outcome:
         bits_per_byte=result.bits_per_byte,
         valid_bits_per_byte=held_out,
         parameters=run.model.parameters_count,
+        diverged=run.status == "diverged",
         measured=Measured(part=part.name, bytes=chosen.bytes, sha256=chosen.counted().sha256, sentence=chosen.sentence),
     )
 

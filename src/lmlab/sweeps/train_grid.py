@@ -7,17 +7,21 @@ side by side in processes, or on a cluster.
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lmlab.comparison.text_to_measure import token_bytes
 from lmlab.config import Budget, Mistake, Stopped, make
 from lmlab.hardware.choice import choose_device
+from lmlab.interface import ContextPolicy
 from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_config
+from lmlab.measure.spread_sample import enough_history
 from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
 from lmlab.page import html
 from lmlab.page.notebook import panel
@@ -27,7 +31,7 @@ from lmlab.sweeps.best_cell import best_by_validation, tied_with
 from lmlab.sweeps.cells import Cell, Unit, collect, unit_of
 from lmlab.sweeps.differences import Difference, differences
 from lmlab.sweeps.figure import draw
-from lmlab.sweeps.grid import TOKENIZER, Job, Outcome, grid, plan
+from lmlab.sweeps.grid import HISTORY_BYTES, TOKENIZER, Job, Outcome, Point, grid, plan
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files import made_folder, taken_by_a_file, write_atomically
 from lmlab.text.files_and_folders import Text
@@ -163,6 +167,7 @@ def sweep(
         seeds=1 if kind_of(model).way is Way.COUNTS else seeds,
         folder=folder,
         device=device,
+        history_bytes=history_for(corpus, [{TOKENIZER: spec, **fixed, **point} for point in points]),
     )
     for job in planned:  # a value that cannot be is refused before anything runs
         make(model_class(model).Config, job.settings, model)
@@ -173,7 +178,7 @@ def sweep(
             raise Mistake(
                 f"{folder} holds results that were measured on other bytes; name a new folder with {{out}}", out=None
             )
-        cells = collect(points, outcomes)
+        cells = collect(points, outcomes, planned)
         figure = html.write(folder / "sweep.svg", draw(cells))
     return Sweep(
         model=model,
@@ -183,6 +188,17 @@ def sweep(
         figure=figure,
         best=best_by_validation(cells),
     )
+
+
+def history_for(corpus: Corpus, asked: Sequence[Point]) -> int:
+    """Bytes that all jobs read before each stretch: as many as the longest window that is asked for holds."""
+    part = corpus.test if corpus.test.bytes else corpus.valid
+    windows = [
+        (ContextPolicy.last(settings["context"]), token_bytes(part, settings[TOKENIZER]))
+        for settings in asked
+        if isinstance(settings.get("context"), int)
+    ]
+    return max(HISTORY_BYTES, enough_history(windows))
 
 
 @contextmanager
@@ -242,9 +258,24 @@ def _known(job: Job) -> Outcome | None:
             raise Mistake(f"{path} is damaged; delete {job.out} to train it again") from None
         if from_json(Job, found["job"]) != from_json(Job, json.loads(json.dumps(to_json(job)))):
             raise Mistake(f"{job.out} holds a result of other settings; name a new folder with {{out}}", out=None)
-        return from_json(Outcome, found)
+        return _with_infinities(from_json(Outcome, found), "valid_bits_per_byte" in found)
     if (folder := Path(job.out)).exists():
         if not folder.is_dir() or any(path.name != "run" and path.name[0] != "." for path in folder.iterdir()):
             raise Mistake(f"{folder} is no attempt of this sweep; name a new folder with {{out}}", out=None)
         shutil.rmtree(folder)
     return None
+
+
+def _with_infinities(outcome: Outcome, has_valid: bool) -> Outcome:
+    """JSON has null for what is infinite. has_valid: the validation part was measured, if there is one."""
+
+    def number(value: float | None) -> float:
+        return math.inf if value is None else value
+
+    has_valid = has_valid and outcome.job.corpus["parts"]["valid"]["bytes"] > 0
+    return replace(
+        outcome,
+        perplexity=number(outcome.perplexity),
+        bits_per_byte=number(outcome.bits_per_byte),
+        valid_bits_per_byte=number(outcome.valid_bits_per_byte) if has_valid else None,
+    )

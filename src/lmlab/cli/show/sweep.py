@@ -39,6 +39,8 @@ def print_sweep(found: Sweep) -> None:
             say(console, f"{_point(cell.settings)} failed: {cell.errors[0]}", style="red")
     for sentence in {c.measured.sentence for c in found.cells if c.measured and c.measured.sentence}:
         say(console, sentence, style="dim")
+    if any(cell.diverged for cell in found.cells):
+        say(console, "A run that diverged is measured with the best weights before that.", style="dim")
     say(console, _choice(found))
     for difference in found.differences:
         say(console, _in_words(difference, counts))
@@ -50,6 +52,8 @@ def print_sweep(found: Sweep) -> None:
 
 def _choice(found: Sweep) -> str:
     """Which cell is best, and by what."""
+    if found.best is None and any(cell.valid_mean is not None for cell in found.cells):
+        return "No best cell is named: every one holds some of the validation part impossible."
     if found.best is None and not any(cell.perplexity and not cell.valid_bits_per_byte for cell in found.cells):
         return "No best cell is named: none came to its end with every seed."
     if found.best is None:
@@ -66,7 +70,9 @@ def _numbers(cell: Cell, unit: Unit) -> list[str]:
     if not cell.perplexity:
         return ["failed" if cell.errors else "no turn yet"]
     mean, margin = cell.mean_and_margin(unit)
-    missing = f" ({len(cell.errors)} failed)" if cell.errors else ""
+    without = {"diverged": cell.diverged, "failed": len(cell.errors), "still to come": cell.missing}
+    missing = ", ".join(f"{number} {what}" for what, number in without.items() if number)
+    missing = f" ({missing})" if missing else ""
     digits = 3 if unit == PERPLEXITY else 4
     shown = [f"{mean:.{digits}f}{plus_minus(margin, digits)}{missing}"]
     if unit == PERPLEXITY:
