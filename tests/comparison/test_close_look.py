@@ -25,9 +25,9 @@ OTHER = VERSE[::-1].upper()
 def scored(text: str, bits_of_byte: np.ndarray) -> Any:
     """As much of what was scored as is looked at, a token a byte."""
     size = len(text.encode())
-    part = SimpleNamespace(bytes=size, pieces=lambda: [(0, text)])
+    part = SimpleNamespace(bytes=size, pieces=lambda: [(0, text)], documents=[SimpleNamespace(size=size)])
     ends = np.arange(1, size + 1)
-    return SimpleNamespace(part=part, byte_ends=ends, nats_per_token=bits_of_byte * math.log(2))
+    return SimpleNamespace(part=part, byte_ends=ends, nats_per_token=bits_of_byte * math.log(2), counted=None)
 
 
 def test_a_passage_that_a_text_repeats_is_shown_once() -> None:
@@ -73,6 +73,34 @@ def test_text_without_spaces_is_cut_between_characters() -> None:
     (found,) = differing_passages(scored(text, better), scored(text, base))
     assert found.start == 99
     assert found.text in text
+    assert found.cut == (True, True)
+
+
+def test_a_passage_lies_in_one_document() -> None:
+    one, other = "wonderful " * 60, "thoughtful " * 60
+    base = np.full(len(one + other), 2.0)
+    better = base.copy()
+    better[len(one) - 100 : len(one) + 60] = 1.0
+    models = [scored(one + other, bits) for bits in (better, base)]
+    for model in models:
+        model.part.documents = [SimpleNamespace(size=len(one)), SimpleNamespace(size=len(other))]
+    found = differing_passages(*models)
+    assert [set(passage.text.split()) for passage in found] == [{"wonderful"}, {"thoughtful"}]
+    assert [passage.cut for passage in found] == [(True, False), (False, True)]
+
+
+def test_a_passage_lies_in_what_counts_and_not_in_what_is_read_before_it() -> None:
+    text = "history " * 100 + "counting " * 100
+    base = np.full(len(text), 2.0)
+    better = base.copy()
+    better[300:500], better[1000:1160] = 0.0, 1.0
+    models = [scored(text, bits) for bits in (better, base)]
+    for model in models:
+        bounds = (np.array([800, 1100]), np.array([1100, 1700]), np.array([0, 0]))
+        model.counted = SimpleNamespace(chosen=SimpleNamespace(bounds=lambda bounds=bounds: bounds))
+    (found,) = differing_passages(*models)
+    assert set(found.text.split()) == {"counting"}
+    assert found.start <= 1000
     assert found.cut == (True, True)
 
 

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from lmlab.comparison.close_look import prove
 from lmlab.compression import proof
-from lmlab.measure import Scored, score_part
+from lmlab.compression.proof import _spared, can_be_coded
+from lmlab.measure import Scored, score_part, spread
+from lmlab.measure.counted import count_within
 from lmlab.text.parts import Document, Part
 
 
@@ -85,3 +89,36 @@ def test_pieces_lie_all_over_the_text(make_model, learned, tmp_path):
         nats[part] = np.maximum(nats[part] - 1.0, 0.0)
         quarters.append(proof(*pair, dataclasses.replace(text, nats_per_token=nats), size_bytes=400).holds)
     assert quarters == [False] * 4
+
+
+def test_a_proof_with_much_time_codes_every_token_once(make_model, held_out, tmp_path):
+    pair = make_model("bag")
+    text = scored(pair, tmp_path, held_out[:700], held_out[700:1000])
+    found = prove(*pair, text, 0, time.perf_counter() + 60.0)
+    assert found.holds, found.sentence
+    assert (found.original_bytes, found.tokens) == (text.bytes, text.tokens)
+
+
+def test_pieces_are_of_what_counts_and_not_of_what_is_read_before_it(make_model, learned, tmp_path):
+    pair = make_model("ngram")
+    (tmp_path / "text.txt").write_text(learned * 4)
+    part = Part("test", [Document(tmp_path / "text.txt", 0, len(learned.encode()) * 4)])
+    chosen = spread(part, 3000)
+    assert not chosen.everything
+    text = count_within(pair[1], score_part(*pair, chosen.part), chosen)
+    found = prove(*pair, text, 0, time.perf_counter() + 60.0)
+    assert found.holds, found.sentence
+    assert found.original_bytes == text.bytes < chosen.part.bytes
+
+
+def test_a_model_that_must_read_all_before_a_piece_is_not_taken_deep(make_model, learned, tmp_path):
+    pair = make_model("gru")
+    text = scored(pair, tmp_path, learned * 2, learned)
+    left_T = can_be_coded(text, pair[0].policy)
+    assert left_T[:2048].all()
+    assert not left_T[2048 : len(learned) * 2].any()
+    assert left_T[len(learned) * 2 :][:2048].all()
+
+
+def test_a_token_of_a_thousand_bits_takes_thirty_two():
+    assert _spared(np.array([32.0, 1500.0])) == pytest.approx(1.0 + 1500.0 - 32.0)

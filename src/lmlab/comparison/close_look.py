@@ -82,18 +82,18 @@ def prove(
     model: LanguageModel, tokenizer: Tokenizer, scored: Scored, seed: int, until_s: float | None = None
 ) -> ProofMade:
     """Compress and open pieces of a measured text: the usual bytes, or a few, and then as many more as there is time for."""
-    from lmlab.compression.proof import proof
+    from lmlab.compression.proof import can_be_coded, proof
 
-    started = time.perf_counter()
+    started, left_T = time.perf_counter(), can_be_coded(scored, model.policy)
     if until_s is None:
-        return proof(model, tokenizer, scored, size_bytes=PROOF_BYTES, seed=seed)
-    made = proof(model, tokenizer, scored, size_bytes=FIRST_PROOF_BYTES, seed=seed)
+        return proof(model, tokenizer, scored, size_bytes=PROOF_BYTES, seed=seed, left_T=left_T)
+    made = proof(model, tokenizer, scored, size_bytes=FIRST_PROOF_BYTES, seed=seed, left_T=left_T)
     for again in range(1, MOST_PROOFS):
         byte_s = (time.perf_counter() - started) / max(1, made.original_bytes)
         size = min(PROOF_BYTES, int((until_s - time.perf_counter()) / byte_s))
-        if size < LEAST_PROOF_BYTES:
+        if size < LEAST_PROOF_BYTES or not left_T.any():
             break
-        made += proof(model, tokenizer, scored, size_bytes=size, seed=seed + again)  # other pieces
+        made += proof(model, tokenizer, scored, size_bytes=size, seed=seed + again, left_T=left_T)  # other pieces
     return made
 
 
@@ -148,6 +148,7 @@ def read_closely(
                 t=raw[begin : int(ends[place])].decode(errors="replace"),
                 b=round(bits, 3) if math.isfinite(bits) else None,
                 f=tuple((tokenizer.piece(i), round(math.exp(p), 4)) for p, i in favourites),
+                n=int(ends[place]) - begin,
             )
         )
         logp_1V, state = model.advance(tokens_1T[:, place : place + 1], state)
@@ -157,24 +158,52 @@ def read_closely(
 def differing_passages(a: Scored, b: Scored, count: int = 3) -> tuple[Passage, ...]:
     """The passages in which `a` saves most bits over `b`, no two alike, with the bits each needed.
 
-    They share no more than the word that one ends with and the other begins with.
+    They share no more than the word that one ends with and the other begins with. Each lies in one document, in what counts.
     """
     size = min(a.part.bytes, 1 << 20)
     bits_a, bits_b = (_bits_per_byte_position(s, size) for s in (a, b))
-    gain = np.convolve(bits_b - bits_a, np.ones(min(PASSAGE_BYTES, size)), mode="valid")
+    starts_U, stops_U = _stretches(a, size)
+    gain = _gains(bits_b - bits_a, starts_U, stops_U)
     text = _first_bytes(a.part, size)
     found: list[Passage] = []
-    gain = np.where(np.isfinite(gain), gain, -np.inf)
     while len(found) < count and gain.max() >= LEAST_GAIN_BITS:
         start = int(gain.argmax())
-        core = text[start + PASSAGE_BYTES // 4 : start + PASSAGE_BYTES - PASSAGE_BYTES // 4]
-        start, stop = _outward(text, start, -1), _outward(text, min(size, start + PASSAGE_BYTES), 1)
+        unit = int(np.searchsorted(starts_U, start, side="right")) - 1
+        low, high = int(starts_U[unit]), int(stops_U[unit])
+        stop = min(high, start + PASSAGE_BYTES)
+        edge = (stop - start) // 4
+        core = text[start + edge : stop - edge]
+        start, stop = max(low, _outward(text, start, -1)), min(high, _outward(text, stop, 1))
         needed = (round(float(bits_a[start:stop].sum()), 1), round(float(bits_b[start:stop].sum()), 1))
         if not any(core in old.text.encode() for old in found):  # a text may repeat itself
             passage = text[start:stop].decode(errors="ignore")
-            found.append(Passage(text=passage, start=start, bits=needed, cut=_cut(text, start, stop)))
+            # what is before a stretch is its document's, and before a document another one
+            begin, end = (low, high) if a.counted is None else (0, size)
+            cut = _cut(text[begin:end], start - begin, stop - begin)
+            found.append(Passage(text=passage, start=start, bits=needed, cut=cut))
         gain[max(0, start - PASSAGE_BYTES) : stop] = -np.inf
     return tuple(found)
+
+
+def _stretches(scored: Scored, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """(starts, stops), in bytes, of what counts of the text's first `size` bytes: each in one document, and unbroken."""
+    if scored.counted is None:
+        stops_U = np.cumsum([document.size for document in scored.part.documents])
+        starts_U, document_U = np.append(0, stops_U[:-1]), np.arange(len(stops_U))
+    else:
+        starts_U, stops_U, document_U = scored.counted.chosen.bounds()
+    goes_on = (starts_U[1:] == stops_U[:-1]) & (document_U[1:] == document_U[:-1])
+    starts_U, stops_U = starts_U[np.append(True, ~goes_on)], stops_U[np.append(~goes_on, True)]
+    return starts_U[starts_U < size], np.minimum(stops_U, size)[starts_U < size]
+
+
+def _gains(saved_T: np.ndarray, starts_U: np.ndarray, stops_U: np.ndarray) -> np.ndarray:
+    """Bits that are saved in the passage that begins at each byte; where none can, or they are infinite, -inf."""
+    gain = np.full(len(saved_T), -np.inf)
+    for start, stop in zip(starts_U.tolist(), stops_U.tolist(), strict=True):
+        if (length := min(PASSAGE_BYTES, stop - start)) > 0:
+            gain[start : stop - length + 1] = np.convolve(saved_T[start:stop], np.ones(length), mode="valid")
+    return np.where(np.isfinite(gain), gain, -np.inf)
 
 
 def _outward(text: bytes, place: int, step: Literal[-1, 1]) -> int:

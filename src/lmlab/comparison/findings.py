@@ -20,6 +20,7 @@ class TextPart:
 
     bytes: int
     sha256: str
+    documents: int = 0  # older comparisons do not say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +121,7 @@ class Token:
     t: str  # its text
     b: float | None  # its bits; None where the model holds it impossible
     f: tuple[tuple[str, float], ...]  # what the model thought likeliest, with probabilities
+    n: int | None = None  # its bytes, which its text does not tell where it is a part of a character
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +159,7 @@ class Training:
     untold: bool = False  # it was first validated in the second half of its time: whether it needed more cannot be told
     wanted: str | None = None  # the least it would have liked, where its curve was still falling steeply at the end
     calibrated: float | None = None  # what its logits were multiplied by at the end (that of its first seed)
+    diverged: int = 0  # runs of it whose loss did: they stand here with the best weights before that
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -380,6 +383,11 @@ class Findings:
     ranking: RankingFound | None = None
     shares: dict[str, float] = field(default_factory=dict)  # of training, by model; 1 where nothing is said
     together: tuple[Together, ...] = ()  # one a tokenizer
+
+    @property
+    def several_seeds(self) -> bool:
+        """Whether some entries are means over several runs."""
+        return any(len(entry.seeds) > 1 for entry in self.entries)
 
     @property
     def measured_entries(self) -> list[Entry]:

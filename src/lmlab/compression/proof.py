@@ -1,10 +1,11 @@
 """Proved by compression: recorded scores held against bytes that exist and open again.
 
-Several pieces of the measured text, spread over it, are coded one after the other into one number. Before each piece both sides
-read what came before it in its document, as far as the model's policy asks; so the number must be as long as the recorded
-scores of just these tokens say. What the coder adds is known (`coder`): rounding shares to 2^-32 costs less than 2^-24
-of a bit a token; a token that is claimed to take 30 bits or more takes less, as no share is smaller than 2^-32; and the end
-is a whole byte, of which zeros are left out. Recorded scores are float32 and were computed in other shapes, which
+Several pieces of the measured text, spread over it (of a model that must read all that came before: over the beginnings of its
+documents), are coded one after the other into one number. Before each piece both sides read what came before it in its
+document, as far as the model's policy asks; so the number must be as long as the recorded scores of just these tokens say.
+What the coder adds is known (`coder`): rounding shares to 2^-32 costs less than 2^-24 of a bit a token; a token that is
+claimed to take 30 bits or more takes less, as no share is smaller than 2^-32; and the end is a whole byte, of which zeros are
+left out. Recorded scores are float32 and were computed in other shapes, which
 moves a token by far less than `STEP_BITS`. That is all that is allowed, in both directions.
 """
 
@@ -21,6 +22,7 @@ import torch
 
 from lmlab.compression.arithmetic_coder import TOTAL_BITS, Decoder, OutOfStep, Table
 from lmlab.compression.text_codec import Receiver, Sender, Speller, Stream, cumulative, one_thread
+from lmlab.measure.counted import which_count
 from lmlab.measure.score import device_of, evaluating
 from lmlab.measure.spread_sample import derived_seed
 from lmlab.measure.walk import Copies
@@ -105,12 +107,24 @@ class _Piece:
     stop: int
 
 
-def proof(model: LanguageModel, tokenizer: Tokenizer, scored: Scored, *, size_bytes: int, seed: int = 0) -> Proof:
-    """Code pieces of a measured text, about so many bytes in all, and let a second copy of the model read them again."""
+def proof(
+    model: LanguageModel,
+    tokenizer: Tokenizer,
+    scored: Scored,
+    *,
+    size_bytes: int,
+    seed: int = 0,
+    left_T: np.ndarray | None = None,
+) -> Proof:
+    """Code pieces of a measured text, about so many bytes in all, and let a second copy of the model read them again.
+
+    left_T: which tokens the pieces are of, from which those that are coded here are taken; None: all that `can_be_coded`.
+    """
     started = time.perf_counter()
     stream = scored.stream
+    left_T = can_be_coded(scored, model.policy) if left_T is None else left_T
     tokens = max(1, round(size_bytes * stream.tokens / max(1, int(scored.byte_ends[-1])) / PIECES))
-    pieces = _pieces(stream, model.policy, tokens, derived_seed(scored.part, seed))
+    pieces = _pieces(stream, model.policy, tokens, derived_seed(scored.part, seed), left_T)
     inside = np.concatenate([np.arange(piece.start, piece.stop) for piece in pieces])
     ids = stream.ids[inside].astype(np.int64)
     unknown = -1 if tokenizer.unknown_id is None else tokenizer.unknown_id
@@ -133,29 +147,52 @@ def proof(model: LanguageModel, tokenizer: Tokenizer, scored: Scored, *, size_by
         original_bytes=int(lengths[inside].sum()),
         tokens=len(inside),
         claimed_bits=float(bits.sum()),
-        spared_bits=float(np.log1p(np.exp2(unspelled - TOTAL_BITS)).sum()) / math.log(2.0),
+        spared_bits=_spared(unspelled),
         compressed_bytes=len(data),
         identical=identical,
         seconds=time.perf_counter() - started,
     )
 
 
-def _pieces(stream: TokenStream, policy: ContextPolicy, tokens: int, seed: int) -> list[_Piece]:
-    """One piece out of each of several strata of the text, none of which overlap."""
+def can_be_coded(scored: Scored, policy: ContextPolicy) -> np.ndarray:
+    """Which tokens a piece may be of (bool): those that count and, where all before them must be read, that lie near enough."""
+    counts_T, starts_D = which_count(scored), scored.stream.starts
+    if policy.window is not None:
+        return counts_T
+    depth_T = np.arange(len(counts_T)) - np.repeat(starts_D[:-1], np.diff(starts_D))
+    return counts_T & (depth_T < depth_T[counts_T].min(initial=len(counts_T)) + DEEPEST)
+
+
+def _spared(bits: np.ndarray) -> float:
+    """Bits that the smallest share spares of tokens that are claimed to take so many."""
+    return float(np.logaddexp2(0.0, bits - TOTAL_BITS).sum())
+
+
+def _pieces(stream: TokenStream, policy: ContextPolicy, tokens: int, seed: int, left_T: np.ndarray) -> list[_Piece]:
+    """One piece out of each of several strata of what is left of the text, from which they are taken."""
     generator = np.random.Generator(np.random.PCG64(seed))
+    places = np.flatnonzero(left_T)
     found: list[_Piece] = []
-    for stratum in range(PIECES):
-        first, last = (stratum * stream.tokens // PIECES, (stratum + 1) * stream.tokens // PIECES)
-        start = int(generator.integers(first, max(first + 1, last - tokens)))
-        document = int(np.searchsorted(stream.starts, start, side="right")) - 1
+    for stratum in range(PIECES if len(places) else 0):
+        first, last = (stratum * len(places) // PIECES, (stratum + 1) * len(places) // PIECES)
+        drawn = int(places[generator.integers(first, max(first + 1, last - tokens))])
+        document = int(np.searchsorted(stream.starts, drawn, side="right")) - 1
         begin, end = int(stream.starts[document]), int(stream.starts[document + 1])
-        if policy.window is None:
-            start = min(start, begin + int(generator.integers(DEEPEST)))
-        start = max(start, found[-1].stop if found else 0)
-        stop = min(start + tokens, end)
+        start, stop = _unbroken(left_T, drawn, min(drawn + tokens, end))
         if start < stop:
+            left_T[start:stop] = False
             found.append(_Piece(begin + policy.resume(start - begin), start, stop))
     return found
+
+
+def _unbroken(left_T: np.ndarray, start: int, stop: int) -> tuple[int, int]:
+    """The first tokens of a stretch that are left, up to one that is not."""
+    left = np.flatnonzero(left_T[start:stop])
+    if not len(left):
+        return stop, stop
+    first = start + int(left[0])
+    taken = np.flatnonzero(~left_T[first:stop])
+    return first, first + int(taken[0]) if len(taken) else stop
 
 
 def _code(model: LanguageModel, stream: TokenStream, pieces: list[_Piece], coded: Stream) -> None:

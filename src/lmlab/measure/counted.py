@@ -34,19 +34,31 @@ def count_within(tokenizer: Tokenizer, read: Scored, chosen: Spread) -> Scored:
     """The scores of what was read for a spread, with the sums over what counts; as they are where everything does."""
     if chosen.everything:
         return read
-    starts_U, stops_U, _ = chosen.bounds()
-    token_T, _ = tokens_within(read.byte_ends, starts_U, stops_U)
-    counts_T = np.zeros(len(read.byte_ends), dtype=bool)
-    counts_T[token_T] = True
+    counts_T = _within(read, chosen)
     counted = Counted(
         chosen=chosen,
         read=read,
-        tokens=len(token_T),
-        bytes=int(np.diff(read.byte_ends, prepend=0)[token_T].sum()),
+        tokens=int(counts_T.sum()),
+        bytes=int(np.diff(read.byte_ends, prepend=0)[counts_T].sum()),
         chars=_characters(read, counts_T),
         words=chosen.counted().words,
     )
     return _summed(tokenizer, replace(read, counted=counted), counts_T)
+
+
+def which_count(scored: Scored) -> np.ndarray:
+    """Which of the tokens that were read count (bool)."""
+    if scored.counted is None:
+        return np.ones(scored.stream.tokens, dtype=bool)
+    return _within(scored, scored.counted.chosen)
+
+
+def _within(read: Scored, chosen: Spread) -> np.ndarray:
+    starts_U, stops_U, _ = chosen.bounds()
+    token_T, _ = tokens_within(read.byte_ends, starts_U, stops_U)
+    counts_T = np.zeros(len(read.byte_ends), dtype=bool)
+    counts_T[token_T] = True
+    return counts_T
 
 
 def _characters(read: Scored, counts_T: np.ndarray) -> int:
