@@ -63,6 +63,22 @@ def test_a_folder_with_a_model_of_other_settings_is_refused(lmlab: Lmlab, small_
     assert err.count("\n") == 1
 
 
+def test_a_model_of_settings_that_are_not_asked_for_any_more_is_refused(lmlab: Lmlab, small_text: Path) -> None:
+    assert lmlab("compare", small_text, *COUNTED, "--set", "ngram.order=3")[0] == 0
+    code, out, err = lmlab("compare", small_text, *COUNTED)
+    assert (code, out) == (2, "")
+    assert "holds a ngram that was trained with order=3" in err
+
+
+def test_settings_that_come_to_what_was_chosen_before_are_no_others(lmlab: Lmlab, small_text: Path) -> None:
+    found = json.loads(lmlab("compare", small_text, *COUNTED, "--json")[1])
+    chosen = {entry["model"]: entry["result"]["model"]["config"] for entry in found["entries"]}
+    code, _, err = lmlab("compare", small_text, *COUNTED, "--set", f"ngram.order={chosen['ngram']['order']}")
+    assert code == 0, err
+    code, _, err = lmlab("compare", small_text, *COUNTED)
+    assert code == 0, err
+
+
 @pytest.mark.slow
 def test_several_seeds_are_averaged_and_their_spread_is_measured(lmlab: Lmlab, small_text: Path) -> None:
     command = ["compare", small_text, "--models", "bag,feedforward", "--budget", "3s", "--out", "out", *SMALL]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,7 @@ class Plan:
     terms: Terms
     train_s: float | None = None  # of a run of share 1; None: no model has begun to learn
     used_s: float = 0.0  # of the budget, up to the last time that this was written
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # of each model, that were asked for
 
 
 @dataclass
@@ -137,7 +138,7 @@ def _opened(path: Path, text: Mapping[str, Any], terms: Terms) -> ComparisonFold
         write_atomically(path / TEXT, json.dumps(text, indent=2).encode())
     plan = _plan(path)
     if plan is None or plan.train_s is None or not plan.terms.cover(terms):
-        plan = Plan(terms=terms)
+        plan = Plan(terms=terms, settings={} if plan is None else plan.settings)
     return ComparisonFolder(path, plan)
 
 

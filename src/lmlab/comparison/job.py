@@ -65,6 +65,8 @@ class Job:
         self.noted_at = self.started
         self.learned = [e for e in self.entries if kind_of(e.model).way is Way.LEARNS]
         self.before = {entry.name: self._from_before(entry) for entry in self.entries}
+        new = {entry.model: self._settings(entry) for entry in self.entries if not self._has_begun(entry)}
+        self.folder.note(settings={**self.folder.plan.settings, **new})
         self.train_s = self.folder.plan.train_s  # of a run of share 1, once that is fixed
         self.measuring_s = self.finishing_s = 0.0
         on_cpu = choose_device(self.device).type == "cpu"
@@ -305,6 +307,9 @@ class Job:
     def _folder(self, entry: Contender, seed: int) -> Path:
         return self.folder.path / MODELS / entry.folder(seed)
 
+    def _has_begun(self, entry: Contender) -> bool:
+        return any((self._folder(entry, seed) / "config.json").exists() for seed in self._seeds(entry))
+
     def _tokenizer(self, entry: Contender) -> Tokenizer:
         if entry.tokenizer not in self.tokenizers:
             self.tokenizers[entry.tokenizer] = train_tokenizer(entry.tokenizer, self.corpus.train.pieces())
@@ -326,7 +331,9 @@ class Job:
             run = load_run(folder)
             learning = run.record.training.asked_learning
             had = {**run.record.model.config, **learning}
-            wanted = {**dict.fromkeys(learning), **self._settings(entry), **self._learning(entry)}
+            # what was asked for then and is not now would have been left open
+            asked = {key for key, value in self.folder.plan.settings.get(entry.model, {}).items() if value is not None}
+            wanted = {**dict.fromkeys([*learning, *asked]), **self._settings(entry), **self._learning(entry)}
             if other := next((key for key, value in wanted.items() if had.get(key) != value), None):
                 why = f"holds a {entry.name} that was trained with {other}={had.get(other)}"
                 raise Mistake(f"{self.folder.path} {why}; name a new folder with {{out}}", out=None)
