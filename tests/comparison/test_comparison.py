@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import torch
 import lmlab as lab
 from lmlab.comparison import Comparison, Findings, compare
 from lmlab.comparison.contender import Contender
-from lmlab.comparison.findings import Differences, Passage
+from lmlab.comparison.findings import CurvePoint, Differences, Passage, SeedScore, Training
 from lmlab.comparison.report import render
 from lmlab.comparison.text_to_measure import measured_text
 from lmlab.comparison.time_shares import (
@@ -32,6 +33,7 @@ from lmlab.comparison.time_shares import (
 from lmlab.comparison.together import FITTING_S, READINGS, TRIED, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake
+from lmlab.learn.loop import Trainer
 from lmlab.models.bag import Bag
 from lmlab.page.numbers import short
 from lmlab.records import from_json
@@ -109,6 +111,43 @@ def test_the_page_says_what_is_drawn_what_seconds_count_and_where_passages_are_c
     assert '<p class="passage">…quick brown…</p>' in cut
     assert '<p class="passage">quick brown</p>' in cut
     assert cut.count("</b>…</p>") == len(entries)
+
+
+def test_the_page_of_several_seeds_says_what_is_a_sum_and_what_is_of_the_first(counted: Comparison) -> None:
+    training = Training(tokens=300, seconds=3.0, steps=3)
+    first, *rest = counted.findings.entries
+    seeds = tuple(SeedScore(seed=seed, bits_per_byte=2.0) for seed in range(3))
+    point = CurvePoint(seconds=1.0, bits_per_byte=2.0)
+    learned = replace(first, seeds=seeds, training=training, curve=(point,))
+    several, one = (
+        render(replace(counted.findings, entries=(entry, *rest)))
+        for entry in (learned, replace(learned, seeds=seeds[:1]))
+    )
+    for words in (
+        "tokens and FLOPs are those of all of them together",
+        "while training, each model with its first seed",
+    ):
+        assert words in several
+        assert words not in one
+
+
+def test_the_bits_of_the_paragraph_are_by_its_bytes_where_tokens_are_parts_of_characters(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("今天早上老师在学校里看了一本旧书。\n" * 200)
+    found = run(tmp_path / "text.txt", tmp_path / "out", models=["uniform"], tokenizers=["byte"])
+    (entry,) = found.findings.entries
+    assert "8.00 bits per byte here" in render(found.findings)
+    impossible = replace(entry, excerpt=(replace(entry.excerpt[0], b=None), *entry.excerpt[1:]))
+    assert "infinite bits per byte here" in render(replace(found.findings, entries=(impossible,)))
+
+
+def test_the_page_says_how_many_documents_were_trained_on(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    for number in range(20):
+        (tmp_path / "texts" / f"{number:02}.txt").write_text(f"{number} green bottles hanging on the wall\n" * 40)
+    found = run(tmp_path / "texts", tmp_path / "out", models=["uniform"])
+    documents = len(found.corpus.train.documents)
+    assert documents < found.corpus.documents == 20
+    assert f"bytes, {documents} documents" in render(found.findings)
 
 
 def time_to_mix_s(mixed: list[Contender], among: list[Contender]) -> float:
@@ -206,6 +245,20 @@ def test_a_model_that_diverged_is_not_ranked_with_the_weights_it_began_with(smal
     gru = next(entry for entry in found.entries if entry.model == "gru")
     assert (gru.status, gru.rank) == ("failed", None)
     assert "diverged" in render(found.findings)
+
+
+def test_a_model_that_diverged_after_it_had_learned_is_ranked_and_said_to_have(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def goes_wrong(self: Trainer) -> None:
+        if self.progress.best_nats is not None:
+            raise self._diverged(math.inf)
+
+    monkeypatch.setattr(Trainer, "_check_loss", goes_wrong)
+    found = run(small_text, tmp_path / "out", models=["gpt"], settings=TINY)
+    (entry,) = found.entries
+    assert (entry.status, entry.run.status) == ("ranked", "diverged")
+    assert "Diverged before their time was up" in render(found.findings)
 
 
 def test_a_model_whose_certificate_fails_is_shown_but_not_ranked(

@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
-from lmlab.comparison.findings import Compared, RankingFound
-from lmlab.comparison.ranking_lines import what_ranks_mean
+from lmlab.comparison.findings import Compared, Entry, LuckFound, RankingFound, Score
+from lmlab.comparison.ranking_lines import lines, what_ranks_mean
 
 
-def found(first: tuple[float, float], second: tuple[float, float], *, apart: bool, about: str = "stretch") -> Any:
+def found(
+    first: tuple[float, float], second: tuple[float, float], *, apart: bool, about: str = "stretch", seeds: int = 1
+) -> Any:
     pair = Compared(a="ngram", b="lstm", difference=-0.5, low=-1.0, high=-0.1 if apart else 0.1, apart=apart)
     entries = [
         SimpleNamespace(name=name, result=SimpleNamespace(interval=ends))
         for name, ends in (("ngram", first), ("lstm", second))
     ]
     ranking = RankingFound(about=about, level=0.95, note="for text like this very stretch", models={}, pairs=(pair,))
-    return SimpleNamespace(entries=entries, ranking=ranking)
+    luck = LuckFound(deviations={}, seeds=seeds, measured=seeds > 1)
+    return SimpleNamespace(entries=entries, ranking=ranking, luck=luck)
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,22 @@ def test_what_is_as_it_seems_needs_no_explaining() -> None:
 def test_slow_changes_are_spoken_of_only_where_they_were_allowed_for() -> None:
     assert "slowly" in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False))
     assert "slowly" not in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False, about="kind"))
+
+
+def test_luck_is_spoken_of_only_where_it_was_measured() -> None:
+    assert "other seeds" in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False, seeds=3))
+    assert "other seeds" not in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False))
+
+
+def test_a_model_that_failed_after_it_was_measured_says_why_it_has_no_rank() -> None:
+    result = Score({"bits_per_byte": 2.5, "interval": None, "certified": True})
+    entry = Entry(
+        name="gru", model="gru", tokenizer="char", status="failed", error="out of memory", rank=None, seconds=1.0,
+        peak_memory_bytes=1, reused=False, result=result,
+    )  # fmt: skip
+    corpus = SimpleNamespace(entropy_bits_per_byte=None)
+    (line,) = lines(SimpleNamespace(entries=[entry], yardsticks=[], ranking=None, corpus=corpus))  # type: ignore[arg-type]
+    assert line.kind == "failed"
+    assert line.bits_per_byte == 2.5
+    assert "2.5000 bits per byte" in line.detail
+    assert "out of memory" in line.detail

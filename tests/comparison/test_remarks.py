@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lmlab.comparison.findings import CurvePoint, Findings, Training, Yardstick
-from lmlab.comparison.remarks import beaten, reused, undertrained, unlike_the_rest, untold
+from lmlab.comparison.remarks import beaten, calibrated, diverged, reused, undertrained, unlike_the_rest, untold
 
 
 def model(
@@ -69,3 +69,22 @@ def test_a_test_part_of_another_kind_is_told_by_all_models_that_learned() -> Non
     assert "gru needs 4.10 bits per byte in validation and 5.30 there" in said
     assert unlike_the_rest(found([worse, model("gpt", 5.3, valid=5.2)])) == ""  # one of them is as good there
     assert unlike_the_rest(found([model("ngram", 5.0)])) == ""  # nothing was validated
+
+
+@pytest.mark.parametrize("several", [True, False])
+def test_the_factor_of_a_model_with_several_seeds_is_said_to_be_that_of_the_first(several: bool) -> None:
+    training = Training(tokens=1, seconds=1.0, steps=1, calibrated=0.8)
+    made: Any = SimpleNamespace(entries=[SimpleNamespace(name="gpt", training=training)], several_seeds=several)
+    said = calibrated(made)
+    assert "gpt (0.80)" in said
+    assert ("first seed" in said) == several
+
+
+def test_models_that_diverged_are_named_with_how_many_of_their_runs_did() -> None:
+    def entry(name: str, diverged: int, runs: int) -> Any:
+        training = Training(tokens=1, seconds=1.0, steps=1, diverged=diverged)
+        return SimpleNamespace(name=name, training=training, seeds=(0,) * runs)
+
+    said = "Diverged before their time was up, and measured with the best weights before that: gpt, gru (2 of 3 runs)."
+    assert diverged(found([entry("gpt", 1, 1), entry("lstm", 0, 1), entry("gru", 2, 3)])) == said
+    assert diverged(found([entry("lstm", 0, 1)])) == ""

@@ -97,6 +97,8 @@ class Lines:
     def show(self, entries: Sequence[Contender], left_s: float, doing: str) -> None:
         """A line for every model that has come to its end since."""
         for entry in entries:
+            if entry.status == "measuring":  # once more, on other bytes: its number will be another
+                self._told.discard(entry.name)
             if entry.status == "trained" and f"{entry.name} trained" not in self._told:
                 self._told.add(f"{entry.name} trained")
                 self.say(f"{entry.name}: trained ({entry.seconds:.0f} s)")

@@ -75,6 +75,7 @@ def _against_first_sight(found: Findings) -> str:
     """Why two that share a letter may have intervals without a common number, and the other way round; empty: none do."""
     ends = {e.name: e.result.interval for e in found.entries if e.result is not None and e.result.interval is not None}
     tied, apart, slowly = "", "", ""
+    seeds = " and allows for what other seeds would have changed" if found.luck.measured else ""
     if found.ranking is not None and found.ranking.about == "stretch":
         slowly = ", and a difference that rises and falls slowly along so short a text may be another one in the next"
     for pair in found.ranking.pairs if found.ranking is not None else ():
@@ -85,7 +86,7 @@ def _against_first_sight(found: Findings) -> str:
         if not pair.apart and not overlap:
             tied = (
                 f" The intervals of {pair.a} and {pair.b} by themselves have no number in common, and yet they share a letter:"
-                f" each of these holds for one model alone, a letter for all pairs at once{slowly}."
+                f" each of these holds for one model alone, a letter for all pairs at once{seeds}{slowly}."
             )
         if pair.apart and overlap:
             apart = (
@@ -100,6 +101,12 @@ def _of_model(entry: Entry, ranking: RankingFound | None) -> Line:
     if result is None:
         return Line(kind="failed", name=entry.name, cells=("", entry.name), detail=entry.error or entry.status)
     bits = result.bits_per_byte
+    if entry.status == "failed":  # it has a number, but no rank
+        detail = (
+            f"measured with {numbers.bits(bits)} bits per byte, and failed when it was looked at closely: {entry.error}"
+        )
+        cells: tuple[str, ...] = (_place(entry, ranking), entry.name, numbers.bits(bits))
+        return Line(kind="failed", name=entry.name, cells=cells, bits_per_byte=_or_infinite(bits), detail=detail)
     cells = (
         _place(entry, ranking),
         entry.name,
@@ -113,4 +120,8 @@ def _of_model(entry: Entry, ranking: RankingFound | None) -> Line:
         numbers.megabytes(entry.peak_memory_bytes),
     )
     kind: Literal["model", "uncertified"] = "model" if result.certified else "uncertified"
-    return Line(kind=kind, name=entry.name, cells=cells, bits_per_byte=math.inf if bits is None else bits)
+    return Line(kind=kind, name=entry.name, cells=cells, bits_per_byte=_or_infinite(bits))
+
+
+def _or_infinite(bits: float | None) -> float:
+    return math.inf if bits is None else bits

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lmlab.comparison.findings import Findings
 from lmlab.measure.near_copies import how_much
 
+FIRST_SEEDS = "Of a model with several seeds the first run is mixed, and held against the mix."
 DRIFTED = 1.2  # times its bits per byte in validation: from there on a test part is another kind of text
 
 
@@ -16,6 +17,7 @@ def remarks(found: Findings) -> list[str]:
         beaten(found),
         found.measured.sentence,
         reused(found),
+        diverged(found),
         undertrained(found),
         untold(found),
         calibrated(found),
@@ -44,6 +46,16 @@ def reused(found: Findings) -> str:
     return f"Trained before, in the same folder, wholly or in part: {', '.join(names)}." if names else ""
 
 
+def diverged(found: Findings) -> str:
+    """Which models went wrong while they learned, and stand there with what they had learned before; empty: none."""
+    names = []
+    for entry in found.entries:
+        if entry.training is not None and (number := entry.training.diverged):
+            names.append(entry.name + (f" ({number} of {len(entry.seeds)} runs)" if len(entry.seeds) > 1 else ""))
+    each = ", ".join(names)
+    return f"Diverged before their time was up, and measured with the best weights before that: {each}." if each else ""
+
+
 def undertrained(found: Findings) -> str:
     """Which models were still learning fast when their time was up, and the least that each would have liked."""
     wanting = {e.name: e.training.wanted for e in found.entries if e.training is not None and e.training.wanted}
@@ -66,9 +78,10 @@ def calibrated(found: Findings) -> str:
     """Which models read the text so often that they became too sure, and what was done about it; empty: none."""
     factors = {e.name: e.training.calibrated for e in found.entries if e.training is not None and e.training.calibrated}
     each = ", ".join(f"{name} ({factor:.2f})" for name, factor in factors.items())
+    whose = " (each run by its own; here that of the first seed)" if found.several_seeds else ""
     return (
         f"Read the text often enough to misjudge how sure they may be of another; their logits were multiplied by a number"
-        f" fitted on the validation part: {each}."
+        f" fitted on the validation part{whose}: {each}."
         if factors
         else ""
     )

@@ -8,9 +8,9 @@ from importlib import resources
 from pathlib import Path
 
 from lmlab.comparison import figures
-from lmlab.comparison.findings import Entry, Findings, Passage
+from lmlab.comparison.findings import Entry, Findings, Passage, Token
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, Line, lines, what_ranks_mean
-from lmlab.comparison.remarks import copied, remarks
+from lmlab.comparison.remarks import FIRST_SEEDS, copied, remarks
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale
@@ -19,8 +19,10 @@ from lmlab.page.raw_bytes import about_broken, about_lone
 
 SECONDS_IN_ALL = (
     "The seconds of this table are all that a model took here: getting ready, training, being measured and looked at closely."
-    " Those of training alone are further down."
+    " Those of training alone are further down. Memory is the most that the whole process held meanwhile, with what it had"
+    " loaded before and without that of a GPU."
 )
+_SUMMED = " Of a model with several seeds, seconds, tokens and FLOPs are those of all of them together."
 ROW_STYLES = {
     "model": "",
     "uncertified": "failed",
@@ -80,9 +82,10 @@ def _coloured(entry: Entry, found: Findings) -> str:
 
 def _opening(found: Findings) -> str:
     corpus, measured, warning = found.corpus, found.measured, copied(found)
+    train = corpus.parts["train"]
     part = "" if measured.bytes == measured.of else f" of {measured.of:,}"
     facts = {
-        "trained on": f"{corpus.parts['train'].bytes:,} bytes, {numbers.counted(corpus.documents, 'document')}",
+        "trained on": f"{train.bytes:,} bytes, {numbers.counted(train.documents or corpus.documents, 'document')}",
         "measured on": f"{measured.bytes:,} {'' if warning else 'held-out '}bytes{part}",
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
         "machine": found.versions.get("gpu", found.versions["processor"]),
@@ -181,10 +184,11 @@ def _together(found: Findings) -> str:
         "seconds of all parts",
         "parameters",
     ]
+    first = f" {FIRST_SEEDS}" if found.several_seeds else ""
     return (
         '<h2 id="together">What they are worth together</h2>\n'
         "<p>A weighted sum of the probabilities of these models, its weights fitted on the validation part. It has no rank: it"
-        " had the time of all its parts, and to use it costs what they cost together.</p>\n"
+        f" had the time of all its parts, and to use it costs what they cost together.{first}</p>\n"
         + html.table(columns, rows, label="What they are worth together", words=[0, 3], named=0)
     )
 
@@ -213,15 +217,16 @@ def _costs(found: Findings) -> str:
             )
     parts = []
     if curves:
+        whose = ", each model with its first seed" if found.several_seeds else ""
         caption = (
-            "Validation loss while training. A broken line is a model that is counted, not trained, on the test part."
+            f"Validation loss while training{whose}. A broken line is a model that is counted, not trained, on the test part."
             " What stays far above is left out."
         )
         parts.append(html.figure(figures.curves(curves, level), caption))
     if costs:
         caption = (
             "Each model's result against its size and cost. FLOPs are by formula: six per matrix entry and token, and"
-            " attention."
+            f" attention.{_SUMMED if found.several_seeds else ''}"
         )
         parts.append(html.figure(f'<div class="panels">{"".join(figures.costs(costs))}</div>', caption))
     parts.append(_who_had_what(found))
@@ -245,7 +250,7 @@ def _who_had_what(found: Findings) -> str:
     return (
         "<h3>Who had what</h3>\n<p>Learned models were to train equally long"
         f"{escape(f', but {more} as long as the others') if more else ''}; counted ones take what they need. The planned"
-        " tokens are those for which a model's size was chosen.</p>\n"
+        f" tokens are those for which a model's size was chosen.{_SUMMED if found.several_seeds else ''}</p>\n"
         + html.table(columns, rows, label="Who had what", words=[0], named=0)
     )
 
@@ -255,16 +260,14 @@ def _reading(found: Findings) -> str:
     for series, entry in enumerate(found.measured_entries):
         if not entry.excerpt:
             continue
-        known = [token.b for token in entry.excerpt if token.b is not None]
-        size = sum(len(token.t.encode()) for token in entry.excerpt)
         tokens = "".join(f'<b class="s{heat(token.b)}">{escape(token.t)}</b>' for token in entry.excerpt)
         text = (
             f'<p class="tokens" data-of="{series}" tabindex="0" role="group"'
             f' aria-label="The paragraph under {escape(entry.name)}; arrow keys walk over the tokens">'
             f"{_in_its_text(tokens, entry.excerpt_cut)}</p>"
         )
-        here = f"{sum(known) / max(1, size):.2f} bits per byte here"
-        boxes.append(html.card(_coloured(entry, found), text, beside=here))
+        here = numbers.bits(_bits_per_byte(entry.excerpt), 2)
+        boxes.append(html.card(_coloured(entry, found), text, beside=f"{here} bits per byte here"))
     if not boxes:
         return ""
     read = [token for entry in found.measured_entries for token in entry.excerpt]
@@ -275,6 +278,13 @@ def _reading(found: Findings) -> str:
         " the five tokens the model thought likeliest.</p>\n"
         f"{html.remark(about_lone(pieces))}{scale()}{html.cards(boxes)}"
     )
+
+
+def _bits_per_byte(read: Sequence[Token]) -> float | None:
+    """Of some tokens; None where one of them is held impossible."""
+    bits = [token.b for token in read]
+    size = sum(len(token.t.encode()) if token.n is None else token.n for token in read)
+    return None if None in bits else sum(filter(None, bits)) / max(1, size)
 
 
 def _in_its_text(passage: str, cut: tuple[bool, bool]) -> str:
@@ -353,7 +363,7 @@ def _cashed_in(found: Findings) -> str:
     size = f"{sizes[0]:,} to {sizes[-1]:,}" if len(sizes) > 1 else f"{sizes[0]:,}"
     rest = len(proofs) - met - infinite
     return (
-        f" And claims were cashed in: pieces spread over the measured text were compressed with {met} of {len(proofs)} models"
+        f" And claims were cashed in: pieces of the measured text were compressed with {met} of {len(proofs)} models"
         f" {how}. That is a sample, as large as there was time for: {size} bytes with each model, of {found.measured.bytes:,}"
         " measured."
         + (f" {infinite} claim infinitely many bits, which nobody can pay." if infinite else "")

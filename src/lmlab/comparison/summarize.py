@@ -34,6 +34,7 @@ from lmlab.learn.undertrained import too_short_to_tell
 if TYPE_CHECKING:
     from lmlab.measure import Spread
     from lmlab.text.corpus import Corpus
+    from lmlab.text.parts import Part
 
 
 def summarize(
@@ -62,7 +63,7 @@ def summarize(
         corpus=Text(
             name=corpus.name,
             documents=corpus.documents,
-            parts={name: TextPart(bytes=part.bytes, sha256=part.sha256) for name, part in corpus.parts.items()},
+            parts={name: _part(part) for name, part in corpus.parts.items()},
             entropy_bits_per_byte=corpus.entropy_bits_per_symbol,
             overlap=tuple(overlap),
         ),
@@ -77,6 +78,11 @@ def summarize(
         together=tuple(together),
         seconds=seconds,
     )
+
+
+def _part(part: Part) -> TextPart:
+    documents = len({document.path for document in part.documents})  # of one that was cut there may be several pieces
+    return TextPart(bytes=part.bytes, sha256=part.sha256, documents=documents)
 
 
 def _measured(chosen: Spread) -> Measured:
@@ -138,6 +144,7 @@ def _entry(entry: Contender) -> Entry:
             wanted=None if (short := entry.run.record.result.undertrained) is None else short.wanted,
             untold=short is None and _untold(entry.run),
             calibrated=entry.run.record.result.calibrated,
+            diverged=sum(run.status == "diverged" for run in entry.runs),
         ),
         training_flops=sum(filter(None, (run.training_flops for run in entry.runs))) or None,
         tokens_per_second=tokens / seconds if seconds > 0.01 else None,

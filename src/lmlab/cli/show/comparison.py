@@ -17,7 +17,7 @@ from lmlab.cli.show.table import Column, print_table
 from lmlab.comparison import Contender, Findings
 from lmlab.comparison.contender import DONE, Lines
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, lines, what_ranks_mean
-from lmlab.comparison.remarks import remarks
+from lmlab.comparison.remarks import FIRST_SEEDS, remarks
 from lmlab.measure.result import BITS_OF_A_BYTE
 
 BAR = 16
@@ -102,6 +102,7 @@ def print_comparison(found: Findings) -> None:
     console.print()
     sentences = [
         *(mix.sentence for mix in found.together),
+        FIRST_SEEDS if found.together and found.several_seeds else "",
         *remarks(found),
     ]
     if found.ranking is not None:
