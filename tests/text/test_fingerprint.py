@@ -174,3 +174,12 @@ def test_some_lines_that_are_copied_are_told_of_though_the_text_counts_as_held_o
     assert re.search(r"about \d+% of it may be copied from there", found.detail)
     clean = held_out([Fingerprint.of(part(tmp_path, text, "clean"))], part(tmp_path, "\n".join(lines), "test"))
     assert "copied" not in clean.detail
+
+
+def test_of_several_texts_the_one_that_holds_most_of_it_is_told_of(tmp_path: Path) -> None:
+    text = sentences(2000, seed=1)
+    whole = part(tmp_path, text, "whole")
+    half = part(tmp_path, text[: len(text) // 2] + sentences(1000, seed=2), "half")
+    prints = [Fingerprint.of(half), Fingerprint.of(whole)]
+    assert how_much(held_out(prints[:1], whole).copied).startswith("at least ")
+    assert how_much(held_out(prints, whole).copied) == "this text"

@@ -51,7 +51,7 @@ def how_much(copied: float | None, text: str = "this text") -> str:
 def held_out(texts: Sequence[Fingerprint], part: Part) -> HeldOut:
     """Look for a text in all texts that a model was trained on; what is worst counts."""
     found = [_look(text, part) for text in texts] or [_not_known()]
-    return min(found, key=lambda one: WORST_FIRST.index(one.verdict))
+    return min(found, key=lambda one: (WORST_FIRST.index(one.verdict), -(one.copied or 0.0)))
 
 
 def _not_known() -> HeldOut:
