@@ -115,3 +115,10 @@ def test_tinyshakespeare_costs_what_an_independent_count_says(tmp_path: Path) ->
     result = evaluate(*fitted(corpus, "char", 7, tmp_path), corpus.valid, name="tinyshakespeare")
     assert result.scored.total_nats / result.scored.chars == pytest.approx(1.5165, abs=0.003)
     assert result.certified
+
+
+def test_a_level_near_one_is_not_rounded_to_certainty(tmp_path: Path) -> None:
+    model, tokenizer = uniform("byte")
+    result = evaluate(model, tokenizer, planted.part_of(tmp_path, planted.some_text(600)), level=0.999)
+    assert "99.9% interval" in repr(result)
+    assert "(99.9%)" in result._repr_html_()

@@ -60,8 +60,12 @@ class Result:
     def __repr__(self) -> str:
         verdict = "certified" if self.certified else "NOT certified"
         low, high = self.interval.low, self.interval.high
-        spread = "" if low is None or high is None else f" ({self.interval.level:.0%} interval {low:.4f} to {high:.4f})"
+        spread = "" if low is None or high is None else f" ({self._level} interval {low:.4f} to {high:.4f})"
         return f"Result({self.bits_per_byte:.4f} bits per byte{spread}, {self._about}, {verdict})"
+
+    @property
+    def _level(self) -> str:
+        return f"{100 * self.interval.level:.6g}%"  # 99.9% is no 100%
 
     @property
     def _about(self) -> str:
@@ -73,9 +77,7 @@ class Result:
         from lmlab.page.notebook import panel
 
         low, high = self.interval.low, self.interval.high
-        facts = (
-            {} if low is None or high is None else {"interval": f"{low:.4f} to {high:.4f} ({self.interval.level:.0%})"}
-        )
+        facts = {} if low is None or high is None else {"interval": f"{low:.4f} to {high:.4f} ({self._level})"}
         units = {unit: value for unit, value in self.perplexity.items() if math.isfinite(value) and unit in UNITS}
         if not self.has_words:
             units.pop("word", None)
