@@ -157,3 +157,11 @@ def test_what_cannot_be_compressed_is_refused(lmlab, runs):
     assert "nowhere" in mistake(lmlab("compress", "nowhere.txt", "--model", runs / "gpt", "-o", "small"))
     assert "from 1 up" in mistake(lmlab("compress", "in.txt", "--model", runs / "gpt", "-o", "small", "--streams", "0"))
     assert not Path("small").exists()
+
+
+def test_a_model_that_is_certain_of_a_text_is_not_said_to_hold_it_impossible(lmlab):
+    Path("in.txt").write_text("a" * 400)
+    train("ngram", "in.txt", out=Path("sure"), budget="1steps", settings={"order": 1, "smoothing": "ml"}, device="cpu")
+    code, out, err = lmlab("compress", "in.txt", "--model", "sure", "-o", "small", "--check")
+    assert code == 0, err
+    assert "certain of all of it and claims no bits" in out

@@ -51,8 +51,10 @@ def _summary(found: Compressed) -> str:
     ratio = found.ratio
     times = f"{ratio:.2f} times smaller" if ratio >= 1 else f"{1 / ratio:.2f} times larger"
     lines = [sizes, f"  {found.bits_per_byte:.4f} bits per byte, {times}"]
-    if found.claimed_bits is None or found.excess is None:
+    if found.claimed_bits is None:
         lines.append(f"  {found.model} holds some of it impossible (infinite bits); such a token was sent in 32 bits")
+    elif found.excess is None:
+        lines.append(f"  {found.model} is certain of all of it and claims no bits: the file holds what must match")
     else:
         streams = f", coded as {found.streams} streams" if found.streams > 1 else ""
         lines.append(
