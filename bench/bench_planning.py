@@ -63,7 +63,8 @@ def one_run(model: str, text: Path, seconds: int, busy: bool, cores: list[int]) 
             company.wait()
     found = json.loads(done.stdout.splitlines()[-1])
     result, planned = found["result"], found["training"]["planned"]
-    early = seconds / result["seconds"] if result["status"] == "stopped early" else 1.0  # the plan is of all its seconds
+    # the plan is of all the seconds
+    early = seconds / result["seconds"] if result["status"] == "stopped early" else 1.0
     return {
         "ratio": early * result["tokens"] / planned["tokens"],
         "speed": result["tokens"] / result["seconds"],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import lmlab
-from lmlab.classification.misclassified import explain, probabilities
+from lmlab.classification.misclassified import Explanation, explain, probabilities
+from lmlab.classification.page import mistakes_page
 from lmlab.classification.scores import log_odds
 from lmlab.classification.task import words_of
 from lmlab.config import Mistake
@@ -86,3 +88,24 @@ def test_eval_sets_two_simple_models_beside_it_and_says_what_leaks_change(classi
 def test_fewer_mistakes_than_one_are_not_asked_for(classifier: Run, number: int) -> None:
     with pytest.raises(Mistake, match="1 or more"):
         lmlab.mistakes(classifier, number=number)
+
+
+def test_the_page_shows_words_as_they_are_written() -> None:
+    one = Explanation(
+        example=3,
+        text="I don't <like> it",
+        right="bad",
+        predicted="good",
+        p_right=0.2,
+        p_predicted=0.8,
+        contributions=(),
+        tipped_by=("don't",),
+        then="bad",
+        negations=(),
+        near_neutral=False,
+        words=4,
+        unknown_words=0,
+    )
+    shown = html.unescape(mistakes_page("reviews", [one]))
+    assert "Without “don't” it would say bad." in shown
+    assert "I don't <like> it" in shown

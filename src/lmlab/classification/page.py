@@ -26,7 +26,7 @@ def _one(one: Explanation) -> str:
         f"<p>It is <strong>{escape(one.right)}</strong> (p = {one.p_right:.3f}), taken for"
         f" <strong>{escape(one.predicted)}</strong> (p = {one.p_predicted:.3f}).</p>"
     )
-    sentences = listed(escape(sentence) for sentence in one.sentences)
+    sentences = listed(one.sentences)
     tables = _words(f"For {one.predicted}", speaks_for) + _words(f"Against {one.predicted}", against)
     return card(
         f"Example {one.example}", verdict + sentences + tables + folded("The text", f"<p>{escape(one.text)}</p>")
