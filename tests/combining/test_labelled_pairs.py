@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import lmlab
-from lmlab.combining.labelled_pairs import CLASSES, Neighbouring, keys_of, occurs, read_table
+from lmlab.combining.labelled_pairs import CLASSES, Listed, Neighbouring, keys_of, occurs, read_table
+from lmlab.combining.material import of_text as pairs_of_text
 from lmlab.combining.simpler_ways import Simple
 from lmlab.combining.training import material_of
 from lmlab.config import Mistake
@@ -43,6 +44,46 @@ def test_real_pairs_that_are_held_out_do_not_occur_in_the_training_part(of_text:
         real_B2 = part.words_B2[part.labels_B == CLASSES.index("real")]
         assert len(real_B2)
         assert not occurs(real_B2, material.train.known, size).any()
+
+
+def test_a_pair_that_is_held_out_is_drawn_once_at_most() -> None:
+    words_B2 = np.arange(80, dtype=np.int32).reshape(-1, 2)
+    source = Neighbouring(words_B2, np.unique(keys_of(words_B2, 100)), 100)
+    drawn = source.draw_once(np.random.default_rng(0), 1000)
+    real = drawn.words_B2[drawn.labels_B == CLASSES.index("real")]
+    assert sorted(map(tuple, real.tolist())) == list(map(tuple, words_B2.tolist()))
+    assert len(drawn) == 80
+    fewer = source.draw_once(np.random.default_rng(0), 20)
+    assert len(fewer) == 20
+    assert len(np.unique(fewer.words_B2[1::2], axis=0)) == 10
+    assert len(Neighbouring(words_B2[:0], source.known, 100).draw_once(np.random.default_rng(0), 20)) == 0
+
+
+def test_a_pair_that_a_table_has_twice_is_learned_or_held_out_and_never_both(of_table: Run) -> None:
+    material, size = material_of(of_table), of_table.tokenizer.vocab_size
+    assert isinstance(material.train, Listed)
+    parts = [keys_of(pairs.words_B2, size) for pairs in (material.train.pairs, material.valid, material.test)]
+    assert sum(map(len, parts)) == 240
+    assert sum(len(np.unique(keys)) for keys in parts) == len(np.unique(np.concatenate(parts))) < 240
+
+
+def test_another_table_says_how_many_of_its_pairs_were_learned(of_table: Run, table: tuple[Path, Path]) -> None:
+    assert "of these 240 pairs were learned from" in " ".join(lmlab.evaluate(of_table, table[0]).notes)
+
+
+def test_pairs_of_another_text_are_none_that_were_learned(of_text: Run, text: Path, tmp_path: Path) -> None:
+    material = material_of(of_text)
+    assert isinstance(material.train, Neighbouring)
+    tokenizer, has_V = of_text.tokenizer, np.ones(of_text.tokenizer.vocab_size, dtype=bool)
+    words = text.read_text().split()[:600]
+    (tmp_path / "other.txt").write_text(" ".join(np.random.default_rng(7).permutation(words).tolist()))
+    other = lmlab.read(tmp_path / "other.txt", split=(100, 0, 0)).train
+    pairs = pairs_of_text(other, tokenizer, has_V, material.train.known, 0)
+    assert set(pairs.labels_B.tolist()) == {0, 1}
+    assert not occurs(pairs.words_B2, material.train.known, tokenizer.vocab_size).any()
+    (tmp_path / "learned.txt").write_text(text.read_text()[:300])
+    with pytest.raises(Mistake, match="every pair of words of the text occurs in the training part"):
+        lmlab.evaluate(of_text, tmp_path / "learned.txt")
 
 
 def test_addition_and_the_linear_map_are_the_best_of_their_kind() -> None:

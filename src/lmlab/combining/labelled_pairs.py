@@ -68,7 +68,19 @@ class Neighbouring:
 
     def draw(self, random: np.random.Generator, number: int) -> WordPairs:
         """So many of them with replacement, every second one exchanged."""
-        words_B2 = self.words_B2[random.integers(0, len(self.words_B2), number)].copy()
+        return self._exchanged(self.words_B2[random.integers(0, len(self.words_B2), number)].copy(), random)
+
+    def draw_once(self, random: np.random.Generator, most: int) -> WordPairs:
+        """Each of them once as it is and once exchanged, or as many as there may be: so an interval over pairs is one."""
+        each = min(most // 2, len(self.words_B2))
+        words_B2 = np.empty((2 * each, 2), dtype=self.words_B2.dtype)
+        for number in range(2):
+            words_B2[number::2] = self.words_B2[random.permutation(len(self.words_B2))[:each]]
+        return self._exchanged(words_B2, random)
+
+    def _exchanged(self, words_B2: np.ndarray, random: np.random.Generator) -> WordPairs:
+        """These pairs, in which one word of every second one is exchanged."""
+        number = len(words_B2)
         side_B = random.integers(0, 2, number)
         open_B = np.flatnonzero(np.arange(number) % 2 == 0)
         for _ in range(TRIES):

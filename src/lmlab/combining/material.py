@@ -74,30 +74,39 @@ def of_corpus(corpus: Corpus, tokenizer: Tokenizer, has_vector_V: np.ndarray, se
         new_B2 = parts[name][~occurs(parts[name], learned, size)]
         source = Neighbouring(new_B2, everywhere, size)
         random = np.random.default_rng([seed, 1 + number])
-        drawn = source.draw(random, min(MOST, 2 * len(new_B2))) if len(new_B2) else _none()
+        drawn = source.draw_once(random, MOST)
         held_out.append(drawn.chosen(np.flatnonzero(~occurs(drawn.words_B2, learned, size))))
     valid, test = held_out
     return Material(CLASSES, Neighbouring(train_B2, learned, size), valid, test, _frequent(train_B2, size))
 
 
-def of_text(part: Part, tokenizer: Tokenizer, has_vector_V: np.ndarray, seed: int) -> WordPairs:
-    """All pairs of another text, and as many exchanged ones, at most as many as are measured elsewhere."""
+def of_text(part: Part, tokenizer: Tokenizer, has_vector_V: np.ndarray, learned: np.ndarray, seed: int) -> WordPairs:
+    """The pairs of another text that were not learned, and as many exchanged ones, as far as that many are measured elsewhere.
+
+    learned: numbers of the pairs of the training part, sorted.
+    """
     is_word_V = np.array([piece.strip()[:1].isalnum() for piece in tokenizer.vocabulary.pieces])
-    words_B2 = neighbouring(part, tokenizer, has_vector_V & is_word_V)
+    size, words_B2 = tokenizer.vocab_size, neighbouring(part, tokenizer, has_vector_V & is_word_V)
     if not len(words_B2):
         raise Mistake("the text has no pair of words that have vectors")
-    source = Neighbouring(words_B2, np.unique(keys_of(words_B2, tokenizer.vocab_size)), tokenizer.vocab_size)
-    return source.draw(np.random.default_rng([seed, 2]), min(MOST, 2 * len(words_B2)))
+    new_B2 = words_B2[~occurs(words_B2, learned, size)]
+    if not len(new_B2):
+        raise Mistake("every pair of words of the text occurs in the training part; name a text that has others")
+    known = np.union1d(learned, keys_of(words_B2, size))
+    drawn = Neighbouring(new_B2, known, size).draw_once(np.random.default_rng([seed, 2]), MOST)
+    return drawn.chosen(np.flatnonzero(~occurs(drawn.words_B2, learned, size)))
 
 
 def of_table(
     table: PairTable, tokenizer: Tokenizer, has_vector_V: np.ndarray, split: tuple[float, ...], seed: int
 ) -> Material:
-    """Pairs of a table, divided by chance."""
+    """Pairs of a table, divided by chance; a pair that stands there more than once goes with itself."""
     pairs = table.pairs(tokenizer, has_vector_V, table.classes)
-    order = np.random.default_rng(seed).permutation(len(pairs))
-    edges = np.round(np.cumsum(split)[:2] / sum(split) * len(pairs)).astype(int)
-    train, valid, test = (pairs.chosen(np.sort(at)) for at in np.split(order, edges))
+    first_B = _first_of_its_kind(keys_of(pairs.words_B2, tokenizer.vocab_size))
+    kinds = np.unique(first_B)
+    order = np.random.default_rng(seed).permutation(len(kinds))
+    edges = np.round(np.cumsum(split)[:2] / sum(split) * len(kinds)).astype(int)
+    train, valid, test = (pairs.chosen(np.flatnonzero(np.isin(first_B, kinds[at]))) for at in np.split(order, edges))
     if len(train) < FEWEST:
         raise Mistake(
             f"{table.path} leaves {len(train)} pairs of words with vectors to learn from, and {FEWEST} is the least"
@@ -128,8 +137,11 @@ def table_spec(table: PairTable, material: Material, split: tuple[float, ...], s
     }
 
 
-def _none() -> WordPairs:
-    return WordPairs(np.zeros((0, 2), dtype=np.int32), np.zeros(0, dtype=np.int64))
+def _first_of_its_kind(keys_B: np.ndarray) -> np.ndarray:
+    """Where each of these numbers stands for the first time."""
+    _, first, kind_B = np.unique(keys_B, return_index=True, return_inverse=True)
+    found: np.ndarray = first[kind_B]
+    return found
 
 
 def _frequent(words_B2: np.ndarray, vocab_size: int) -> np.ndarray:

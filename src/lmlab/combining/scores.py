@@ -9,8 +9,16 @@ import numpy as np
 import torch
 
 from lmlab.classification.scores import bits, interval, of_share
-from lmlab.combining.labelled_pairs import WordPairs, is_table, read_table
-from lmlab.combining.material import of_text
+from lmlab.combining.labelled_pairs import (
+    Listed,
+    Neighbouring,
+    WordPairs,
+    is_table,
+    keys_of,
+    occurs,
+    read_table,
+)
+from lmlab.combining.material import Material, of_text
 from lmlab.combining.simpler_ways import Simple
 from lmlab.combining.task import batches
 from lmlab.combining.training import has_vector, material_of
@@ -75,6 +83,7 @@ def evaluate(
     assert isinstance(model, Autoencoder)
     material = material_of(run)
     name, pairs = str(run.record.inputs.corpus["name"]), material.part(part, seed)
+    notes: tuple[str, ...] = (run.caution,) if run.caution else ()
     if data is not None:
         has_V = has_vector(model.embedding_VX.detach().cpu().numpy())
         if is_table(data) != ("classes" in run.record.inputs.corpus):
@@ -82,8 +91,11 @@ def evaluate(
         name = Path(data).name
         if is_table(data):
             pairs = read_table(data).pairs(run.tokenizer, has_V, material.classes)
+            notes += _learned_too(pairs, material, run.tokenizer.vocab_size)
         else:
-            pairs = of_text(read(data, split=(100, 0, 0)).train, run.tokenizer, has_V, seed)
+            assert isinstance(material.train, Neighbouring), "a combiner of a text learned from its pairs"
+            other, learned_keys = read(data, split=(100, 0, 0)).train, material.train.known
+            pairs = of_text(other, run.tokenizer, has_V, learned_keys, seed)
     if not len(pairs):
         raise Mistake(f"the {part} part of {name} has no pairs; choose another {{part}}, or name other data", part=None)
     learned = material.train.draw(np.random.default_rng([seed, 4]), FITTED_ON)
@@ -108,8 +120,16 @@ def evaluate(
         linear=_scores(ways["linear"], spread_N, pairs.labels_B, seed),
         over_addition=_gain(own, ways["addition"], spread_N, pairs.labels_B, seed),
         over_linear=_gain(own, ways["linear"], spread_N, pairs.labels_B, seed),
-        notes=(run.caution,) if run.caution else (),
+        notes=notes,
     )
+
+
+def _learned_too(pairs: WordPairs, material: Material, vocab_size: int) -> tuple[str, ...]:
+    """How many pairs of another table are no held-out ones; nothing where all are."""
+    assert isinstance(material.train, Listed), "a combiner of a table learned from its rows"
+    learned = np.unique(keys_of(material.train.pairs.words_B2, vocab_size))
+    number = int(occurs(pairs.words_B2, learned, vocab_size).sum())
+    return (f"{number:,} of these {len(pairs):,} pairs were learned from, and are not held out",) if number else ()
 
 
 @torch.no_grad()
