@@ -536,6 +536,7 @@ def test_what_is_infinite_is_so_when_the_sweep_goes_on(lmlab: Lmlab, ran: list[s
     assert first[0] == 0, first[2]
     assert "inf" in first[1]
     assert "No best cell is named: every one holds some of the validation part impossible." in first[1]
+    assert "order 5 → 6: no difference to tell, as both are infinite" in first[1]
     again = lmlab(*command)
     assert again[:2] == first[:2], again[2]
     assert len(ran) == 2

@@ -84,13 +84,16 @@ def _in_words(difference: Difference, counts: bool) -> str:
     """One difference as a sentence."""
     changed, before, after = difference.setting, difference.before, difference.after
     rest = _point({key: value for key, value in before.items() if key != changed})
+    where = f"{changed} {before[changed]} → {after[changed]}{f' at {rest}' if rest else ''}"
+    if math.isnan(difference.difference):
+        return f"{where}: no difference to tell, as both are infinite"
     verdict = "real" if difference.real else "not told apart by these seeds"
     digits = 3 if difference.unit == PERPLEXITY else 4
     if counts:
         verdict = "on this text; counting leaves nothing to luck"
         verdict = "a tie on this text" if round(difference.difference, digits) == 0 else verdict
     return (
-        f"{changed} {before[changed]} → {after[changed]}{f' at {rest}' if rest else ''}:"
+        f"{where}:"
         f" {difference.difference:+.{digits}f}{plus_minus(difference.margin, digits)} {difference.unit}, {verdict}"
     )
 
