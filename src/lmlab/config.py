@@ -45,6 +45,11 @@ class Mistake(ValueError):
             self.template,
         )
 
+    def called(self, names: Mapping[str, str]) -> Mistake:
+        """The same, for someone who calls some of its settings otherwise."""
+        template = re.sub(r"\{(\w+)\}", lambda found: f"{{{names.get(found[1], found[1])}}}", self.template)
+        return Mistake(template, **{names.get(name, name): value for name, value in self.settings.items()})
+
 
 def in_one_line(error: Exception) -> str:
     """What went wrong, where that must not end all work. A mistake speaks for itself; of anything else the kind helps."""

@@ -231,7 +231,7 @@ def generate(
     options |= {"stop": stop, "samples": samples, "seed": seed}
     run = _opened(run)
     model = run.load(device)
-    with decode.writing_in(model, precision):
+    with decode.as_verbs_call_them(), decode.writing_in(model, precision):
         if watch is None:
             return decode.generate(model, run.tokenizer, prompt, **options)
         pieces = decode.stream(model, run.tokenizer, prompt, **options)
@@ -251,10 +251,10 @@ def generate_many(
     """What `generate` finds for each of these prompts, with the same settings; they are continued side by side."""
     from lmlab import decode
 
-    names = {"tokens": "max_tokens", "beam": "beam_width", "best": "n_best"}
+    names = {called: name for name, called in decode.IN_VERBS.items()}
     run = _opened(run)
     model = run.load(device)
-    with decode.writing_in(model, precision):
+    with decode.as_verbs_call_them(), decode.writing_in(model, precision):
         options = {names.get(name, name): value for name, value in settings.items()}
         return decode.generate_many(model, run.tokenizer, prompts, **options)
 

@@ -7,6 +7,7 @@ import functools
 import inspect
 import math
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -283,3 +284,21 @@ def test_a_verb_is_the_same_object_everywhere_and_can_be_sent_to_another_process
     assert pickle.loads(pickle.dumps(lmlab.score)) is lmlab.score
     with pytest.raises(TypeError, match="unexpected keyword argument 'bugdet'"):
         lmlab.train("gpt", "x.txt", bugdet="3m")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"beam": 8}, "beam is for method='beam'"),
+        ({"tokens": 0}, "tokens is a whole number from 1 up"),
+        ({"method": "beam", "best": 9}, "set beam=9 or more"),
+        ({"best": 3}, "best is for method='beam'"),
+    ],
+)
+def test_a_mistake_in_decoding_names_the_argument_that_was_given(
+    small_text: Path, tmp_path: Path, asked: dict[str, Any], said: str
+) -> None:
+    run = lmlab.train("ngram", small_text, out=tmp_path / "run", tokenizer="char")
+    for verb, prompt in ((lmlab.generate, "a"), (lmlab.generate_many, ["a", "b"])):
+        with pytest.raises(Mistake, match=re.escape(said)):
+            verb(run, prompt, **asked)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -12,6 +14,18 @@ MOST = {"beam_width": 4096, "samples": 100_000}  # held in memory together: no s
 MOST_PENALTY = 10  # either way: a power of the length that a float holds
 
 Method = Literal["sample", "greedy", "beam", "exhaustive"]
+
+# What decoding calls a setting, and what the verbs call it.
+IN_VERBS = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
+
+
+@contextmanager
+def as_verbs_call_them() -> Iterator[None]:
+    """A Mistake speaks of settings by the names that whoever called a verb gave them."""
+    try:
+        yield
+    except Mistake as mistake:
+        raise mistake.called(IN_VERBS) from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmlab.config import Mistake, nearest, texts_of
+from lmlab.decode import as_verbs_call_them
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.translator import Translator
@@ -59,10 +60,11 @@ def translate(
     if any(not text.strip() for text in given):
         raise Mistake("a text to translate is empty; give it some words")
     model = model.to(choose_device(device)).eval()
-    found = translations(
-        model, run.tokenizer, [text.strip() for text in given], [known.index(language) for language in wanted],
-        beam=beam, best=best, length_penalty=length_penalty,
-    )  # fmt: skip
+    with as_verbs_call_them():
+        found = translations(
+            model, run.tokenizer, [text.strip() for text in given], [known.index(language) for language in wanted],
+            beam=beam, best=best, length_penalty=length_penalty,
+        )  # fmt: skip
     return [
         Translated(
             text=text,
