@@ -160,7 +160,8 @@ def test_a_model_that_began_far_above_guessing_has_not_diverged_when_it_is_resum
     """What it began with goes along: the losses before the stop are looked at again, and it had the right to them."""
     monkeypatch.setattr(loop, "SHOW_EVERY_S", -1.0)
     settings = {"layers": 1, "width": 256, "heads": 4, "context": 16, "tie": True}
-    options: dict[str, Any] = {"budget": "40steps", "settings": settings, "learning": {"validations": 1}}
+    learning = {"validations": 1, "rows": 8}
+    options: dict[str, Any] = {"budget": "12steps", "settings": settings, "learning": learning}
     whole = lmlab.train("gpt", small_text, out=tmp_path / "whole", **options)
     lmlab.train("gpt", small_text, out=tmp_path / "broken", watch=InterruptAt(4), **options)
     resumed = lmlab.resume(tmp_path / "broken")
