@@ -70,6 +70,7 @@ def test_a_model_of_settings_that_are_not_asked_for_any_more_is_refused(lmlab: L
     assert "holds a ngram that was trained with order=3" in err
 
 
+@pytest.mark.slow
 def test_settings_that_come_to_what_was_chosen_before_are_no_others(lmlab: Lmlab, small_text: Path) -> None:
     found = json.loads(lmlab("compare", small_text, *COUNTED, "--json")[1])
     chosen = {entry["model"]: entry["result"]["model"]["config"] for entry in found["entries"]}

@@ -415,6 +415,7 @@ def test_a_share_that_cannot_be_is_a_mistake(shares: dict[str, float], said: str
         checked_shares(shares, ["ngram", "gpt"])
 
 
+@pytest.mark.slow
 def test_learned_models_had_equal_time_and_the_page_says_who_had_what(small_text: Path, tmp_path: Path) -> None:
     tiny = {"gpt": TINY["gpt"], "gru": {"width": 8}, "feedforward": {"width": 8, "context": 2, "embedding_width": 4}}
     models = ["bag", *tiny]

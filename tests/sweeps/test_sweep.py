@@ -372,6 +372,7 @@ def test_student_t_agrees_with_the_printed_tables(freedom: int, level: float, pu
     assert t_quantile(freedom, level) == pytest.approx(published, rel=3e-4)
 
 
+@pytest.mark.slow
 def test_the_picture_shows_every_cell_and_seed(lmlab: Lmlab, ran: list[str], small_text: Path) -> None:
     assert lmlab("sweep", "gpt", small_text, *GRID, "--seeds", 2, *TINY, "--out", "s")[0] == 0
     picture = Path("s/sweep.svg").read_text()
@@ -386,6 +387,7 @@ def test_the_picture_shows_every_cell_and_seed(lmlab: Lmlab, ran: list[str], sma
     assert "intervals" not in counted
 
 
+@pytest.mark.slow
 def test_python_sweeps_as_the_command_does(lmlab: Lmlab, ran: list[str], small_text: Path, tmp_path: Path) -> None:
     told: list[str] = []
     found = lab.sweep(
@@ -406,6 +408,7 @@ def test_python_sweeps_as_the_command_does(lmlab: Lmlab, ran: list[str], small_t
     assert document["differences"] == json.loads(json.dumps(found.to_json()["differences"]))
 
 
+@pytest.mark.slow
 def test_learning_rate_batch_optimizer_and_tokenizer_are_axes_too(
     lmlab: Lmlab, ran: list[str], small_text: Path
 ) -> None:
