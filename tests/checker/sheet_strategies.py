@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 NAMES = ["x", "y", "W", "A", "b", "h", "J", "p", "q"]
@@ -337,3 +338,9 @@ def sheets(draw: st.DrawFn) -> str:
         cut = draw(st.integers(0, 3))
         text = text[:at] + draw(st.sampled_from(SCRATCHES)) + text[at + cut :]
     return text
+
+
+def the_same_every_time(examples: int) -> settings:
+    """So many examples, drawn without luck and without a clock: a test that fails once fails again."""
+    health = list(HealthCheck)
+    return settings(max_examples=examples, deadline=None, database=None, derandomize=True, suppress_health_check=health)

@@ -10,6 +10,7 @@ from lmlab.interface import LanguageModel, State
 from lmlab.layers import fast
 from lmlab.layers.fast import many_rows
 from lmlab.layers.fast.many_rows import ManyRows
+from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.models import _gpt_desks
 from lmlab.models._gpt_rows import GPTRows
 from lmlab.models.gpt import GPT, GPTConfig, GPTState
@@ -184,7 +185,7 @@ def test_a_replayed_step_has_the_bits_of_one_that_is_asked_for_kernel_by_kernel(
     assert torch.equal(replayed, asked)
 
 
-@pytest.mark.skipif(not (torch.cuda.is_available() and many_rows.HAS_TRITON), reason="needs a GPU and triton")
+@pytest.mark.skipif(not (torch.cuda.is_available() and HAS_TRITON), reason="needs a GPU and triton")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("heads", "width", "rotary"), [(2, 64, True), (3, 24, True), (1, 80, False)])
 @pytest.mark.parametrize("filled", [0, 264])

@@ -19,7 +19,8 @@ from torch.nn import functional as F
 
 from lmlab.layers import fast
 from lmlab.layers.fast.attention import attention_by_products
-from lmlab.layers.fast.rotation import HAS_TRITON, joined
+from lmlab.layers.fast.rotation import joined
+from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.layers.positions import Rotation
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from lmlab.layers import fast
 from lmlab.layers.fast import muon
 from lmlab.layers.fast.adamw import fused_adamw
+from lmlab.layers.fast.triton_here import HAS_TRITON
 
 QUINTIC = 3.4445, -4.7750, 2.0315  # a, b, c of Muon's iteration: x (a + b x² + c x⁴)
 
@@ -157,7 +158,7 @@ class Optimizer:
         for name in names:
             rows, columns = self.parameters[name].shape
             groups.setdefault((rows // self.matrices[name], columns), []).append(name)
-        if fast.enabled and muon.HAS_TRITON and isinstance(rate, Tensor) and rate.is_cuda:
+        if fast.enabled and HAS_TRITON and isinstance(rate, Tensor) and rate.is_cuda:
             self._muon_on_a_gpu(groups, grads, rate)
             return
         for (rows, columns), members in groups.items():
@@ -233,7 +234,7 @@ def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32, iter
     tall = x.shape[-2] > x.shape[-1]
     if tall:
         x = x.mT.contiguous()
-    if fast.enabled and muon.HAS_TRITON and x.is_cuda and muon.has_kernels_for(x):
+    if fast.enabled and muon.has_kernels_for(x):
         x = muon.orthogonalized(x, QUINTIC, iterations)
     else:
         x = x / (x.norm(dim=(-2, -1), keepdim=True) + muon.TINY)

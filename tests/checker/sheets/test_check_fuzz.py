@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from sheet_strategies import fitting_sheets, sheets
+from sheet_strategies import fitting_sheets, sheets, the_same_every_time
 
 from lmlab.checker import check
 from lmlab.checker.read.sheet import parse
@@ -46,13 +46,7 @@ def watching() -> None:
     sys.addaudithook(_watch)
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+@the_same_every_time(EXAMPLES)
 @given(st.one_of(sheets(), fitting_sheets()))
 def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:
     global WATCHING
@@ -71,7 +65,7 @@ def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:
     report.to_json()
 
 
-@settings(max_examples=200, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@the_same_every_time(200)
 @given(sheets())
 def test_parsing_answers_every_text(text: str) -> None:
     for entry in parse(text).entries:

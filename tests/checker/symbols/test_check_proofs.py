@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from sheet_strategies import LEAVES, SETTING, fitting
+from sheet_strategies import LEAVES, SETTING, fitting, the_same_every_time
 
 from lmlab.checker import check
 from lmlab.checker.limits import Deadline, Refusal
@@ -109,13 +109,7 @@ def pairs(draw: st.DrawFn) -> tuple[str, str, str]:
     return formula, same, draw(fitting(shape, 2))
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    suppress_health_check=list(HealthCheck),
-)
+@the_same_every_time(EXAMPLES)
 @given(pairs())
 def test_a_formula_equals_itself_and_what_is_refuted_is_never_proved(formulas: tuple[str, str, str]) -> None:
     formula, same, other = formulas

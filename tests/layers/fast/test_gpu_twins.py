@@ -11,12 +11,13 @@ from torch import Tensor
 from lmlab.layers import fast
 from lmlab.layers.attention import split_heads, split_to_learn
 from lmlab.layers.blocks import squared_relu_network
-from lmlab.layers.fast import cross_entropy, muon, networks, softmax_kernel
+from lmlab.layers.fast import cross_entropy, networks, softmax_kernel
+from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine
 from lmlab.layers.positions import rotary_tables
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig, orthogonalize
 
 pytestmark = [
-    pytest.mark.skipif(not (torch.cuda.is_available() and networks.HAS_TRITON), reason="needs a GPU and triton"),
+    pytest.mark.skipif(not (torch.cuda.is_available() and HAS_TRITON), reason="needs a GPU and triton"),
     pytest.mark.filterwarnings(
         "ignore:Attempting to run cuBLAS"
     ),  # of torch, when a product is what backward begins with
@@ -87,11 +88,7 @@ def test_muon_steps_as_its_twin_does(shape: tuple[int, int]) -> None:
             for p in parameters.values():
                 p.grad = drawn(*p.shape, dtype=torch.float32).detach() * (step + 1) + p
             factor, count = torch.tensor(0.7, device="cuda"), torch.tensor(step + 1.0, device="cuda")
-            if way == "plain":
-                with fast.plain():
-                    optimizer.update(factor, count)
-            else:
-                assert muon.HAS_TRITON
+            with fast.plain() if way == "plain" else nullcontext():
                 optimizer.update(factor, count)
         found.append([*parameters.values(), *optimizer.slots.values()])
     for mine, plain in zip(*found, strict=True):
@@ -117,7 +114,7 @@ def test_muon_lays_tall_matrices_down_beside_those_that_are_wide() -> None:
 @pytest.mark.parametrize("shape", [(5, 512, 512), (3, 640, 1000), (2, 2048, 512), (1, 768, 3072)])
 def test_the_iteration_of_large_matrices_is_its_twin(shape: tuple[int, int, int]) -> None:
     """Both are rounded to bf16 at every step; so each is held against the same iteration in float64."""
-    if torch.cuda.get_device_capability() < muon.COPY_ENGINE:
+    if not has_copy_engine():
         pytest.skip("needs a GPU with a copy engine")
     matrices = drawn(*shape, dtype=torch.bfloat16, scale=1e-4).detach()
     matrices[0] *= 1e3  # each is divided by its own length

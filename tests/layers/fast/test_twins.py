@@ -15,7 +15,7 @@ from lmlab.layers import fast, heads
 from lmlab.layers.attention import causal_self_attention, self_attention
 from lmlab.layers.attentive import attentive_scan
 from lmlab.layers.blocks import squared_relu_network
-from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, one_row
+from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, one_row, triton_here
 from lmlab.layers.fast import attention as products
 from lmlab.layers.fast.attentive import Additive, Rule
 from lmlab.layers.positions import rotary_tables
@@ -196,9 +196,22 @@ def test_adamw_in_one_pass() -> None:
 def test_no_model_waits_for_the_compiler_to_be_imported_and_the_compiler_is_told_all_the_same() -> None:
     """Importing it takes a second. In a process of its own: other tests here may have imported it."""
     script = (
-        "import sys, torch, lmlab.models.gpt; from lmlab.layers.fast import networks\n"
+        "import sys, torch, lmlab.models.gpt; from lmlab.layers.fast import triton_here\n"
         "assert 'torch._dynamo' not in sys.modules\n"
         "told = torch.compiler.assume_constant_result(lambda: True)\n"
-        "assert vars(told) == vars(networks._has_copy_engine) != {}"
+        "assert vars(told) == vars(triton_here.has_copy_engine) != {}"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("capability", "speaks", "told"), [((9, 0), True, True), ((9, 0), False, False), ((8, 0), True, False)]
+)
+def test_kernels_that_fetch_by_the_copy_engine_need_a_gpu_that_has_one_and_a_triton_that_knows_it(
+    capability: tuple[int, int], speaks: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An older GPU or an older triton takes the plain way instead of failing in the middle of a training."""
+    monkeypatch.setattr(triton_here, "HAS_TRITON", True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
+    monkeypatch.setattr(triton_here.importlib.util, "find_spec", lambda name: object() if speaks else None)
+    assert triton_here.has_copy_engine() == told

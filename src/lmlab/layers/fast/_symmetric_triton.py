@@ -13,33 +13,33 @@ import triton.language as tl
 from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-TILE, TOGETHER = 128, 64  # rows and columns of a tile; numbers of the inner dimension that are fetched together
+TOGETHER = 64  # numbers of the inner dimension that are fetched together
 STAGES, WARPS = 4, 8
 
 
-def gram(x_KMN: Tensor, scale_K: Tensor | None) -> Tensor:
-    """(s x)(s x)ᵀ of each, K×M×M in the precision of x. M: a multiple of TILE."""
-    return _launch(x_KMN, None, (1.0, 0.0, 0.0), scale_K)
+def gram(x_KMN: Tensor, scale_K: Tensor | None, tile: int) -> Tensor:
+    """(s x)(s x)ᵀ of each, K×M×M in the precision of x. tile: rows and columns of one; M is a multiple of it."""
+    return _launch(x_KMN, None, (1.0, 0.0, 0.0), scale_K, tile)
 
 
-def polynomial(gram_KMM: Tensor, coefficients: tuple[float, float, float], scale_K: Tensor | None) -> Tensor:
+def polynomial(gram_KMM: Tensor, coefficients: tuple[float, float, float], scale_K: Tensor | None, tile: int) -> Tensor:
     """s (a + b G + c G²) of each symmetric G."""
     a, b, c = coefficients
-    return _launch(gram_KMM, gram_KMM, (c, b, a), scale_K)
+    return _launch(gram_KMM, gram_KMM, (c, b, a), scale_K, tile)
 
 
 def _launch(
-    x_KMN: Tensor, added_KMM: Tensor | None, factors: tuple[float, float, float], scale_K: Tensor | None
+    x_KMN: Tensor, added_KMM: Tensor | None, factors: tuple[float, float, float], scale_K: Tensor | None, tile: int
 ) -> Tensor:
     count, rows, columns = x_KMN.shape
     out_KMM = torch.empty(count, rows, rows, dtype=x_KMN.dtype, device=x_KMN.device)
-    out = TensorDescriptor.from_tensor(out_KMM.view(-1, rows), [TILE, TILE])
-    added = out if added_KMM is None else TensorDescriptor.from_tensor(added_KMM.view(-1, rows), [TILE, TILE])
-    across = rows // TILE
+    out = TensorDescriptor.from_tensor(out_KMM.view(-1, rows), [tile, tile])
+    added = out if added_KMM is None else TensorDescriptor.from_tensor(added_KMM.view(-1, rows), [tile, tile])
+    across = rows // tile
     work = count * across * (across + 1) // 2
     programs = min(torch.cuda.get_device_properties(x_KMN.device).multi_processor_count, work)
     _symmetric[(programs,)](
-        TensorDescriptor.from_tensor(x_KMN.view(-1, columns), [TILE, TOGETHER]),
+        TensorDescriptor.from_tensor(x_KMN.view(-1, columns), [tile, TOGETHER]),
         added,
         out,
         x_KMN if scale_K is None else scale_K,
@@ -51,7 +51,7 @@ def _launch(
         across,
         work,
         programs,
-        TILE,
+        tile,
         TOGETHER,
         num_warps=WARPS,
         num_stages=STAGES,

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from lmlab.layers.fast.softmax_kernel import HAS_TRITON, made_residuals
+from lmlab.layers.fast.softmax_kernel import made_residuals
+from lmlab.layers.fast.triton_here import HAS_TRITON
 
 CHUNK_ELEMENTS = 1 << 21
 """Most logits alive at once: 8 MiB of float32, since more falls out of the caches. What fits takes the plain path."""

@@ -13,20 +13,19 @@ Shapes: B rows, D width of the stream (of a head in caches), H heads, C context,
 from __future__ import annotations
 
 import functools
-import importlib.util
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from lmlab.layers.fast.one_row import EPSILON, BlockWeights, Weights
+from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.layers.positions import Rotation, rotary_tables
 
 WARM_STEPS = 2
 FEW = 4  # rows that read the weights one after the other, from the cache
 MOST_INPUTS = 1024  # that a kernel can norm
 _WARMED: set[object] = set()  # kinds of steps that were taken in this process: their kernels are loaded
-HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 def plain_add_norm(stream_BD: Tensor, change_BD: Tensor | None, weight_D: Tensor, dtype: torch.dtype) -> Tensor:

@@ -7,20 +7,16 @@ Shapes: K matrices of M×N, side by side; P parameters, each of one or several o
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-COPY_ENGINE = 9, 0  # the compute capability that brought it
+from lmlab.layers.fast.triton_here import has_copy_engine
+
 TINY = 1e-7  # beside a matrix's length
-HAS_TRITON = importlib.util.find_spec("triton") is not None
-
-
-LEAST_ROWS = (
-    512  # of matrices whose iteration has kernels of its own: below, what they save is less than making them takes
-)
+TILE = 128  # rows of the tiles that the iteration's own kernels take
+LEAST_ROWS = 512  # of matrices that have them: below, they save less than making them takes
 
 
 def nesterov(
@@ -40,15 +36,9 @@ def nesterov(
 
 def has_kernels_for(matrices_KMN: Tensor) -> bool:
     """Whether `orthogonalized` can take these wide matrices, and is worth it."""
-    from lmlab.layers.fast._symmetric_triton import TILE
-
     rows, columns = matrices_KMN.shape[1:]
-    fits = rows >= LEAST_ROWS and rows % TILE == 0 and columns % 8 == 0 and matrices_KMN.is_contiguous()
-    return (
-        fits
-        and matrices_KMN.dtype == torch.bfloat16
-        and torch.cuda.get_device_capability(matrices_KMN.device) >= COPY_ENGINE
-    )
+    fits = rows >= LEAST_ROWS and rows % TILE == 0 and columns % 8 == 0
+    return fits and matrices_KMN.is_cuda and matrices_KMN.dtype == torch.bfloat16 and has_copy_engine()
 
 
 def orthogonalized(matrices_KMN: Tensor, coefficients: tuple[float, float, float], iterations: int) -> Tensor:
@@ -64,7 +54,7 @@ def orthogonalized(matrices_KMN: Tensor, coefficients: tuple[float, float, float
     )
     for iteration in range(iterations):
         scale = None if iteration else scale_K
-        x_KMN = polynomial(gram(x_KMN, scale), coefficients, scale) @ x_KMN
+        x_KMN = polynomial(gram(x_KMN, scale, TILE), coefficients, scale, TILE) @ x_KMN
     return x_KMN
 
 

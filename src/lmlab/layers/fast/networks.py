@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-HAS_TRITON = importlib.util.find_spec("triton") is not None
+from lmlab.layers.fast.triton_here import has_copy_engine
+
 FILLED = 256  # tiles of 128 places × 256 hidden units: fewer leave much of a large GPU idle, and the library cuts finer
 
 
@@ -44,16 +44,7 @@ class _SquaredReLUNetwork(torch.autograd.Function):
 def fills_a_gpu(x_BTI: Tensor, up_HI: Tensor) -> bool:
     """Whether `squared_relu_on_gpu` can do it, and there is enough to do."""
     tiles = x_BTI.numel() // x_BTI.shape[-1] // 128 * (len(up_HI) // 256)
-    return tiles >= FILLED and x_BTI.dtype == torch.bfloat16 and x_BTI.is_cuda and _has_copy_engine()
-
-
-def _has_copy_engine() -> bool:
-    """Since Hopper; the kernels fetch by it."""
-    return HAS_TRITON and torch.cuda.get_device_capability() >= (9, 0)
-
-
-# All that torch.compiler.assume_constant_result does; but to call it imports the compiler: a second of every start.
-_has_copy_engine._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return tiles >= FILLED and x_BTI.dtype == torch.bfloat16 and x_BTI.is_cuda and has_copy_engine()
 
 
 def squared_relu_on_gpu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:

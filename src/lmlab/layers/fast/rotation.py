@@ -6,12 +6,8 @@ and then turned. Shapes as there.
 
 from __future__ import annotations
 
-import importlib.util
-
 import torch
 from torch import Tensor
-
-HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 @torch.library.custom_op("lmlab::joined", mutates_args=())

@@ -6,12 +6,9 @@ cache when it is read again. The compiler and recordings see one operation. Shap
 
 from __future__ import annotations
 
-import importlib.util
-
 import torch
 from torch import Tensor
 
-HAS_TRITON = importlib.util.find_spec("triton") is not None
 # Words that a program looks at together, and by how many threads: few programs, so that their rows stay in the cache.
 BLOCK, WARPS = 8192, 32
 
