@@ -27,6 +27,7 @@ from lmlab.compression.arithmetic_coder import Decoder, Encoder, OutOfStep, Tabl
 from lmlab.compression.file_format import VERSION, Header, fingerprint, pack, stream_bounds, text_check, unpack
 from lmlab.compression.portable_exp import exponential
 from lmlab.config import Mistake
+from lmlab.hardware.c_kernels import no_c_kernels
 from lmlab.hardware.openmp import set_threads, threads_as_before
 from lmlab.measure.score import device_of, evaluating, score_rows
 from lmlab.version import __version__
@@ -281,10 +282,14 @@ class Speller:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums may come out differently when more threads share them, and a token at a time gives them little to share."""
+    """Sums may come out differently when more threads share them, and a token at a time gives them little to share.
+
+    So may what another machine's compiler makes of the same kernel.
+    """
     threads = torch.get_num_threads()
     set_threads(1)
     try:
-        yield
+        with no_c_kernels():
+            yield
     finally:
         threads_as_before(threads)

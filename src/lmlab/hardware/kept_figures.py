@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ import torch
 
 from lmlab.hardware import rates
 from lmlab.hardware.openmp import set_threads, threads_as_before
-from lmlab.hardware.versions import processor, usable_cores
+from lmlab.hardware.versions import fingerprint, usable_cores
 from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.locks import in_turn
 
@@ -156,7 +155,7 @@ def _key(device: str) -> dict[str, str]:
         "timed": rates.TIMED,
         "device": device,
         "torch": torch.__version__,
-        "processor": _processor(),
+        "processor": fingerprint(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "cores": str(usable_cores()),
         "threads": str(torch.get_num_threads()),
@@ -166,18 +165,6 @@ def _key(device: str) -> dict[str, str]:
         about = torch.cuda.get_device_properties(torch.cuda.current_device())
         key["gpu"] = f"{about.name}, {about.total_memory >> 20} MiB, CUDA {torch.version.cuda}"
     return key
-
-
-def _processor() -> str:
-    """Whatever the system says that tells one processor from another; it is compared, never interpreted."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return f"{platform.machine()} {processor()}"
-    telling = ("model name", "cpu family", "model", "stepping", "flags", "features", "cpu implementer", "cpu part")
-    said = {line.partition(":")[0].strip().lower(): line.partition(":")[2].strip() for line in lines if ":" in line}
-    text = " ".join(f"{name}={said[name]}" for name in telling if name in said)
-    return f"{platform.machine()} {processor()} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _read(path: Path, key: dict[str, str]) -> Found | None:

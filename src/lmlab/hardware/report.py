@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from lmlab.hardware.c_kernels import PROBE, SWITCH, compiler_here, why_not
 from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision
 from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.memory import available_bytes
@@ -17,7 +18,7 @@ from lmlab.hardware.threads import threads_now
 from lmlab.hardware.versions import versions
 from lmlab.text.files import cache_folder
 
-MADE_AGAIN = ("corpora", "machine", "tokens", "unpacked")  # folders of the cache; the other one:
+MADE_AGAIN = ("corpora", "kernels", "machine", "tokens", "unpacked")  # folders of the cache; the other one:
 ONLY_COPIES = "piped"
 
 
@@ -98,7 +99,20 @@ def _choices(found: Found, device: str) -> list[Choice]:
         now = threads_now(most, PRECISIONS[precision])
         why = f"the fastest at this moment of 1 to {most}; looked at again during a run"
         chosen.append(Choice(device=device, what="threads", chosen=str(now), why=why))
+        chosen.append(_kernels_in_c(device))
     return chosen
+
+
+def _kernels_in_c(device: str) -> Choice:
+    """They are made on the machine: whether that works is tried, and why it does not is said."""
+    trouble = why_not(PROBE)
+    if trouble:
+        return Choice(
+            device=device, what="kernels in C", chosen="none", why=f"{trouble}; plain ones do the same, slower"
+        )
+    compiler = " ".join(compiler_here() or ())
+    why = f"made here by {compiler}, kept in the cache; {SWITCH}=off does without"
+    return Choice(device=device, what="kernels in C", chosen="yes", why=why)
 
 
 def _ratio(speeds: dict[str, float]) -> str:

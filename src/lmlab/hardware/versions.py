@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from importlib import metadata
@@ -39,6 +40,18 @@ def processor() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def fingerprint() -> str:
+    """Whatever the system says that tells one processor from another; it is compared, never interpreted."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return f"{platform.machine()} {processor()}"
+    telling = ("model name", "cpu family", "model", "stepping", "flags", "features", "cpu implementer", "cpu part")
+    said = {line.partition(":")[0].strip().lower(): line.partition(":")[2].strip() for line in lines if ":" in line}
+    text = " ".join(f"{name}={said[name]}" for name in telling if name in said)
+    return f"{platform.machine()} {processor()} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def usable_cores() -> int:

@@ -26,7 +26,8 @@ from lmlab.interface import ContextPolicy, Loss, State, Windows
 from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
 from lmlab.layers.fast.cross_entropy import widened
-from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights
+from lmlab.layers.fast.one_row import BlockWeights, Weights
+from lmlab.layers.fast.one_row_in_c import Row, one_row
 from lmlab.layers.heads import Head, head_part, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
@@ -79,7 +80,7 @@ class GPTConfig:
 class GPTState(State):
     """Keys and values of every block, and the tokens of the current window (to start the next one)."""
 
-    def __init__(self, kv_L2BHCD: Tensor, window_BT: Tensor, filled: int, one_row: OneRow | None = None) -> None:
+    def __init__(self, kv_L2BHCD: Tensor, window_BT: Tensor, filled: int, one_row: Row | None = None) -> None:
         super().__init__()
         self.kv_L2BHCD, self.window_BT, self.filled, self.one_row = kv_L2BHCD, window_BT, filled, one_row
 
@@ -192,9 +193,8 @@ class GPT(SoftmaxModel):
         dropout = self.config.dropout if self.training else 0.0
         hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), dtype, dropout)
         keep_N = None if batch.mask_BT is None else batch.mask_BT.reshape(-1)
-        hidden_ND = hidden_BTD.flatten(0, 1).to(dtype)
-        total = summed_nats(hidden_ND, self.output_weight(), None, tokens_BT.reshape(-1), keep_N)
-        return Loss(total=total, count=batch.count)
+        hidden_ND, output_VD = hidden_BTD.flatten(0, 1).to(dtype), self.output_weight()
+        return Loss(total=summed_nats(hidden_ND, output_VD, None, tokens_BT.reshape(-1), keep_N), count=batch.count)
 
     @torch.no_grad()
     def said_by(self, head: Head, numbers: int, tokens_BT: Tensor) -> Tensor:
@@ -338,7 +338,7 @@ class GPT(SoftmaxModel):
             inputs_BT = F.pad(state.window_BT, (1, 0), value=self.begin_id)
         after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.one_row)
         if fast.enabled and inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
-            after.one_row = state.one_row or OneRow(self._weights())
+            after.one_row = state.one_row or one_row(self._weights())
             logits_V = after.one_row.logits(int(inputs_BT), state.filled, state.kv_L2BHCD)
             return torch.log_softmax(logits_V, dim=-1)[None], after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)

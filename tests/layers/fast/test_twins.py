@@ -15,12 +15,11 @@ from lmlab.layers import fast, heads
 from lmlab.layers.attention import causal_self_attention, self_attention
 from lmlab.layers.attentive import attentive_scan
 from lmlab.layers.blocks import squared_relu_network
-from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, one_row, triton_here
+from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, triton_here
 from lmlab.layers.fast import attention as products
 from lmlab.layers.fast.attentive import Additive, Rule
 from lmlab.layers.positions import rotary_tables
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
-from lmlab.models.gpt import GPT, GPTConfig
 
 
 def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -135,42 +134,6 @@ def test_the_attentive_scan(combined: bool, with_score: bool, monkeypatch: pytes
         monkeypatch,
         "attentive._Scan",
     )
-
-
-@pytest.mark.parametrize("positions", ["rotary", "learned"])
-@pytest.mark.parametrize("activation", ["relu2", "gelu"])
-def test_one_row_of_a_transformer(positions: str, activation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = GPTConfig(
-        layers=2,
-        width=16,
-        heads=2,
-        context=8,
-        stride=3,
-        dropout=0.0,
-        tie=True,
-        positions=positions,
-        activation=activation,
-    )  # type: ignore[arg-type]
-    torch.manual_seed(0)
-    model = GPT(config, 11).eval()
-    calls = []
-    honest = one_row.OneRow.logits
-    monkeypatch.setattr(one_row.OneRow, "logits", lambda self, *a: calls.append(1) or honest(self, *a))
-
-    def stepped() -> Tensor:
-        logp_1V, state = model.begin(1)
-        found = [logp_1V]
-        for token in (3, 1, 4, 1, 5, 9, 2, 6, 5):
-            logp_1V, state = model.advance(torch.tensor([[token]]), state)
-            found.append(logp_1V)
-        return torch.cat(found)
-
-    quick = stepped()
-    assert calls
-    calls.clear()
-    with fast.plain():
-        torch.testing.assert_close(stepped(), quick, atol=1e-5, rtol=1e-5)
-    assert not calls
 
 
 def test_adamw_in_one_pass() -> None:

@@ -1,0 +1,148 @@
+"""One more token of one text on a CPU, as one call of a function in C (`one_row.c`).
+
+Between the products of a small model lie some thirty things to ask for in a block; even NumPy takes longer to be asked than to
+do them. In C the whole step is asked for once, its threads meet at barriers of a fraction of a microsecond, and it takes
+little more than reading the weights (bench/bench_decoding.py). Where no compiler is, `OneRow` does the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lmlab.hardware.c_kernels import made
+from lmlab.layers import fast
+from lmlab.layers.fast.one_row import OneRow, Weights
+from lmlab.layers.positions import rotary_tables
+
+SOURCE = Path(__file__).with_name("one_row.c")
+ALIGNED = 16  # floats: what is written together lies in lines of its own
+
+
+class _Block(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("norm_attention", "qkv", "out", "norm_mlp", "up", "down")]
+
+
+class _Model(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int32) for name in ("layers", "width", "heads", "context", "hidden", "vocab", "gelu")),
+        ("scale", ctypes.c_float),
+        *((name, ctypes.c_void_p) for name in ("embedding", "position", "cosines", "sines", "norm", "output")),
+        ("blocks", ctypes.POINTER(_Block)),
+    ]
+
+
+class _Buffers(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in ("stream", "attended", "qkv", "hidden", "scores", "normed")]
+
+
+def one_row(weights: Weights) -> Row:
+    """The fastest way there is here to read one token of one text after another with these weights."""
+    fits = fast.enabled and all(w.dtype == torch.float32 and w.is_contiguous() for w in _tensors(weights))
+    library = made(SOURCE) if fits else None
+    return OneRow(weights) if library is None else OneRowInC(weights, library)
+
+
+class OneRowInC:
+    """As `OneRow`, and like it not for two threads at once."""
+
+    def __init__(self, weights: Weights, library: ctypes.CDLL) -> None:
+        self._step, self._most = library.lmlab_one_row, torch.get_num_threads()
+        self._kept = _tensors(weights)  # what the pointers point to lives as long as they
+        width, context = weights.norm_D.shape[0], weights.context
+        self._vocab, hidden = len(weights.output_VD), len(weights.blocks[0].up)
+        rotary = rotary_tables(context, width // weights.heads) if weights.position_CD is None else ()
+        self._kept += [table.contiguous() for table in rotary]
+        cosines, sines = self._kept[-2:] if rotary else (None, None)
+        self._model = _Model(
+            layers=len(weights.blocks),
+            width=width,
+            heads=weights.heads,
+            context=context,
+            hidden=hidden,
+            vocab=self._vocab,
+            gelu=weights.gelu,
+            scale=weights.scale,
+            embedding=_pointer(weights.embedding_VD),
+            position=_pointer(weights.position_CD),
+            cosines=_pointer(cosines),
+            sines=_pointer(sines),
+            norm=_pointer(weights.norm_D),
+            output=_pointer(weights.output_VD),
+            blocks=(_Block * len(weights.blocks))(*(_Block(*map(_pointer, block)) for block in weights.blocks)),
+        )
+        scores = weights.heads * _aligned(context)
+        sizes = (width, width, 3 * width, hidden, scores, width * self._most)
+        self._buffers = _Buffers(*(self._room(size) for size in sizes))
+        self._arguments = ctypes.byref(self._model), ctypes.byref(self._buffers)
+        self._pace = _Pace(self._most)
+
+    def _room(self, size: int) -> int:
+        with torch.inference_mode(False):
+            buffer = torch.empty(_aligned(size) + ALIGNED)
+        self._kept.append(buffer)
+        return -(-buffer.data_ptr() // (4 * ALIGNED)) * 4 * ALIGNED
+
+    def logits(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
+        """What the model expects after this input at this position: V numbers before the softmax. Writes the caches."""
+        assert kv_L2BHCD.is_contiguous(), "the caches of one row lie in one piece"
+        found_V = torch.empty(self._vocab)
+        allowed = min(torch.get_num_threads(), self._most)
+        threads = min(self._pace.next_step(), allowed)
+        started = time.perf_counter()
+        caches, found = ctypes.c_void_p(kv_L2BHCD.data_ptr()), ctypes.c_void_p(found_V.data_ptr())
+        self._step(*self._arguments, token, position, caches, found, threads)
+        self._pace.took(time.perf_counter() - started)
+        return found_V
+
+
+Row = OneRow | OneRowInC
+
+
+class _Pace:
+    """One thread or all: which is faster depends on the model, and on who else wants the cores just now.
+
+    Both are tried in turn for a few steps, at first and now and again; the shortest step of each counts.
+    """
+
+    ROUNDS, AGAIN = 3, 128  # of trying; steps until the next trial
+
+    def __init__(self, most: int) -> None:
+        self.counts = [most, 1] if most > 1 else [1]
+        self.current, self._since = most, self.AGAIN
+        self._waiting: list[int] = []
+        self._best_s: dict[int, float] = {}
+
+    def next_step(self) -> int:
+        """The number of threads for the coming step."""
+        if len(self.counts) > 1 and not self._waiting and self._since >= self.AGAIN:
+            self._waiting, self._best_s, self._since = self.counts * self.ROUNDS, {}, 0
+        return self._waiting[0] if self._waiting else self.current
+
+    def took(self, seconds: float) -> None:
+        """How long that step took."""
+        if not self._waiting:
+            self._since += 1
+            return
+        threads = self._waiting.pop(0)
+        self._best_s[threads] = min(seconds, self._best_s.get(threads, seconds))
+        if not self._waiting:
+            self.current = min(self._best_s, key=lambda n: self._best_s[n])
+
+
+def _tensors(weights: Weights) -> list[Tensor]:
+    outside = [weights.embedding_VD, weights.norm_D, weights.output_VD]
+    outside += [] if weights.position_CD is None else [weights.position_CD]
+    return [tensor.detach() for tensor in (*outside, *(tensor for block in weights.blocks for tensor in block))]
+
+
+def _pointer(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNED) * ALIGNED

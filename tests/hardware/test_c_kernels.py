@@ -1,0 +1,126 @@
+"""Kernels in C are made where that is possible, and where it is not nothing fails."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lmlab.hardware import c_kernels, report
+from lmlab.hardware.c_kernels import PROBE, made, no_c_kernels, why_not
+
+MAKE = "from lmlab.hardware.c_kernels import PROBE, made; assert made(PROBE).lmlab_probe(1) == 1"
+needs_a_compiler = pytest.mark.skipif(c_kernels.compiler_here() is None, reason="there is no C compiler")
+
+
+@pytest.fixture(autouse=True)
+def nothing_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LMLAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.delenv(c_kernels.SWITCH, raising=False)
+    c_kernels._made.cache_clear()
+    c_kernels._passing_folder.cache_clear()
+
+
+def kept(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "cache" / "kernels").glob("*"))
+
+
+@needs_a_compiler
+def test_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = made(PROBE)
+    assert library is not None
+    assert library.lmlab_probe(1) == 1
+    assert len(kept(tmp_path)) == 1
+    assert stat.S_IMODE((tmp_path / "cache" / "kernels").stat().st_mode) == 0o700
+    c_kernels._made.cache_clear()
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("it was made again"))
+    assert made(PROBE) is not None
+
+
+@needs_a_compiler
+def test_it_shares_its_work_by_the_openmp_of_torch() -> None:
+    script = (
+        "import torch; from lmlab.hardware.c_kernels import PROBE, made\n"
+        "assert made(PROBE).lmlab_probe(2) == 2\n"
+        "maps = {line.split()[-1] for line in open('/proc/self/maps') if 'libgomp' in line or 'libomp' in line}\n"
+        "assert len(maps) == 1, maps\n"
+    )
+    if not sys.platform.startswith("linux"):
+        pytest.skip("looks at /proc")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_a_compiler
+def test_a_damaged_file_is_made_anew(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", MAKE], check=True, timeout=120)  # what is loaded here is not read again
+    (name,) = kept(tmp_path)
+    path = tmp_path / "cache" / "kernels" / name
+    path.write_bytes(b"not a library")
+    assert made(PROBE) is not None
+    assert path.read_bytes()[:4] == b"\x7fELF" or sys.platform == "darwin"
+
+
+def test_without_a_compiler_there_are_none_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name, *a, **k: None)
+    assert made(PROBE) is None
+    assert "no C compiler" in why_not(PROBE)
+    said = report._kernels_in_c("cpu")
+    assert (said.chosen, "no C compiler" in said.why) == ("none", True)
+
+
+@pytest.mark.parametrize(
+    "script", ["exit 1", "echo 'kernel.c: error: no good' >&2; exit 1", "exit 0", 'touch "${@: -1}"'], ids=str
+)
+def test_a_compiler_that_does_not_work(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(f"#!/bin/sh\n{script}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    assert made(PROBE) is None
+    assert why_not(PROBE)
+    assert "\n" not in why_not(PROBE)
+
+
+def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(c_kernels.SWITCH, "off")
+    assert made(PROBE) is None
+    assert why_not(PROBE) == f"{c_kernels.SWITCH}=off"
+    monkeypatch.delenv(c_kernels.SWITCH)
+    with no_c_kernels():
+        assert made(PROBE) is None
+
+
+@needs_a_compiler
+def test_a_folder_that_others_may_write_to_is_not_trusted(tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "kernels"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    assert made(PROBE) is not None, "it is made in a folder of this process alone"
+    assert kept(tmp_path) == []
+    shutil.rmtree(folder)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    folder.symlink_to(elsewhere)
+    c_kernels._made.cache_clear()
+    assert made(PROBE) is not None
+    assert list(elsewhere.iterdir()) == []
+
+
+@needs_a_compiler
+def test_a_cache_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LMLAB_CACHE", str(tmp_path / "file" / "cache"))
+    assert made(PROBE) is not None
+
+
+@needs_a_compiler
+def test_two_that_make_it_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    running = [subprocess.Popen([sys.executable, "-c", MAKE]) for _ in range(3)]
+    assert [process.wait(timeout=120) for process in running] == [0, 0, 0]
+    assert len(kept(tmp_path)) == 1
