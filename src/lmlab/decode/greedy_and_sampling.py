@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -160,10 +160,10 @@ class _Sent:
     def __init__(self, steps: list[_Step]) -> None:
         self._texts = [step.texts for step in steps]
         self._arrived: torch.cuda.Event | None = None
-        self._here: list[Tensor] | list[np.ndarray]
+        self._here: list[Tensor] | list[list[list[Any]]]
         if steps[0].ids_B.device.type == "cpu":  # there is one step; asking NumPy takes less time
-            ids_B = steps[0].ids_B.numpy()
-            self._here = [ids_B[None], steps[0].logp_BV.numpy()[np.arange(len(ids_B)), ids_B][None]]
+            ids, logp_BV = steps[0].ids_B.tolist(), steps[0].logp_BV.numpy()
+            self._here = [[ids], [[float(logp_BV[row, id]) for row, id in enumerate(ids)]]]
             return
         found = torch.stack([s.ids_B for s in steps]), torch.stack([s.logp_B for s in steps])
         self._here = [t.to("cpu", non_blocking=t.is_cuda) for t in found]
@@ -176,14 +176,14 @@ class _Sent:
         if self._arrived is not None:
             self._arrived.synchronize()
         if len(self._texts) == 1:
-            for text, id, logp in zip(self._texts[0], *(t[0].tolist() for t in self._here), strict=True):
+            for text, id, logp in zip(self._texts[0], *(_listed(t[0]) for t in self._here), strict=True):
                 if text is not None and text.continuation.finish is None:
                     yield text, text.continuation.add(id, -logp, chooser.spelled(id, text))
                     if len(text.continuation.ids) == max_tokens:
                         yield text, text.continuation.end()
             return
         tokens: dict[Text, tuple[list[int], list[float]]] = {}
-        for texts, ids, logps in zip(self._texts, *(t.tolist() for t in self._here), strict=True):
+        for texts, ids, logps in zip(self._texts, *(map(_listed, self._here)), strict=True):
             for text, id, logp in zip(texts, ids, logps, strict=True):
                 if text is not None:
                     mine = tokens.get(text)
@@ -197,3 +197,7 @@ class _Sent:
             yield text, continuation.extend(ids, nats, spelled)
             if len(continuation.ids) == max_tokens:
                 yield text, continuation.end()
+
+
+def _listed(values: Tensor | list[Any]) -> list[Any]:
+    return values if isinstance(values, list) else values.tolist()

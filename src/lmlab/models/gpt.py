@@ -27,12 +27,13 @@ from lmlab.layers import fast
 from lmlab.layers.blocks import Activation, Block, block_parts
 from lmlab.layers.fast.cross_entropy import widened
 from lmlab.layers.fast.one_row import BlockWeights, Weights
-from lmlab.layers.fast.one_row_in_c import Row, one_row
+from lmlab.layers.fast.one_row_in_c import one_row
 from lmlab.layers.heads import Head, head_part, log_probabilities, summed_nats
 from lmlab.layers.looking import Looks, Unfolded
 from lmlab.layers.positions import Rotation, rotary_tables, sinusoidal_table
 from lmlab.models._gpt_desks import lent_desk
 from lmlab.models._gpt_rows import GPTRows
+from lmlab.models._gpt_state import GPTState
 from lmlab.models.families.softmax import SoftmaxModel
 from lmlab.models.sizing import Appetite, heads_of, tokens_in_budget, with_settings
 
@@ -75,21 +76,6 @@ class GPTConfig:
         a_share("gpt", dropout=self.dropout)
         one_of("gpt", Positions, positions=self.positions)
         one_of("gpt", Activation, activation=self.activation)
-
-
-class GPTState(State):
-    """Keys and values of every block, and the tokens of the current window (to start the next one)."""
-
-    def __init__(self, kv_L2BHCD: Tensor, window_BT: Tensor, filled: int, one_row: Row | None = None) -> None:
-        super().__init__()
-        self.kv_L2BHCD, self.window_BT, self.filled, self.one_row = kv_L2BHCD, window_BT, filled, one_row
-
-    def select(self, rows_B: Tensor) -> GPTState:
-        """Copy, repeat or reorder rows: of keys and values only the positions that are filled."""
-        layers, two, _, *rest = self.kv_L2BHCD.shape
-        kv_L2BHCD = self.kv_L2BHCD.new_empty(layers, two, len(rows_B), *rest)
-        kv_L2BHCD[..., : self.filled, :] = self.kv_L2BHCD[..., : self.filled, :].index_select(2, rows_B)
-        return GPTState(kv_L2BHCD, self.window_BT[rows_B], self.filled)
 
 
 class GPT(SoftmaxModel):
@@ -275,6 +261,8 @@ class GPT(SoftmaxModel):
     def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
         """Distribution after these tokens. Windows that are over before the last token are never computed."""
         state.spend()
+        if isinstance(state, GPTState) and state.one_row is not None and self._is_one_more(tokens_BT, state):
+            return state.one_more(int(tokens_BT))
         several = tokens_BT.shape[1] > 1
         if isinstance(state, GPTRows) and several and state.even:
             state = GPTState(*state.plain())
@@ -286,6 +274,10 @@ class GPT(SoftmaxModel):
         assert isinstance(state, GPTState)
         window_BT = torch.cat([state.window_BT, tokens_BT], dim=1)
         return self._read(self._in_window(GPTState(state.kv_L2BHCD, window_BT, state.filled, state.one_row)))
+
+    def _is_one_more(self, tokens_BT: Tensor, state: GPTState) -> bool:
+        """One more token of one text, for which the window has place."""
+        return fast.enabled and tokens_BT.numel() == 1 and state.filled < self.context
 
     def _in_window(self, state: GPTState) -> GPTState:
         """What the last window has of these tokens; nothing of it is filled if it is not the one that was begun."""
@@ -339,8 +331,7 @@ class GPT(SoftmaxModel):
         after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.one_row)
         if fast.enabled and inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
             after.one_row = state.one_row or one_row(self._weights())
-            logits_V = after.one_row.logits(int(inputs_BT), state.filled, state.kv_L2BHCD)
-            return torch.log_softmax(logits_V, dim=-1)[None], after
+            return after.one_row.log_probabilities(int(inputs_BT), state.filled, state.kv_L2BHCD), after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)
         dtype = self.writing_dtype if x_BTD.is_cuda else x_BTD.dtype  # a CPU may have no fast products in bf16
         for block, kv_2BHCD in zip(self._stack(), state.kv_L2BHCD, strict=True):

@@ -5,8 +5,6 @@
 
    D width of the stream, H heads, R width of a head, C context, F hidden units of a block, V vocabulary. */
 
-#include <math.h>
-#include <stddef.h>
 #include <string.h>
 #ifdef _OPENMP
 extern int omp_get_thread_num(void);
@@ -15,7 +13,7 @@ extern int omp_get_num_threads(void);
 static int omp_get_thread_num(void) { return 0; }
 static int omp_get_num_threads(void) { return 1; }
 #endif
-#include "exponential.h"
+#include "sixteen.h"
 
 typedef struct {
     const float *norm_attention, *qkv, *out, *norm_mlp, *up, *down;
@@ -35,71 +33,53 @@ typedef struct {
     float *stream, *attended, *qkv, *hidden; /* D, D, 3D, F */
     float *scores;                           /* H × C */
     float *normed;                           /* D for each thread */
+    float *parts;                            /* two for every PART of the vocabulary */
 } Buffers;
 
-static inline float sum_of(Sixteen x) {
-    float total = 0.0f;
-    for (int i = 0; i < 8; i++) x[i] += x[i + 8];
-    for (int i = 0; i < 4; i++) x[i] += x[i + 4];
-    total = (x[0] + x[2]) + (x[1] + x[3]);
+/* One row of a matrix with a vector. Rows are taken one after the other, so that memory is read from one end to the other, and asked
+   for before it is needed: that is what a step waits for. */
+#define AHEAD 1536 /* numbers */
+
+static inline float dot(const float *restrict row, const float *restrict x, ptrdiff_t columns) {
+    Sixteen one = {0}, two = {0}, three = {0}, four = {0};
+    ptrdiff_t k = 0;
+    for (; k + 64 <= columns; k += 64) {
+        for (int i = 0; i < 64; i += 16) __builtin_prefetch(row + k + i + AHEAD);
+        one += *(const Sixteen *)(row + k) * *(const Sixteen *)(x + k);
+        two += *(const Sixteen *)(row + k + 16) * *(const Sixteen *)(x + k + 16);
+        three += *(const Sixteen *)(row + k + 32) * *(const Sixteen *)(x + k + 32);
+        four += *(const Sixteen *)(row + k + 48) * *(const Sixteen *)(x + k + 48);
+    }
+    for (; k + 16 <= columns; k += 16) one += *(const Sixteen *)(row + k) * *(const Sixteen *)(x + k);
+    float total = sum_of((one + two) + (three + four));
+    for (; k < columns; k++) total += row[k] * x[k];
     return total;
 }
 
-/* Products of so many rows of a matrix with one vector. The order of each sum is that of a row alone. */
-#define DOTS(name, ROWS)                                                                              \
-    static inline void name(const float *restrict matrix, ptrdiff_t columns, const float *restrict x, \
-                            float *restrict found) {                                                  \
-        Sixteen total[ROWS];                                                                          \
-        for (int r = 0; r < ROWS; r++) total[r] = (Sixteen){0};                                       \
-        ptrdiff_t k = 0;                                                                              \
-        for (; k + 16 <= columns; k += 16) {                                                          \
-            Sixteen here = *(const Sixteen *)(x + k);                                                 \
-            for (int r = 0; r < ROWS; r++) total[r] += *(const Sixteen *)(matrix + r * columns + k) * here; \
-        }                                                                                             \
-        for (int r = 0; r < ROWS; r++) found[r] = sum_of(total[r]);                                   \
-        for (; k < columns; k++)                                                                      \
-            for (int r = 0; r < ROWS; r++) found[r] += matrix[r * columns + k] * x[k];                \
-    }
-
-#ifdef __AVX512F__
-#define TOGETHER 8
-#else
-#define TOGETHER 4 /* more do not fit into the registers */
-#endif
-DOTS(some_dots, TOGETHER)
-DOTS(one_dot, 1)
-
 static void multiply(const float *matrix, ptrdiff_t first, ptrdiff_t end, ptrdiff_t columns, const float *x, float *out) {
-    ptrdiff_t n = first;
-    for (; n + TOGETHER <= end; n += TOGETHER) some_dots(matrix + n * columns, columns, x, out + n);
-    for (; n < end; n++) one_dot(matrix + n * columns, columns, x, out + n);
+    for (ptrdiff_t n = first; n < end; n++) out[n] = dot(matrix + n * columns, x, columns);
 }
 
 static void multiply_and_add(const float *matrix, ptrdiff_t first, ptrdiff_t end, ptrdiff_t columns, const float *x,
                              float *onto) {
-    float found[TOGETHER];
-    ptrdiff_t n = first;
-    for (; n + TOGETHER <= end; n += TOGETHER) {
-        some_dots(matrix + n * columns, columns, x, found);
-        for (int r = 0; r < TOGETHER; r++) onto[n + r] += found[r];
-    }
-    for (; n < end; n++) {
-        one_dot(matrix + n * columns, columns, x, found);
-        onto[n] += found[0];
-    }
+    for (ptrdiff_t n = first; n < end; n++) onto[n] += dot(matrix + n * columns, x, columns);
 }
 
 /* Layer norm without a bias. */
 static void norm(const float *x, const float *weight, ptrdiff_t width, float *out) {
-    double total = 0.0, squares = 0.0;
-    for (ptrdiff_t d = 0; d < width; d++) total += x[d];
-    float mean = (float)(total / width);
-    for (ptrdiff_t d = 0; d < width; d++) {
-        out[d] = x[d] - mean;
-        squares += (double)out[d] * out[d];
+    Sixteen sums = {0}, squares = {0};
+    ptrdiff_t d = 0;
+    for (; d + 16 <= width; d += 16) sums += *(const Sixteen *)(x + d);
+    float total = sum_of(sums), square = 0.0f;
+    for (; d < width; d++) total += x[d];
+    const float mean = total / width;
+    for (d = 0; d + 16 <= width; d += 16) {
+        Sixteen away = *(const Sixteen *)(x + d) - mean;
+        squares += away * away;
     }
-    float shrink = (float)(1.0 / sqrt(squares / width + 1e-5));
-    for (ptrdiff_t d = 0; d < width; d++) out[d] = out[d] * shrink * weight[d];
+    for (; d < width; d++) square += (x[d] - mean) * (x[d] - mean);
+    const float shrink = 1.0f / sqrtf((sum_of(squares) + square) / width + 1e-5f);
+    for (d = 0; d < width; d++) out[d] = (x[d] - mean) * shrink * weight[d];
 }
 
 static void activate(float *x, ptrdiff_t first, ptrdiff_t end, int gelu) {
@@ -130,15 +110,20 @@ static void rotate(float *head, const float *cosines, const float *sines, ptrdif
     }
 }
 
+/* What is no number is higher than all: it then makes all of them none. */
+static float highest(const float *x, ptrdiff_t count) {
+    float top = x[0];
+    int none = 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        top = x[i] > top ? x[i] : top;
+        none |= x[i] != x[i];
+    }
+    return none ? NAN : top;
+}
+
 /* Scores to shares, in place; numbers beyond `count` up to the next sixteen are written to as well. */
 static void softmax(float *scores, ptrdiff_t count, float scale) {
-    float top = scores[0];
-    int none = 0; /* whether there is something that is no number: it then makes all of them none */
-    for (ptrdiff_t t = 0; t < count; t++) {
-        top = scores[t] > top ? scores[t] : top;
-        none |= scores[t] != scores[t];
-    }
-    if (none) top = NAN;
+    const float top = highest(scores, count);
     ptrdiff_t whole = (count + 15) / 16 * 16;
     for (ptrdiff_t t = count; t < whole; t++) scores[t] = -INFINITY;
     Sixteen total = {0};
@@ -170,16 +155,39 @@ static void average(const float *shares, const float *values, ptrdiff_t count, p
     }
 }
 
-/* Where the part of one thread of so many begins, in whole groups of rows. */
+/* Where the part of one thread of so many begins, in whole lines of memory: two never write to the same. */
 static ptrdiff_t share(ptrdiff_t count, int thread, int threads) {
-    ptrdiff_t groups = (count + TOGETHER - 1) / TOGETHER;
-    ptrdiff_t start = groups * thread / threads * TOGETHER;
+    ptrdiff_t start = (count + 15) / 16 * thread / threads * 16;
     return start < count ? start : count;
+}
+
+#define PART 1024
+
+/* Logits to log-probabilities, in place. Parts of fixed size are summed up each by one thread, then all of them by everyone. */
+static void log_softmax(float *x, ptrdiff_t count, float *parts, int thread, int threads) {
+    const ptrdiff_t all = (count + PART - 1) / PART;
+    for (ptrdiff_t p = all * thread / threads; p < all * (thread + 1) / threads; p++) {
+        const ptrdiff_t first = p * PART, end = first + PART < count ? first + PART : count;
+        parts[2 * p] = highest(x + first, end - first);
+        Sixteen total = {0};
+        for (ptrdiff_t v = first; v < end; v += 16) {
+            Sixteen here = all_of(-INFINITY);
+            memcpy(&here, x + v, (end - v < 16 ? end - v : 16) * sizeof(float));
+            total += exponentials(here - parts[2 * p]);
+        }
+        parts[2 * p + 1] = sum_of(total);
+    }
+#pragma omp barrier
+    float top = parts[0], total = 0.0f;
+    for (ptrdiff_t p = 1; p < all; p++) top = parts[2 * p] > top || parts[2 * p] != parts[2 * p] ? parts[2 * p] : top;
+    for (ptrdiff_t p = 0; p < all; p++) total += parts[2 * p + 1] * expf(parts[2 * p] - top);
+    const float whole = top + logf(total);
+    for (ptrdiff_t v = share(count, thread, threads); v < share(count, thread + 1, threads); v++) x[v] -= whole;
 }
 
 #define MINE(count) share(count, thread, threads), share(count, thread + 1, threads)
 
-static void step(const Model *m, Buffers b, int32_t token, int32_t position, float *caches, float *logits, int thread,
+static void step(const Model *m, Buffers b, int32_t token, int32_t position, float *caches, float *logp, int thread,
                  int threads) {
     const ptrdiff_t D = m->width, H = m->heads, R = D / H, C = m->context, F = m->hidden;
     const ptrdiff_t padded = (C + 15) / 16 * 16;
@@ -219,12 +227,14 @@ static void step(const Model *m, Buffers b, int32_t token, int32_t position, flo
     }
 #pragma omp barrier
     norm(b.stream, m->norm, D, normed);
-    multiply(m->output, MINE(m->vocab), D, normed, logits);
+    multiply(m->output, MINE(m->vocab), D, normed, logp);
+#pragma omp barrier
+    log_softmax(logp, m->vocab, b.parts, thread, threads);
 }
 
-/* Writes the caches, L × 2 × H × C × R, at this position, and the V logits of what follows. */
+/* Writes the caches, L × 2 × H × C × R, at this position, and the V log-probabilities of what follows. */
 void lmlab_one_row(const Model *model, const Buffers *buffers, int32_t token, int32_t position, float *caches,
-                   float *logits, int32_t threads) {
+                   float *logp, int32_t threads) {
 #pragma omp parallel num_threads(threads)
-    step(model, *buffers, token, position, caches, logits, omp_get_thread_num(), omp_get_num_threads());
+    step(model, *buffers, token, position, caches, logp, omp_get_thread_num(), omp_get_num_threads());
 }

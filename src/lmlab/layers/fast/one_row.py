@@ -71,8 +71,8 @@ class OneRow:
         self.halves = self.qkv_3HD[:2].reshape(2 * heads, 2, -1)  # of queries and keys
         self.swapped, self.turned = self.halves[:, ::-1], np.empty_like(self.halves)
 
-    def logits(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
-        """What the model expects after this input at this position: V numbers before the softmax. Writes the caches."""
+    def log_probabilities(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
+        """What the model expects after this input at this position, 1×V. Writes the caches."""
         kv_L2HCD = kv_L2BHCD.numpy()[:, :, 0]
         past = kv_L2BHCD.flatten(0, 1).narrow(3, 0, position + 1).unbind(0)
         stream_D = self.embedding_VD[token] * np.float32(self.scale)
@@ -91,7 +91,7 @@ class OneRow:
             torch.mv(weights.down, self._activated(), out=self.added_D)
             stream_D += self.added_np
         self._norm(stream_D, self.norm_D)
-        return torch.mv(self.output_VD, self.normed_D)
+        return torch.log_softmax(torch.mv(self.output_VD, self.normed_D), dim=-1)[None]
 
     def _norm(self, x_D: np.ndarray, weight_D: np.ndarray) -> None:
         """Layer norm without a bias, into `normed`."""

@@ -20,6 +20,7 @@ from lmlab.layers.fast.one_row import OneRow, Weights
 from lmlab.layers.positions import rotary_tables
 
 SOURCE = Path(__file__).with_name("one_row.c")
+PART = 1024  # of the vocabulary, as in one_row.c
 ALIGNED = 16  # floats: what is written together lies in lines of its own
 
 
@@ -37,7 +38,9 @@ class _Model(ctypes.Structure):
 
 
 class _Buffers(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("stream", "attended", "qkv", "hidden", "scores", "normed")]
+    _fields_ = [
+        (name, ctypes.c_void_p) for name in ("stream", "attended", "qkv", "hidden", "scores", "normed", "parts")
+    ]
 
 
 def one_row(weights: Weights) -> Row:
@@ -76,7 +79,8 @@ class OneRowInC:
             blocks=(_Block * len(weights.blocks))(*(_Block(*map(_pointer, block)) for block in weights.blocks)),
         )
         scores = weights.heads * _aligned(context)
-        sizes = (width, width, 3 * width, hidden, scores, width * self._most)
+        parts = 2 * -(-self._vocab // PART)
+        sizes = (width, width, 3 * width, hidden, scores, width * self._most, parts)
         self._buffers = _Buffers(*(self._room(size) for size in sizes))
         self._arguments = ctypes.byref(self._model), ctypes.byref(self._buffers)
         self._pace = _Pace(self._most)
@@ -87,17 +91,17 @@ class OneRowInC:
         self._kept.append(buffer)
         return -(-buffer.data_ptr() // (4 * ALIGNED)) * 4 * ALIGNED
 
-    def logits(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
-        """What the model expects after this input at this position: V numbers before the softmax. Writes the caches."""
+    def log_probabilities(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
+        """What the model expects after this input at this position, 1×V. Writes the caches."""
         assert kv_L2BHCD.is_contiguous(), "the caches of one row lie in one piece"
-        found_V = torch.empty(self._vocab)
+        found_1V = torch.empty(1, self._vocab)
         allowed = min(torch.get_num_threads(), self._most)
         threads = min(self._pace.next_step(), allowed)
         started = time.perf_counter()
-        caches, found = ctypes.c_void_p(kv_L2BHCD.data_ptr()), ctypes.c_void_p(found_V.data_ptr())
+        caches, found = ctypes.c_void_p(kv_L2BHCD.data_ptr()), ctypes.c_void_p(found_1V.data_ptr())
         self._step(*self._arguments, token, position, caches, found, threads)
         self._pace.took(time.perf_counter() - started)
-        return found_V
+        return found_1V
 
 
 Row = OneRow | OneRowInC
@@ -106,10 +110,11 @@ Row = OneRow | OneRowInC
 class _Pace:
     """One thread or all: which is faster depends on the model, and on who else wants the cores just now.
 
-    Both are tried in turn for a few steps, at first and now and again; the shortest step of each counts.
+    Both are tried in turn for a few steps, at first and now and again; the shortest step of each counts. What is far slower at
+    once is not tried further.
     """
 
-    ROUNDS, AGAIN = 3, 128  # of trying; steps until the next trial
+    ROUNDS, AGAIN, FAR = 3, 128, 1.3  # of trying; steps until the next trial; times as slow
 
     def __init__(self, most: int) -> None:
         self.counts = [most, 1] if most > 1 else [1]
@@ -130,6 +135,9 @@ class _Pace:
             return
         threads = self._waiting.pop(0)
         self._best_s[threads] = min(seconds, self._best_s.get(threads, seconds))
+        others = [best for n, best in self._best_s.items() if n != threads]
+        if others and seconds > self.FAR * min(others):
+            self._waiting.clear()
         if not self._waiting:
             self.current = min(self._best_s, key=lambda n: self._best_s[n])
 

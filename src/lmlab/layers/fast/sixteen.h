@@ -1,0 +1,93 @@
+/* Sixteen numbers at once, as the compiler makes them of whatever the processor has: sums, e to the power of them, and bf16. */
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef float Sixteen __attribute__((vector_size(64), aligned(4), may_alias));
+typedef int32_t SixteenWhole __attribute__((vector_size(64), aligned(4), may_alias));
+
+static inline Sixteen all_of(float x) { return x - (Sixteen){0}; }
+
+/* Where `which` holds (all bits set) the one, else the other. */
+static inline Sixteen chosen(SixteenWhole which, Sixteen one, Sixteen other) {
+    return (Sixteen)((which & (SixteenWhole)one) | (~which & (SixteenWhole)other));
+}
+
+/* e to the power of what lies between -ln 2 / 2 and ln 2 / 2. */
+static inline Sixteen near_nothing(Sixteen r) {
+    Sixteen p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    return p * r * r + r + 1.0f;
+}
+
+/* e to the power of each, within about one unit in the last place; 0 below -87, and what is no number stays none. Of what is above
+   88, e^88 where the processor has no instruction for the last step. */
+#ifdef __AVX512F__
+#include <immintrin.h>
+
+static inline Sixteen exponentials(Sixteen asked) {
+    const __m512 x = _mm512_max_ps(_mm512_set1_ps(-1000.0f), (__m512)asked);
+    const __m512 whole = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504088896341f)), 8);
+    const Sixteen r = (Sixteen)_mm512_fnmadd_ps(
+        whole, _mm512_set1_ps(-2.12194440e-4f), _mm512_fnmadd_ps(whole, _mm512_set1_ps(0.693359375f), x));
+    return (Sixteen)_mm512_scalef_ps((__m512)near_nothing(r), whole);
+}
+#else
+static inline Sixteen exponentials(Sixteen x) {
+    const float round_up = 12582912.0f; /* 1.5 · 2^23: adding it leaves the nearest whole number in the lowest bits */
+    const Sixteen asked = x;
+    x = chosen(x > 88.0f, all_of(88.0f), x);
+    const Sixteen moved = x * 1.44269504088896341f + round_up, whole = moved - round_up;
+    const SixteenWhole power = (SixteenWhole)moved - 0x4B400000;
+    Sixteen p = near_nothing((x - whole * 0.693359375f) - whole * -2.12194440e-4f); /* ln 2 in two pieces */
+    p = (Sixteen)((SixteenWhole)p + (power << 23));
+    p = (Sixteen)(~(asked < -87.0f) & (SixteenWhole)p);
+    return chosen(asked != asked, asked, p);
+}
+#endif
+
+typedef float Eight __attribute__((vector_size(32)));
+typedef float Four __attribute__((vector_size(16)));
+
+static inline float sum_of(Sixteen x) {
+    union {
+        Sixteen all;
+        Eight half[2];
+    } sixteen = {x};
+    union {
+        Eight all;
+        Four half[2];
+    } eight = {sixteen.half[0] + sixteen.half[1]};
+    Four four = eight.half[0] + eight.half[1];
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+
+typedef uint16_t SixteenHalf __attribute__((vector_size(32), aligned(2), may_alias));
+typedef uint32_t SixteenBits __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* Sixteen numbers from memory and to it. */
+
+static inline Sixteen taken(const void *from, ptrdiff_t at, int narrow) {
+    if (!narrow) return *(const Sixteen *)((const float *)from + at);
+    return (Sixteen)(__builtin_convertvector(*(const SixteenHalf *)((const uint16_t *)from + at), SixteenBits) << 16);
+}
+
+static inline void put(void *to, ptrdiff_t at, int narrow, Sixteen x) {
+    if (!narrow) {
+        *(Sixteen *)((float *)to + at) = x;
+        return;
+    }
+    /* to the nearest, ties to even; what is no number stays none */
+#ifdef __AVX512BF16__
+    *(SixteenHalf *)((uint16_t *)to + at) = (SixteenHalf)_mm512_cvtneps_pbh((__m512)x);
+#else
+    const SixteenBits bits = (SixteenBits)x;
+    const Sixteen rounded = (Sixteen)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16), none = (Sixteen)((bits | 0x400000) >> 16);
+    const SixteenBits found = (SixteenBits)chosen(x != x, none, rounded);
+    *(SixteenHalf *)((uint16_t *)to + at) = __builtin_convertvector(found, SixteenHalf);
+#endif
+}
