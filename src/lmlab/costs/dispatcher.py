@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.formulas import Shape, Work, product
+from lmlab.hardware.c_kernels import no_c_kernels
 from lmlab.layers import fast
 from lmlab.layers.blocks import attention_work
 from lmlab.layers.recurrent import recurrent_work
@@ -106,8 +107,8 @@ def counted(loss: Callable[[], Tensor]) -> Work:
 
 
 def counted_as_run(loss: Callable[[], Tensor], *, backward: bool = True) -> Work:
-    """The same, by whatever kernels the lab would use."""
-    with FlopCounterMode(display=False, custom_mapping=dict(LACKING)) as counter:
+    """The same, by whatever kernels the lab would use, but for those in C, which no dispatcher sees."""
+    with no_c_kernels(), FlopCounterMode(display=False, custom_mapping=dict(LACKING)) as counter:
         total = loss()
         forward = int(counter.get_total_flops())
         if backward:

@@ -63,6 +63,16 @@ def why_not(source: Path) -> str:
     return _made(source)[1]
 
 
+def can_take(tensor: torch.Tensor) -> bool:
+    """Whether a kernel can be given this: numbers in memory, or what pretends to be that (`pretends`)."""
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter) or pretends(tensor)
+
+
+def pretends(tensor: torch.Tensor) -> bool:
+    """Whether it has a shape but no memory, as where a step is gone through to see what it would take: no kernel runs then."""
+    return type(tensor).__module__ == "torch._subclasses.fake_tensor"
+
+
 def compiler_here() -> list[str] | None:
     """The command of a C compiler: $CC, else the first of the usual ones that is there."""
     if chosen := os.environ.get("CC"):

@@ -1,8 +1,8 @@
 """Multi-head attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
 
-PyTorch's fused kernel serves nearly everything. Its backward pass in bf16 on a CPU, though, is several times slower than matrix
-products on units made for them, so that one case, the one that trains on a laptop or a small server, has a kernel of its own
-(`layers/fast/attention.py`).
+PyTorch's fused kernel serves nearly everything. Training on a CPU, though, takes it twice as long as a kernel in C does
+(`layers/fast/attention_in_c.py`); and where there is no compiler, in bf16, matrix products on units made for them are still
+several times faster (`layers/fast/attention.py`).
 
 Shapes: B rows, T positions (S when they are keys), H heads, D width of a head. Queries, keys and values come packed, as one
 matrix product makes them: qkv_BT3HD.
@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from lmlab.layers import fast
 from lmlab.layers.fast.attention import attention_by_products
+from lmlab.layers.fast.attention_in_c import attention_in_c, fits
 from lmlab.layers.fast.rotation import joined
 from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.layers.positions import Rotation
@@ -26,6 +27,8 @@ from lmlab.layers.positions import Rotation
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
     """Every position attends to itself and those before it. Returns B×T×(H·D)."""
+    if _in_c(qkv_BT3HD):
+        return attention_in_c(qkv_BT3HD, rotation)
     if _by_products(qkv_BT3HD):
         return attention_by_products(qkv_BT3HD, rotation)
     if fast.enabled and HAS_TRITON and rotation is not None and qkv_BT3HD.is_cuda and torch.is_grad_enabled():
@@ -37,6 +40,8 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
 
 def self_attention(qkv_BT3HD: Tensor, text_BT: Tensor | None) -> Tensor:
     """Every position attends to all of its row that hold text (None: to all; each row has some). Returns B×T×(H·D)."""
+    if _in_c(qkv_BT3HD):
+        return attention_in_c(qkv_BT3HD, None, causal=False, text_BT=text_BT)
     if _by_products(qkv_BT3HD):
         return attention_by_products(qkv_BT3HD, None, causal=False, text_BT=text_BT)
     q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, None)
@@ -44,8 +49,14 @@ def self_attention(qkv_BT3HD: Tensor, text_BT: Tensor | None) -> Tensor:
     return F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, attn_mask=seen_B11S).transpose(1, 2).flatten(2)
 
 
+def _in_c(qkv_BT3HD: Tensor) -> bool:
+    """Whether this is learned from on a CPU, for which there is a kernel in C."""
+    learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad and not torch.compiler.is_compiling()
+    return fast.enabled and learning and fits(qkv_BT3HD)
+
+
 def _by_products(qkv_BT3HD: Tensor) -> bool:
-    """Whether this is the one case that torch's kernel is slow in."""
+    """Whether this is the case that torch's kernel is slowest in."""
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
     return fast.enabled and learning and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype == torch.bfloat16
 

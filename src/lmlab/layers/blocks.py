@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
 from lmlab.layers.attention import causal_self_attention, cross_attention, self_attention, split_heads
+from lmlab.layers.fast import passes
 from lmlab.layers.fast.cross_entropy import widened
 from lmlab.layers.fast.networks import fills_a_gpu, squared_relu, squared_relu_on_gpu
 from lmlab.layers.looking import Unfolded, looked, silenced, written_out
@@ -116,12 +117,12 @@ class Block(nn.Module):
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
         """Queries, keys and values of the normed stream, B×T×3×H×D."""
         rows, length, width = x_BTD.shape
-        normed_BTD = F.layer_norm(widened(x_BTD), (width,), self.norm_attention).to(dtype)
+        normed_BTD = normed(x_BTD, self.norm_attention, dtype)
         return F.linear(normed_BTD, self.qkv.to(dtype)).view(rows, length, 3, self.heads, width // self.heads)
 
     def network(self, x_BTD: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what the two layers make of each position."""
-        normed_BTD = F.layer_norm(widened(x_BTD), (x_BTD.shape[-1],), self.norm_mlp).to(dtype)
+        normed_BTD = normed(x_BTD, self.norm_mlp, dtype)
         if self.activation == "relu2":
             return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
         hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
@@ -163,7 +164,7 @@ class CrossAttention(nn.Module):
     def _queries(self, x_BTD: Tensor, sources: int, dtype: torch.dtype) -> Tensor:
         """Of the normed stream, B×T×H×D: what several streams ask one source stands in one row."""
         width = x_BTD.shape[-1]
-        normed_BTD = F.layer_norm(x_BTD, (width,), self.norm).to(dtype)
+        normed_BTD = normed(x_BTD, self.norm, dtype)
         return F.linear(normed_BTD, self.query.to(dtype)).view(sources, -1, self.heads, width // self.heads)
 
 
@@ -217,7 +218,16 @@ def _add(x_BTD: Tensor, change_BTD: Tensor, dropout: float) -> Tensor:
     """The stream and what was read from it, after dropout."""
     if dropout:
         change_BTD = F.dropout(change_BTD, dropout)
+    if change_BTD.dtype != x_BTD.dtype and passes.learning_here(x_BTD) and passes.learning_here(change_BTD):
+        return passes.added(x_BTD, change_BTD)
     return x_BTD + change_BTD.to(x_BTD.dtype)  # converted first: adding two precisions at once is slow on a CPU
+
+
+def normed(x_BTD: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
+    """Layer norm without a bias, computed in float32, then rounded to `dtype`."""
+    if x_BTD.dtype == torch.float32 != dtype and passes.learning_here(x_BTD):
+        return passes.normed(x_BTD, weight_D, dtype)
+    return F.layer_norm(widened(x_BTD), (x_BTD.shape[-1],), weight_D).to(dtype)
 
 
 def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmlab.layers.fast import passes
 from lmlab.layers.fast.triton_here import has_copy_engine
 
 FILLED = 256  # tiles of 128 places × 256 hidden units: fewer leave much of a large GPU idle, and the library cuts finer
@@ -15,7 +16,8 @@ FILLED = 256  # tiles of 128 places × 256 hidden units: fewer leave much of a l
 
 def squared_relu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """max(x upᵀ, 0)² downᵀ; all three in one precision."""
-    apply: Callable[..., Tensor] = _SquaredReLUNetwork.apply
+    kind = _SquaredReLUInC if len(up_HI) % passes.TOGETHER == 0 and passes.learning_here(x_BTI) else _SquaredReLUNetwork
+    apply: Callable[..., Tensor] = kind.apply
     return apply(x_BTI.flatten(0, -2), up_HI, down_OH).view(*x_BTI.shape[:-1], -1)
 
 
@@ -38,6 +40,25 @@ class _SquaredReLUNetwork(torch.autograd.Function):
         x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
         grad_NO = grads[0]
         hidden_NH = torch.mm(grad_NO, down_OH * 2).mul_(positive_NH)
+        return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH)
+
+
+class _SquaredReLUInC(torch.autograd.Function):
+    """As `_SquaredReLUNetwork`, with p and p² made in one pass over memory."""
+
+    @staticmethod
+    def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
+        positive_NH = torch.mm(x_NI, up_HI.t())
+        squared_NH = passes.squares(positive_NH)
+        ctx.save_for_backward(x_NI, up_HI, down_OH, positive_NH, squared_NH)
+        return torch.mm(squared_NH, down_OH.t())
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
+        x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
+        grad_NO = grads[0]
+        hidden_NH = torch.mm(grad_NO, down_OH)
+        passes.squares_back_(hidden_NH, positive_NH)
         return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH)
 
 

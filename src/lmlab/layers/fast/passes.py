@@ -1,0 +1,110 @@
+"""What lies between the products of a training step on a CPU, each in one pass over memory (`passes.c`).
+
+In bf16 torch takes several passes where one would do: a norm and then its rounding, a change widened and then added. Their
+plain twins are in `layers/blocks.py`. Shapes: N rows, D width.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmlab.hardware.c_kernels import can_take, made, pretends
+from lmlab.layers import fast
+
+SOURCE = Path(__file__).with_name("passes.c")
+TOGETHER, CHUNK = (
+    16,
+    64,
+)  # numbers that a kernel takes at once; rows whose gradients are summed up together, as in passes.c
+
+
+def learning_here(x: Tensor) -> bool:
+    """Whether there are kernels for learning with this: on a CPU, rows of whole sixteens, float32 or bf16."""
+    wanted = fast.enabled and torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    right = wanted and can_take(x) and x.device.type == "cpu" and x.dtype in (torch.float32, torch.bfloat16)
+    return right and x.shape[-1] % TOGETHER == 0 and x.is_contiguous() and made(SOURCE) is not None
+
+
+def normed(x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
+    """Layer norm without a bias of a float32 stream, rounded to `dtype`."""
+    apply: Callable[..., Tensor] = _Norm.apply
+    return apply(x, weight_D, dtype)
+
+
+def added(x: Tensor, change: Tensor) -> Tensor:
+    """A float32 stream and a change in bf16."""
+    apply: Callable[..., Tensor] = _Added.apply
+    return apply(x, change)
+
+
+def squares(x: Tensor) -> Tensor:
+    """max(x, 0)²; x itself becomes max(x, 0)."""
+    squared = torch.empty_like(x)
+    _call("squares", x, squared, _narrow(x), x.numel())
+    return squared
+
+
+def squares_back_(grad: Tensor, positive: Tensor) -> None:
+    """Its derivative in place of the gradient: grad · 2 max(x, 0)."""
+    _call("squares_back", grad, positive, _narrow(grad), grad.numel())
+
+
+class _Norm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
+        out, stats_N2 = torch.empty_like(x, dtype=dtype), torch.empty(x.numel() // x.shape[-1], 2)
+        _call("norm", x, weight_D, out, _narrow(out), stats_N2, len(stats_N2), x.shape[-1])
+        ctx.save_for_backward(x, weight_D, stats_N2)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, None]:
+        x, weight_D, stats_N2 = ctx.saved_tensors
+        grad = grads[0].contiguous()
+        grad_x, parts_CD = torch.empty_like(x), torch.empty(-(-len(stats_N2) // CHUNK), x.shape[-1])
+        sizes = len(stats_N2), x.shape[-1]
+        _call("norm_back", grad, _narrow(grad), x, weight_D, stats_N2, grad_x, parts_CD, *sizes)
+        return grad_x, parts_CD.sum(0), None
+
+
+class _Added(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, change: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        _call("added", x, change, out, x.numel())
+        ctx.dtype = change.dtype
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor]:
+        return grads[0], grads[0].to(ctx.dtype)
+
+
+class _Flag(int):
+    """A number that C takes as 32 bits; all others are 64."""
+
+
+def _narrow(tensor: Tensor) -> _Flag:
+    return _Flag(tensor.dtype == torch.bfloat16)
+
+
+def _call(name: str, first: Tensor, *given: Tensor | int) -> None:
+    """A function of passes.c: tensors as pointers, then sizes, then the number of threads."""
+    library = made(SOURCE)
+    assert library is not None, "ask learning_here first"
+    if pretends(first):
+        return
+    threads = ctypes.c_int32(torch.get_num_threads())
+    getattr(library, f"lmlab_{name}")(*map(_for_c, (first, *given)), threads)
+
+
+def _for_c(value: Tensor | int) -> ctypes.c_void_p | ctypes.c_int32 | ctypes.c_int64:
+    if isinstance(value, Tensor):
+        return ctypes.c_void_p(value.data_ptr())
+    return ctypes.c_int32(value) if isinstance(value, _Flag) else ctypes.c_int64(value)

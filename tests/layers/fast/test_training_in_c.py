@@ -1,0 +1,207 @@
+"""The kernels in C that training takes on a CPU, against their plain twins, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmlab.hardware.c_kernels import no_c_kernels, why_not
+from lmlab.interface import Windows
+from lmlab.layers import fast
+from lmlab.layers.attention import causal_self_attention, self_attention
+from lmlab.layers.blocks import _add, normed, squared_relu_network
+from lmlab.layers.fast import attention_in_c, networks, passes
+from lmlab.layers.positions import rotary_tables
+from lmlab.models.gpt import GPT, GPTConfig
+
+TROUBLE = why_not(attention_in_c.SOURCE) or why_not(passes.SOURCE)
+pytestmark = pytest.mark.skipif(bool(TROUBLE), reason=TROUBLE)
+
+PRECISIONS = [torch.float32, torch.bfloat16]
+TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}  # of the largest number
+
+
+def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape))).to(dtype)
+
+
+def agrees(found: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
+    apart = (found.float() - expected.float()).abs().max() / expected.float().abs().max()
+    assert apart < TOLERANCE[dtype], apart
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, kind: type) -> list[str]:
+    """Every forward pass of a kernel from now on."""
+    calls: list[str] = []
+    honest = kind.forward  # type: ignore[attr-defined]
+    monkeypatch.setattr(kind, "forward", staticmethod(lambda *a: calls.append(kind.__name__) or honest(*a)))
+    return calls
+
+
+def with_gradients(compute: Callable[..., Tensor], leaves: list[Tensor], grad: Tensor) -> list[Tensor]:
+    leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+    out = compute(*leaves)
+    return [out, *torch.autograd.grad(out, leaves, grad.to(out.dtype))]
+
+
+def in_both_ways(compute: Callable[..., Tensor], leaves: list[Tensor], grad: Tensor, dtype: torch.dtype) -> None:
+    """In C, and the plain way in float32 throughout: the kernel is to be near what is true, not near another rounding."""
+    found = with_gradients(compute, leaves, grad)
+    with fast.plain():
+        expected = with_gradients(compute, [leaf.float() for leaf in leaves], grad.float())
+    for one, other in zip(found, expected, strict=True):
+        agrees(one, other, dtype)
+
+
+SHAPES = [(2, 33, 3, 16), (1, 256, 2, 64), (3, 70, 1, 48), (2, 1, 2, 32), (1, 32, 1, 80), (2, 31, 5, 32)]
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+@pytest.mark.parametrize("rotary", [True, False])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_causal_attention(
+    shape: tuple[int, ...], rotary: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, length, heads, width = shape
+    rotation = rotary_tables(length, width) if rotary else None
+    calls = counted(monkeypatch, attention_in_c._Attention)
+    qkv, grad = drawn(rows, length, 3, heads, width, dtype=dtype), drawn(rows, length, heads * width, dtype=dtype)
+    in_both_ways(lambda x: causal_self_attention(x, rotation), [qkv], grad, dtype)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+@pytest.mark.parametrize("padded", [True, False])
+def test_attention_both_ways(padded: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    text_BT = torch.ones(3, 45, dtype=torch.bool)
+    text_BT[0, 20:] = False
+    text_BT[1, ::2] = False
+    calls = counted(monkeypatch, attention_in_c._Attention)
+    qkv, grad = drawn(3, 45, 3, 2, 32, dtype=dtype), drawn(3, 45, 64, dtype=dtype)
+    in_both_ways(lambda x: self_attention(x, text_BT if padded else None), [qkv], grad, dtype)
+    assert len(calls) == 1
+
+
+def test_no_position_feels_what_comes_after_it() -> None:
+    """Not even numbers that are none: a weight of nothing times infinity would be noticed."""
+    qkv = drawn(1, 70, 3, 2, 32).requires_grad_()
+    changed = qkv.detach().clone()
+    changed[:, 50:] = torch.nan
+    rotation = rotary_tables(70, 32)
+    before, after = causal_self_attention(qkv, rotation), causal_self_attention(changed.requires_grad_(), rotation)
+    assert torch.equal(before[:, :32], after[:, :32])
+    assert after[:, 50:].isnan().all()
+    assert not after[:, :32].isnan().any()
+
+
+def test_scores_far_apart_are_as_exact_as_those_of_torch() -> None:
+    """A thousand apart, so that most weights vanish: held against float64, beside what torch makes of it in float32."""
+    qkv, grad = drawn(1, 64, 3, 1, 32) * 12, drawn(1, 64, 32)
+    found = with_gradients(lambda x: causal_self_attention(x, None), [qkv], grad)
+    with fast.plain():
+        torchs = with_gradients(lambda x: causal_self_attention(x, None), [qkv], grad)
+        truth = with_gradients(lambda x: causal_self_attention(x, None), [qkv.double()], grad.double())
+    for one, other, true in zip(found, torchs, truth, strict=True):
+        assert (one - true).abs().max() <= 3 * (other - true).abs().max() + 1e-6 * true.abs().max()
+
+
+def test_the_bits_are_the_same_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    qkv, grad = drawn(3, 70, 3, 3, 32), drawn(3, 70, 96)
+    x, weight, norm_grad = drawn(300, 48), drawn(48), drawn(300, 48, dtype=torch.bfloat16)
+    found = []
+    for threads in (1, 2, 3, 5):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        found.append(with_gradients(lambda x: causal_self_attention(x, rotary_tables(70, 32)), [qkv], grad))
+        found[-1] += with_gradients(lambda x, w: normed(x, w, torch.bfloat16), [x, weight], norm_grad)
+    assert all(torch.equal(*pair) for other in found[1:] for pair in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("width", [16, 192, 720])
+def test_a_norm_that_is_rounded(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted(monkeypatch, passes._Norm)
+    x, weight, grad = drawn(3, 67, width) * 3 + 2, drawn(width) + 1, drawn(3, 67, width, dtype=torch.bfloat16)
+    found = with_gradients(lambda x, w: normed(x, w, torch.bfloat16), [x, weight], grad)
+    with fast.plain():
+        expected = with_gradients(lambda x, w: normed(x, w, torch.float32), [x, weight], grad)
+    for one, other in zip(found, expected, strict=True):
+        agrees(one, other, torch.bfloat16)
+    assert found[0].dtype == torch.bfloat16
+    assert len(calls) == 1
+
+
+def test_the_norm_rounds_as_torch_does() -> None:
+    """To the nearest, ties to even: against torch's own rounding of the same float32 numbers."""
+    x, weight = drawn(40, 64), drawn(64) + 1
+    found = normed(x.requires_grad_(), weight, torch.bfloat16)
+    with fast.plain():
+        expected = normed(x, weight, torch.float32)
+    apart = (found.float() - expected).abs() / expected.abs().clamp(min=1e-30)
+    assert apart.max() <= 2**-8 * 1.01  # half a unit in the last place, and the last bit of float32
+    nothing = torch.tensor([[float("nan")] * 16]).requires_grad_()
+    assert normed(nothing, torch.ones(16), torch.bfloat16).isnan().all()
+
+
+def test_a_change_is_added_to_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted(monkeypatch, passes._Added)
+    x, change, grad = drawn(2, 9, 32), drawn(2, 9, 32, dtype=torch.bfloat16), drawn(2, 9, 32)
+    found = with_gradients(lambda x, y: _add(x, y, 0.0), [x, change], grad)
+    with fast.plain():
+        expected = with_gradients(lambda x, y: _add(x, y, 0.0), [x, change], grad)
+    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+def test_the_network(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted(monkeypatch, networks._SquaredReLUInC)
+    x, up, down = drawn(2, 37, 48, dtype=dtype), drawn(80, 48, dtype=dtype), drawn(32, 80, dtype=dtype)
+    in_both_ways(squared_relu_network, [x, up, down], drawn(2, 37, 32, dtype=dtype), dtype)
+    assert len(calls) == 1
+    wrong = x.clone()
+    wrong[0, 0, 0] = torch.nan
+    assert squared_relu_network(wrong.requires_grad_(), up, down)[0, 0].isnan().all(), "it was hidden"
+
+
+@pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_a_whole_model(dtype: torch.dtype, dropout: float) -> None:
+    """Loss and all gradients, in C and without: they differ by rounding alone."""
+    config = GPTConfig(layers=2, width=64, heads=2, context=40, stride=20, dropout=dropout, tie=False)
+    torch.manual_seed(0)
+    model = GPT(config, 50).train()
+    model.compute_dtype = dtype
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(torch.randn_like(weight) * 0.05)
+    tokens = torch.randint(50, (3, 40))
+
+    def gradients() -> dict[str, Tensor]:
+        torch.manual_seed(1)
+        loss = model.loss(Windows(tokens)).mean
+        names, weights = zip(*model.named_parameters(), strict=True)
+        return {"loss": loss, **dict(zip(names, torch.autograd.grad(loss, weights), strict=True))}
+
+    found = gradients()
+    with no_c_kernels():
+        expected = gradients()
+    for name, other in expected.items():
+        apart = (found[name] - other).norm() / other.norm()
+        assert apart < (1e-5 if dtype == torch.float32 else 0.05), (name, apart)
+
+
+def test_without_gradients_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are those of torch, whoever has a compiler."""
+    calls = counted(monkeypatch, attention_in_c._Attention)
+    with torch.no_grad():
+        causal_self_attention(drawn(1, 20, 3, 2, 32), None)
+    assert not calls
+
+
+@pytest.mark.parametrize("shape", [(1, 20, 3, 2, 24), (1, 20, 3, 1, 528), (1, 5000, 3, 1, 16)], ids=str)
+def test_what_the_kernel_does_not_take_torch_does(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted(monkeypatch, attention_in_c._Attention)
+    causal_self_attention(drawn(*shape).requires_grad_(), None).sum().backward()
+    assert not calls
