@@ -233,6 +233,11 @@ def test_weights_that_were_good_before_it_diverged_are_kept_and_said(lmlab: Lmla
     assert "the best weights before that, of step 0, are kept" in err
     assert "feedforward: diverged" in out
     assert not lab.load("two").learned_nothing
+    said = "two diverged before its time was up: the loss went to"
+    assert f"note: {said}" in lmlab("eval", "two")[1]  # also who looks at it another day
+    assert said in lmlab("generate", "two", "--tokens", 5)[2]
+    assert said in lab.load("two")._repr_html_()
+    assert lab.load("one").caution == ""
 
 
 def test_event_files_need_a_folder_and_write_nothing_over_a_file(

@@ -125,6 +125,9 @@ def test_things_are_short_in_a_console_and_have_pictures_in_a_notebook(small_tex
     ElementTree.fromstring(html)
     assert f"{result.bits_per_byte:.4f} bits per byte" in html
     assert "checks hold" in html
+    counted = lmlab.train("bag", small_text, out=tmp_path / "bag")._repr_html_()  # which has no curve
+    ElementTree.fromstring(counted)
+    assert "bag, finished" in counted
 
 
 def test_progress_is_told_on_stderr_and_nothing_is_without_it(

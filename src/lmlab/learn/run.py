@@ -75,10 +75,10 @@ class Run:
             facts["learned"] = f"{result.steps:,} steps, {result.tokens:,} tokens, {result.seconds:.0f} s"
         if result.training_flops is not None:
             facts["FLOPs"] = numbers.short(result.training_flops)
-        drawn = self.metrics, record.model.name, self.unit, record.training.went_on_at
-        picture = loss_curve(*drawn) if self.metrics else ""
+        # what counts has no curve, nor has what diverged before it was validated
+        curve = self.metrics and loss_curve(self.metrics, record.model.name, self.unit, record.training.went_on_at)
         said = self.caution or str(result.undertrained or "")
-        return panel(f"{record.model.name}, {self.status}", facts, picture, said)
+        return panel(f"{record.model.name}, {self.status}", facts, curve or "", said)
 
     @property
     def status(self) -> str:
@@ -177,12 +177,16 @@ class Run:
         """What whoever uses the weights should know; nothing where the run came to a good end."""
         if self.learned_nothing:
             return f"{self.folder} has learned nothing: {self.record.result.message}"
+        if self.status == "diverged":
+            return f"{self.folder} diverged before its time was up: {self.record.result.message}"
         if self.status != "unfinished":
             return ""
         from lmlab.learn.checkpoint import read_progress
 
         progress = read_progress(self.checkpoint)
-        step = "" if progress is None else f", of step {progress.best_step if progress.best_nats else progress.steps}"
+        step = ""
+        if progress is not None:
+            step = f", of step {progress.steps if progress.best_nats is None else progress.best_step}"
         return f"{self.folder} is unfinished: these are its best weights so far{step}; go on with: {self.how_to_go_on}"
 
     @property
