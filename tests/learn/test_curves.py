@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 import lmlab as lab
-from lmlab.learn import loop
+from lmlab.learn import sampling
 from lmlab.learn.curve_figures import overlaid
 from lmlab.learn.event_file import _masked, crc32c, write_events
 
@@ -148,11 +148,11 @@ def test_a_run_has_a_page_with_its_curve_and_what_it_wrote_as_it_learned(
     model: str, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = {"layers": 1, "width": 16} | ({"context": 16} if model == "gpt" else {})
-    monkeypatch.setattr(loop, "SAMPLES_FROM_S", math.inf)  # on a slow machine even this would take long enough
+    monkeypatch.setattr(sampling, "FROM_S", math.inf)  # on a slow machine even this would take long enough
     plain = lab.train(model, small_text, out=tmp_path / "plain", budget="40steps", settings=settings)
     assert plain.samples == []  # over before there was anything to see
-    monkeypatch.setattr(loop, "SAMPLES_FROM_S", 0.0)
-    monkeypatch.setattr(loop, "SAMPLES_SHARE", math.inf)
+    monkeypatch.setattr(sampling, "FROM_S", 0.0)
+    monkeypatch.setattr(sampling, "SHARE", math.inf)
     run = lab.train(model, small_text, out=tmp_path / "run", budget="40steps", settings=settings)
     assert run.record.model.sha256 == plain.record.model.sha256  # looking on changes nothing
     assert len(run.samples) >= 2

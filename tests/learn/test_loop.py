@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import random
@@ -96,6 +97,86 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_good_weights(
     assert "step" in run.record.result.message
     assert all(torch.isfinite(t).all() for t in run.model.tensors().values())
     assert run.record.result.best_step < 20
+
+
+def poison_the_gradient(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """The loss of that step is as it would be, and its gradient is no number: only the weights show it."""
+    honest, calls = GPT.loss, 0
+
+    def poisoned(self: GPT, batch: Windows) -> Loss:
+        nonlocal calls
+        calls += self.training
+        loss = honest(self, batch)
+        if not self.training or calls != at:
+            return loss
+        nothing = next(self.parameters()).sum() * 0
+        return Loss(total=loss.total + nothing.abs().sqrt(), count=loss.count)
+
+    monkeypatch.setattr(GPT, "loss", poisoned)
+
+
+def test_weights_that_the_last_step_made_no_numbers_are_not_kept_where_nothing_validates_them(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison_the_gradient(monkeypatch, at=30)
+    run = run_gpt(small_text, tmp_path / "run", steps=30, split=(100, 0, 0), device="cpu")
+    assert (run.status, run.learned_nothing) == ("diverged", True)
+    assert all(torch.isfinite(t).all() for t in run.model.tensors().values())
+
+
+@pytest.mark.parametrize("seconds", [math.inf, -1.0])
+def test_a_run_that_diverged_is_not_saved_as_one_to_go_on_from(
+    seconds: float, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped between two looks at the loss, or come to the moment of a checkpoint."""
+    monkeypatch.setattr(loop, "CHECKPOINT_EVERY_S", seconds)
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", math.inf)
+    poison_the_gradient(monkeypatch, at=9)
+    if seconds > 0:
+        stopped = InterruptAt(9)
+        honest = loop.Trainer._group
+
+        def group(self: loop.Trainer) -> None:
+            honest(self)
+            stopped.update(self.clock, 0.0, None, "")
+
+        monkeypatch.setattr(loop.Trainer, "_group", group)
+    saved: list[bool] = []
+    honest_save = loop.Trainer.save
+
+    def save(self: loop.Trainer, wait: bool = True) -> None:
+        saved.append(all(bool(p.isfinite().all()) for p in self.model.parameters()))
+        honest_save(self, wait)
+
+    monkeypatch.setattr(loop.Trainer, "save", save)
+    with contextlib.suppress(KeyboardInterrupt):
+        run_gpt(small_text, tmp_path / "run", split=(100, 0, 0), learning=FEW | {"validations": 1}, device="cpu")
+    run = lmlab.load(tmp_path / "run")
+    assert run.status == "diverged"
+    assert "at step 9;" in run.record.result.message
+    assert all(saved)
+    assert all(torch.isfinite(t).all() for t in run.model.tensors().values())
+
+
+@pytest.mark.parametrize("rate", [30.0, 1e3])
+def test_weights_worse_than_those_it_began_with_are_no_good_ones_before_it_diverged(
+    rate: float, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first step blows them up, validation sees them first, and no loss has seen them yet."""
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", -1.0)
+    options: dict[str, Any] = {"steps": 20, "learning": FEW | {"learning_rate": rate}}
+    fresh = run_gpt(
+        small_text, tmp_path / "fresh", steps=1, learning=FEW | {"learning_rate": 1e-30, "matrix_learning_rate": 1e-30}
+    )
+    for name, watch in {"whole": None, "stopped": InterruptAt(1)}.items():
+        run = run_gpt(small_text, tmp_path / name, **options, watch=watch)
+        assert (run.status == "unfinished") is (watch is not None)
+        run = lmlab.resume(run)
+        assert run.metrics[0]["valid_nats_per_token"] > math.log(run.tokenizer.vocab_size)
+        assert (run.status, run.learned_nothing) == ("diverged", True)
+        assert "so it holds the weights it began with" in run.record.result.message
+        for key, tensor in run.model.tensors().items():
+            torch.testing.assert_close(tensor, fresh.model.tensors()[key])
 
 
 def test_a_learning_rate_far_too_high_is_called_divergence(small_text: Path, tmp_path: Path) -> None:

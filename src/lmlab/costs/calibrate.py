@@ -27,8 +27,9 @@ from lmlab.hardware.threads import using_threads
 from lmlab.interface import TextLearner
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S
 from lmlab.learn.fit import fresh_model, hardware_for, stream_folder, task_of
-from lmlab.learn.loop import Trainer, sample_is_due
+from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
+from lmlab.learn.sampling import sample_is_due
 from lmlab.learn.settings import training_config
 from lmlab.learn.train import sized_on_text, tokenizer_for
 from lmlab.measure.student import t_quantile
@@ -142,7 +143,7 @@ def plan_steps(
         trainer = Trainer(fresh, task, asked, hardware, Path(folder), Silent())
         taken = seconds_of_steps(trainer.to_be_timed(), hardware.device)
         look_s = _middle_s(trainer.validate, hardware) if trainer.validation else 0.0
-        sample_s = _middle_s(lambda: trainer.write_sample(0), hardware)
+        sample_s = _middle_s(lambda: trainer.samples.write(0), hardware)
         checkpoint_s = _middle_s(trainer.save, hardware)
     means = _block_means(taken)
     mean = statistics.fmean(means)

@@ -36,6 +36,11 @@ class Progress:
         None  # that the first batch cost: far above guessing is no divergence where it began there
     )
 
+    @property
+    def has_learned(self) -> bool:
+        """Whether the best weights cost less in validation than the first batch did; older checkpoints do not know that."""
+        return self.best_nats is not None and (self.first_nats is None or self.best_nats < self.first_nats)
+
 
 def save_checkpoint(path: Path, progress: Progress, groups: Groups) -> None:
     """Write groups of named tensors (weights, best weights, optimizer slots) and the progress."""

@@ -30,6 +30,7 @@ from lmlab.learn.interrupt import interruptible
 from lmlab.learn.lines import cut_back, is_metrics, is_sample
 from lmlab.learn.onlookers import Watch
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.learn.sampling import Samples
 from lmlab.learn.schedule import learning_rate_factor
 from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
@@ -38,7 +39,6 @@ from lmlab.learn.task import Task
 from lmlab.text.files import append_line
 
 SHOW_EVERY_S = 0.5
-SAMPLES_FROM_S, SAMPLES_SHARE = 2.0, 0.02  # seconds of training before there is anything to see; share of it
 
 Status = Literal["finished", "stopped early", "interrupted", "diverged", "untrained"]
 
@@ -97,9 +97,9 @@ class Trainer:
         self.earlier = earlier
         self.clock = self._clock(earlier or Spent())
         self.best: dict[str, Tensor] = {}
+        self.fresh: dict[str, Tensor] | None = None  # weights it began with, until validation has seen better ones
         self.progress = Progress()
-        self.samples_path = folder / "samples.jsonl"
-        self.sampling_s = self.last_sample_s = 0.0
+        self.samples = Samples(folder / "samples.jsonl", task, self.model)
         self.sums = Sums(self.device)
         self.first_nats: Tensor | None = None  # far above guessing where one table, tied, expects what it has just read
         self.validation = list(task.validation())
@@ -117,7 +117,9 @@ class Trainer:
         else:
             self._cut_metrics()
             self._keep_best(None)
-            if self.earlier is not None:
+            if self.earlier is None:
+                self.fresh = self.best
+            else:
                 self._begin_with_learned_weights()
         with interruptible() as interrupted, using_threads(self.device, self.most_threads):
             try:
@@ -137,8 +139,8 @@ class Trainer:
             # who was taught before may know much by heart
             read = self.clock.tokens if self.earlier is None else math.inf
             outcome = replace(outcome, calibrated=self.task.calibrated(self.model, read))
-        if self.samples_path.exists() and self.samples_path.stat().st_size:  # the last word: that of the weights kept
-            self.write_sample(self.progress.best_step)
+        if self.samples.any:  # the last word: that of the weights kept
+            self.samples.write(self.progress.best_step)
         return outcome
 
     def _steps(self, interrupted: Callable[[], bool]) -> tuple[Status, str]:
@@ -160,14 +162,17 @@ class Trainer:
                         f"validation has not improved since step {self.progress.best_step}; the weights of that step are kept"
                     )
             if interrupted():
+                self._check_what_is_kept()
                 return "interrupted", "interrupted; everything up to this step is saved"
             if now - saved_at > CHECKPOINT_EVERY_S:
+                self._check_what_is_kept()
                 self.save(wait=False)
                 saved_at = self.clock.seconds
         self._check_loss()
         if self.sums.count:  # steps since the last validation
             self.validate()
         if not self.validation:
+            self._check_what_is_kept()
             self._keep_best(None)
         if self.clock.steps == self.clock.earlier.steps:
             why = "the budget ended before the first step, so it holds the weights it began with (give it a longer one)"
@@ -194,8 +199,8 @@ class Trainer:
     def _cut_back(self, step: int, most: int | None = None) -> None:
         """What was measured and written after that step will be again. most: lines of metrics that were counted so far."""
         left = cut_back(self.metrics_path, is_metrics, step, most)
-        if self.samples_path.exists():
-            cut_back(self.samples_path, is_sample, step)
+        if self.samples.path.exists():
+            cut_back(self.samples.path, is_sample, step)
         self.progress = replace(self.progress, metrics=left)
 
     def _validation_is_due(self, before: float) -> bool:
@@ -260,10 +265,21 @@ class Trainer:
         if self.sums.count and (not math.isfinite(nats) or nats > max(self.task.worst_nats, begun + 1)):
             raise self._diverged(nats)
 
+    def _check_what_is_kept(self) -> None:
+        """Diverged where the weights are none to keep: by the losses, or by the last step, which no loss has seen."""
+        self._check_loss()
+        if not torch.stack([p.isfinite().all() for p in self.model.parameters()]).all():
+            raise self._diverged(math.nan)
+
     def _diverged(self, nats: float) -> Diverged:
-        """With what is kept: the best weights by validation, or, where none were validated, those it began with."""
+        """With what is kept: the best weights by validation, or, where none were better than at first, those it began with."""
         kept = f"the best weights before that, of step {self.progress.best_step}, are kept"
-        if self.progress.best_nats is None:
+        if self.fresh is not None and self.progress.best_nats is not None:
+            kept = (
+                "nothing validated before that was better than it was at first, so it holds the weights it began with"
+            )
+            self.best, self.progress = self.fresh, replace(self.progress, best_nats=None, best_step=0)
+        elif self.progress.best_nats is None:
             kept = "nothing was validated before that, so it holds the weights it began with"
         return Diverged(
             f"the loss went to {nats:.3g} nats per {self.task.thing} at step {self.clock.steps}; {kept}"
@@ -295,23 +311,12 @@ class Trainer:
         else:
             self.progress = self._progress_now(worse=self.progress.worse + 1)
 
-    @torch.no_grad()
     def _sample(self) -> None:
         """Write down what the model makes now, if that takes no more than a small share of the time so far."""
-        taken = self.clock.seconds - self.clock.earlier.seconds
-        if not sample_is_due(taken, self.sampling_s, self.last_sample_s):
-            return
         started = self.clock.seconds
-        self.write_sample(self.clock.steps)
-        self.last_sample_s = self.clock.seconds - started
-        self.sampling_s += self.last_sample_s
-
-    @torch.no_grad()
-    def write_sample(self, step: int) -> None:
-        """What the model makes now, under the number of a step."""
-        text = self.task.sample(self.model.eval())
-        if text is not None:
-            append_line(self.samples_path, json.dumps({"step": step, "text": text}))
+        if self.samples.is_due(started - self.clock.earlier.seconds):
+            self.samples.write(self.clock.steps)
+            self.samples.took(self.clock.seconds - started)
 
     def _validation_nats(self) -> tuple[float | None, Sums]:
         """Nats per thing on the validation batches (None: there are none), and the sums they come from."""
@@ -344,6 +349,8 @@ class Trainer:
             self.best = {name: p.detach().clone() for name, p in self.model.named_parameters()}
         step = self.clock.steps
         self.progress = self._progress_now(best_nats=valid_nats, lowest_nats=valid_nats, best_step=step, worse=0)
+        if self.progress.has_learned:
+            self.fresh = None
 
     def _progress_now(self, **changes: Any) -> Progress:
         fields = {
@@ -370,6 +377,8 @@ class Trainer:
         try:
             if wrong := misfit({name: p.shape for name, p in self.model.named_parameters()}, groups["weights"]):
                 raise Mistake(f"{self.checkpoint_path} does not fit the config.json of this run: {wrong}; train again")
+            if self.earlier is None and not self.progress.has_learned:
+                self.fresh = {name: p.detach().clone() for name, p in self.model.named_parameters()}
             with torch.no_grad():
                 for name, p in self.model.named_parameters():
                     p.copy_(groups["weights"][name])
@@ -382,11 +391,6 @@ class Trainer:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
         self._cut_back(self.progress.steps, self.progress.metrics)
         self.clock = self._clock(self.progress)
-
-
-def sample_is_due(taken_s: float, sampling_s: float, last_s: float) -> bool:
-    """Whether there is time for one more sample, after so many seconds, of which so many went into samples."""
-    return taken_s >= SAMPLES_FROM_S and sampling_s + last_s <= SAMPLES_SHARE * taken_s
 
 
 def _crossed(before: float, after: float, marks: int) -> bool:
