@@ -17,6 +17,7 @@ import lmlab as lab
 from lmlab.comparison import Comparison, Findings, compare
 from lmlab.comparison.contender import Contender
 from lmlab.comparison.findings import CurvePoint, Differences, Passage, SeedScore, Training
+from lmlab.comparison.remarks import remarks
 from lmlab.comparison.report import render
 from lmlab.comparison.text_to_measure import measured_text
 from lmlab.comparison.time_shares import (
@@ -186,6 +187,38 @@ def test_the_validation_part_says_which_models_are_mixed_and_not_the_test_part(
     assert {entry.name for entry in chosen} == {"bigram", "ngram"}
 
 
+def test_models_that_there_was_no_time_to_mix_are_named(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = lambda entries, *_: [e for e in entries if e.name != "bag"]  # noqa: E731
+    monkeypatch.setattr("lmlab.comparison.job.worth_mixing", few)
+    found = run(small_text, tmp_path / "out")
+    (mix,) = found.findings.together
+    assert mix.untried == ("bag",)
+    assert "Not tried in it: bag." in render(found.findings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (
+            {"split": (90, 0, 10)},
+            "The char models were not mixed to see what they are worth together: the validation part",
+        ),
+        ({}, "No time was left to mix the char models and see what they are worth together"),
+    ],
+)
+def test_why_nothing_was_mixed_stands_on_the_page(
+    changes: dict[str, Any], why: str, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmlab.comparison.job.worth_mixing", lambda *_: [])
+    found = run(small_text, tmp_path / "out", **changes)
+    assert found.findings.together == ()
+    assert found.findings.not_mixed[0].startswith(why)
+    assert why in render(found.findings)
+    assert any(remark.startswith(why) for remark in remarks(found.findings))  # which the terminal says too
+
+
 def test_a_mix_that_fails_spoils_nothing(small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no mix today")
@@ -194,6 +227,7 @@ def test_a_mix_that_fails_spoils_nothing(small_text: Path, tmp_path: Path, monke
     found = run(small_text, tmp_path / "out")
     assert [e.status for e in found.entries] == ["ranked"] * 3
     assert found.findings.together == ()
+    assert found.findings.not_mixed == ("The mix of the char models failed: RuntimeError: no mix today.",)
 
 
 def test_an_interruption_before_anything_was_measured_still_leaves_a_page(

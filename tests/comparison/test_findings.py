@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lmlab.comparison.findings import MixedPart, Score, Together
+from lmlab.comparison.mixes_found import MixedPart, Together
+from lmlab.comparison.score_found import Score
 
 
 def mix_of(**weights: float) -> Together:
@@ -30,6 +31,11 @@ def test_a_mix_that_is_one_of_its_parts_says_that_the_others_add_nothing() -> No
     alone = mix_of(ngram=0.999, bag=0.001).sentence
     assert "the others add nothing to ngram" in alone
     assert "saves" not in alone
+    few = replace(mix_of(ngram=0.999, bag=0.001), untried=("gpt", "lstm"))
+    assert few.sentence.endswith(
+        "what was mixed with it adds nothing to ngram, which has all of the weight. Not tried in it: gpt, lstm."
+    )
+    assert replace(mix_of(lstm=0.15, ngram=0.85), untried=("gpt",)).sentence.endswith("Not tried in it: gpt.")
 
 
 def test_a_mix_that_is_worse_than_its_best_part_says_that_it_costs_more() -> None:

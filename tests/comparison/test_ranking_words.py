@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from lmlab.comparison.findings import Compared, Entry, LuckFound, RankingFound, Score
+from lmlab.comparison.findings import Compared, Entry, LuckFound, RankingFound
 from lmlab.comparison.ranking_lines import lines, what_ranks_mean
+from lmlab.comparison.score_found import Score
 
 
 def found(

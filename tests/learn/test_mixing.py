@@ -152,11 +152,15 @@ def test_it_is_fitted_on_a_number_of_tokens_that_there_can_be(trained: list[Run]
     assert not (tmp_path / "mix").exists()
 
 
-def test_too_little_validation_text_is_refused(tmp_path: Path) -> None:
+def test_too_little_validation_text_is_refused(lmlab: Lmlab, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT[:1000])
     runs = [lab.train(m, tmp_path / "text.txt", out=tmp_path / m, split=(90, 5, 5)) for m in ("bag", "ngram")]
     with pytest.raises(Mistake, match="too few to fit weights on"):
         lab.mix(runs, out=tmp_path / "mix")
+    code, out, err = lmlab("mix", *(run.folder for run in runs), "--out", "mix")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "a larger share for it in their split, such as 80,10,10" in err
+    assert "--set" not in err  # mixing has no setting of that name
 
 
 def _reviews(data: Path) -> str:

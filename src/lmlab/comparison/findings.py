@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from lmlab.text.plain_words import are_words
+from lmlab.comparison.mixes_found import Together
+from lmlab.comparison.score_found import Score
 
 FORMAT = 1
-NAMED = 0.005  # of a mix: the least weight of a part that is named
 
 Status = Literal["waiting", "training", "trained", "measuring", "interrupted", "ranked", "unranked", "failed"]
 
@@ -46,72 +45,6 @@ class Measured:
     of_documents: int = 0
     read_bytes: int = 0
     sentence: str = ""
-
-
-@dataclass(frozen=True)
-class Score:
-    """The result of one model: the JSON of `lmlab.measure.Result`, kept whole, and read through these properties."""
-
-    document: Mapping[str, Any]
-
-    def to_json(self) -> Mapping[str, Any]:
-        """As it was."""
-        return self.document
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Score:
-        """As it was."""
-        return cls(document)
-
-    @property
-    def bits_per_byte(self) -> float | None:
-        """The number; None where it is infinite."""
-        found: float | None = self.document["bits_per_byte"]
-        return found
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """Its 95% interval."""
-        ends = self.document["interval"]
-        return None if ends is None else (ends[0], ends[1])
-
-    @property
-    def perplexity_per_word(self) -> float | None:
-        """Spelling included; None where it is infinite, or what stands between spaces are no words."""
-        found: float | None = self.document["perplexity"].get("word")
-        return found if are_words(self.document.get("characters", 1), self.document.get("words", 1)) else None
-
-    @property
-    def parameters(self) -> int:
-        """Of the model."""
-        return int(self.document["model"]["parameters"])
-
-    @property
-    def certified(self) -> bool:
-        """Whether every check holds."""
-        return bool(self.document["certified"])
-
-    @property
-    def held_out(self) -> str:
-        """Whether the text was: "held out", "not held out" or "unknown"."""
-        return str(self.document.get("held_out", {}).get("verdict", "unknown"))
-
-    @property
-    def copied(self) -> float | None:
-        """The share of the text, at least, that the model was trained on, exactly or nearly; None: not known."""
-        found: float | None = self.document.get("held_out", {}).get("copied")
-        return found
-
-    @property
-    def checks(self) -> list[tuple[str, bool, str]]:
-        """(name, whether it holds, what was seen) of every check of the certificate."""
-        details = self.document["certificate_details"]
-        return [(name, held, details.get(name, "")) for name, held in self.document["certificate"].items()]
-
-    @property
-    def notes(self) -> list[str]:
-        """What a reader should know beside the number."""
-        return list(self.document["notes"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -302,68 +235,6 @@ class Differences:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixedPart:
-    """An entry that is part of a mix, and its weight on average."""
-
-    name: str
-    weight: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Together:
-    """The mix of entries under one tokenizer, which has no rank: it had the time of all its parts."""
-
-    tokenizer: str
-    parts: tuple[MixedPart, ...]
-    weighting: str
-    result: Score
-    seconds: float  # of training, of all its parts, and of fitting the weights
-    best: str  # the best of its parts by itself
-    saved_bits_per_byte: float | None  # against that one; None where that is no finite number
-    saved_interval: tuple[float, float] | None  # at 95%
-
-    @property
-    def made_of(self) -> str:
-        """Its parts with their weights, the heaviest first; those that round to nothing are counted."""
-        named = [f"{part.name} {part.weight:.0%}" for part in self._named]
-        others = len(self.parts) - len(named)
-        return ", ".join(named) + (f" and {others} with less than {NAMED:.1%} each" if others else "")
-
-    @property
-    def _named(self) -> list[MixedPart]:
-        return sorted((part for part in self.parts if part.weight >= NAMED), key=lambda part: -part.weight)
-
-    @property
-    def sentence(self) -> str:
-        """What they are worth together, and what that cost."""
-        bits = "no finite number of" if self.result.bits_per_byte is None else f"{self.result.bits_per_byte:.4f}"
-        certified = "" if self.result.certified else " (NOT certified)"
-        if len(self._named) == 1:
-            return (
-                f"Together they need {bits} bits per byte{certified}: the others add nothing to {self._named[0].name},"
-                " which has all of the weight."
-            )
-        against = f", which {self.against_best}" if self.against_best else ""
-        return (
-            f"Together ({self.made_of}) they need {bits} bits per byte{certified}{against}; to train all of them"
-            f" took {self.seconds:.0f} s. A mix has no rank: it had the time of all its parts."
-        )
-
-    @property
-    def against_best(self) -> str:
-        """What it saves against its best part alone, or how much more it costs; empty: neither is a finite number."""
-        if self.saved_bits_per_byte is None:
-            return ""
-        costs_more, ends = self.saved_bits_per_byte < 0, self.saved_interval
-        if costs_more:
-            ends = None if ends is None else (-ends[1], -ends[0])
-        number = f"{abs(self.saved_bits_per_byte):.4f}" + ("" if ends is None else f" [{ends[0]:.4f}, {ends[1]:.4f}]")
-        return (
-            f"costs {number} more than {self.best} alone" if costs_more else f"saves {number} against {self.best} alone"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class Findings:
     """Everything; entries best first, then those without a rank. comparison.json holds it."""
 
@@ -383,6 +254,7 @@ class Findings:
     ranking: RankingFound | None = None
     shares: dict[str, float] = field(default_factory=dict)  # of training, by model; 1 where nothing is said
     together: tuple[Together, ...] = ()  # one a tokenizer
+    not_mixed: tuple[str, ...] = ()  # why there is none of a tokenizer, in sentences
 
     @property
     def several_seeds(self) -> bool:

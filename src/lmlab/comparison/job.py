@@ -14,16 +14,17 @@ from typing import Any
 from lmlab.comparison import time_shares
 from lmlab.comparison.contender import Contender, Display, TrainingWatch
 from lmlab.comparison.figures import drawing_s
-from lmlab.comparison.findings import RankingFound, Together, Yardstick
+from lmlab.comparison.findings import RankingFound, Yardstick
 from lmlab.comparison.folder import MODELS, ComparisonFolder
 from lmlab.comparison.luck_over_seeds import Luck
 from lmlab.comparison.measure_all import Measuring
+from lmlab.comparison.mixes_found import Together
 from lmlab.comparison.outcome import Comparison
 from lmlab.comparison.report import write_report
 from lmlab.comparison.summarize import order, summarize
 from lmlab.comparison.text_to_measure import last_bytes
 from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
-from lmlab.comparison.together import can_be_mixed, mixed, worth_mixing
+from lmlab.comparison.together import mixed, why_not_mixed, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake, in_one_line
 from lmlab.hardware.choice import choose_device
@@ -78,6 +79,7 @@ class Job:
         self.overlap: list[str] = []
         self.yardsticks: list[Yardstick] = []
         self.together: list[Together] = []
+        self.not_mixed: list[str] = []
         self.measuring = Measuring(
             part=self.corpus.test,
             name=self.corpus.name,
@@ -114,6 +116,7 @@ class Job:
             luck,
             ranked,
             together=self.together,
+            not_mixed=self.not_mixed,
             shares=dict(self.shares),
             overlap=self.overlap,
             command=command,
@@ -249,21 +252,24 @@ class Job:
     def _mix_all(self, time_s: float | None) -> None:
         """What the models of each tokenizer are worth together, as many as there is time for."""
         for tokenizer in dict.fromkeys(entry.tokenizer for entry in self.entries):
-            here = self.measuring.in_one_place([e for e in self.entries if e.status == "ranked"])
-            ranked = [e for e in here if e.tokenizer == tokenizer]
+            ranked = [e for e in self.entries if e.status == "ranked" and e.tokenizer == tokenizer]
+            here = self.measuring.in_one_place(ranked)
+            if len(here) < 2:
+                continue
             self._show("mixing")
             place = self.folder.path / MODELS / f"mix-{tokenizer.replace(':', '')}"
             mine_s = None if time_s is None else time_s / len(self.measuring.tokenizers)
             try:
-                if not can_be_mixed(ranked):
-                    continue
-                if chosen := worth_mixing(ranked, mine_s, self.device):
-                    self.together.append(mixed(chosen, self.measuring, place))
+                if why := why_not_mixed(here):
+                    self.not_mixed.append(why)
+                elif chosen := worth_mixing(here, mine_s, self.device):
+                    untried = [entry for entry in ranked if entry not in chosen]
+                    self.together.append(mixed(chosen, self.measuring, place, untried))
                 else:
-                    why = f"no time was left to mix the {tokenizer} models and see what they are worth together"
-                    self._say(f"{why}; a longer budget leaves it")
+                    why = f"No time was left to mix the {tokenizer} models and see what they are worth together"
+                    self.not_mixed.append(f"{why}; a longer budget leaves it.")
             except Exception as error:  # as with a single model: the comparison must survive it
-                self._say(f"the mix failed: {type(error).__name__}: {error}")
+                self.not_mixed.append(f"The mix of the {tokenizer} models failed: {in_one_line(error)}.")
 
     def _measure(self, entry: Contender) -> None:
         entry.status = "measuring"

@@ -21,6 +21,7 @@ def remarks(found: Findings) -> list[str]:
         undertrained(found),
         untold(found),
         calibrated(found),
+        *found.not_mixed,
     )
     return [sentence for sentence in said if sentence]
 

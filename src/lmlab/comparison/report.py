@@ -190,6 +190,11 @@ def _together(found: Findings) -> str:
         "<p>A weighted sum of the probabilities of these models, its weights fitted on the validation part. It has no rank: it"
         f" had the time of all its parts, and to use it costs what they cost together.{first}</p>\n"
         + html.table(columns, rows, label="What they are worth together", words=[0, 3], named=0)
+        + "".join(
+            html.remark(f"The mix of the {mix.tokenizer} models.{mix.not_tried}")
+            for mix in found.together
+            if mix.untried
+        )
     )
 
 

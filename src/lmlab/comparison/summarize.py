@@ -18,15 +18,15 @@ from lmlab.comparison.findings import (
     Measured,
     Pair,
     RankingFound,
-    Score,
     SeedScore,
     Text,
     TextPart,
-    Together,
     Training,
     Yardstick,
 )
 from lmlab.comparison.luck_over_seeds import Luck
+from lmlab.comparison.mixes_found import Together
+from lmlab.comparison.score_found import Score
 from lmlab.hardware.versions import versions
 from lmlab.learn.run import Run
 from lmlab.learn.undertrained import too_short_to_tell
@@ -46,6 +46,7 @@ def summarize(
     ranking: RankingFound | None,
     *,
     together: Sequence[Together],
+    not_mixed: Sequence[str],
     shares: dict[str, float],
     overlap: Sequence[str],
     command: str,
@@ -76,6 +77,7 @@ def summarize(
         pairs=() if ranking is None else tuple(_pair(a.name, b.name, ranking) for a, b in pairwise(ranked)),
         differences=_differences(ranked),
         together=tuple(together),
+        not_mixed=tuple(not_mixed),
         seconds=seconds,
     )
 

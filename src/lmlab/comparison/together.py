@@ -13,13 +13,15 @@ from pathlib import Path
 import torch
 
 from lmlab.comparison.contender import Contender
-from lmlab.comparison.findings import MixedPart, Score, Together
 from lmlab.comparison.measure_all import Measuring
+from lmlab.comparison.mixes_found import MixedPart, Together
+from lmlab.comparison.score_found import Score
 from lmlab.learn.mixing import FEWEST_TOKENS, ROWS, mix
 from lmlab.learn.run import Run
 from lmlab.learn.train import stream_folder
 from lmlab.measure import paired_difference
 from lmlab.measure.score import device_of, evaluating
+from lmlab.page.numbers import counted
 from lmlab.text.batches import even_windows
 from lmlab.text.stream import tokenize
 
@@ -29,13 +31,17 @@ TRIED = 1 / 8  # of as many validation tokens as were measured: to see which are
 WINDOW = 256  # of them that are read from a beginning
 
 
-def can_be_mixed(entries: Sequence[Contender]) -> bool:
-    """Whether they are two or more and there is text to fit weights on; entries: of one tokenizer."""
-    if len(entries) < 2:
-        return False
+def why_not_mixed(entries: Sequence[Contender]) -> str:
+    """Why there is too little text to fit the weights of a mix of these entries on, which are of one tokenizer; empty: none."""
     run = entries[0].runs[0]
     valid = run.corpus.valid
-    return valid.bytes > 0 and tokenize(valid, run.tokenizer, stream_folder()).tokens >= FEWEST_TOKENS
+    tokens = tokenize(valid, run.tokenizer, stream_folder()).tokens if valid.bytes else 0
+    if tokens >= FEWEST_TOKENS:
+        return ""
+    return (
+        f"The {entries[0].tokenizer} models were not mixed to see what they are worth together: the validation part has"
+        f" {counted(tokens, 'token')}, and the weights of a mix are fitted on {FEWEST_TOKENS} or more."
+    )
 
 
 def worth_mixing(entries: Sequence[Contender], time_s: float | None, device: str) -> list[Contender]:
@@ -78,8 +84,8 @@ def _validation_nats(run: Run, tokens: int, device: str) -> float:
     return float(torch.cat(nats).mean(dtype=torch.float64))
 
 
-def mixed(entries: Sequence[Contender], measuring: Measuring, folder: Path) -> Together:
-    """The mix of these entries, which can be mixed, saved in the folder and measured like them."""
+def mixed(entries: Sequence[Contender], measuring: Measuring, folder: Path, untried: Sequence[Contender]) -> Together:
+    """The mix of these entries, which can be mixed, saved in the folder and measured like them. untried: ranked beside them."""
     best = min(entries, key=lambda entry: entry.seed_results[0].bits_per_byte)  # that it is held against
     runs = [entry.runs[0] for entry in entries]
     if folder.exists():
@@ -97,4 +103,5 @@ def mixed(entries: Sequence[Contender], measuring: Measuring, folder: Path) -> T
         best=best.name,
         saved_bits_per_byte=saved.estimate if math.isfinite(saved.estimate) else None,
         saved_interval=None if saved.low is None or saved.high is None else (saved.low, saved.high),
+        untried=tuple(entry.name for entry in untried),
     )

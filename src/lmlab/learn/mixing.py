@@ -20,6 +20,7 @@ from lmlab.learn.run import Run, create_run, opened, refuse_if_taken
 from lmlab.learn.train import stream_folder
 from lmlab.models._mix_fit import Fitted, Heard, fit_weights
 from lmlab.models.mix import Mix
+from lmlab.page.numbers import counted
 from lmlab.text.batches import even_windows
 from lmlab.text.fingerprint import fingerprint_of
 from lmlab.text.stream import tokenize
@@ -58,9 +59,8 @@ def mix(
     valid = tokenize(first.corpus.valid, first.tokenizer, stream_folder())
     if valid.tokens < FEWEST_TOKENS:
         raise Mistake(
-            f"the validation part of {first.corpus.name} has {valid.tokens} tokens, too few to fit weights on; train with a"
-            " larger share for it in {split}",
-            split="80,10,10",
+            f"the validation part of {first.corpus.name} has {counted(valid.tokens, 'token')}, too few to fit weights on; train"
+            " these models with a larger share for it in their split, such as 80,10,10"
         )
     length = min(WINDOW, valid.tokens // 2)
     windows = even_windows(valid, min(tokens, MOST_TOKENS) // length, length)

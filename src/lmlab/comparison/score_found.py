@@ -1,0 +1,75 @@
+"""The number of one model, as a comparison keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lmlab.text.plain_words import are_words
+
+
+@dataclass(frozen=True)
+class Score:
+    """The result of one model: the JSON of `lmlab.measure.Result`, kept whole, and read through these properties."""
+
+    document: Mapping[str, Any]
+
+    def to_json(self) -> Mapping[str, Any]:
+        """As it was."""
+        return self.document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Score:
+        """As it was."""
+        return cls(document)
+
+    @property
+    def bits_per_byte(self) -> float | None:
+        """The number; None where it is infinite."""
+        found: float | None = self.document["bits_per_byte"]
+        return found
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Its 95% interval."""
+        ends = self.document["interval"]
+        return None if ends is None else (ends[0], ends[1])
+
+    @property
+    def perplexity_per_word(self) -> float | None:
+        """Spelling included; None where it is infinite, or what stands between spaces are no words."""
+        found: float | None = self.document["perplexity"].get("word")
+        return found if are_words(self.document.get("characters", 1), self.document.get("words", 1)) else None
+
+    @property
+    def parameters(self) -> int:
+        """Of the model."""
+        return int(self.document["model"]["parameters"])
+
+    @property
+    def certified(self) -> bool:
+        """Whether every check holds."""
+        return bool(self.document["certified"])
+
+    @property
+    def held_out(self) -> str:
+        """Whether the text was: "held out", "not held out" or "unknown"."""
+        return str(self.document.get("held_out", {}).get("verdict", "unknown"))
+
+    @property
+    def copied(self) -> float | None:
+        """The share of the text, at least, that the model was trained on, exactly or nearly; None: not known."""
+        found: float | None = self.document.get("held_out", {}).get("copied")
+        return found
+
+    @property
+    def checks(self) -> list[tuple[str, bool, str]]:
+        """(name, whether it holds, what was seen) of every check of the certificate."""
+        details = self.document["certificate_details"]
+        return [(name, held, details.get(name, "")) for name, held in self.document["certificate"].items()]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know beside the number."""
+        return list(self.document["notes"])
