@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from lmlab.comparison import compare, job
+from lmlab.comparison import compare, job, measure_all
 from lmlab.comparison.folder import Terms, claimed
+from lmlab.comparison.time_shares import LEAST_TEST_BYTES
 from lmlab.config import Mistake
 from lmlab.learn.checkpoint import read_progress
 from lmlab.learn.run import load_run
@@ -64,6 +66,15 @@ def test_with_a_time_for_each_other_models_may_join(tmp_path: Path) -> None:
     joined = terms(("gpt-char", "gru-char"), budget_s=None, each_s=5.0)
     with claimed(tmp_path / "out", TEXT, joined, beside=False) as claim:
         assert claim.plan.train_s == 5.0
+
+
+@pytest.mark.parametrize("content", ["", "[]", "3", "null", '{"terms": 3}', '{"terms": {"budget_s": 1}}'])
+@pytest.mark.parametrize("name", ["plan.json", "corpus.json"])
+def test_a_damaged_folder_is_one_clear_line(tmp_path: Path, name: str, content: str) -> None:
+    begun(tmp_path / "out", terms())
+    (tmp_path / "out" / name).write_text(content)
+    with pytest.raises(Mistake, match=r"out/.*name a new folder with out|out holds a comparison on another text"):
+        begun(tmp_path / "out", terms())
 
 
 def test_another_seed_is_named_as_what_differs(tmp_path: Path) -> None:
@@ -142,6 +153,24 @@ def test_stopped_and_begun_again_it_goes_on_with_the_time_that_is_left_and_says_
     assert second.findings.seconds > used_s
     assert any("trained before" in line and "bigram" in line for line in heard.lines)
     assert "Trained before, in the same folder" in second.report.read_text()
+
+
+def test_measured_again_a_comparison_comes_to_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How much text there was time for is chosen once: when nothing has to be trained, nobody would choose."""
+    settings = {"bigram": TINY["bigram"]}
+    asked: dict[str, Any] = {"out": tmp_path / "out", "models": ["bag", "bigram"], "budget": "4s", "settings": settings}
+    text = "markov:order=1,alphabet=4,length=800000,seed=0"
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            measure_all, "SCORING", math.inf
+        )  # there is time for more than the bytes that are wanted at first
+        first = compare(text, **asked).findings
+    second = compare(text, **asked).findings
+    assert first.measured.bytes > LEAST_TEST_BYTES
+    assert second.measured == first.measured
+    assert [e.bits_per_byte for e in second.entries] == [e.bits_per_byte for e in first.entries]
+    fewer = compare(text, **asked | {"models": ["bigram"]}).findings
+    assert fewer.measured == first.measured
 
 
 def test_the_seconds_of_a_model_are_all_that_were_spent_on_it_and_none_twice(

@@ -70,6 +70,7 @@ class Plan:
     train_s: float | None = None  # of a run of share 1; None: no model has begun to learn
     used_s: float = 0.0  # of the budget, up to the last time that this was written
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # of each model, that were asked for
+    test_bytes: int | None = None  # that were to be measured, once that was chosen: again, it is the same text
 
 
 @dataclass
@@ -143,15 +144,27 @@ def _opened(path: Path, text: Mapping[str, Any], terms: Terms) -> ComparisonFold
 
 
 def _plan(path: Path) -> Plan | None:
-    return from_json(Plan, _read(path / PLAN)) if (path / PLAN).exists() else None
+    if not (path / PLAN).exists():
+        return None
+    document = _read(path / PLAN)
+    try:
+        return from_json(Plan, document)
+    except (TypeError, AttributeError):  # it is JSON, and no plan
+        raise _damaged(path / PLAN) from None
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return found
     except ValueError:
-        raise Mistake(f"{path} is damaged; name a new folder with {{out}}", out=None) from None
+        raise _damaged(path) from None
+    if not isinstance(found, dict):
+        raise _damaged(path)
+    return found
+
+
+def _damaged(path: Path) -> Mistake:
+    return Mistake(f"{path} is damaged; name a new folder with {{out}}", out=None)
 
 
 def _runs(path: Path) -> list[str]:

@@ -85,7 +85,7 @@ class Job:
             name=self.corpus.name,
             tokenizers=list(dict.fromkeys(e.tokenizer for e in self.entries)),
             contexts=[c for s in self.settings.values() if isinstance(c := s.get("context"), int)],
-            wanted_bytes=time_shares.test_bytes(self.budget_s),
+            wanted_bytes=self.folder.plan.test_bytes or time_shares.test_bytes(self.budget_s),
             device=self.device,
             seed=self.seeds[0],
         )
@@ -235,6 +235,7 @@ class Job:
             if filling:
                 self._show("choosing what is measured")
                 self.measuring.choose(ready, until_s - self._yardsticks_s - now)
+                self.folder.note(test_bytes=self.measuring.wanted_bytes)
             self._show("compressors")
             train, test = last_bytes(self.corpus.train), self.measuring.text.counted().text().encode()
             self.yardsticks = measure_yardsticks(train, test, self._yardsticks_s, of_bytes=self.corpus.train.bytes)

@@ -68,16 +68,15 @@ class Measuring:
             fewer = self._spread(wanted)
             seconds, chosen = seconds * fewer.part.bytes / chosen.part.bytes, fewer
         while not chosen.everything and 2 * seconds < allowed_s:
-            wanted *= 2
-            more = self._spread(wanted)
+            more = self._spread(2 * wanted)
             # All of a text may be one long row where its stretches were many short ones: that is another pace.
             tried_s = self._seconds(more, runs) if more.everything else seconds * more.part.bytes / chosen.part.bytes
             if tried_s > allowed_s:
                 break
-            seconds, chosen = tried_s, more
+            seconds, chosen, wanted = tried_s, more, 2 * wanted
         if chosen is self.text:
             return
-        self.text = chosen
+        self.text, self.wanted_bytes = chosen, wanted
         for entry in entries:
             entry.status, entry.result, entry.seed_results = "trained", None, []
 
