@@ -1,16 +1,16 @@
-"""Models seen from near: a paragraph token by token, a sample, a file that was compressed, and where two of them differ."""
+"""A model seen from near: a paragraph token by token, a sample, and pieces of the text that were compressed."""
 
 from __future__ import annotations
 
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from lmlab.comparison.findings import Passage, Proof, Token
+from lmlab.comparison.findings import Proof, Token
 from lmlab.interface import LanguageModel
 from lmlab.measure import Check, Result, Scored
 from lmlab.measure.score import device_of
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 PREFIX_BYTES = 1_000  # of history before the excerpt
 EXCERPT_BYTES = 600
 FAVOURITES = 5
-PASSAGE_BYTES = 160
-WORD_REACH = 24  # bytes by which a passage may grow on each side, to begin and end with a word
-LEAST_GAIN_BITS = 8.0  # on a passage: below, chance gives and takes as much
 SAMPLE_CHARACTERS = 400
 PROOF_BYTES = 1_500  # compressed; where there is a time to end, as many as there is time for, so many at once
 FIRST_PROOF_BYTES, LEAST_PROOF_BYTES, MOST_PROOFS = 150, 60, 100
@@ -72,7 +69,7 @@ def look_closely(
     bounds = excerpt_bounds(text, share)
     return CloseLook(
         excerpt=read_closely(model, tokenizer, result.scored, bounds),
-        excerpt_cut=_cut(text, *bounds),
+        excerpt_cut=line_is_cut(text, *bounds),
         sample=generate(model, tokenizer, "", max_tokens=max(1, round(share * pieces)), seed=seed)[0].text,
         proof=from_json(Proof, prove(model, tokenizer, result.scored, seed, until_s).to_json()),
     )
@@ -117,7 +114,7 @@ def _last_break(text: bytes, low: int, high: int) -> int:
     return text.rfind(b"\n", low, high) + 1 or text.rfind(b" ", low, high) + 1
 
 
-def _cut(text: bytes, start: int, stop: int) -> tuple[bool, bool]:
+def line_is_cut(text: bytes, start: int, stop: int) -> tuple[bool, bool]:
     """Whether the line that a passage begins in began before it, and the one that it ends in goes on after it."""
     begins = start == 0 or text[start - 1 : start] == b"\n"
     ends = stop >= len(text) or b"\n" in (text[stop - 1 : stop], text[stop : stop + 1])
@@ -153,89 +150,3 @@ def read_closely(
         )
         logp_1V, state = model.advance(tokens_1T[:, place : place + 1], state)
     return tuple(found)
-
-
-def differing_passages(a: Scored, b: Scored, count: int = 3) -> tuple[Passage, ...]:
-    """The passages in which `a` saves most bits over `b`, no two alike, with the bits each needed.
-
-    They share no more than the word that one ends with and the other begins with. Each lies in one document, in what counts.
-    """
-    size = min(a.part.bytes, 1 << 20)
-    bits_a, bits_b = (_bits_per_byte_position(s, size) for s in (a, b))
-    starts_U, stops_U = _stretches(a, size)
-    gain = _gains(bits_b - bits_a, starts_U, stops_U)
-    text = _first_bytes(a.part, size)
-    found: list[Passage] = []
-    while len(found) < count and gain.max() >= LEAST_GAIN_BITS:
-        start = int(gain.argmax())
-        unit = int(np.searchsorted(starts_U, start, side="right")) - 1
-        low, high = int(starts_U[unit]), int(stops_U[unit])
-        stop = min(high, start + PASSAGE_BYTES)
-        edge = (stop - start) // 4
-        core = text[start + edge : stop - edge]
-        start, stop = max(low, _outward(text, start, -1)), min(high, _outward(text, stop, 1))
-        needed = (round(float(bits_a[start:stop].sum()), 1), round(float(bits_b[start:stop].sum()), 1))
-        if not any(core in old.text.encode() for old in found):  # a text may repeat itself
-            passage = text[start:stop].decode(errors="ignore")
-            # what is before a stretch is its document's, and before a document another one
-            begin, end = (low, high) if a.counted is None else (0, size)
-            cut = _cut(text[begin:end], start - begin, stop - begin)
-            found.append(Passage(text=passage, start=start, bits=needed, cut=cut))
-        gain[max(0, start - PASSAGE_BYTES) : stop] = -np.inf
-    return tuple(found)
-
-
-def _stretches(scored: Scored, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, stops), in bytes, of what counts of the text's first `size` bytes: each in one document, and unbroken."""
-    if scored.counted is None:
-        stops_U = np.cumsum([document.size for document in scored.part.documents])
-        starts_U, document_U = np.append(0, stops_U[:-1]), np.arange(len(stops_U))
-    else:
-        starts_U, stops_U, document_U = scored.counted.chosen.bounds()
-    goes_on = (starts_U[1:] == stops_U[:-1]) & (document_U[1:] == document_U[:-1])
-    starts_U, stops_U = starts_U[np.append(True, ~goes_on)], stops_U[np.append(~goes_on, True)]
-    return starts_U[starts_U < size], np.minimum(stops_U, size)[starts_U < size]
-
-
-def _gains(saved_T: np.ndarray, starts_U: np.ndarray, stops_U: np.ndarray) -> np.ndarray:
-    """Bits that are saved in the passage that begins at each byte; where none can, or they are infinite, -inf."""
-    gain = np.full(len(saved_T), -np.inf)
-    for start, stop in zip(starts_U.tolist(), stops_U.tolist(), strict=True):
-        if (length := min(PASSAGE_BYTES, stop - start)) > 0:
-            gain[start : stop - length + 1] = np.convolve(saved_T[start:stop], np.ones(length), mode="valid")
-    return np.where(np.isfinite(gain), gain, -np.inf)
-
-
-def _outward(text: bytes, place: int, step: Literal[-1, 1]) -> int:
-    """The nearest place between two words, in the direction of the step; where none is near, between two characters."""
-    near = [p for p in range(place, place + step * (WORD_REACH + 1), step) if 0 <= p <= len(text)]
-    for is_between in (_between_words, _between_characters):
-        for found in near:
-            if is_between(text, found):
-                return found
-    return place
-
-
-def _between_words(text: bytes, place: int) -> bool:
-    around = text[place - 1 : place], text[place : place + 1]
-    return place in (0, len(text)) or any(byte.isspace() for byte in around)
-
-
-def _between_characters(text: bytes, place: int) -> bool:
-    return place == len(text) or text[place] & 0xC0 != 0x80
-
-
-def _first_bytes(part: Part, size: int) -> bytes:
-    found = bytearray()
-    for _, piece in part.pieces():
-        found += piece.encode()
-        if len(found) >= size:
-            break
-    return bytes(found[:size])
-
-
-def _bits_per_byte_position(scored: Scored, size: int) -> np.ndarray:
-    """Bits of each byte of the text: a token's bits are spread evenly over its bytes."""
-    lengths = np.diff(scored.byte_ends, prepend=0)
-    each = np.where(lengths > 0, scored.nats_per_token / np.maximum(lengths, 1) / math.log(2), 0.0)
-    return np.repeat(each, lengths)[:size]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lmlab.comparison.close_look import differing_passages
 from lmlab.comparison.contender import Contender
+from lmlab.comparison.differing_passages import differing_passages
 from lmlab.comparison.findings import (
     CurvePoint,
     Differences,
