@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lmlab.config import Mistake
 from lmlab.text import chunks as chunking
 from lmlab.text.chunks import by_document
 from lmlab.text.corpus import read
@@ -46,7 +47,7 @@ def whole(pairs: Pairs, vocab_size: int) -> np.ndarray:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     documents=st.lists(st.lists(st.integers(0, 4), max_size=9), max_size=4),
-    window=st.integers(1, 6),
+    window=st.integers(1, 6) | st.sampled_from([9, 10**6, 10**30]),  # of which no more is counted than there is
     block=st.sampled_from([1, 7, 1 << 20]),
 )
 def test_counts_are_those_of_two_loops_however_they_are_cut_into_blocks(
@@ -64,6 +65,17 @@ def test_a_pair_at_the_edge_of_the_window_counts_and_one_beyond_does_not() -> No
     x_VV = whole(counted([[0, 2, 2, 1]], 3, 3), 3)
     assert x_VV[0, 1] == pytest.approx(1 / 3)
     assert whole(counted([[0, 2, 2, 1]], 3, 2), 3)[0, 1] == 0
+
+
+def test_a_window_too_large_for_this_text_and_machine_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids, starts = np.arange(3000, dtype=np.int32) % 700, np.array([0, 1000])
+    assert len(count_pairs(ids, starts, 700, 10**30, memory_bytes=10**9)) == 700 * 701 // 2
+    with pytest.raises(Mistake, match=r"a window of 2,000 words more than 1,000 pairs .* fill the memory.* window=10"):
+        count_pairs(ids, starts, 700, 2000, memory_bytes=1000 * counting.PAIR_BYTES)
+    monkeypatch.setattr(counting, "MOST_COUNTED", 4_000_000)
+    assert len(count_pairs(ids, starts, 700, 1200))
+    with pytest.raises(Mistake, match=r"5\.0e\+06 times a word stands near another, which takes hours"):
+        count_pairs(ids, starts, 700, 10**30)
 
 
 @pytest.mark.parametrize("wrong", [2, 4])

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lmlab.config import Mistake
+
 BLOCK = 1 << 24  # pairs that are sorted at once: 128 MB
+MOST_COUNTED = 10**11  # words that stand near others, each time that they do: an hour of counting or more
+PAIR_BYTES = 128  # that a pair takes in the end, at least, when it is made ready to be learned from
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,18 @@ class Pairs:
         return rows, columns, np.concatenate([self.counts_P, self.counts_P[two]])
 
 
-def count_pairs(ids_N: np.ndarray, starts_D: np.ndarray, vocab_size: int, window: int) -> Pairs:
-    """Of documents one after the other, which begin at these places."""
+def count_pairs(
+    ids_N: np.ndarray, starts_D: np.ndarray, vocab_size: int, window: int, memory_bytes: int | None = None
+) -> Pairs:
+    """Of documents one after the other, which begin at these places.
+
+    memory_bytes: that there are, if that is known. A Mistake where the window is too large for it, or for anyone's patience.
+    """
+    sizes_D = np.diff(np.concatenate([[0], starts_D, [len(ids_N)]]))
+    asked, window = window, max(1, min(window, int(sizes_D.max()) - 1))  # no two words of a document are farther apart
+    if (near := int((sizes_D * np.minimum(sizes_D, window)).sum())) > MOST_COUNTED:
+        raise _too_large(asked, f"{near:.1e} times a word stands near another, which takes hours to count")
+    most_pairs = None if memory_bytes is None else memory_bytes // PAIR_BYTES
     document_N = np.zeros(len(ids_N), dtype=np.int32)
     inner = starts_D[(starts_D > 0) & (starts_D < len(ids_N))]
     np.add.at(document_N, inner, 1)
@@ -51,10 +65,16 @@ def count_pairs(ids_N: np.ndarray, starts_D: np.ndarray, vocab_size: int, window
         if sum(len(keys) for keys, _ in waiting) > len(keys_P):  # merging costs no more than counting did
             keys_P, counts_P = _merged([(keys_P, counts_P), *waiting])
             waiting = []
+        if most_pairs is not None and len(keys_P) > most_pairs:
+            raise _too_large(asked, f"more than {most_pairs:,} pairs of words are near each other, and fill the memory")
     keys_P, counts_P = _merged([(keys_P, counts_P), *waiting]) if waiting else (keys_P, counts_P)
     first_P, second_P = np.divmod(keys_P, vocab_size)
     counts_P = np.where(first_P == second_P, 2 * counts_P, counts_P)
     return Pairs(first_P.astype(np.int32), second_P.astype(np.int32), counts_P)
+
+
+def _too_large(window: int, why: str) -> Mistake:
+    return Mistake(f"with a window of {window:,} words {why}; take a smaller one, such as {{window}}", window=10)
 
 
 def _counted(

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from lmlab.config import Mistake
+from lmlab.hardware.memory import available_bytes
 from lmlab.learn.task import PartName, Task
 from lmlab.models.glove import GloVeConfig, PairBatch
 from lmlab.text.chunks import by_document, chunks
@@ -45,7 +46,7 @@ def pairs_of(part: Part, tokenizer: Tokenizer, window: int) -> Pairs:
             ids.append(encoded.ids[encoded.ids != tokenizer.unknown_id].astype(np.int32))
             length += len(ids[-1])
     ids_N = np.concatenate(ids) if ids else np.zeros(0, dtype=np.int32)
-    return count_pairs(ids_N, np.array(starts, dtype=np.int64), tokenizer.vocab_size, window)
+    return count_pairs(ids_N, np.array(starts, dtype=np.int64), tokenizer.vocab_size, window, available_bytes())
 
 
 def divided(pairs: Pairs, held_out: float, seed: int) -> dict[str, Pairs]:
