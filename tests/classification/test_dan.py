@@ -174,6 +174,8 @@ def test_in_few_steps_the_learning_rate_is_the_one_that_validates_best(
         "dan", table, out=tmp_path / "asked", budget="10m", device="cpu", learning={"learning_rate": 0.004}
     )
     assert asked.record.training.learning == {"learning_rate": 0.004}  # whoever names one gets it
+    unseen = lmlab.train("dan", table, out=tmp_path / "unseen", budget="10m", device="cpu", split=(90, 0, 10))
+    assert unseen.record.training.learning == {}  # where nothing can be validated, none validates best
 
 
 def test_an_epoch_of_a_budget_is_as_many_examples_as_there_are(table: Path, tmp_path: Path) -> None:

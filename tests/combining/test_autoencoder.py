@@ -16,6 +16,7 @@ from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.models.autoencoder import Autoencoder, AutoencoderConfig, LabelledPairs
 from lmlab.models.autoencoder_by_hand import gradients
+from lmlab.models.glove import GloVe
 
 
 def model_in_double() -> tuple[Autoencoder, LabelledPairs]:
@@ -135,3 +136,13 @@ def test_a_text_that_is_too_short_is_told_how_often_its_words_must_occur(tmp_pat
     (tmp_path / "short.txt").write_text("one two three four five six\n" * 3)
     with pytest.raises(Mistake, match="of its words occur 2 times or more"):
         lmlab.train("autoencoder", tmp_path / "short.txt", out=tmp_path / "run", budget="1steps", settings={"least": 2})
+
+
+def test_vectors_that_diverge_before_anything_is_combined_are_not_taken_for_learned_ones(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: a step far too large, in the training of vectors that has no settings of its own."""
+    monkeypatch.setattr(GloVe, "default_learning_rate", 1e30)
+    with pytest.raises(Mistake, match=r"cannot be learned \(the loss went to .* set vectors to a GloVe text file"):
+        lmlab.train("autoencoder", text, out=tmp_path / "run", budget="5steps", device="cpu")
+    assert not (tmp_path / "run").exists()

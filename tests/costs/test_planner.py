@@ -129,6 +129,14 @@ def test_a_run_of_steps_is_planned_by_its_own_steps(
     assert found["interval"][0] <= found["seconds"] <= found["interval"][1]
 
 
+def test_a_run_that_would_diverge_is_not_planned(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lmlab.costs.calibrate.TIMED_S", 0.0)
+    arguments = ("plan", "bigram", small_text, "--steps", 50, "--learn", "learning_rate=1e30")
+    refused(lmlab(*arguments), "bigram diverges in its first steps", "try a learning rate below 1e+30")
+
+
 def test_a_run_is_its_steps_and_what_it_does_between_them() -> None:
     alone = seconds_in_all(100, 20, 0.0, 0.0, 0.0)
     assert alone == 100

@@ -68,7 +68,7 @@ def train(model: str, data: Any, asked: Asked) -> Run:
         )
         whole, train_config = train_config, dataclasses.replace(train_config, budget=Budget(steps=enough))
         tries = (1 + len(RATES)) * enough
-        few = enough < FEW_STEPS and train_config.learning_rate is None
+        few = enough < FEW_STEPS and train_config.learning_rate is None and len(table.parts["valid"]) > 0
         if few and lasts_longer(tries, whole, _fresh(cls, config, words, seed), task, hardware):
             rate = _learning_rate(lambda: _fresh(cls, config, words, seed, begin), task, train_config, hardware)
             watch.say(f"{model}: in so few steps the learning rate decides; by validation it is {rate:g}")

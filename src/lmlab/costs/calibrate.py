@@ -27,7 +27,7 @@ from lmlab.hardware.threads import using_threads
 from lmlab.interface import TextLearner
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S
 from lmlab.learn.fit import fresh_model, hardware_for, stream_folder, task_of
-from lmlab.learn.loop import Trainer
+from lmlab.learn.loop import Diverged, Trainer
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.sampling import sample_is_due
 from lmlab.learn.settings import training_config
@@ -142,7 +142,13 @@ def plan_steps(
     with TemporaryDirectory() as folder, using_threads(hardware.device, hardware.threads):
         trainer = Trainer(fresh, task, asked, hardware, Path(folder), Silent())
         taken = seconds_of_steps(trainer.to_be_timed(), hardware.device)
-        look_s = _middle_s(trainer.validate, hardware) if trainer.validation else 0.0
+        try:
+            look_s = _middle_s(trainer.validate, hardware) if trainer.validation else 0.0
+        except Diverged:
+            rate = asked.learning_rate or fresh.default_learning_rate
+            raise Mistake(
+                f"{model} diverges in its first steps, so there is no run to plan; try a learning rate below {rate:g}"
+            ) from None
         sample_s = _middle_s(lambda: trainer.samples.write(0), hardware)
         checkpoint_s = _middle_s(trainer.save, hardware)
     means = _block_means(taken)

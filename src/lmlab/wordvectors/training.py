@@ -106,6 +106,11 @@ def learned_vectors(
         outcome = Trainer(model, task, TrainConfig(budget=budget, seed=seed), hardware, Path(folder), Silent()).run()
     if outcome.status == "interrupted":
         raise KeyboardInterrupt
+    if outcome.status == "diverged":  # it holds the vectors that it began with, drawn by chance
+        raise Mistake(
+            f"vectors of the words of {name} cannot be learned ({outcome.message}); set vectors to a GloVe text file or a run"
+            " of glove"
+        )
     assert isinstance(model, GloVe)
     found: np.ndarray = model.vectors_VX.cpu().numpy()
     return found
