@@ -296,12 +296,14 @@ class Learner(nn.Module, Saved):
         parts = self.parts(self.config, self.vocab_size)
         return int(weights(parts)) if parts else super().parameters_count
 
-    def training_flops(self, rows: int, tokens: int = 1, source: int = 0) -> int | None:
+    def training_flops(self, rows: int, tokens: int = 1, source: int = 0, past: int | None = None) -> int | None:
         """Operations of a training step on a batch of this shape, by formula, the update apart; None: not known.
 
-        source: tokens of a second sequence, where the model reads one.
+        source: tokens of a second sequence, where the model reads one. past: tokens before these to which it looks back, at
+        most; None: as many as it ever does.
         """
-        parts = self.parts(self.config, self.vocab_size, Shape(rows, tokens, self.usual_past, source))
+        seen = self.usual_past if past is None else min(past, self.usual_past)
+        parts = self.parts(self.config, self.vocab_size, Shape(rows, tokens, seen, source))
         return int(work(parts).both) if parts else None
 
     @property

@@ -63,6 +63,11 @@ def two_languages(folder: Path) -> Path:
 CASES: dict[str, tuple[Callable[[Path], Path], str, dict[str, Any]]] = {
     "gpt": (plain_text, "3steps", {"layers": 1, "heads": 1, "context": 32, **SMALL}),
     "feedforward": (plain_text, "3steps", SMALL),
+    "rnn-attention": (
+        plain_text,
+        "32steps",
+        {"memory": 100, **SMALL},
+    ),  # two stretches of 16 pieces, the first without a past
     "bert": (plain_text, "3steps", {"layers": 1, "heads": 1, **SMALL}),
     "dan": (labelled, "1epochs", {"hidden": 6, **SMALL}),
     "classifier": (labelled, "1epochs", {"layers": 1, "heads": 1, **SMALL}),

@@ -112,9 +112,10 @@ class NextToken(Task):
         return {"bits_per_byte": self.units[part].bits_per_byte(nats), "nats_per_token": nats}
 
     def training_flops(self, model: Learner) -> float | None:
-        """For each token of a batch."""
-        known = model.training_flops(self.rows, self.length)
-        return None if known is None else known / (self.rows * self.length)
+        """For each token of a batch; of a stretch on average, the first piece of which has nothing to look back to."""
+        pieces = self.chunks or 1
+        known = [model.training_flops(self.rows, self.length, past=k * self.length) for k in range(pieces)]
+        return None if None in known else sum(filter(None, known)) / (pieces * self.rows * self.length)
 
     def calibrated(self, model: Learner, read: float) -> float | None:
         """A text that was read a few times is partly known by heart, which makes a model too sure of others."""
