@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from lmlab.config import Mistake, misfit
 from lmlab.context import ContextPolicy as ContextPolicy
-from lmlab.formulas import ONE_TOKEN, Part, Shape, Size, weights, work
+from lmlab.formulas import HEAD, ONE_TOKEN, Part, Shape, Size, weights, work
 
 if TYPE_CHECKING:
     from lmlab.config import Budget, TextFacts
@@ -256,9 +256,8 @@ class Learner(nn.Module, Saved):
     vocab_size: int
     letters: ClassVar[dict[str, str]] = {}  # what formulas call a setting, such as "d" or "N - 1"; else its name
 
-    reads: ClassVar[str] = (
-        "a sequence of {} tokens"  # what operations are counted of; without braces: whatever its length
-    )
+    # what operations are counted of; without braces: whatever its length
+    reads: ClassVar[str] = "a sequence of {} tokens"
 
     compute_dtype: torch.dtype = torch.float32  # precision of matrix products in training; scoring is always float32
 
@@ -296,15 +295,18 @@ class Learner(nn.Module, Saved):
         parts = self.parts(self.config, self.vocab_size)
         return int(weights(parts)) if parts else super().parameters_count
 
-    def training_flops(self, rows: int, tokens: int = 1, source: int = 0, past: int | None = None) -> int | None:
+    def training_flops(
+        self, rows: int, tokens: int = 1, source: int = 0, *, past: int | None = None, filled: float = 1.0
+    ) -> int | None:
         """Operations of a training step on a batch of this shape, by formula, the update apart; None: not known.
 
-        source: tokens of a second sequence, where the model reads one. past: tokens before these to which it looks back, at
-        most; None: as many as it ever does.
+        source: tokens of a second sequence, if it reads one. past: tokens before these that there are to look back to; None:
+        enough. filled: the share of the places that hold a token; the output layer reads these alone, the rest reads all.
         """
         seen = self.usual_past if past is None else min(past, self.usual_past)
         parts = self.parts(self.config, self.vocab_size, Shape(rows, tokens, seen, source))
-        return int(work(parts).both) if parts else None
+        unread = (1 - filled) * work(part for part in parts if part.name == HEAD).both
+        return int(work(parts).both - unread) if parts else None
 
     @property
     def usual_length(self) -> int:

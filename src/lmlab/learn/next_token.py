@@ -17,7 +17,7 @@ from lmlab.config import Mistake
 from lmlab.interface import CarriedLanguageModel, Loss, NeuralLanguageModel, TextLearner, Windows
 from lmlab.learn.task import PartName, Task
 from lmlab.learn.unit import Unit
-from lmlab.text.batches import draw_stretches, draw_windows, even_windows
+from lmlab.text.batches import draw_stretches, draw_windows, even_windows, filled
 
 if TYPE_CHECKING:
     from lmlab.interface import Learner
@@ -112,10 +112,15 @@ class NextToken(Task):
         return {"bits_per_byte": self.units[part].bits_per_byte(nats), "nats_per_token": nats}
 
     def training_flops(self, model: Learner) -> float | None:
-        """For each token of a batch; of a stretch on average, the first piece of which has nothing to look back to."""
+        """For each token of a batch: on average over a stretch, whose first piece has nothing to look back to, or over windows,
+        of which documents that are shorter leave a part empty.
+        """
         pieces = self.chunks or 1
-        known = [model.training_flops(self.rows, self.length, past=k * self.length) for k in range(pieces)]
-        return None if None in known else sum(filter(None, known)) / (pieces * self.rows * self.length)
+        share = filled(self.train, self.length) if self.chunks is None else 1.0
+        known = [
+            model.training_flops(self.rows, self.length, past=k * self.length, filled=share) for k in range(pieces)
+        ]
+        return None if None in known else sum(filter(None, known)) / (pieces * self.rows * self.length * share)
 
     def calibrated(self, model: Learner, read: float) -> float | None:
         """A text that was read a few times is partly known by heart, which makes a model too sure of others."""

@@ -15,7 +15,7 @@ from lmlab.learn.next_token import VALIDATION_TOKENS, NextToken
 from lmlab.masking.masks import masked
 from lmlab.models.bert import BERT, masked_of
 from lmlab.models.families.encoder import Symbols
-from lmlab.text.batches import draw_windows, even_windows
+from lmlab.text.batches import draw_windows, even_windows, filled
 
 if TYPE_CHECKING:
     from lmlab.interface import Learner, TextLearner
@@ -76,8 +76,9 @@ class Masking(NextToken):
     def training_flops(self, model: Learner) -> float:
         """For each masked token, over windows of all lengths as often as they are drawn."""
         shapes = [(self.rows * n, self.length // n) for n in (min(self.length, n) for n in SHORTER)]
-        operations = sum(model.training_flops(rows, length) or 0 for rows, length in shapes)
-        return operations / sum(masked_of(rows * length) for rows, length in shapes)
+        share = {length: filled(self.train, length) for _, length in shapes}
+        operations = sum(model.training_flops(rows, length, filled=share[length]) or 0 for rows, length in shapes)
+        return operations / sum(masked_of(rows * length) * share[length] for rows, length in shapes)
 
     def sample(self, model: Learner) -> str:
         """The beginning of the validation part, with what the model puts in place of some tokens in brackets."""

@@ -102,6 +102,13 @@ class Bigram(WindowedModel):
         nats_N = self._nats(previous_N1[:, 0], targets_N, dropout, self.compute_dtype)
         return Loss(total=nats_N.sum(), count=targets_N.numel())
 
+    def training_flops(
+        self, rows: int, tokens: int = 1, source: int = 0, *, past: int | None = None, filled: float = 1.0
+    ) -> int | None:
+        """As of others, but what is no token is left out from the beginning."""
+        known = super().training_flops(rows, tokens)
+        return None if known is None else round(filled * known)
+
     @torch.no_grad()
     def score(self, tokens_BT: Tensor) -> Tensor:
         """Nats of each token given the one before it, B×T."""

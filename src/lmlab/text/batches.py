@@ -59,6 +59,12 @@ def windows_at(stream: TokenStream, places_B: np.ndarray, length: int) -> Window
     return Windows(torch.from_numpy(tokens_BT), torch.from_numpy(np.arange(length) < sizes_B[:, None]))
 
 
+def filled(stream: TokenStream, length: int) -> float:
+    """The share of the places of such windows that hold a token: a document shorter than they are leaves the rest empty."""
+    sizes_D = np.diff(stream.starts).astype(np.float64)
+    return float((sizes_D * np.minimum(sizes_D, length)).sum() / (stream.tokens * length))
+
+
 def even_windows(stream: TokenStream, rows: int, length: int) -> Windows:
     """At most `rows` windows spread evenly over the stream, always the same ones: what validation looks at."""
     rows = max(1, min(rows, stream.tokens // length))
