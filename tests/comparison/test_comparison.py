@@ -503,6 +503,13 @@ def test_compressors_gain_from_the_training_text_only_if_they_can() -> None:
     assert found["bzip2"] == alone["bzip2"]
 
 
+def test_no_compressor_needs_less_than_nothing() -> None:
+    """Some pack a repetition and more of it into fewer bytes than the repetition alone."""
+    for repeats in (158, 201, 300):
+        found = measure_yardsticks(b" \n" * 8 * repeats, b" \n" * repeats)
+        assert all(stick.bits_per_byte >= 0 for stick in found)
+
+
 def test_a_compressor_that_was_shown_the_whole_training_text_says_all() -> None:
     def said(**more: int) -> str:
         return next(y.detail for y in measure_yardsticks(b"a cat. " * 100, b"a dog. ", **more) if y.name == "xz")

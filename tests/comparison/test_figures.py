@@ -28,11 +28,16 @@ def test_what_is_far_off_does_not_squeeze_the_rest() -> None:
     assert ">8.500<" in figures.ranking([*close, dot("uniform", 8.5)], None)
 
 
-@pytest.mark.parametrize("bits", [[2.0], [2.0, 2.0], [1.0, 99.0]])
+@pytest.mark.parametrize("bits", [[2.0], [2.0, 2.0], [1.0, 99.0], [0.0, 0.0002, 0.05, 3.0]])
 def test_one_model_equal_models_and_enormous_differences_can_be_drawn(bits: list[float]) -> None:
     svg = figures.ranking([dot(f"model {i}", b, width=0.0) for i, b in enumerate(bits)], entropy=0.9)
     assert re.findall(r">model (\d)<", svg) == [str(i) for i in range(len(bits))]
     assert "exact entropy" in svg
+
+
+def test_next_to_the_best_is_drawn_to_scale_though_it_is_many_times_as_much() -> None:
+    svg = figures.ranking([dot("zip", 0.0, None), dot("ngram", 0.08, width=0.06), dot("bag", 3.0)], None)
+    assert max(float(tick) for tick in re.findall(r">(\d\.\d\d)</text>", svg)) >= 0.14
 
 
 def test_a_cost_that_nobody_has_gets_no_panel() -> None:

@@ -283,7 +283,10 @@ def test_degenerate_text_gives_a_proper_distribution(
         assert torch.isfinite(logp).all()
         assert float(logp.double().exp().sum()) == pytest.approx(1, abs=1e-5)
         logp, state = model.advance(torch.tensor([[token]]), state)
-    assert torch.isfinite(model.score(torch.tensor([[0, vocab_size - 1, 0]]))).all()
+    tokens_BT = torch.tensor([[0, vocab_size - 1, 0]] * 2)
+    assert torch.isfinite(model.score(tokens_BT)).all()
+    at_once_BV, _ = model.advance(tokens_BT, model.begin(2)[1])
+    assert torch.equal(at_once_BV, logp.expand(2, -1))
 
 
 def test_no_tokens_score_to_no_nats(model: NGram) -> None:

@@ -12,6 +12,7 @@ from lmlab.comparison.findings import CurvePoint
 from lmlab.page.figures import COLOURS, INK, drawing, log_scale, name_points, note, series_colour, svg
 
 FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
+LEAST_SPAN = 0.1  # bits per byte that the ranking is wide at least, so that equal models are not drawn far apart
 CURVE_SPAN = 2.2  # bits per byte above the best that the loss curves show
 LEGEND_COLUMNS = 3
 
@@ -58,12 +59,13 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
     What is far worse than the best stands at the edge with its number: drawn to scale, it would squeeze the differences
     that matter.
     """
-    far = FAR * min(dot.bits_per_byte for dot in dots)
+    best = min(dot.bits_per_byte for dot in dots)
+    far = max(FAR * best, best + LEAST_SPAN)  # of next to nothing, or of 0, no multiple is far
     with drawing(5.6, 0.3 * len(dots) + 0.8) as (figure, axes):
         near = [dot for dot in dots if dot.bits_per_byte <= far]
         ends = [end for dot in near for end in dot.interval or (dot.bits_per_byte,)]
         ends += [] if entropy is None else [entropy]
-        low, span = min(ends), max(max(ends) - min(ends), 0.1)
+        low, span = min(ends), max(max(ends) - min(ends), LEAST_SPAN)
         axes.set_xlim(low - 0.05 * span, low + 1.2 * span)
         edge = axes.get_xlim()[1]
         for place, dot in enumerate(dots):

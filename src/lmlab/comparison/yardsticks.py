@@ -58,7 +58,8 @@ def _measured(train: bytes, test: bytes, of_bytes: int) -> list[Yardstick]:
 
     def measured(name: str, memory: str, size: Callable[[bytes, bytes], int]) -> Yardstick:
         started = time.perf_counter()
-        bits = 8 * size(train, test) / len(test)
+        # where all of the test was just read, the end of both may pack into less than that of the training text alone
+        bits = 8 * max(0, size(train, test)) / len(test)
         return Yardstick(name=name, bits_per_byte=bits, seconds=time.perf_counter() - started, detail=memory)
 
     with ThreadPoolExecutor() as pool:  # compressors leave the interpreter to others while they work

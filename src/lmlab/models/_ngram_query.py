@@ -195,7 +195,7 @@ def _once(keys: Longs, places: Longs, place_bits: int) -> tuple[Longs, Longs, Lo
 def _find(keys: Longs, wanted: Longs) -> tuple[NDArray[np.bool_], Longs]:
     """Which of these are among the keys, and where they would be."""
     at = np.searchsorted(keys, wanted)
-    return np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(len(at), dtype=bool), at
+    return np.take(keys, at, mode="clip") == wanted if len(keys) else np.zeros(at.shape, dtype=bool), at
 
 
 def _as_long(is_end: NDArray[np.bool_], m: int) -> NDArray[np.bool_]:
