@@ -158,6 +158,19 @@ def time_to_mix_s(mixed: list[Contender], among: list[Contender]) -> float:
     return FITTING_S * tokens + tried_s + READINGS * sum(entry.seed_results[0].seconds for entry in mixed)
 
 
+def test_a_folder_of_copies_is_not_said_to_be_held_out(small_text: Path, tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / "copies").mkdir(exist_ok=True)
+        (tmp_path / "copies" / f"{number}.txt").write_text(small_text.read_text()[:3000])
+    found = run(tmp_path / "copies", tmp_path / "out", models=["bag", "ngram"]).findings
+    said = remarks(found)
+    assert any(line.startswith("Unknown whether the text was held out: 100% of the training") for line in said)
+    assert any(line.startswith("100% of the test part also stands in the training part") for line in said)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "held-out bytes" not in page
+    assert all(line in page for line in said)
+
+
 def test_only_as_many_are_mixed_as_there_is_time_for(counted: Comparison) -> None:
     entries = counted.entries
     for place, entry in enumerate(entries):  # that all of them take longer than two and the choice

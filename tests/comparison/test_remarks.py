@@ -8,8 +8,19 @@ from typing import Any
 
 import pytest
 
-from lmlab.comparison.findings import CurvePoint, Findings, Training, Yardstick
-from lmlab.comparison.remarks import beaten, calibrated, diverged, reused, undertrained, unlike_the_rest, untold
+from lmlab.comparison.findings import CurvePoint, Findings, Score, Training, Yardstick
+from lmlab.comparison.remarks import (
+    beaten,
+    calibrated,
+    copied,
+    diverged,
+    repeated,
+    reused,
+    undertrained,
+    unknown,
+    unlike_the_rest,
+    untold,
+)
 
 
 def model(
@@ -88,3 +99,25 @@ def test_models_that_diverged_are_named_with_how_many_of_their_runs_did() -> Non
     said = "Diverged before their time was up, and measured with the best weights before that: gpt, gru (2 of 3 runs)."
     assert diverged(found([entry("gpt", 1, 1), entry("lstm", 0, 1), entry("gru", 2, 3)])) == said
     assert diverged(found([entry("lstm", 0, 1)])) == ""
+
+
+def measured(verdict: str, share: float, why: str = "") -> Any:
+    """A comparison of one model on a text of which that share also stands in the training part."""
+    result = Score({"held_out": {"verdict": verdict, "copied": None, "detail": why}})
+    entry = SimpleNamespace(name="ngram", result=result)
+    return SimpleNamespace(measured_entries=[entry], corpus=SimpleNamespace(shared={"valid": 0.9, "test": share}))
+
+
+def test_what_of_the_test_part_was_trained_on_word_for_word_is_said_though_repeating_is_usual_in_this_text() -> None:
+    said = repeated(measured("held out", 1 / 3))
+    assert said.startswith("33% of the test part also stands in the training part, in pieces of 50 bytes or more")
+    assert repeated(measured("held out", 0.002)) == ""
+    known = measured("not held out", 1.0)
+    assert copied(known)  # which says more
+    assert repeated(known) == ""
+
+
+def test_where_nobody_can_tell_whether_the_text_was_held_out_that_is_said() -> None:
+    said = unknown(measured("unknown", 1.0, "100% of the training text occurs in it more than once"))
+    assert said == "Unknown whether the text was held out: 100% of the training text occurs in it more than once."
+    assert unknown(measured("held out", 0.0)) == unknown(measured("not held out", 0.0)) == ""

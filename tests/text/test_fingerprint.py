@@ -174,6 +174,17 @@ def test_some_lines_that_are_copied_are_told_of_though_the_text_counts_as_held_o
     assert re.search(r"about \d+% of it may be copied from there", found.detail)
     clean = held_out([Fingerprint.of(part(tmp_path, text, "clean"))], part(tmp_path, "\n".join(lines), "test"))
     assert "copied" not in clean.detail
+    assert found.is_worth_telling
+
+
+def test_a_text_that_repeats_itself_is_told_of_though_its_parts_share_what_is_usual_there(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    once = ["".join(chr(97 + i) for i in random.integers(26, size=2000)) for _ in range(60)]
+    some_twice = [once[i % 30 if i < 45 else i % 15] for i in random.permutation(60)]
+    for documents, is_told in ((once, False), (some_twice, True)):
+        train = part(tmp_path, "\n".join(documents[:50]), "train")
+        found = held_out([Fingerprint.of(train)], part(tmp_path, "\n".join(documents[50:]), "test"))
+        assert (found.verdict, found.is_worth_telling) == ("held out", is_told)
 
 
 def test_of_several_texts_the_one_that_holds_most_of_it_is_told_of(tmp_path: Path) -> None:

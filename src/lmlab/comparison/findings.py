@@ -24,13 +24,14 @@ class TextPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """The corpus. overlap: what its parts share, in sentences of `lmlab.text.shared_substrings`."""
+    """The corpus. overlap: what its parts share, in sentences of `lmlab.text.shared_substrings`; shared: how much of each."""
 
     name: str
     documents: int
     parts: dict[str, TextPart]
     entropy_bits_per_byte: float | None
     overlap: tuple[str, ...]
+    shared: dict[str, float] = field(default_factory=dict)  # older comparisons do not say
 
 
 @dataclass(frozen=True, kw_only=True)

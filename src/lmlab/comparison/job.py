@@ -40,6 +40,7 @@ from lmlab.models.registry import Way, kind_of
 from lmlab.records import from_json, to_json
 from lmlab.text.corpus import Corpus
 from lmlab.text.files import write_atomically
+from lmlab.text.shared_substrings import Overlap
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 NOTE_EVERY_S = 5.0  # how often it is written down how much of the budget is used
@@ -76,7 +77,7 @@ class Job:
         )  # what a run takes beside training
         self.tokenizers: dict[str, Tokenizer] = {}
         self.timings = Timings()
-        self.overlap: list[str] = []
+        self.overlap: dict[str, Overlap] = {}
         self.yardsticks: list[Yardstick] = []
         self.together: list[Together] = []
         self.not_mixed: list[str] = []
@@ -149,7 +150,7 @@ class Job:
         if self.train_s is not None and any(map(self._missing, self.learned)):
             self.started -= self.folder.plan.used_s  # it goes on with the time that is left
         self._show("looking for overlap")
-        self.overlap = [str(found) for found in self.corpus.overlap().values()]
+        self.overlap = self.corpus.overlap()
         counted = [entry for entry in self.entries if entry not in self.learned]
         for entry in counted:
             self._train(entry, LEAST_S)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from lmlab.comparison.findings import Findings
 from lmlab.measure.near_copies import how_much
+from lmlab.text.shared_substrings import WINDOW
 
 FIRST_SEEDS = "Of a model with several seeds the first run is mixed, and held against the mix."
+WORTH_TELLING = 0.01  # of the test part, in long pieces that the training part has too
 DRIFTED = 1.2  # times its bits per byte in validation: from there on a test part is another kind of text
 
 
@@ -13,6 +15,8 @@ def remarks(found: Findings) -> list[str]:
     """All that apply, those that change most first."""
     said = (
         copied(found),
+        unknown(found),
+        repeated(found),
         unlike_the_rest(found),
         beaten(found),
         found.measured.sentence,
@@ -38,6 +42,25 @@ def copied(found: Findings) -> str:
     return (
         f"Not held out: {names} were trained on {much}. Such numbers show what was remembered; they are not ranked. Where it"
         " is one text that repeats itself, take the repetitions out before it is divided into parts."
+    )
+
+
+def unknown(found: Findings) -> str:
+    """Whether nobody can tell if the text was held out, and why; empty: it can be told."""
+    scores = [entry.result for entry in found.measured_entries if entry.result]
+    details = [score.document.get("held_out", {}).get("detail", "") for score in scores if score.held_out == "unknown"]
+    why = next(filter(None, details), "")
+    return f"Unknown whether the text was held out: {why}." if why else ""
+
+
+def repeated(found: Findings) -> str:
+    """How much of the test part was read in training too, word for word; empty: next to nothing, or `copied` says more."""
+    share = found.corpus.shared.get("test", 0.0)
+    if share < WORTH_TELLING or copied(found):
+        return ""
+    return (
+        f"{share:.0%} of the test part also stands in the training part, in pieces of {WINDOW} bytes or more: of these, numbers"
+        " show what was remembered. If they are copies, take them out before the text is divided into parts."
     )
 
 

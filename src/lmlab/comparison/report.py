@@ -10,7 +10,7 @@ from pathlib import Path
 from lmlab.comparison import figures
 from lmlab.comparison.findings import Entry, Findings, Passage, Token
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, Line, lines, what_ranks_mean
-from lmlab.comparison.remarks import FIRST_SEEDS, copied, remarks
+from lmlab.comparison.remarks import FIRST_SEEDS, copied, remarks, unknown
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale
@@ -86,7 +86,7 @@ def _opening(found: Findings) -> str:
     part = "" if measured.bytes == measured.of else f" of {measured.of:,}"
     facts = {
         "trained on": f"{train.bytes:,} bytes, {numbers.counted(train.documents or corpus.documents, 'document')}",
-        "measured on": f"{measured.bytes:,} {'' if warning else 'held-out '}bytes{part}",
+        "measured on": f"{measured.bytes:,} {'' if warning or unknown(found) else 'held-out '}bytes{part}",
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }

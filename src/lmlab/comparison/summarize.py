@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lmlab.measure import Spread
     from lmlab.text.corpus import Corpus
     from lmlab.text.parts import Part
+    from lmlab.text.shared_substrings import Overlap
 
 
 def summarize(
@@ -48,7 +49,7 @@ def summarize(
     together: Sequence[Together],
     not_mixed: Sequence[str],
     shares: dict[str, float],
-    overlap: Sequence[str],
+    overlap: Mapping[str, Overlap],
     command: str,
     budget_s: float,
     seed: int,
@@ -66,7 +67,8 @@ def summarize(
             documents=corpus.documents,
             parts={name: _part(part) for name, part in corpus.parts.items()},
             entropy_bits_per_byte=corpus.entropy_bits_per_symbol,
-            overlap=tuple(overlap),
+            overlap=tuple(map(str, overlap.values())),
+            shared={name: found.share for name, found in overlap.items()},
         ),
         measured=_measured(measured),
         entries=tuple(_entry(e) for e in entries),

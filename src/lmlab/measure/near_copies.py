@@ -27,16 +27,24 @@ WORTH_TELLING = 0.03  # shared beyond what is usual, from which on a part of the
 ERRORS = 4.0  # standard errors by which chance may add to that
 SPREADS = 3.0  # standard deviations of the tenths of the training text by which one more may share more than they do,
 MOST_BEYOND = 0.5  # but no more than this share of what is not usual: a copy shares nearly all of it
+REPEATING = (
+    0.2  # shared, from which on a number is in good part of what was remembered, usual though that be in this text
+)
 ALL_OF_IT = 0.95  # a share that is as good as all
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
-    """What a look at the training text showed. copied: the share of the text, at least, that is a copy; None: unknown."""
+    """What a look at the training text showed. copied: the share of the text, at least, that is a copy; None: unknown.
+
+    is_worth_telling: of a text that counts as held out, whether a part of it may be copied, or much of it stands in the
+    training text because that repeats itself.
+    """
 
     verdict: Verdict
     copied: float | None
     detail: str
+    is_worth_telling: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Everything."""
@@ -79,9 +87,11 @@ def _look(text: Fingerprint, part: Part) -> HeldOut:
     )
     of_its_kind = min(SPREADS * text.spread, MOST_BEYOND * (1.0 - usual))
     if share - usual < max(LEAST_MORE, by_chance, of_its_kind):
-        if share - usual > max(WORTH_TELLING, by_chance):
+        is_partly_copied = share - usual > max(WORTH_TELLING, by_chance)
+        if is_partly_copied:
             numbers += f": about {(share - usual) / (1.0 - usual):.0%} of it may be copied from there"
-        return HeldOut(verdict="held out", copied=max(0.0, share - usual), detail=numbers)
+        telling = is_partly_copied or share >= REPEATING
+        return HeldOut(verdict="held out", copied=max(0.0, share - usual), detail=numbers, is_worth_telling=telling)
     copied = (share - usual) / (1.0 - usual)
     detail = f"{numbers}: at least {copied:.0%} of it is a copy, exact or near, of what the model was trained on"
     return HeldOut(verdict="not held out", copied=copied, detail=detail)

@@ -51,6 +51,8 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
             say(console, f"  note: {note}")
     if result.held_out.verdict == "unknown":
         say(console, f"  note: unknown whether this text was held out: {result.held_out.detail}")
+    if result.held_out.is_worth_telling:
+        say(console, f"  note: {result.held_out.detail}; of what was copied, the number shows what was remembered")
     checks = result.certificate.checks
     if result.certificate.passed and not verbose:
         console.print(f"  [green]certified[/green]: all {len(checks)} checks hold (--verbose shows them)")
