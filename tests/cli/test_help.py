@@ -37,3 +37,9 @@ def test_the_verbs_stand_by_what_one_wants_to_do_each_with_its_sentence(lmlab: L
     assert places == sorted(places)
     sentence = "Compare every kind of language model on one text: a ranked table and an HTML report."
     assert sentence in " ".join(out.split())
+
+
+def test_a_sweep_offers_language_models_alone(lmlab: Lmlab) -> None:
+    offered = " ".join(done(lmlab("sweep", "--help")).split()).partition("One of: ")[2].partition(".")[0].split(", ")
+    assert {"ngram", "gpt"} <= set(offered)
+    assert not {"bert", "dan", "translator", "glove", "mix"} & set(offered)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from command_line import Lmlab, done, refused
+from lmlab.cli.show.wordvectors import print_scores
+from lmlab.results import Figure
 
 
 def test_from_a_text_to_neighbours_scores_and_a_map(lmlab: Lmlab, tmp_path: Path) -> None:
@@ -53,3 +57,23 @@ def test_a_run_of_something_else_is_refused(lmlab: Lmlab, tmp_path: Path) -> Non
     (tmp_path / "t.txt").write_text("a b c a b c a b c a b a c a b\n" * 20)
     assert lmlab("train", "bag", tmp_path / "t.txt", "--out", tmp_path / "bag")[0] == 0
     refused(lmlab("vectors", tmp_path / "bag", "neighbours", "a"), "no run of word vectors")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (0.01, 0.03, "It explains more than the frequencies of the words do: +0.0200 [+0.0100, +0.0300]"),
+        (-0.03, -0.01, "It explains less than the frequencies of the words do: -0.0200"),
+        (-0.01, 0.03, "In what it explains it is not told apart from the frequencies of the words: +0.0100"),
+    ],
+)
+def test_what_vectors_explain_beside_frequencies_is_a_sentence(
+    low: float, high: float, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some = Figure(value=(low + high) / 2, low=low, high=high)
+    scores = SimpleNamespace(objective=some, explained=some)
+    found: Any = SimpleNamespace(
+        model="glove", data="t", part="test", pairs=3, words=4, scores=scores, frequencies=scores, gain=some, notes=()
+    )
+    print_scores(found)
+    assert said in capsys.readouterr().out

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import refused
 from lmlab.models.bag import Bag
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -157,6 +158,21 @@ def test_no_seeds_at_all_is_a_mistake(lmlab: Lmlab, small_text: Path) -> None:
     code, out, err = lmlab("compare", small_text, *COUNTED, "--seeds", 0)
     assert (code, out) == (2, "")
     assert "from 1 to 1000" in err
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("gpt.layers=-1", "layers must be 1 or more; got -1"),
+        ("ngram.order=0", "order is a whole number from 1 to 256; got 0"),
+    ],
+)
+def test_a_setting_that_no_model_can_have_is_refused_before_anything_is_trained(
+    lmlab: Lmlab, small_text: Path, setting: str, said: str
+) -> None:
+    command = ("compare", small_text, "--models", "ngram,gpt", "--set", setting, "--budget", "4s", "--out", "out")
+    refused(lmlab(*command), said)
+    assert not Path("out").exists()
 
 
 def test_a_comparison_in_which_every_model_fails_says_so(

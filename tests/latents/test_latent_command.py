@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import lmlab as lab
 from command_line import Lmlab, done, refused
 from interrupts import InterruptAt
 from killed_runs import survives_a_kill
+from lmlab.cli.show.latents import print_scores
 from lmlab.config import Mistake
 from lmlab.latents.measuring import LatentResult
 from lmlab.learn.run import Run
@@ -31,6 +33,7 @@ def test_eval_gives_two_bounds_and_says_so(run: Run, lmlab: Lmlab) -> None:
     out = done(lmlab("eval", str(run.folder)))
     assert "at most" in out
     assert "not ranked" in out
+    assert "95% interval" in out
     out = done(lmlab("eval", str(run.folder), "--json"))
     found = json.loads(out)
     assert found["tightened"]["estimate"] <= found["bound"]["estimate"] + 1e-6
@@ -91,3 +94,21 @@ def test_what_does_not_fit_is_refused_in_a_line(run: Run, tmp_path: Path, lmlab:
         lab.generate(run)
     with pytest.raises(Mistake, match="no language model"):
         lab.compare(tmp_path / "text.txt", models=["variational"], out=tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    ("used", "tells"), [(0, "from segment to segment, so that z tells nothing of them."), (2, "2 of its 8")]
+)
+def test_a_z_that_is_far_from_the_prior_and_always_the_same_is_not_said_to_carry_anything(
+    used: int, tells: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    interval = SimpleNamespace(estimate=3.0, low=2.9, high=3.1)
+    found: Any = SimpleNamespace(
+        model="variational", where="the test part of t", bytes=100, segments=4, draws=32, kl_nats=3.51, used=used, latent=8,
+        blind=5.6, tightened=interval, bound=interval, notes=(),
+    )  # fmt: skip
+    print_scores(found)
+    said = capsys.readouterr().out
+    assert "z costs 3.51 nats a segment" in said
+    assert tells in said
+    assert ("tells nothing" in said) == (used == 0)

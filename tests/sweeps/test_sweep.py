@@ -178,6 +178,15 @@ def test_a_sweep_where_every_cell_fails_still_says_why(lmlab: Lmlab, ran: list[s
     )  # and not for want of a validation part
 
 
+def test_one_seed_is_said_to_tell_nothing_of_luck_and_has_no_intervals(
+    lmlab: Lmlab, ran: list[str], small_text: Path
+) -> None:
+    code, out, err = lmlab("sweep", "gpt", small_text, "--over", "context=4,8", "--seeds", 1, *TINY)
+    assert code == 0, err
+    assert "which one seed cannot tell from luck" in out
+    assert "Intervals" not in out
+
+
 def test_a_device_that_there_is_not_is_refused_before_anything_runs(
     lmlab: Lmlab, ran: list[str], small_text: Path
 ) -> None:

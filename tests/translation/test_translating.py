@@ -132,8 +132,12 @@ def test_two_runs_are_compared_sentence_by_sentence(trained: Run, table: Path, t
     swapped = lmlab.train(
         "translator", tmp_path / "other.tsv", out=tmp_path / "swapped", budget="1steps", settings=TINY, device="cpu"
     )
-    with pytest.raises(Mistake, match="cannot be compared"):
+    with pytest.raises(Mistake, match="translates en to fr, de, and this one en to de, fr: they cannot be compared"):
         measure(trained, against=swapped)
+    (tmp_path / "text.txt").write_text("a b c d e f g h " * 20)
+    no_translator = lmlab.train("bag", tmp_path / "text.txt", out=tmp_path / "bag")
+    with pytest.raises(Mistake, match="holds no translator; name a run that translates en to de, fr"):
+        measure(trained, against=no_translator)
 
 
 def test_without_sacrebleu_bits_are_measured_and_the_rest_is_said(

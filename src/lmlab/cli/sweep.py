@@ -19,7 +19,7 @@ from lmlab.models import registry
 def command(
     model: Annotated[
         str,
-        typer.Argument(help="One of: " + ", ".join(registry.trainable()) + ".", autocompletion=completion.models),
+        typer.Argument(help="One of: " + ", ".join(registry.predicting()) + ".", autocompletion=completion.models),
     ],
     text: options.Text = "sotu",
     over: Annotated[

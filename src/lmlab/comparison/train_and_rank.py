@@ -12,10 +12,10 @@ from lmlab.comparison.folder import Terms, claimed
 from lmlab.comparison.job import Job
 from lmlab.comparison.outcome import Comparison
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
-from lmlab.config import Budget, Mistake, checked_seed
+from lmlab.config import Budget, Mistake, checked_seed, make
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import MOST_SEEDS, training_config
-from lmlab.models.registry import Way, kind_of, ladder, language_model, trainable_kind
+from lmlab.models.registry import Way, kind_of, ladder, language_model, model_class, trainable_kind
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.tokenizers import plain_spec
@@ -75,11 +75,13 @@ def compare(
     if unused := set(settings or {}) - set(models or ladder()):
         names = ", ".join(sorted(unused))
         raise Mistake(f"{{settings}} names {names}, which is not among the models that are compared", settings=None)
+    for name, given in (settings or {}).items():
+        make(model_class(name).Config, given, name)  # a value that cannot be is refused before anything runs
     for name, given in (learning or {}).items():
         if name not in (models or ladder()) or kind_of(name).way is Way.COUNTS:
             why = "counts, and learns nothing" if name in (models or ladder()) else "is not among the models compared"
             raise Mistake(f"{{learning}} names {name}, which {why}", learning=None)
-        training_config(Budget(steps=1), seed, given)  # a value that cannot be is refused before anything runs
+        training_config(Budget(steps=1), seed, given)
     weights = checked_shares(shares or {}, models or ladder())
     choose_device(device)
     import matplotlib.figure  # noqa: F401  (half a second, before the clock runs)

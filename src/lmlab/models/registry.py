@@ -169,6 +169,11 @@ def trainable() -> list[str]:
     return [kind.name for kind in KINDS.values() if kind.way is not Way.MIXES]
 
 
+def predicting() -> list[str]:
+    """The language models that are trained on a text: what a comparison and a sweep can be of."""
+    return [name for name in trainable() if name in names()]
+
+
 def ladder() -> list[str]:
     """The language models that are compared when nobody says which."""
     return [kind.name for kind in KINDS.values() if kind.ladder and kind.role is Role.LANGUAGE_MODEL]
@@ -210,7 +215,7 @@ def language_model(name: str) -> Kind:
     kind = kind_of(name)
     if kind.role is not Role.LANGUAGE_MODEL:
         role = f"{'an' if kind.role.value[0] in 'aeiou' else 'a'} {kind.role.value}"
-        raise Mistake(f"{name} is {role}, no language model; here one of these is meant: {', '.join(names())}")
+        raise Mistake(f"{name} is {role}, no language model; here one of these is meant: {', '.join(predicting())}")
     return kind
 
 

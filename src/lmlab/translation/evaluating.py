@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,11 +123,18 @@ def _nats(model: Translator, encoded: Encoded, language: int) -> np.ndarray:
 def _of_the_other(run: Run, pairs: Pairs, rows: Rows, device: str) -> Measured:
     theirs = tuple(run.record.inputs.corpus.get("languages", ()))
     if theirs != pairs.languages:
+        ours = _ways(pairs.languages)
         raise Mistake(
-            f"{run.folder} translates {' to '.join(theirs) or 'nothing'}, not {' to '.join(pairs.languages)}: they cannot be"
-            " compared"
+            f"{run.folder} translates {_ways(theirs)}, and this one {ours}: they cannot be compared"
+            if theirs
+            else f"{run.folder} holds no translator; name a run that translates {ours}"
         )
     return measured(run, rows, device)
+
+
+def _ways(languages: Sequence[str]) -> str:
+    """Such as "en to de, fr"."""
+    return f"{languages[0]} to {', '.join(languages[1:])}"
 
 
 def _into(

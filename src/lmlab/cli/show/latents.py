@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 
 def print_scores(result: LatentResult) -> None:
-    """The two bounds and what the text costs without z; then what z carries."""
+    """The two bounds and what the text costs without z; then what z costs, and how much of it is in use."""
     console = result_console()
     say(console, f"{result.model} on {result.where}: {result.bytes:,} bytes, {result.segments:,} segments")
-    columns = [Column("bits per byte, at most", left=True), Column("estimate"), Column("interval", expendable=1)]
+    columns = [Column("bits per byte, at most", left=True), Column("estimate"), Column("95% interval", expendable=1)]
     rows = [
         [f"importance sampling, {result.draws} draws", *_figures(result.tightened)],
         ["the bound it was trained on", *_figures(result.bound)],
         ["with z from the prior", f"{result.blind:.4f}", ""],
     ]
     print_table(console, columns, rows, "--json has all")
-    say(
-        console,
-        f"z carries {result.kl_nats:.2f} nats of a segment; {result.used} of its {result.latent} numbers are in use.",
-    )
+    # what z costs need not be what it tells: far from the prior, and the same for every segment, it tells nothing of any
+    nothing = "" if result.used else ", so that z tells nothing of them"
+    used = f"{result.used} of its {result.latent} numbers differ from segment to segment{nothing}"
+    say(console, f"z costs {result.kl_nats:.2f} nats a segment (how far it is from the prior); {used}.")
     say(console, "Bounds are not ranked with the numbers of models whose cost is exact.")
     say_notes(console, result.notes)
 

@@ -43,8 +43,8 @@ def print_sweep(found: Sweep) -> None:
         say(console, "A run that diverged is measured with the best weights before that.", style="dim")
     say(console, _choice(found))
     for difference in found.differences:
-        say(console, _in_words(difference, counts))
-    if found.differences and not counts:
+        say(console, _in_words(difference, counts, seeds))
+    if found.differences and seeds > 1 and not counts:
         together = f"Intervals of differences are over paired seeds and hold all together at {LEVEL:.0%}."
         say(console, together, style="dim")
     say(console, f"Figure: {found.figure}")
@@ -80,7 +80,7 @@ def _numbers(cell: Cell, unit: Unit) -> list[str]:
     return [*shown, "" if cell.valid_mean is None else bits(cell.valid_mean), f"{cell.parameters:,}"]
 
 
-def _in_words(difference: Difference, counts: bool) -> str:
+def _in_words(difference: Difference, counts: bool, seeds: int) -> str:
     """One difference as a sentence."""
     changed, before, after = difference.setting, difference.before, difference.after
     rest = _point({key: value for key, value in before.items() if key != changed})
@@ -88,6 +88,8 @@ def _in_words(difference: Difference, counts: bool) -> str:
     if math.isnan(difference.difference):
         return f"{where}: no difference to tell, as both are infinite"
     verdict = "real" if difference.real else "not told apart by these seeds"
+    if seeds == 1:
+        verdict = "which one seed cannot tell from luck"
     digits = 3 if difference.unit == PERPLEXITY else 4
     if counts:
         verdict = "on this text; counting leaves nothing to luck"

@@ -24,11 +24,14 @@ def print_scores(result: VectorsResult) -> None:
     cells = [[name, s.objective.shown(5), str(s.explained)] for name, s in rows]
     print_table(console, columns, cells, "--json has all")
     gain = result.gain
-    sure = "more than" if gain.low > 0 else "less than" if gain.high < 0 else "not told apart from"
-    say(
-        console,
-        f"It explains {sure} the frequencies of the words do: {gain.shown(4, '+')} (95% intervals over words).",
+    sure = (
+        "It explains more than the frequencies of the words do"
+        if gain.low > 0
+        else "It explains less than the frequencies of the words do"
+        if gain.high < 0
+        else "In what it explains it is not told apart from the frequencies of the words"
     )
+    say(console, f"{sure}: {gain.shown(4, '+')} (95% intervals over words).")
     say_notes(console, result.notes)
 
 
