@@ -9,6 +9,7 @@ import pytest
 
 import lmlab as lab
 from lmlab.comparison.remarks import remarks
+from lmlab.config import Mistake
 from lmlab.learn.run import Run
 
 COMMON = "wind rain stone river garden window night morning letter answer question paper silver copper winter summer"
@@ -109,3 +110,23 @@ def test_what_weights_learned_before_is_not_forgotten(tmp_path: Path) -> None:
     newer = lab.fine_tune(old, second, out=tmp_path / "newer", budget="2steps")
     assert lab.evaluate(newer, second).held_out.verdict == "not held out"
     assert lab.evaluate(newer).held_out.verdict == "unknown"
+
+
+def test_one_of_several_fingerprints_that_is_gone_or_another_is_not_passed_over(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.txt", tmp_path / "second.txt"
+    first.write_text(lines(900, seed=1))
+    second.write_text(lines(900, seed=2))
+    old = lab.train("bigram", first, out=tmp_path / "old", budget="2steps")
+    new = lab.fine_tune(old, second, out=tmp_path / "new", budget="2steps")
+    assert lab.evaluate(new).held_out.verdict == "held out"
+    of_first, of_second = new.folder / "training_text.1.safetensors", new.folder / "training_text.safetensors"
+    kept = of_first.read_bytes()
+    of_first.unlink()
+    assert lab.evaluate(lab.load(new.folder), first).held_out.verdict == "unknown"
+    assert lab.evaluate(lab.load(new.folder)).held_out.verdict == "unknown"
+    assert lab.evaluate(lab.load(new.folder), second).held_out.verdict == "not held out"
+    of_first.write_bytes(kept)
+    third = lab.train("bag", lines(900, seed=3), out=tmp_path / "third")
+    of_second.write_bytes((third.folder / "training_text.safetensors").read_bytes())
+    with pytest.raises(Mistake, match="is not the one that was trained with"):
+        lab.evaluate(lab.load(new.folder), second)

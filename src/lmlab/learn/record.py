@@ -45,6 +45,7 @@ class Inputs:
     corpus: Mapping[str, Any]  # Corpus.spec(): where the text is, how it is divided, and the hashes of its parts
     tokenizer: str | None  # what it was made from, such as "char"; None: the task has no tokens
     parts: Sequence[Ingredient] = ()  # of a mix: the runs whose models it holds, and those that were left out
+    fingerprints: Sequence[str] | None = None  # hashes of the files that tell what was trained on; None: older runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +180,14 @@ class Record:
 
 
 def _inputs(found: Mapping[str, Any]) -> Inputs:
-    return Inputs(**{**found, "parts": tuple(Ingredient(**part) for part in found.get("parts", ()))})
+    kept = found.get("fingerprints")
+    return Inputs(
+        **{
+            **found,
+            "parts": tuple(Ingredient(**part) for part in found.get("parts", ())),
+            "fingerprints": None if kept is None else tuple(kept),
+        }
+    )
 
 
 def _training(found: Mapping[str, Any]) -> Training:

@@ -241,11 +241,18 @@ class Run:
 
     @property
     def learned_from(self) -> list[Fingerprint]:
-        """Of all texts that its weights were trained on; an old run has forgotten, and says so."""
+        """Of all texts that its weights were trained on; where one of them is missing, as in an old run, that is said too."""
         from lmlab.text.fingerprint import Fingerprint
 
-        found = [Fingerprint.from_bytes(path.read_bytes()) for path in sorted(self.folder.glob(f"{FINGERPRINT}*"))]
-        return found or [Fingerprint.unknown()]
+        found, missing = [], set(self.record.inputs.fingerprints or ())
+        for path in sorted(self.folder.glob(f"{FINGERPRINT}*")):
+            content = path.read_bytes()
+            found.append(Fingerprint.from_bytes(content))
+            sha256 = hashlib.sha256(content).hexdigest()
+            if sha256 not in (self.record.inputs.fingerprints or (sha256,)):
+                raise Mistake(f"{path} is not the one that was trained with; the run opens without it, and says so")
+            missing.discard(sha256)
+        return found if found and not missing else [*found, Fingerprint.unknown()]
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -313,11 +320,13 @@ def create_run(
     refuse_if_taken(folder)
     with locked(made_folder(folder), _busy(folder), again=True):
         refuse_if_taken(folder)  # once more: who came first has had it to himself
-        run = Run(folder, record)
+        contents = list(dict.fromkeys(text.to_bytes() for text in learned_from))
+        known = tuple(hashlib.sha256(content).hexdigest() for content in contents)
+        run = Run(folder, replace(record, inputs=replace(record.inputs, fingerprints=known)))
         if tokenizer is not None:
             tokenizer.save(folder)
             run.__dict__["tokenizer"] = tokenizer  # at hand already: a large one takes a while to load
-        for number, content in enumerate(dict.fromkeys(text.to_bytes() for text in learned_from)):
+        for number, content in enumerate(contents):
             write_atomically(folder / f"{FINGERPRINT}{f'.{number}' if number else ''}.safetensors", content)
         run.write_record()
     return run
