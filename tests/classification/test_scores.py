@@ -13,6 +13,7 @@ from lmlab.classification.scores import (
     bits,
     calibration,
     calibration_error,
+    gain,
     interval,
     macro_f1,
     majority,
@@ -38,7 +39,41 @@ def test_a_class_that_is_neither_there_nor_predicted_counts_nothing() -> None:
 def test_who_is_always_right_has_no_worse_f1_where_a_draw_misses_rare_classes() -> None:
     labels_B = np.arange(80) // 2  # two examples of each class
     found = scores(np.eye(40)[labels_B], labels_B).macro_f1
-    assert (found.value, found.low, found.high) == (1.0, 1.0, 1.0)
+    assert (found.value, found.low, found.high) == (1.0, of_share(80, 80).low, 1.0)
+
+
+def test_thirty_right_or_wrong_answers_are_no_proof_for_f1_either() -> None:
+    labels_B = np.arange(30) % 2
+    always, never = scores(np.eye(2)[labels_B], labels_B), scores(np.eye(2)[1 - labels_B], labels_B)
+    assert (always.macro_f1.low, always.macro_f1.high) == (always.accuracy.low, 1.0)
+    assert (never.macro_f1.low, never.macro_f1.high) == (0.0, never.accuracy.high)
+    assert always.accuracy.low < 0.9
+    assert never.accuracy.high > 0.1
+
+
+def test_two_classifiers_that_agree_on_thirty_examples_may_differ_on_others() -> None:
+    right_B = np.arange(30) > 3
+    found = gain(right_B, right_B)
+    assert found.value == 0.0
+    assert found.low == -found.high
+    assert 0.03 < found.high < 0.12
+
+
+@pytest.mark.parametrize("disagree", [0.02, 0.1, 0.3])
+def test_the_interval_of_a_gain_covers_as_often_as_it_says(disagree: float) -> None:
+    random, truth, covered = np.random.default_rng(3), disagree / 2, 0
+    for _ in range(1000):
+        which_B = random.random(60)
+        ours_B, theirs_B = which_B > 0.25 * disagree, (which_B > disagree) | (which_B < 0.25 * disagree)
+        found = gain(ours_B, theirs_B)
+        covered += found.low <= truth <= found.high
+    assert covered >= 935
+
+
+def test_a_gain_is_never_beyond_what_shares_can_be() -> None:
+    found = gain(np.ones(3, dtype=bool), np.zeros(3, dtype=bool))
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low > -1
 
 
 def test_who_is_right_as_often_as_sure_is_calibrated() -> None:
@@ -126,6 +161,10 @@ def test_naive_bayes_is_bayes_rule_with_one_added() -> None:
     assert p_BK[0].tolist() == pytest.approx([like0 / (like0 + like1), like1 / (like0 + like1)])
 
 
-def test_the_majority_says_the_shares_of_training() -> None:
-    assert majority(np.array([0, 0, 1]), 2, 2).tolist() == [[pytest.approx(2 / 3), pytest.approx(1 / 3)]] * 2
+def test_the_majority_says_the_shares_of_training_with_one_added() -> None:
+    assert majority(np.array([0, 0, 1]), 2, 2).tolist() == [[pytest.approx(3 / 5), pytest.approx(2 / 5)]] * 2
     assert math.isclose(bits(majority(np.array([0, 1]), 2, 1), np.array([0])), 1.0)
+
+
+def test_a_class_that_training_had_not_costs_the_majority_a_number_of_bits_that_means_something() -> None:
+    assert bits(majority(np.zeros(30, dtype=int), 2, 1), np.array([1])) == pytest.approx(5.0)  # 1 in 32

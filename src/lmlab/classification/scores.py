@@ -1,6 +1,7 @@
 """How good a classifier is: accuracy, macro F1, bits and calibration, each with an interval, beside two that know less.
 
-Intervals are over examples: Wilson's for accuracy, by resampling for macro F1 and bits. A calibration error of few examples
+Intervals are over examples: Wilson's for accuracy, Agresti and Min's for what it is above another's, by resampling for macro F1
+and bits. A calibration error of few examples
 comes out too large, and of examples drawn again more so: its interval is of the true errors under which what was found would
 not be rare. A majority and a bag-of-words model (naive Bayes with add-one counts) always stand beside: a classifier that does
 not beat them has learned nothing that counting words would not tell.
@@ -49,9 +50,11 @@ class ClassifierResult(OtherResult):
 
 def scores(p_BK: np.ndarray, labels_B: np.ndarray, seed: int = 0) -> Scores:
     """Of these probabilities."""
+    right = of_share(int((p_BK.argmax(1) == labels_B).sum()), len(labels_B))
+    f1 = interval(lambda at: macro_f1(p_BK[at], labels_B[at]), len(labels_B), seed)
     return Scores(
-        accuracy=of_share(int((p_BK.argmax(1) == labels_B).sum()), len(labels_B)),
-        macro_f1=interval(lambda at: macro_f1(p_BK[at], labels_B[at]), len(labels_B), seed),
+        accuracy=right,
+        macro_f1=_as_wide_at_the_ends(f1, right),
         bits=interval(lambda at: bits(p_BK[at], labels_B[at]), len(labels_B), seed),
         calibration=calibration(p_BK, labels_B, seed),
     )
@@ -156,6 +159,27 @@ def of_share(right: int, examples: int) -> Figure:
     return Figure(value=share, low=low, high=1.0 if right == examples else centre + half)
 
 
+def _as_wide_at_the_ends(f1: Figure, right: Figure) -> Figure:
+    """Who is always right, or never, is so in every draw: there F1, which then is the accuracy, has the interval of that."""
+    if right.value not in (0.0, 1.0):
+        return f1
+    return Figure(value=f1.value, low=min(f1.low, right.low), high=max(f1.high, right.high))
+
+
+def gain(right_B: np.ndarray, others_B: np.ndarray) -> Figure:
+    """How much more often one classifier is right than another on the same examples, with Agresti and Min's interval (2005).
+
+    Half an example is added to each of the four ways in which both can be right or wrong: where two agree on all examples,
+    resampling would be sure that they always do.
+    """
+    examples, z = len(right_B), NormalDist().inv_cdf((1 + LEVEL) / 2)
+    more, fewer = int((right_B & ~others_B).sum()), int((~right_B & others_B).sum())
+    value, above, below, all_of_them = (more - fewer) / examples, more + 0.5, fewer + 0.5, examples + 2
+    centre = (above - below) / all_of_them
+    half = z * math.sqrt(above + below - (above - below) ** 2 / all_of_them) / all_of_them
+    return Figure(value=value, low=max(-1.0, min(value, centre - half)), high=min(1.0, max(value, centre + half)))
+
+
 def interval(figure: Callable[[np.ndarray], float], examples: int, seed: int) -> Figure:
     """The figure on all examples, and between which values it lies when examples are drawn again with replacement."""
     random = np.random.default_rng(seed)
@@ -197,9 +221,11 @@ class BagOfWords:
 
 
 def majority(labels_B: np.ndarray, labels: int, examples: int) -> np.ndarray:
-    """The shares of the classes in training, for every example: B×K."""
-    share_K = np.bincount(labels_B, minlength=labels) / len(labels_B)
-    return np.tile(share_K, (examples, 1))
+    """The shares of the classes in training, for every example: B×K. One is added to every count, as in the bag of words: a
+    class that was not there is rare, not impossible.
+    """
+    counts_K = np.bincount(labels_B, minlength=labels) + 1.0
+    return np.tile(counts_K / counts_K.sum(), (examples, 1))
 
 
 def log_odds(p: float, q: float) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lmlab.classification.misclassified import Explanation, explain, probabilities_of
-from lmlab.classification.scores import BagOfWords, ClassifierResult, accuracy, interval, majority, scores
+from lmlab.classification.scores import BagOfWords, ClassifierResult, accuracy, gain, majority, scores
 from lmlab.classification.task import Encoded, encoded, words_of
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
@@ -74,7 +74,7 @@ def evaluate(
         scores=scores(p_BK, labels_B, seed),
         majority=scores(majority(train.labels_B, labels, len(examples)), labels_B, seed),
         bag_of_words=scores(bag_BK, labels_B, seed),
-        gain=interval(lambda at: float(right_B[at].mean() - bag_right_B[at].mean()), len(examples), seed),
+        gain=gain(right_B, bag_right_B),
         confusion=tuple(tuple(int(n) for n in row) for row in confusion_KK),
         leaks=int(leaked_B.sum()),
         accuracy_without_leaks=accuracy(p_BK[~leaked_B], labels_B[~leaked_B])

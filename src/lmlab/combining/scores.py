@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lmlab.classification.scores import bits, interval, of_share
+from lmlab.classification.scores import bits, gain, interval, of_share
 from lmlab.combining.labelled_pairs import (
     Listed,
     Neighbouring,
@@ -167,10 +167,9 @@ def _scores(found: _Outcome, spread_N: np.ndarray, labels_N: np.ndarray, seed: i
 
 
 def _gain(one: _Outcome, other: _Outcome, spread_N: np.ndarray, labels_N: np.ndarray, seed: int) -> Gain:
-    right_N = (one.p_NK.argmax(1) == labels_N).astype(float) - (other.p_NK.argmax(1) == labels_N)
     return Gain(
         explained=interval(
             lambda at: _explained(one.squares_N - other.squares_N, spread_N, at) - 1, len(labels_N), seed
         ),
-        accuracy=interval(lambda at: float(right_N[at].mean()), len(labels_N), seed),
+        accuracy=gain(one.p_NK.argmax(1) == labels_N, other.p_NK.argmax(1) == labels_N),
     )
