@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from lmlab.hardware.c_kernels import no_c_kernels, why_not
+from lmlab.hardware.c_kernels import compiler_here, no_c_kernels, why_not
 from lmlab.interface import Windows
 from lmlab.layers import fast
 from lmlab.layers.attention import causal_self_attention, self_attention
@@ -71,6 +74,42 @@ def test_causal_attention(
     qkv, grad = drawn(rows, length, 3, heads, width, dtype=dtype), drawn(rows, length, heads * width, dtype=dtype)
     in_both_ways(lambda x: causal_self_attention(x, rotation), [qkv], grad, dtype)
     assert len(calls) == 1
+
+
+@pytest.fixture(scope="module")
+def emulated_tiles(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The kernel as it is made for processors with units for tiles, and those units in plain C."""
+    compiler, path = compiler_here(), tmp_path_factory.mktemp("tiles") / "attention.so"
+    flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    if compiler is None or "avx512bw" not in flags:
+        pytest.skip("needs a processor with AVX-512, on which the units are emulated")
+    made_with = ["-O2", "-std=gnu11", "-march=native", "-fPIC", "-fopenmp", "-shared"]
+    header = Path(__file__).with_name("emulated_tiles.h")
+    command = [*compiler, *made_with, "-include", str(header), str(attention_in_c.SOURCE), "-o", str(path), "-lm"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    library = ctypes.CDLL(str(path))
+    assert library.lmlab_attention_by_tiles()
+    return library
+
+
+@pytest.mark.parametrize("kind", ["rotary", "plain", "both ways", "padded"])
+@pytest.mark.parametrize("shape", [(1, 70, 2, 64), (2, 32, 1, 32), (1, 1, 1, 32), (2, 33, 2, 96)], ids=str)
+def test_attention_by_tiles(
+    kind: str, shape: tuple[int, ...], emulated_tiles: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a processor with the units, `test_causal_attention` tries them; here they are emulated."""
+    rows, length, heads, width = shape
+    monkeypatch.setattr(attention_in_c, "made", lambda source: emulated_tiles)
+    text_BT = torch.arange(length).expand(rows, length) % 3 != 1
+    rotation = rotary_tables(length, width) if kind == "rotary" else None
+
+    def compute(x: Tensor) -> Tensor:
+        if kind in ("rotary", "plain"):
+            return causal_self_attention(x, rotation)
+        return self_attention(x, text_BT if kind == "padded" else None)
+
+    qkv = drawn(rows, length, 3, heads, width, dtype=torch.bfloat16)
+    in_both_ways(compute, [qkv], drawn(rows, length, heads * width, dtype=torch.bfloat16), torch.bfloat16)
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=str)

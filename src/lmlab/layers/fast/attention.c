@@ -125,7 +125,8 @@ static void gather(const Work *w, ptrdiff_t b, ptrdiff_t h, int which, float sca
     for (ptrdiff_t t = 0; t < T; t++) {
         const ptrdiff_t at = (((b * T + t) * 3 + which) * w->H + h) * R;
         ask(w->qkv, at + AHEAD * 3 * w->H * R, R, w->narrow);
-        turn(w->qkv, at, w->narrow, turns ? w->cosines + t * R : NULL, w->sines + t * R, R, scale, 0, to, t * R, 0);
+        turn(w->qkv, at, w->narrow, turns ? w->cosines + t * R : NULL, turns ? w->sines + t * R : NULL, R,
+             scale, 0, to, t * R, 0);
     }
     memset(to + T * R, 0, (whole - T) * R * sizeof(float));
 }
@@ -174,10 +175,8 @@ static inline void turn_over(const float *rows, ptrdiff_t R, float *to) {
         for (int i = 0; i < LANES; i += 16) transpose(rows + i * R + d, R, to + d * LANES + i, LANES);
 }
 
-/* Scores of a block of queries with the first `seen` keys, keys × LANES: -∞ where a query may not look. */
-static void score(const Work *w, ptrdiff_t b, ptrdiff_t first, ptrdiff_t seen, const float *keys, const float *queries_RL,
-                  float *scores) {
-    multiply(keys, w->R, 1, queries_RL, LANES, scores, LANES, seen, LANES, w->R, 0);
+/* -∞ where a query may not look. */
+static void hide(const Work *w, ptrdiff_t b, ptrdiff_t first, ptrdiff_t seen, float *scores) {
     if (w->causal)
         for (ptrdiff_t j = first + 1; j < seen; j++)
             for (ptrdiff_t i = 0; i < j - first && i < LANES; i++) scores[j * LANES + i] = -INFINITY;
@@ -185,6 +184,13 @@ static void score(const Work *w, ptrdiff_t b, ptrdiff_t first, ptrdiff_t seen, c
         for (ptrdiff_t j = 0; j < seen; j++)
             if (!w->text[b * w->T + j])
                 for (int i = 0; i < LANES; i++) scores[j * LANES + i] = -INFINITY;
+}
+
+/* Scores of a block of queries with the first `seen` keys, keys × LANES. */
+static void score(const Work *w, ptrdiff_t b, ptrdiff_t first, ptrdiff_t seen, const float *keys, const float *queries_RL,
+                  float *scores) {
+    multiply(keys, w->R, 1, queries_RL, LANES, scores, LANES, seen, LANES, w->R, 0);
+    hide(w, b, first, seen, scores);
 }
 
 static inline Sixteen higher(Sixteen x, Sixteen y) { return chosen((x > y) | (x != x), x, y); }
@@ -222,6 +228,19 @@ static void head_forward(const Work *w, ptrdiff_t b, ptrdiff_t h, float *room) {
                 put(w->out, at + d, w->narrow, *(Sixteen *)(found + i * R + d) * share_of[i]);
             logs[first + i] = log_of[i];
         }
+    }
+}
+
+/* Gradients of so many positions, turned back, to where they belong. */
+static void put_grads(const Work *w, ptrdiff_t b, ptrdiff_t h, int which, ptrdiff_t first, ptrdiff_t count,
+                      const float *grads, float scale) {
+    const ptrdiff_t R = w->R;
+    const int turns = w->cosines && which < 2;
+    for (ptrdiff_t t = first; t < first + count; t++) {
+        const ptrdiff_t at = (((b * w->T + t) * 3 + which) * w->H + h) * R;
+        ask(w->grad_qkv, at + AHEAD * 3 * w->H * R, R, w->narrow);
+        turn(grads, (t - first) * R, 0, turns ? w->cosines + t * R : NULL, turns ? w->sines + t * R : NULL, R, scale, 1,
+             w->grad_qkv, at, w->narrow);
     }
 }
 
@@ -268,32 +287,32 @@ static void head_back(const Work *w, ptrdiff_t b, ptrdiff_t h, float *room) {
         multiply(changes, LANES, 1, queries + first * R, R, grads + whole * R, R, seen, R, LANES, 1);
         multiply(shares, LANES, 1, grad_out, R, grads + 2 * whole * R, R, seen, R, LANES, 1);
     }
-    for (int which = 0; which < 3; which++) {
-        const int turns = w->cosines && which < 2;
-        for (ptrdiff_t t = 0; t < T; t++) {
-            const ptrdiff_t at = (((b * T + t) * 3 + which) * w->H + h) * R;
-            ask(w->grad_qkv, at + AHEAD * 3 * w->H * R, R, w->narrow);
-            turn(grads + which * whole * R, t * R, 0, turns ? w->cosines + t * R : NULL, w->sines + t * R, R,
-                 which == 0 ? scale : 1.0f, 1, w->grad_qkv, at, w->narrow);
-        }
-    }
+    for (int which = 0; which < 3; which++)
+        put_grads(w, b, h, which, 0, T, grads + which * whole * R, which == 0 ? scale : 1.0f);
 }
+
+#include "attention_tiles.h"
 
 /* Numbers that one thread needs beside what it is given. */
 int64_t lmlab_attention_room(int64_t T, int64_t R) {
     const int64_t whole = (T + LANES - 1) / LANES * LANES;
-    return 6 * whole * R + 4 * LANES * R + 2 * whole * LANES;
+    return 6 * whole * R + 6 * LANES * R + 4 * whole * LANES;
 }
+
+/* Whether products of bf16 run on units for tiles here. */
+int32_t lmlab_attention_by_tiles(void) { return tiles_here(); }
 
 /* Fills `out` and `logs`; or, `back`, `grad_qkv` from those and `grad_out`. */
 void lmlab_attention(const Work *work, int32_t back) {
     const int64_t count = work->B * work->H, size = lmlab_attention_room(work->T, work->R);
+    const int tiles = work->narrow && work->R % 32 == 0 && tiles_here();
 #pragma omp parallel for schedule(dynamic) num_threads(work->threads)
     for (int64_t i = 0; i < count; i++) {
         float *room = work->room + omp_get_thread_num() * size;
-        if (back)
-            head_back(work, i / work->H, i % work->H, room);
+        const int64_t b = i / work->H, h = i % work->H;
+        if (tiles)
+            (back ? head_back_by_tiles : head_forward_by_tiles)(work, b, h, room);
         else
-            head_forward(work, i / work->H, i % work->H, room);
+            (back ? head_back : head_forward)(work, b, h, room);
     }
 }
