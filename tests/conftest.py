@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from lmlab.cli.app import main
+from lmlab.hardware.c_kernels import made
 from lmlab.hardware.openmp import set_threads
+from lmlab.layers.fast import attention_in_c, one_row_in_c, passes
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 TEXT = (
@@ -40,16 +42,32 @@ def one_thread_and_a_cache_for_what_tests_share(tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="session")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The kernels in C, made once: each takes a second, and every process with a cache of its own would make them again."""
+    folder = tmp_path_factory.mktemp("kernels")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMLAB_CACHE", str(folder))
+        for source in (attention_in_c.SOURCE, one_row_in_c.SOURCE, passes.SOURCE):
+            made(source)
+    return list(folder.glob("kernels/*.so"))
+
+
+@pytest.fixture(scope="session")
 def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("caches")
 
 
 @pytest.fixture(autouse=True)
-def one_thread_and_own_cache(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_thread_and_own_cache(caches: Path, kernels: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests run side by side, so each takes one thread; and none touches the user's cache folder."""
     set_threads(1)
     if not CACHE_IS_GIVEN:
-        monkeypatch.setenv("LMLAB_CACHE", str(caches / str(next(NUMBERS))))  # made by whoever keeps something in it
+        cache = caches / str(next(NUMBERS))  # of which the rest is made by whoever keeps something in it
+        if kernels:
+            (cache / "kernels").mkdir(mode=0o700, parents=True)
+        for path in kernels:
+            os.link(path, cache / "kernels" / path.name)
+        monkeypatch.setenv("LMLAB_CACHE", str(cache))
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ typedef struct {
 
 /* The R numbers of one position, scaled, and turned by the position where there are tables: the halves are exchanged, and the
    table of sines has their signs. Backward, the derivative of that. */
-static inline void turn(const void *from, ptrdiff_t from_at, int from_narrow, const float *cosines, const float *sines,
+static __attribute__((noinline)) void turn(const void *from, ptrdiff_t from_at, int from_narrow, const float *cosines, const float *sines,
                         ptrdiff_t R, float scale, int back, void *to, ptrdiff_t to_at, int to_narrow) {
     const ptrdiff_t half = R / 2;
     if (!cosines) {
@@ -92,8 +92,9 @@ BLOCK(broad_block, DEEP, BROAD)
 BLOCK(narrow_block, DEEP, 1)
 BLOCK(single_block, 1, 1)
 
-/* c = a · b, or c += a · b: M × N, summed over K; N is a multiple of 16. */
-static inline void multiply(const float *a, ptrdiff_t a_row, ptrdiff_t a_k, const float *b, ptrdiff_t b_k, float *c,
+/* c = a · b, or c += a · b: M × N, summed over K; N is a multiple of 16. Made once, not wherever it is used: that takes a compiler
+   seconds. */
+static __attribute__((noinline)) void multiply(const float *a, ptrdiff_t a_row, ptrdiff_t a_k, const float *b, ptrdiff_t b_k, float *c,
                             ptrdiff_t c_row, ptrdiff_t M, ptrdiff_t N, ptrdiff_t K, int add) {
     ptrdiff_t n = 0;
     for (; n + 16 * BROAD <= N; n += 16 * BROAD) {
@@ -170,7 +171,7 @@ static inline void transpose(const float *from, ptrdiff_t from_row, float *to, p
 #endif
 
 /* LANES rows of R numbers, the other way round. */
-static inline void turn_over(const float *rows, ptrdiff_t R, float *to) {
+static __attribute__((noinline)) void turn_over(const float *rows, ptrdiff_t R, float *to) {
     for (ptrdiff_t d = 0; d < R; d += 16)
         for (int i = 0; i < LANES; i += 16) transpose(rows + i * R + d, R, to + d * LANES + i, LANES);
 }

@@ -56,17 +56,17 @@ static inline float dot(const float *restrict row, const float *restrict x, ptrd
     return total;
 }
 
-static void multiply(const float *matrix, ptrdiff_t first, ptrdiff_t end, ptrdiff_t columns, const float *x, float *out) {
+static __attribute__((noinline)) void multiply(const float *matrix, ptrdiff_t first, ptrdiff_t end, ptrdiff_t columns, const float *x, float *out) {
     for (ptrdiff_t n = first; n < end; n++) out[n] = dot(matrix + n * columns, x, columns);
 }
 
-static void multiply_and_add(const float *matrix, ptrdiff_t first, ptrdiff_t end, ptrdiff_t columns, const float *x,
+static __attribute__((noinline)) void multiply_and_add(const float *matrix, ptrdiff_t first, ptrdiff_t end, ptrdiff_t columns, const float *x,
                              float *onto) {
     for (ptrdiff_t n = first; n < end; n++) onto[n] += dot(matrix + n * columns, x, columns);
 }
 
 /* Layer norm without a bias. */
-static void norm(const float *x, const float *weight, ptrdiff_t width, float *out) {
+static __attribute__((noinline)) void norm(const float *x, const float *weight, ptrdiff_t width, float *out) {
     Sixteen sums = {0}, squares = {0};
     ptrdiff_t d = 0;
     for (; d + 16 <= width; d += 16) sums += *(const Sixteen *)(x + d);
@@ -82,7 +82,7 @@ static void norm(const float *x, const float *weight, ptrdiff_t width, float *ou
     for (d = 0; d < width; d++) out[d] = (x[d] - mean) * shrink * weight[d];
 }
 
-static void activate(float *x, ptrdiff_t first, ptrdiff_t end, int gelu) {
+static __attribute__((noinline)) void activate(float *x, ptrdiff_t first, ptrdiff_t end, int gelu) {
     if (!gelu) {
         for (ptrdiff_t n = first; n < end; n++) {
             float positive = x[n] > 0.0f || x[n] != x[n] ? x[n] : 0.0f; /* what is no number stays none */
@@ -111,7 +111,7 @@ static void rotate(float *head, const float *cosines, const float *sines, ptrdif
 }
 
 /* What is no number is higher than all: it then makes all of them none. */
-static float highest(const float *x, ptrdiff_t count) {
+static __attribute__((noinline)) float highest(const float *x, ptrdiff_t count) {
     float top = x[0];
     int none = 0;
     for (ptrdiff_t i = 0; i < count; i++) {
@@ -122,7 +122,7 @@ static float highest(const float *x, ptrdiff_t count) {
 }
 
 /* Scores to shares, in place; numbers beyond `count` up to the next sixteen are written to as well. */
-static void softmax(float *scores, ptrdiff_t count, float scale) {
+static __attribute__((noinline)) void softmax(float *scores, ptrdiff_t count, float scale) {
     const float top = highest(scores, count);
     ptrdiff_t whole = (count + 15) / 16 * 16;
     for (ptrdiff_t t = count; t < whole; t++) scores[t] = -INFINITY;
@@ -137,7 +137,7 @@ static void softmax(float *scores, ptrdiff_t count, float scale) {
 }
 
 /* Averages of the values, R of them. */
-static void average(const float *shares, const float *values, ptrdiff_t count, ptrdiff_t width, float *restrict out) {
+static __attribute__((noinline)) void average(const float *shares, const float *values, ptrdiff_t count, ptrdiff_t width, float *restrict out) {
     ptrdiff_t d = 0;
     for (; d + 32 <= width; d += 32) {
         Sixteen left = {0}, right = {0};
@@ -164,7 +164,7 @@ static ptrdiff_t share(ptrdiff_t count, int thread, int threads) {
 #define PART 1024
 
 /* Logits to log-probabilities, in place. Parts of fixed size are summed up each by one thread, then all of them by everyone. */
-static void log_softmax(float *x, ptrdiff_t count, float *parts, int thread, int threads) {
+static __attribute__((noinline)) void log_softmax(float *x, ptrdiff_t count, float *parts, int thread, int threads) {
     const ptrdiff_t all = (count + PART - 1) / PART;
     for (ptrdiff_t p = all * thread / threads; p < all * (thread + 1) / threads; p++) {
         const ptrdiff_t first = p * PART, end = first + PART < count ? first + PART : count;
