@@ -155,26 +155,33 @@ def test_greedy_text_is_the_same_in_c() -> None:
     assert quick[0].ids == plain[0].ids
 
 
-def test_threads_are_tried_and_the_faster_number_is_kept() -> None:
-    pace = one_row_in_c._Pace(2)
-    seconds = {1: 0.11, 2: 0.1}
+def paced(pace: one_row_in_c._Pace, seconds: dict[int, float], steps: int) -> list[int]:
+    """The numbers of threads that are taken where steps take so long with each."""
     taken = []
-    for _ in range(2 * pace.AGAIN):
+    for _ in range(steps):
         taken.append(pace.next_step())
         pace.took(seconds[taken[-1]])
+    return taken
+
+
+def test_threads_are_tried_and_the_fastest_number_is_kept() -> None:
+    pace = one_row_in_c._Pace(2)
+    taken = paced(pace, {1: 0.11, 2: 0.1}, pace.AGAIN)
     assert taken[:6] == [2, 1, 2, 1, 2, 1]
-    assert set(taken[6 : pace.AGAIN]) == {2}
-    seconds[2] = 0.5  # somebody else has come
-    taken = []
-    for _ in range(2 * pace.AGAIN):
-        taken.append(pace.next_step())
-        pace.took(seconds[taken[-1]])
-    assert taken[-1] == 1
-    seconds = {1: 0.2, 2: 0.1}  # plainly slower: one step of it is enough
+    assert set(taken[6:]) == {2}
+    assert paced(pace, {1: 0.11, 2: 0.5}, 2 * pace.AGAIN)[-1] == 1, "somebody else has come"
+    assert set(paced(one_row_in_c._Pace(1), {1: 0.1}, 300)) == {1}
+
+
+def test_of_many_threads_those_far_too_many_or_too_few_are_tried_once() -> None:
+    pace = one_row_in_c._Pace(16)
+    taken = paced(pace, {1: 0.8, 2: 0.4, 4: 0.25, 8: 0.2, 16: 0.9}, pace.AGAIN)
+    assert taken[:5] == [16, 8, 4, 2, 1]
+    assert (taken.count(1), taken.count(2), taken.count(4)) == (1, 1, 3)
+    assert taken[-1] == 8
+
+
+def test_while_nothing_changes_trials_become_rare() -> None:
     pace = one_row_in_c._Pace(2)
-    taken = []
-    for _ in range(pace.AGAIN):
-        taken.append(pace.next_step())
-        pace.took(seconds[taken[-1]])
-    assert taken.count(1) == 1
-    assert one_row_in_c._Pace(1).next_step() == 1
+    taken = paced(pace, {1: 0.2, 2: 0.1}, 10_000)
+    assert 4 <= taken.count(1) <= 9

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lmlab.hardware.c_kernels import made
+from lmlab.hardware.kept_figures import thread_counts
 from lmlab.layers import fast
 from lmlab.layers.fast.one_row import OneRow, Weights
 from lmlab.layers.positions import rotary_tables
@@ -108,38 +109,42 @@ Row = OneRow | OneRowInC
 
 
 class _Pace:
-    """One thread or all: which is faster depends on the model, and on who else wants the cores just now.
+    """How many threads: what is fastest depends on the model, and on who else wants the cores just now.
 
-    Both are tried in turn for a few steps, at first and now and again; the shortest step of each counts. What is far slower at
-    once is not tried further.
+    All, half of them, a quarter, … and one are tried in turn for a few steps, at first, and again after longer and longer while
+    nothing changes; the shortest step of each counts. What is far slower is not tried further.
     """
 
-    ROUNDS, AGAIN, FAR = 3, 128, 1.3  # of trying; steps until the next trial; times as slow
+    ROUNDS, AGAIN, SELDOM, FAR = 3, 128, 2048, 1.3  # of trying; steps until the next trial, at most; times as slow
 
     def __init__(self, most: int) -> None:
-        self.counts = [most, 1] if most > 1 else [1]
-        self.current, self._since = most, self.AGAIN
+        self.counts = thread_counts(most)[::-1]
+        self.current, self._left, self._wait = most, 0, self.AGAIN
         self._waiting: list[int] = []
         self._best_s: dict[int, float] = {}
 
     def next_step(self) -> int:
         """The number of threads for the coming step."""
-        if len(self.counts) > 1 and not self._waiting and self._since >= self.AGAIN:
-            self._waiting, self._best_s, self._since = self.counts * self.ROUNDS, {}, 0
+        if len(self.counts) > 1 and not self._waiting and self._left == 0:
+            self._waiting, self._best_s = self.counts * self.ROUNDS, {}
         return self._waiting[0] if self._waiting else self.current
 
     def took(self, seconds: float) -> None:
         """How long that step took."""
         if not self._waiting:
-            self._since += 1
+            self._left = max(0, self._left - 1)
             return
         threads = self._waiting.pop(0)
         self._best_s[threads] = min(seconds, self._best_s.get(threads, seconds))
-        others = [best for n, best in self._best_s.items() if n != threads]
-        if others and seconds > self.FAR * min(others):
-            self._waiting.clear()
+        if seconds > self.FAR * min(self._best_s.values()):
+            self._waiting = [count for count in self._waiting if count != threads]
         if not self._waiting:
-            self.current = min(self._best_s, key=lambda n: self._best_s[n])
+            self._decide()
+
+    def _decide(self) -> None:
+        best = min(self._best_s, key=lambda threads: self._best_s[threads])
+        self._wait = self.AGAIN if best != self.current else min(2 * self._wait, self.SELDOM)
+        self.current, self._left = best, self._wait
 
 
 def _tensors(weights: Weights) -> list[Tensor]:
