@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
@@ -94,6 +95,18 @@ def test_eval_explains_more_of_held_out_pairs_than_frequencies_alone(vectors_run
     assert other.part == "whole"
     assert other.scores.explained.value == pytest.approx(learned.scores.explained.value, abs=0.05)
     assert json.dumps(other.to_json())
+
+
+def test_a_text_that_vectors_were_learned_from_is_not_called_another(tmp_path: Path) -> None:
+    lines = [line + "\n" for name in sorted(topics)[:30] for line in topics[name].splitlines()]
+    mine, others = tmp_path / "mine.txt", tmp_path / "others.txt"
+    mine.write_text("".join(lines[: len(lines) // 2]))
+    others.write_text("".join(lines[len(lines) // 2 :]))
+    run = lmlab.train("glove", mine, out=tmp_path / "run", budget="5steps", settings={"width": 8})
+    (note,) = lmlab.evaluate(run, mine).notes
+    assert note.startswith("not held out: ")
+    assert lmlab.evaluate(run, others).notes == ()
+    assert lmlab.evaluate(run).notes == ()  # whose test pairs were not learned
 
 
 def test_killed_and_resumed_it_ends_with_the_same_bits(text: Path, tmp_path: Path) -> None:

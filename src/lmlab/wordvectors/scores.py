@@ -5,7 +5,7 @@ Intervals are over words: all pairs of a word are drawn together, since they sha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from lmlab.classification.scores import interval
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
+from lmlab.measure.near_copies import held_out
 from lmlab.models.glove import GloVe
 from lmlab.results import Figure, OtherResult
 from lmlab.text.corpus import read
@@ -54,12 +55,15 @@ def evaluate(
     """
     model = run.saved
     assert isinstance(model, GloVe)
-    parts = parts_of(run)
+    parts, notes = parts_of(run), [run.caution] if run.caution else []
     if data is None:
         name, pairs = run.corpus.name, parts[part]
     else:
         other = read(data, split=(100, 0, 0))
         name, pairs = other.name, pairs_of(other.train, run.tokenizer, model.config.window)
+        known = held_out(run.learned_from, other.train)
+        if known.verdict != "held out":
+            notes.append(f"{known.verdict}: {known.detail}")
     if not len(pairs):
         empty = f"no pair of {name} is in the {part} part" if data is None else f"{name} has no pair of known words"
         raise Mistake(f"{empty}; choose another {{part}}, or name a text", part=None)
@@ -69,7 +73,8 @@ def evaluate(
     plain_P = biases_V[measured.words_P] + biases_V[measured.contexts_P] - measured.logs_P
     if data is not None:
         errors_P, plain_P = (e_P - np.average(e_P, weights=measured.weights_P) for e_P in (errors_P, plain_P))
-    return _result(run, name, part if data is None else "whole", pairs, measured, errors_P, plain_P, seed)
+    found = _result(run, name, part if data is None else "whole", pairs, measured, errors_P, plain_P, seed)
+    return replace(found, notes=tuple(notes))
 
 
 def _result(
@@ -100,7 +105,6 @@ def _result(
         scores=scores(own),
         frequencies=scores(plain),
         gain=interval(lambda at: sums.explained(own, at) - sums.explained(plain, at), len(own), seed),
-        notes=(run.caution,) if run.caution else (),
     )
 
 
