@@ -210,6 +210,9 @@ def test_a_text_without_validation_keeps_the_last_weights(small_text: Path, tmp_
     assert run.status == "finished"
     assert all(line["valid_nats_per_token"] is None for line in run.metrics)
     assert run.record.result.best_step == 30
+    page = (tmp_path / "run" / "page.html").read_text()
+    assert "Nothing was validated, and the weights that are kept are the last ones." in page
+    assert "best validation" not in page
 
 
 @pytest.mark.parametrize(("budget", "factor"), [("5s", 4), ("5steps", 1)])

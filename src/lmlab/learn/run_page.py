@@ -32,6 +32,9 @@ def run_page(run: Run, figure: str) -> str:
     if result.undertrained is not None:
         parts.append(f"<p><strong>{html.escape(str(result.undertrained))}</strong></p>\n")
     caption = "Training and validation over steps. The weights with the best validation are kept."
+    if result.best_step is not None and not _is_validated(run):
+        kept = "those it began with" if result.status in ("diverged", "untrained") else "the last ones"
+        caption = f"Training over steps. Nothing was validated, and the weights that are kept are {kept}."
     if went_on_at := record.training.went_on_at:
         at = " and ".join(f"{step:,}" for step in went_on_at)
         caption += (
@@ -55,6 +58,11 @@ def run_page(run: Run, figure: str) -> str:
         parts.append(f"<h2>Where its weights came from</h2>\n{html.listed(origins)}")
     parts.append(html.folded("Settings", html.facts(settings)))
     return html.document(f"{name} on {corpus}", "".join(parts))
+
+
+def _is_validated(run: Run) -> bool:
+    """Whether any weights were, so that the best could be kept."""
+    return bool(run.metrics) and any(line[f"valid_{run.unit.replace(' ', '_')}"] is not None for line in run.metrics)
 
 
 def _best(run: Run) -> str:
