@@ -9,7 +9,7 @@ from torch import nn
 from lmlab.layers.attentive import attended, attentive_scan
 from lmlab.layers.blocks import Block
 from lmlab.layers.fast.attentive import Additive, Rule
-from lmlab.layers.looking import kernel_weights, written_out
+from lmlab.layers.looking import kernel_weights, silenced, written_out
 from lmlab.layers.positions import rotary_tables
 
 
@@ -65,3 +65,15 @@ def test_what_a_recurrent_network_attended_to_is_what_it_added(combined: bool, i
     wrong = rule._replace(scale=1.4) if additive is None else rule
     other = additive and additive._replace(v_A=-additive.v_A)
     assert attended(drive[0], h_1TH[0], state_HH, other, wrong)[1] > 1e-3
+
+
+def test_a_head_that_is_silenced_and_comes_back_counts_as_a_change_of_the_weights() -> None:
+    """Whoever keeps a copy of the weights looks at how often they were written to."""
+    out = torch.nn.Parameter(torch.randn(6, 6))
+    before, versions = out.detach().clone(), [out._version]
+    with silenced(out, heads=2, head=1):
+        assert (out[:, 3:] == 0).all()
+        assert torch.equal(out[:, :3], before[:, :3])
+        versions.append(out._version)
+    assert torch.equal(out, before)
+    assert versions[0] < versions[1] < out._version

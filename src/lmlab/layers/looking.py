@@ -98,9 +98,11 @@ def silenced(out_DD: Tensor, heads: int, head: int) -> Iterator[None]:
     """While it lasts, what this head found is not added. out_DD: the matrix that reads what all heads found, side by side."""
     width = out_DD.shape[1] // heads
     mine = slice(head * width, (head + 1) * width)
-    kept = out_DD.data[:, mine].clone()
-    out_DD.data[:, mine] = 0.0
+    with torch.no_grad():  # torch counts the change, so that nobody goes on with a copy made before it
+        kept = out_DD[:, mine].clone()
+        out_DD[:, mine] = 0.0
     try:
         yield
     finally:
-        out_DD.data[:, mine] = kept
+        with torch.no_grad():
+            out_DD[:, mine] = kept
