@@ -71,21 +71,21 @@ static __attribute__((noinline)) void turn(const void *from, ptrdiff_t from_at, 
 }
 
 /* ROWS × (16 · VECTORS) of a · b, summed over K, in registers. a has a stride for rows and one for what is summed over. */
-#define BLOCK(name, ROWS, VECTORS)                                                                            \
-    static inline void name(const float *restrict a, ptrdiff_t a_row, ptrdiff_t a_k, const float *restrict b, \
-                            ptrdiff_t b_k, float *restrict c, ptrdiff_t c_row, ptrdiff_t K, int add) {        \
-        Sixteen sums[ROWS][VECTORS];                                                                          \
-        for (int m = 0; m < ROWS; m++)                                                                        \
-            for (int n = 0; n < VECTORS; n++)                                                                 \
-                sums[m][n] = add ? *(const Sixteen *)(c + m * c_row + 16 * n) : (Sixteen){0};                 \
-        for (ptrdiff_t k = 0; k < K; k++) {                                                                   \
-            Sixteen right[VECTORS];                                                                           \
-            for (int n = 0; n < VECTORS; n++) right[n] = *(const Sixteen *)(b + k * b_k + 16 * n);            \
-            for (int m = 0; m < ROWS; m++)                                                                    \
-                for (int n = 0; n < VECTORS; n++) sums[m][n] += a[m * a_row + k * a_k] * right[n];            \
-        }                                                                                                     \
-        for (int m = 0; m < ROWS; m++)                                                                        \
-            for (int n = 0; n < VECTORS; n++) *(Sixteen *)(c + m * c_row + 16 * n) = sums[m][n];              \
+#define BLOCK(name, ROWS, VECTORS)                                                                                 \
+    static inline void name(const float *restrict a, ptrdiff_t a_row, ptrdiff_t a_k, const float *restrict b,      \
+                            ptrdiff_t b_k, float *restrict c, ptrdiff_t c_row, ptrdiff_t K, int add) {             \
+        Native sums[ROWS][PIECES * VECTORS];                                                                       \
+        for (int m = 0; m < ROWS; m++)                                                                             \
+            for (int n = 0; n < PIECES * VECTORS; n++)                                                             \
+                sums[m][n] = add ? *(const Native *)(c + m * c_row + NATIVE * n) : (Native){0};                    \
+        for (ptrdiff_t k = 0; k < K; k++) {                                                                        \
+            Native right[PIECES * VECTORS];                                                                        \
+            for (int n = 0; n < PIECES * VECTORS; n++) right[n] = *(const Native *)(b + k * b_k + NATIVE * n);     \
+            for (int m = 0; m < ROWS; m++)                                                                         \
+                for (int n = 0; n < PIECES * VECTORS; n++) sums[m][n] += a[m * a_row + k * a_k] * right[n];        \
+        }                                                                                                          \
+        for (int m = 0; m < ROWS; m++)                                                                             \
+            for (int n = 0; n < PIECES * VECTORS; n++) *(Native *)(c + m * c_row + NATIVE * n) = sums[m][n];       \
     }
 
 BLOCK(broad_block, DEEP, BROAD)
@@ -194,7 +194,27 @@ static void score(const Work *w, ptrdiff_t b, ptrdiff_t first, ptrdiff_t seen, c
     hide(w, b, first, seen, scores);
 }
 
-static inline Sixteen higher(Sixteen x, Sixteen y) { return chosen((x > y) | (x != x), x, y); }
+static inline Native higher(Native x, Native y) {
+    const NativeWhole which = (x > y) | (x != x);
+    return (Native)((which & (NativeWhole)x) | (~which & (NativeWhole)y));
+}
+
+/* Scores of LANES queries to shares that are not divided by their sum yet, keys × LANES; the highest scores and the sums. */
+static inline void softmax(float *scores, ptrdiff_t seen, float top_of[LANES], float total_of[LANES]) {
+    Native top[LANES / NATIVE], total[LANES / NATIVE];
+    for (int p = 0; p < LANES / NATIVE; p++) top[p] = (Native){0} - INFINITY, total[p] = (Native){0};
+    for (ptrdiff_t j = 0; j < seen; j++)
+        for (int p = 0; p < LANES / NATIVE; p++) top[p] = higher(*(Native *)(scores + j * LANES + p * NATIVE), top[p]);
+    for (int p = 0; p < LANES / NATIVE; p++) *(Native *)(top_of + p * NATIVE) = top[p];
+    for (ptrdiff_t j = 0; j < seen; j++) {
+        for (int v = 0; v < LANES; v += 16) {
+            Sixteen *at = (Sixteen *)(scores + j * LANES + v);
+            *at = exponentials(*at - *(Sixteen *)(top_of + v));
+        }
+        for (int p = 0; p < LANES / NATIVE; p++) total[p] += *(Native *)(scores + j * LANES + p * NATIVE);
+    }
+    for (int p = 0; p < LANES / NATIVE; p++) *(Native *)(total_of + p * NATIVE) = total[p];
+}
 
 static inline ptrdiff_t seen_by(const Work *w, ptrdiff_t first) {
     return w->causal && first + LANES < w->T ? first + LANES : w->T;
@@ -209,25 +229,16 @@ static void head_forward(const Work *w, ptrdiff_t b, ptrdiff_t h, float *room) {
     gather(w, b, h, 2, 1.0f, values);
     for (ptrdiff_t first = 0; first < T; first += LANES) {
         const ptrdiff_t seen = seen_by(w, first), here = T - first < LANES ? T - first : LANES;
-        float log_of[LANES], share_of[LANES];
+        float top_of[LANES], total_of[LANES];
         turn_over(queries + first * R, R, turned);
         score(w, b, first, seen, keys, turned, scores);
-        for (int v = 0; v < LANES; v += 16) {
-            Sixteen top = all_of(-INFINITY), total = {0};
-            for (ptrdiff_t j = 0; j < seen; j++) top = higher(*(Sixteen *)(scores + j * LANES + v), top);
-            for (ptrdiff_t j = 0; j < seen; j++) {
-                Sixteen *at = (Sixteen *)(scores + j * LANES + v);
-                *at = exponentials(*at - top);
-                total += *at;
-            }
-            for (int i = 0; i < 16; i++) log_of[v + i] = top[i] + logf(total[i]), share_of[v + i] = 1.0f / total[i];
-        }
+        softmax(scores, seen, top_of, total_of);
         multiply(scores, 1, LANES, values, R, found, R, LANES, R, seen, 0);
         for (ptrdiff_t i = 0; i < here; i++) {
             const ptrdiff_t at = ((b * T + first + i) * w->H + h) * R;
             for (ptrdiff_t d = 0; d < R; d += 16)
-                put(w->out, at + d, w->narrow, *(Sixteen *)(found + i * R + d) * share_of[i]);
-            logs[first + i] = log_of[i];
+                put(w->out, at + d, w->narrow, *(Sixteen *)(found + i * R + d) / total_of[i]);
+            logs[first + i] = top_of[i] + logf(total_of[i]);
         }
     }
 }

@@ -141,30 +141,22 @@ static void head_forward_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t h, float
     turn_all_over(values, whole, R, values_over, (uint32_t *)rows);
     for (ptrdiff_t first = 0; first < T; first += LANES) {
         const ptrdiff_t seen = seen_in_blocks(w, first), here = T - first < LANES ? T - first : LANES;
-        Sixteen share_of[2];
-        float log_of[LANES];
+        float top_of[LANES], total_of[LANES];
         pairs_across(queries + first * R, R, paired);
         score_by_tiles(w, b, first, seen, keys, paired, scores);
-        for (int v = 0; v < LANES; v += 16) {
-            Sixteen top = all_of(-INFINITY), total = {0};
-            for (ptrdiff_t j = 0; j < seen; j++) top = higher(*(Sixteen *)(scores + j * LANES + v), top);
-            for (ptrdiff_t j = 0; j < seen; j += 2) {
-                const Sixteen one = exponentials(*(Sixteen *)(scores + j * LANES + v) - top);
-                const Sixteen other = exponentials(*(Sixteen *)(scores + (j + 1) * LANES + v) - top);
-                total += one + other;
-                pair(one, other, shares + j / 2 * LANES + v);
-            }
-            share_of[v / 16] = 1.0f / total;
-            for (int i = 0; i < 16; i++) log_of[v + i] = top[i] + logf(total[i]);
-        }
+        softmax(scores, seen, top_of, total_of);
+        for (ptrdiff_t j = 0; j < seen; j += 2)
+            for (int v = 0; v < LANES; v += 16)
+                pair(*(Sixteen *)(scores + j * LANES + v), *(Sixteen *)(scores + (j + 1) * LANES + v),
+                     shares + j / 2 * LANES + v);
         multiply_tiles(values_over, 2 * whole, shares, 4 * LANES, found, 4 * LANES, R, LANES, seen, 0);
         for (ptrdiff_t d = 0; d < R; d++)
-            for (int v = 0; v < LANES; v += 16) *(Sixteen *)(found + d * LANES + v) *= share_of[v / 16];
+            for (int v = 0; v < LANES; v += 16) *(Sixteen *)(found + d * LANES + v) /= *(Sixteen *)(total_of + v);
         turn_back_over(found, R, rows);
         for (ptrdiff_t i = 0; i < here; i++) {
             const ptrdiff_t at = ((b * T + first + i) * w->H + h) * R;
             for (ptrdiff_t d = 0; d < R; d += 16) put(w->out, at + d, 1, *(Sixteen *)(rows + i * R + d));
-            logs[first + i] = log_of[i];
+            logs[first + i] = top_of[i] + logf(total_of[i]);
         }
     }
     _tile_release();

@@ -41,17 +41,20 @@ typedef struct {
 #define AHEAD 1536 /* numbers */
 
 static inline float dot(const float *restrict row, const float *restrict x, ptrdiff_t columns) {
-    Sixteen one = {0}, two = {0}, three = {0}, four = {0};
+    Native sums[4 * PIECES], pieces[PIECES];
+    for (int p = 0; p < 4 * PIECES; p++) sums[p] = (Native){0};
     ptrdiff_t k = 0;
     for (; k + 64 <= columns; k += 64) {
         for (int i = 0; i < 64; i += 16) __builtin_prefetch(row + k + i + AHEAD);
-        one += *(const Sixteen *)(row + k) * *(const Sixteen *)(x + k);
-        two += *(const Sixteen *)(row + k + 16) * *(const Sixteen *)(x + k + 16);
-        three += *(const Sixteen *)(row + k + 32) * *(const Sixteen *)(x + k + 32);
-        four += *(const Sixteen *)(row + k + 48) * *(const Sixteen *)(x + k + 48);
+        for (int p = 0; p < 4 * PIECES; p++)
+            sums[p] += *(const Native *)(row + k + p * NATIVE) * *(const Native *)(x + k + p * NATIVE);
     }
-    for (; k + 16 <= columns; k += 16) one += *(const Sixteen *)(row + k) * *(const Sixteen *)(x + k);
-    float total = sum_of((one + two) + (three + four));
+    for (; k + 16 <= columns; k += 16)
+        for (int p = 0; p < PIECES; p++)
+            sums[p] += *(const Native *)(row + k + p * NATIVE) * *(const Native *)(x + k + p * NATIVE);
+    for (int p = 0; p < PIECES; p++)
+        pieces[p] = (sums[p] + sums[p + PIECES]) + (sums[p + 2 * PIECES] + sums[p + 3 * PIECES]);
+    float total = sum_of_pieces(pieces);
     for (; k < columns; k++) total += row[k] * x[k];
     return total;
 }
@@ -140,13 +143,12 @@ static __attribute__((noinline)) void softmax(float *scores, ptrdiff_t count, fl
 static __attribute__((noinline)) void average(const float *shares, const float *values, ptrdiff_t count, ptrdiff_t width, float *restrict out) {
     ptrdiff_t d = 0;
     for (; d + 32 <= width; d += 32) {
-        Sixteen left = {0}, right = {0};
-        for (ptrdiff_t t = 0; t < count; t++) {
-            left += shares[t] * *(const Sixteen *)(values + t * width + d);
-            right += shares[t] * *(const Sixteen *)(values + t * width + d + 16);
-        }
-        *(Sixteen *)(out + d) = left;
-        *(Sixteen *)(out + d + 16) = right;
+        Native sums[2 * PIECES];
+        for (int p = 0; p < 2 * PIECES; p++) sums[p] = (Native){0};
+        for (ptrdiff_t t = 0; t < count; t++)
+            for (int p = 0; p < 2 * PIECES; p++)
+                sums[p] += shares[t] * *(const Native *)(values + t * width + d + p * NATIVE);
+        for (int p = 0; p < 2 * PIECES; p++) *(Native *)(out + d + p * NATIVE) = sums[p];
     }
     for (; d < width; d++) {
         float total = 0.0f;

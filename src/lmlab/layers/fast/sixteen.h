@@ -1,5 +1,6 @@
 /* Sixteen numbers at once, as the compiler makes them of whatever the processor has: sums, e to the power of them, and bf16. */
 
+#pragma once
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,17 +54,46 @@ static inline Sixteen exponentials(Sixteen x) {
 typedef float Eight __attribute__((vector_size(32)));
 typedef float Four __attribute__((vector_size(16)));
 
+/* As many numbers as one register holds. What a loop carries on in registers must be of this kind: of wider ones the compiler makes
+   pieces in memory. */
+#if defined(__AVX512F__)
+#define NATIVE 16
+#elif defined(__AVX__)
+#define NATIVE 8
+#else
+#define NATIVE 4
+#endif
+#define PIECES (16 / NATIVE) /* of sixteen */
+typedef float Native __attribute__((vector_size(4 * NATIVE), aligned(4), may_alias));
+typedef int32_t NativeWhole __attribute__((vector_size(4 * NATIVE), aligned(4), may_alias));
+
+static inline float sum_of_four(Four x) { return (x[0] + x[2]) + (x[1] + x[3]); }
+
+static inline float sum_of_eight(Eight x) {
+    union {
+        Eight all;
+        Four half[2];
+    } eight = {x};
+    return sum_of_four(eight.half[0] + eight.half[1]);
+}
+
 static inline float sum_of(Sixteen x) {
     union {
         Sixteen all;
         Eight half[2];
     } sixteen = {x};
-    union {
-        Eight all;
-        Four half[2];
-    } eight = {sixteen.half[0] + sixteen.half[1]};
-    Four four = eight.half[0] + eight.half[1];
-    return (four[0] + four[2]) + (four[1] + four[3]);
+    return sum_of_eight(sixteen.half[0] + sixteen.half[1]);
+}
+
+/* The same of sixteen in pieces, in the same order. */
+static inline float sum_of_pieces(const Native x[PIECES]) {
+#if NATIVE == 16
+    return sum_of(x[0]);
+#elif NATIVE == 8
+    return sum_of_eight(x[0] + x[1]);
+#else
+    return sum_of_four((x[0] + x[2]) + (x[1] + x[3]));
+#endif
 }
 
 typedef uint16_t SixteenHalf __attribute__((vector_size(32), aligned(2), may_alias));
