@@ -154,3 +154,17 @@ def test_a_bound_of_a_sum_is_tried_at_millions_of_terms(claim: str, verdict: str
 )
 def test_a_sum_of_more_terms_than_long_decimals_take_is_known_with_its_error(claim: str, verdict: str) -> None:
     assert check(f"claim {claim}").claims[0].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "(x - 1234.5)**2 >= 0.01",
+        "1000*exp(-1000*(a - 7.3)**2) <= 999",
+        "abs(x + 31.25) >= 0.001",
+        "(s - 0.0371)**2 >= 0.0000001",
+    ],
+)
+def test_a_bound_that_is_broken_at_a_number_of_its_own_alone_fails(claim: str) -> None:
+    given = "given a: positive\ngiven x: real\ngiven s: fraction\n"
+    assert check(f"{given}claim {claim}").claims[-1].verdict == "refuted"

@@ -21,6 +21,7 @@ SPECIAL = ("zero", "equal")  # where bounds are often attained
 LARGE = (16, 128, 1000)  # sizes: bounds that forget a size fail only where it is large
 FAR = (1e3, 1e5)  # how far values reach
 EXACT = (0.25, 0.5, 0.75, 2.0, 3.0, 4.0)  # values of one scalar at which bounds are attained, beside 1
+WRITTEN = 8  # numbers of the claim at which a scalar is tried: (x - 7.3)**2 is small at one of them alone
 SWEEP = tuple(10.0**e for e in np.linspace(-3, 2, 21))  # values of one scalar, from small to large, both signs
 FAR_SWEEP = (*(10.0**e for e in np.linspace(-6, -3.25, 12)), *SWEEP, *(10.0**e for e in np.linspace(2.25, 8, 24)))
 COUNTED = np.arange(1.0, 66.0)  # whole numbers, one by one,
@@ -141,7 +142,7 @@ def _large(relation: Relation, small: Sizes) -> list[Sizes]:
 
 def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | None]:
     """One scalar after the other over many magnitudes, the rest as it comes; then all of them at once."""
-    setting = relation.setting
+    setting, own = relation.setting, sorted(written(relation, whole=False) - {0.0})[:WRITTEN]
     for name in [n for n in relation.scalars if not setting.kinds(n) & {"integer", "binary"}][:3]:
         kinds = setting.kinds(name)
         values = np.array(SWEEP if relation.averages else FAR_SWEEP)
@@ -149,9 +150,9 @@ def _sweeps(relation: Relation, sizes: Sizes) -> Iterator[tuple[Point, Sides] | 
             values = np.concatenate(
                 [10.0 ** np.linspace(-6, -1, 8), np.linspace(0.15, 0.85, 8), 1 - 10.0 ** np.linspace(-1, -6, 8)]
             )
-            values = np.concatenate([EXACT[:3], values])
+            values = np.concatenate([EXACT[:3], [number for number in own if number < 1], values])
         else:
-            values = np.concatenate([EXACT, values])
+            values = np.concatenate([EXACT, own, values])
             if "positive" not in kinds:
                 values = np.concatenate([values, -values])
         for value in values:

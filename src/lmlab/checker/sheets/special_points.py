@@ -70,10 +70,10 @@ def _values(relation: Relation, name: str) -> list[float]:
     return [v for v in values if allows(relation, name, v)]
 
 
-def written(relation: Relation) -> set[float]:
-    """The whole numbers of the formula, without their signs."""
+def written(relation: Relation, *, whole: bool = True) -> set[float]:
+    """The numbers of the formula, without their signs; whole: those without a fraction alone."""
     numbers = [node.value for node in relation.everything if isinstance(node, Number)]
-    return {abs(float(value)) for value in numbers if value.denominator == 1}
+    return {abs(float(value)) for value in numbers if value.denominator == 1 or not whole}
 
 
 def allows(relation: Relation, name: str, value: float) -> bool:
