@@ -70,3 +70,14 @@ def test_a_line_of_prompts_holds_a_prompt_and_nothing_else(lmlab: Lmlab, small_t
         lmlab("generate", "run", "--prompts", "prompts.jsonl"),
         """line 3 of prompts.jsonl has 'temprature' beside its prompt; a line has "prompt" and perhaps "id",""",
     )
+
+
+@pytest.mark.parametrize("line", ['{"prompt": "c", "id": NaN}', '{"prompt": "c", "id": 1e999}', "[" * 100_000])
+def test_a_line_of_prompts_that_is_no_json_is_refused_before_anything_is_written(
+    line: str, lmlab: Lmlab, small_text: Path
+) -> None:
+    assert lmlab("train", "bag", small_text, "--out", "run")[0] == 0
+    Path("prompts.jsonl").write_text(f'"a"\n{line}\n')
+    refused(lmlab("generate", "run", "--prompts", "prompts.jsonl", "--json"), "line 2 of prompts.jsonl is no prompt")
+    Path("run/config.json").write_text("[" * 100_000)
+    refused(lmlab("generate", "run"), "config.json is damaged")

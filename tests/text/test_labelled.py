@@ -89,6 +89,39 @@ def test_broken_lines_of_json_are_said_with_their_number(tmp_path: Path) -> None
     (tmp_path / "a.jsonl").write_text('{"text": "a", "label": "b"}\n{"text": \n')
     with pytest.raises(Mistake, match="line 2: not JSON"):
         read_labelled(tmp_path / "a.jsonl")
+    (tmp_path / "deep.jsonl").write_text('{"text": "a", "label": "b"}\n' + "[" * 100_000 + "\n")
+    with pytest.raises(Mistake, match=r"line 2: not JSON \(too deep\)"):
+        read_labelled(tmp_path / "deep.jsonl")
     (tmp_path / "b.jsonl").write_text('{"text": "a", "label": "b"}\n{"text": "c"}\n')
     with pytest.raises(Mistake, match="line 2: no 'label'"):
         read_labelled(tmp_path / "b.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("value", "missing"),
+    [
+        ('"text": null, "label": 1', "text"),
+        ('"text": {"a": 1}, "label": 1', "text"),
+        ('"text": "a", "label": null', "label"),
+        ('"text": "a", "label": NaN', "label"),
+        ('"text": "a", "label": ["b"]', "label"),
+    ],
+)
+def test_what_json_does_not_say_is_not_taken_for_a_word(value: str, missing: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a film", "label": 0, "votes": null}\n{' + value + ', "votes": [1]}\n')
+    with pytest.raises(Mistake, match=f"line 2: the {missing} is empty"):
+        read_labelled(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl"])
+def test_a_text_may_hold_ends_of_lines_that_end_no_row(kind: str, end: str, tmp_path: Path) -> None:
+    texts = [f"a film\u2028of {i}\x85and more" for i in range(40)]
+    rows = {
+        "tsv": ["text\tlabel", *(f"{text}\t{i % 2}" for i, text in enumerate(texts))],
+        "csv": ["text,label", *(f"{text},{i % 2}" for i, text in enumerate(texts))],
+        "jsonl": [f'{{"text": "{text}", "label": {i % 2}}}' for i, text in enumerate(texts)],
+    }[kind]
+    (tmp_path / f"a.{kind}").write_bytes("".join(row + end for row in rows).encode())
+    table = read_labelled(tmp_path / f"a.{kind}")
+    assert sorted(text for part in table.parts.values() for text in part.texts) == sorted(texts)

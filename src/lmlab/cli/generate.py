@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from json import JSONDecodeError, loads
+from json import dumps, loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -134,7 +134,8 @@ def read_prompts(file: str) -> list[Prompt]:
             continue
         try:
             value = loads(line)
-        except JSONDecodeError:
+            dumps(value, allow_nan=False)  # what is no JSON by itself, such as NaN, could not be given back
+        except (ValueError, RecursionError):
             value = None
         keys = {"prompt": value} if isinstance(value, str) else value
         if not isinstance(keys, dict) or not isinstance(keys.get("prompt"), str):

@@ -384,7 +384,7 @@ def load_run(folder: Path | str) -> Run:
         inside = sorted(str(file.parent) for file in [*folder.glob("*/config.json"), *folder.glob("*/*/config.json")])
         runs = f"; there are runs inside it: {', '.join(inside[:LISTED])}" if inside else ""
         raise Mistake(f"{folder} is not a run: it has no config.json{runs}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         raise Mistake(f"{path} is damaged; train again into a new folder") from None
     try:
         return Run(folder, Record.from_json(document))

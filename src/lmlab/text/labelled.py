@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -198,7 +200,9 @@ def table_rows(path: Path) -> list[tuple[int, list[str]]]:
 
 def _lines(path: Path) -> list[str]:
     what = "a table of texts with labels is .tsv, .csv or .jsonl, perhaps with .gz"
-    return read_text(path, what).splitlines(keepends=True)
+    return list(
+        io.StringIO(read_text(path, what), newline="")
+    )  # by \n or \r alone: a text may hold other ends of lines
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -225,8 +229,9 @@ def _json_records(path: Path) -> Iterator[tuple[int, list[str]]]:
             continue
         try:
             record = json.loads(row)
-        except json.JSONDecodeError as error:
-            raise Mistake(f"{path}, line {line}: not JSON ({error.msg})") from None
+        except (json.JSONDecodeError, RecursionError) as error:
+            what = error.msg if isinstance(error, json.JSONDecodeError) else "too deep"
+            raise Mistake(f"{path}, line {line}: not JSON ({what})") from None
         if not isinstance(record, dict):
             raise Mistake(f'{path}, line {line}: each line is an object, such as {{{{"text": "…", "label": "…"}}}}')
         if not names:
@@ -235,7 +240,14 @@ def _json_records(path: Path) -> Iterator[tuple[int, list[str]]]:
         missing = [name for name in names if name not in record]
         if missing:
             raise Mistake(f"{path}, line {line}: no {missing[0]!r}, which the first line has")
-        yield line, [str(record[name]) for name in names]
+        yield line, [_cell(record[name]) for name in names]
+
+
+def _cell(value: Any) -> str:
+    """A value of JSON as a cell of a table: what is no text, number, true or false is empty, and refused where it is needed."""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and math.isfinite(value) else ""
 
 
 def _columns(
