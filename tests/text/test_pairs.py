@@ -30,6 +30,8 @@ def test_a_table_is_divided_and_read_again_to_the_same(tmp_path: Path) -> None:
     assert sorted(rows) == sorted((f"one {i}", f"eins {i}", f"un {i}") for i in range(20))
     assert Pairs.from_spec(pairs.spec()).spec() == pairs.spec()
     assert pairs.leaks == 0
+    table(tmp_path, "en\tde\tfr\n" + "one\teins\tun\n" * 20)
+    assert read_pairs(tmp_path / "pairs.tsv").leaks == 2  # as often as it is there
     table(tmp_path, TABLE.replace("eins 4", "vier"))
     with pytest.raises(Mistake, match="has changed since"):
         Pairs.from_spec(pairs.spec())

@@ -16,6 +16,7 @@ from lmlab.config import Mistake
 from lmlab.layers import blocks
 from lmlab.learn.run import Run
 from lmlab.models.translator import Translator
+from lmlab.text.sentence_pairs import Pairs
 from lmlab.translation import evaluating, scores, task, training
 from lmlab.translation.decoding import translations
 
@@ -102,6 +103,19 @@ def test_scores_are_sacrebleus_and_equal_translations_are_not_told_apart() -> No
 def test_the_training_part_is_not_held_out(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluating, "has_sacrebleu", lambda: False)
     assert measure(trained, part="train").certificate.failures == ["held_out"]
+
+
+def test_rows_that_were_trained_on_are_told_of_though_most_were_not(
+    trained: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluating, "has_sacrebleu", lambda: False)
+    pairs = Pairs.from_spec(trained.record.inputs.corpus)
+    rows = [*pairs.parts["test"].texts[:6], *pairs.parts["train"].texts[:2]]
+    (tmp_path / "some.tsv").write_text("\n".join("\t".join(row) for row in [pairs.languages, *rows]) + "\n")
+    found = measure(trained, text=tmp_path / "some.tsv")
+    assert found.certificate.passed
+    assert "2 of these 8 rows stand in the training part too" in found.notes
+    assert not any("training part" in note for note in measure(trained).notes)
 
 
 @pytest.mark.parametrize("bug", ["padding", "future", "end"])

@@ -70,7 +70,12 @@ class Pairs:
     @property
     def leaks(self) -> int:
         """Rows of the test part that stand in the training part, in every language alike."""
-        return len(set(self.parts["test"].texts) & set(self.parts["train"].texts))
+        return self.trained_on(self.parts["test"])
+
+    def trained_on(self, rows: Rows) -> int:
+        """How many of these rows, each as often as it is there, stand in the training part, in every language alike."""
+        trained = set(self.parts["train"].texts)
+        return sum(row in trained for row in rows.texts)
 
     def spec(self) -> dict[str, Any]:
         """For the record of a run: where it came from, and the hash of every part."""

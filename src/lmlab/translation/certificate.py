@@ -172,7 +172,6 @@ def scored(
 
 
 def _held_out(pairs: Pairs, rows: Rows) -> Check:
-    trained = set(pairs.parts["train"].texts)
-    known = sum(row in trained for row in rows.texts)
+    known = pairs.trained_on(rows)
     detail = f"{known} of {len(rows)} rows stand in the training part, in all languages alike"
     return Check("held_out", known < MOSTLY * len(rows), detail)

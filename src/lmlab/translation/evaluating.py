@@ -74,7 +74,9 @@ def evaluate(
     theirs = None if other is None else _of_the_other(other, pairs, rows, device)
     signatures: dict[str, str] = {}
     into = [_into(language, k, rows, found, theirs, seed, signatures) for k, language in enumerate(pairs.languages[1:])]
-    notes = [note for note in (run.caution, "" if has_sacrebleu() else MISSING) if note]
+    known = pairs.trained_on(rows)
+    copied = f"{known:,} of these {len(rows):,} rows stand in the training part too" if known else ""
+    notes = [note for note in (run.caution, copied, "" if has_sacrebleu() else MISSING) if note]
     return TranslationResult(
         model=run.record.model.name,
         data=name,

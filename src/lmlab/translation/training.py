@@ -47,7 +47,9 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     source, *targets = pairs.languages
     watch.say(f"{pairs.name}: {source} to {', '.join(targets)}, {len(pairs.parts['train']):,} rows to learn from")
     if pairs.leaks:
-        watch.say(f"{pairs.name}: {pairs.leaks} test rows stand in the training part too")
+        watch.say(
+            f"{pairs.name}: {pairs.leaks:,} of {len(pairs.parts['test']):,} test rows stand in the training part too"
+        )
     tokens = _tokenizer(asked.tokenizer, pairs.parts["train"])
     config = dataclasses.replace(config, languages=len(targets), context=config.context or _longest(pairs, tokens))
     task = _task(pairs, tokens, train_config, config, hardware, watch)
