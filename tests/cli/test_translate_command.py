@@ -37,6 +37,16 @@ def test_from_pairs_to_translations_and_scores(lmlab: Lmlab, trained: Path) -> N
     assert "forty-two\nfr: " in out
 
 
+def test_a_translator_whose_certificate_fails_ends_with_1_as_a_language_model_does(
+    lmlab: Lmlab, trained: Path, tmp_path: Path
+) -> None:
+    code, out, _ = lmlab("eval", trained, tmp_path / "pairs.tsv")  # most of which it was trained on
+    assert code == 1
+    assert "FAILS held_out" in out
+    out = done(lmlab("eval", trained, "--part", "train"))  # who asks for it knows
+    assert "FAILS held_out" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
