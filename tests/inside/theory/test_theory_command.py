@@ -24,6 +24,7 @@ def test_a_topic_prints_a_table_or_json_and_writes_the_same_picture_twice(
     first, second = tmp_path / "a.svg", tmp_path / "b.svg"
     out = done(lmlab("explain", topic, *FAST[topic], "--svg", first))
     assert f"Written: {first}" in out
+    assert "±" not in out or "± is one standard error" in " ".join(out.split())
     out = done(lmlab("explain", topic, *FAST[topic], "--json", "--svg", second))
     assert json.loads(out)["seed"] == 0
     assert first.read_bytes() == second.read_bytes()

@@ -94,10 +94,14 @@ def print_dot_products(found: DotProducts, *written: Path | None) -> None:
         (Column("scaled by 1/√d"), lambda at: f"{at.scaled.largest_weight:.3f}"),
         (Column("gradient"), lambda at: f"{at.unscaled.jacobian_norm:.3f}"),
         (Column("scaled"), lambda at: f"{at.scaled.jacobian_norm:.3f}"),
-        (Column("|cos|, deviation", expendable=2), lambda at: f"{at.cosine_deviation:.3f}"),
+        (Column("deviation of cos", expendable=2), lambda at: f"{at.cosine_deviation:.3f}"),
         (Column("1/√d", expendable=3), lambda at: f"{at.predicted_cosine_deviation:.3f}"),
     ]
     print_each(result_console(), found.widths, columns)
+    say(
+        result_console(),
+        f"± is one standard error, over {found.draws:,} draws: one row in three differs from theory by more.",
+    )
     print_written(*written)
 
 

@@ -47,8 +47,8 @@ def page(found: DotProducts, command: str) -> str:
     ]
     about = (
         f"<p>Queries and {found.keys} keys of independent normal entries (mean {found.mean:g}, standard deviation"
-        f" {found.sigma:g}), {found.draws:,} draws. Gradient: the norm of the softmax's Jacobian diag(α) - ααᵀ, which is never"
-        " above ½. Flat: the share of draws where it is below 0.01.</p>\n"
+        f" {found.sigma:g}), {found.draws:,} draws; ± is one standard error. Gradient: the norm of the softmax's Jacobian"
+        " diag(α) - ααᵀ, which is never above ½. Flat: the share of draws where it is below 0.01.</p>\n"
     )
     body = [
         opening(TITLE, lead, command),
