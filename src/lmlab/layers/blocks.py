@@ -218,14 +218,14 @@ def _add(x_BTD: Tensor, change_BTD: Tensor, dropout: float) -> Tensor:
     """The stream and what was read from it, after dropout."""
     if dropout:
         change_BTD = F.dropout(change_BTD, dropout)
-    if change_BTD.dtype != x_BTD.dtype and passes.learning_here(x_BTD) and passes.learning_here(change_BTD):
+    if passes.can_add(x_BTD, change_BTD):
         return passes.added(x_BTD, change_BTD)
     return x_BTD + change_BTD.to(x_BTD.dtype)  # converted first: adding two precisions at once is slow on a CPU
 
 
 def normed(x_BTD: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
     """Layer norm without a bias, computed in float32, then rounded to `dtype`."""
-    if x_BTD.dtype == torch.float32 != dtype and passes.learning_here(x_BTD):
+    if passes.can_norm(x_BTD, weight_D, dtype):
         return passes.normed(x_BTD, weight_D, dtype)
     return F.layer_norm(widened(x_BTD), (x_BTD.shape[-1],), weight_D).to(dtype)
 

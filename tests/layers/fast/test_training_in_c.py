@@ -193,6 +193,48 @@ def test_a_change_is_added_to_the_stream(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(calls) == 1
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.float32], ids=str)
+def test_a_norm_in_a_precision_that_the_kernel_does_not_know(dtype: torch.dtype) -> None:
+    x, weight = drawn(4, 32), drawn(32)
+    found = normed(x, weight, dtype)
+    with fast.plain():
+        assert torch.equal(found, normed(x, weight, dtype))
+
+
+def test_weights_and_changes_that_lie_otherwise_or_are_of_other_sizes() -> None:
+    """A kernel that took them would read what is not theirs."""
+    x, every_other, one_for_all = drawn(3, 4, 32), drawn(64)[::2], drawn(4, 32, dtype=torch.bfloat16)
+    narrow, wide = drawn(3, 4, 32, dtype=torch.bfloat16), drawn(3, 4, 32)
+    text_1T = torch.tensor([[True] * 20 + [False] * 13])
+    qkv = drawn(2, 33, 3, 1, 16).requires_grad_()
+
+    def found() -> list[Tensor]:
+        both_ways = self_attention(qkv, text_1T)
+        return [
+            normed(x, every_other, torch.bfloat16),
+            _add(x, one_for_all, 0.0),
+            _add(narrow, wide, 0.0),
+            both_ways,
+            *torch.autograd.grad(both_ways.sum(), qkv),
+        ]
+
+    in_c = found()
+    with fast.plain():
+        for one, other in zip(in_c, found(), strict=True):
+            torch.testing.assert_close(one, other, atol=2e-6, rtol=2**-7)
+
+
+def test_nothing_at_all_is_computed() -> None:
+    """No rows, no positions: as torch does it."""
+    for rows, length in ((0, 5), (2, 0)):
+        qkv, x = drawn(rows, length, 3, 2, 16).requires_grad_(), drawn(rows, length, 32).requires_grad_()
+        attended = causal_self_attention(qkv, rotary_tables(length, 16))
+        network = squared_relu_network(x, drawn(64, 32), drawn(48, 64))
+        assert (attended.shape, network.shape) == ((rows, length, 32), (rows, length, 48))
+        (attended.sum() + network.sum() + normed(x, drawn(32), torch.bfloat16).sum()).backward()
+        assert (qkv.grad.shape, x.grad.shape) == (qkv.shape, x.shape)
+
+
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
 def test_the_network(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = counted(monkeypatch, networks._SquaredReLUInC)

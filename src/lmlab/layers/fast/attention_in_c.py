@@ -45,9 +45,14 @@ def attention_in_c(
     qkv_BT3HD: Tensor, rotation: Rotation | None, *, causal: bool = True, text_BT: Tensor | None = None
 ) -> Tensor:
     """Every position attends to itself and those before it, or to all that hold text (all, if None). Returns B×T×(H·D)."""
-    cos_TD, sin_TD = (None, None) if rotation is None else (table.float().contiguous() for table in rotation)
+    rows, length, _, _, width = qkv_BT3HD.shape
+    tables = (None, None) if rotation is None else (t.float().expand(length, width).contiguous() for t in rotation)
+    cos_TD, sin_TD = tables
+    if text_BT is not None:  # the kernel reads one byte for every position
+        assert text_BT.dtype == torch.bool, text_BT.dtype
+        text_BT = text_BT.expand(rows, length).contiguous()
     apply: Callable[..., Tensor] = _Attention.apply
-    return apply(qkv_BT3HD, cos_TD, sin_TD, causal, None if text_BT is None else text_BT.contiguous())
+    return apply(qkv_BT3HD, cos_TD, sin_TD, causal, text_BT)
 
 
 class _Attention(torch.autograd.Function):

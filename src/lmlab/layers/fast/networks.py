@@ -18,7 +18,7 @@ def squared_relu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """max(x upᵀ, 0)² downᵀ; all three in one precision."""
     kind = _SquaredReLUInC if len(up_HI) % passes.TOGETHER == 0 and passes.learning_here(x_BTI) else _SquaredReLUNetwork
     apply: Callable[..., Tensor] = kind.apply
-    return apply(x_BTI.flatten(0, -2), up_HI, down_OH).view(*x_BTI.shape[:-1], -1)
+    return apply(x_BTI.flatten(0, -2), up_HI, down_OH).view(*x_BTI.shape[:-1], len(down_OH))
 
 
 class _SquaredReLUNetwork(torch.autograd.Function):
@@ -71,7 +71,7 @@ def fills_a_gpu(x_BTI: Tensor, up_HI: Tensor) -> bool:
 def squared_relu_on_gpu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """As `squared_relu`, with what lies between the products done by the products themselves."""
     apply: Callable[..., Tensor] = _SquaredReLUOnGPU.apply
-    return apply(x_BTI.flatten(0, -2), up_HI, down_OH).view(*x_BTI.shape[:-1], -1)
+    return apply(x_BTI.flatten(0, -2), up_HI, down_OH).view(*x_BTI.shape[:-1], len(down_OH))
 
 
 class _SquaredReLUOnGPU(torch.autograd.Function):

@@ -18,10 +18,8 @@ from lmlab.hardware.c_kernels import can_take, made, pretends
 from lmlab.layers import fast
 
 SOURCE = Path(__file__).with_name("passes.c")
-TOGETHER, CHUNK = (
-    16,
-    64,
-)  # numbers that a kernel takes at once; rows whose gradients are summed up together, as in passes.c
+TOGETHER = 16  # numbers that a kernel takes at once
+CHUNK = 64  # rows whose gradients are summed up together, as in passes.c
 
 
 def learning_here(x: Tensor) -> bool:
@@ -31,14 +29,26 @@ def learning_here(x: Tensor) -> bool:
     return right and x.shape[-1] % TOGETHER == 0 and x.is_contiguous() and made(SOURCE) is not None
 
 
+def can_norm(x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> bool:
+    """Whether `normed` takes these: a kernel believes what it is told of precisions and sizes, and writes beyond the end."""
+    right = x.dtype == weight_D.dtype == torch.float32 and dtype == torch.bfloat16 and weight_D.shape == x.shape[-1:]
+    return right and weight_D.is_contiguous() and can_take(weight_D) and learning_here(x)
+
+
+def can_add(x: Tensor, change: Tensor) -> bool:
+    """Whether `added` takes these."""
+    right = x.dtype == torch.float32 and change.dtype == torch.bfloat16 and x.shape == change.shape
+    return right and learning_here(x) and learning_here(change)
+
+
 def normed(x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
-    """Layer norm without a bias of a float32 stream, rounded to `dtype`."""
+    """Layer norm without a bias of a float32 stream, rounded to `dtype`: ask `can_norm` first."""
     apply: Callable[..., Tensor] = _Norm.apply
     return apply(x, weight_D, dtype)
 
 
 def added(x: Tensor, change: Tensor) -> Tensor:
-    """A float32 stream and a change in bf16."""
+    """A float32 stream and a change in bf16: ask `can_add` first."""
     apply: Callable[..., Tensor] = _Added.apply
     return apply(x, change)
 
