@@ -273,6 +273,25 @@ def test_a_whole_model(dtype: torch.dtype, dropout: float) -> None:
         assert apart < (1e-5 if dtype == torch.float32 else 0.05), (name, apart)
 
 
+@pytest.mark.parametrize("in_c", [True, False])
+def test_a_second_derivative_is_refused(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel leaves no trace to go back along: what a penalty on gradients would get of it is a part of the truth."""
+    if not in_c:
+        monkeypatch.setenv("LMLAB_C_KERNELS", "off")
+    x = drawn(2, 5, 48, dtype=torch.bfloat16).requires_grad_()
+    up, down = drawn(64, 48, dtype=torch.bfloat16), drawn(32, 64, dtype=torch.bfloat16)
+    ways: list[Callable[[], Tensor]] = [
+        lambda: causal_self_attention(x.view(2, 5, 3, 1, 16), None),
+        lambda: squared_relu_network(x, up, down),
+    ]
+    if in_c:
+        ways.append(lambda: normed(x.float(), drawn(48), torch.bfloat16))
+    for way in ways:
+        loss = way().float().square().sum() + x.float().square().sum()
+        with pytest.raises(RuntimeError, match="no second derivatives"):
+            torch.autograd.grad(loss, x, create_graph=True)
+
+
 def test_without_gradients_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores are those of torch, whoever has a compiler."""
     calls = counted(monkeypatch, attention_in_c._Attention)

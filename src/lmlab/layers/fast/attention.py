@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmlab.layers.fast.once import only_once
 from lmlab.layers.positions import Rotation
 
 
@@ -107,6 +108,7 @@ class _MatrixProductAttention(torch.autograd.Function):
         return out_BTHD.flatten(2)
 
     @staticmethod
+    @only_once
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None, None, None]:
         q, k, v, cos, sin, *weights = ctx.saved_tensors
         length, width = q.shape[1:]

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from lmlab.hardware.c_kernels import can_take, made, pretends
+from lmlab.layers.fast.once import only_once
 from lmlab.layers.positions import Rotation
 
 SOURCE = Path(__file__).with_name("attention.c")
@@ -72,6 +73,7 @@ class _Attention(torch.autograd.Function):
         return out_BTHD.flatten(2)
 
     @staticmethod
+    @only_once
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None, None, None]:
         qkv_BT3HD, cos_TD, sin_TD, text_BT, out_BTHD, logs_BHT = ctx.saved_tensors
         grad_qkv, grad_out = torch.empty_like(qkv_BT3HD), grads[0].contiguous()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lmlab.layers.fast import passes
+from lmlab.layers.fast.once import only_once
 from lmlab.layers.fast.triton_here import has_copy_engine
 
 FILLED = 256  # tiles of 128 places × 256 hidden units: fewer leave much of a large GPU idle, and the library cuts finer
@@ -36,6 +37,7 @@ class _SquaredReLUNetwork(torch.autograd.Function):
         return torch.mm(squared_NH, down_OH.t())
 
     @staticmethod
+    @only_once
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
         x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
         grad_NO = grads[0]
@@ -54,6 +56,7 @@ class _SquaredReLUInC(torch.autograd.Function):
         return torch.mm(squared_NH, down_OH.t())
 
     @staticmethod
+    @only_once
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
         x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
         grad_NO = grads[0]

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from lmlab.hardware.c_kernels import can_take, made, pretends
 from lmlab.layers import fast
+from lmlab.layers.fast.once import only_once
 
 SOURCE = Path(__file__).with_name("passes.c")
 TOGETHER = 16  # numbers that a kernel takes at once
@@ -74,6 +75,7 @@ class _Norm(torch.autograd.Function):
         return out
 
     @staticmethod
+    @only_once
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, None]:
         x, weight_D, stats_N2 = ctx.saved_tensors
         grad = grads[0].contiguous()
