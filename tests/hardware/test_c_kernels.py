@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,21 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(c_kernels.SWITCH)
     with no_c_kernels():
         assert made(PROBE) is None
+
+
+@needs_a_compiler
+def test_doing_without_is_for_one_thread_alone() -> None:
+    """Two that overlap: who ends first does not let the other have them, and who ends last does not take them from all."""
+    first, second = no_c_kernels(), no_c_kernels()
+    with ThreadPoolExecutor(1) as elsewhere:
+        first.__enter__()
+        assert elsewhere.submit(made, PROBE).result() is not None
+        elsewhere.submit(second.__enter__).result()
+        first.__exit__(None, None, None)
+        assert made(PROBE) is not None
+        assert elsewhere.submit(made, PROBE).result() is None
+        elsewhere.submit(second.__exit__, None, None, None).result()
+        assert elsewhere.submit(made, PROBE).result() is not None
 
 
 @needs_a_compiler

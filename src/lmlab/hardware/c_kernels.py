@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,23 +38,32 @@ SWITCH = "LMLAB_C_KERNELS"  # environment: "off" does without
 
 @contextmanager
 def no_c_kernels() -> Iterator[None]:
-    """Without them while it lasts: for what must come out the same, to the last bit, wherever it is computed."""
-    global _allowed
-    before, _allowed = _allowed, False
+    """Without them while it lasts: for what must come out the same, to the last bit, wherever it is computed.
+
+    In this thread: another that begins or ends doing without in the meantime changes nothing here.
+    """
+    _WITHOUT.depth = getattr(_WITHOUT, "depth", 0) + 1
     try:
         yield
     finally:
-        _allowed = before
+        _WITHOUT.depth -= 1
 
 
-_allowed = True
+_WITHOUT = threading.local()
 
 
 def made(source: Path) -> ctypes.CDLL | None:
     """The functions of a file of C, compiled at first use; None where that is not possible here or not wanted now."""
-    if not _allowed or os.environ.get(SWITCH, "").lower() == "off":
+    if getattr(_WITHOUT, "depth", 0) or os.environ.get(SWITCH, "").lower() == "off":
         return None
     return _made(source)[0]
+
+
+def decided_on(source: Path) -> ctypes.CDLL:
+    """The functions, for who has found them `made` before: a backward pass goes the way its forward pass went."""
+    library, trouble = _made(source)
+    assert library is not None, trouble
+    return library
 
 
 def why_not(source: Path) -> str:

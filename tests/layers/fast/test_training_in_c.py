@@ -292,6 +292,16 @@ def test_a_second_derivative_is_refused(in_c: bool, monkeypatch: pytest.MonkeyPa
             torch.autograd.grad(loss, x, create_graph=True)
 
 
+def test_what_began_in_c_is_finished_in_c() -> None:
+    """Somebody may do without in between, such as a codec between two pieces of a gradient."""
+    x = drawn(2, 5, 48).requires_grad_()
+    loss = causal_self_attention(x.view(2, 5, 3, 1, 16), None).sum() + normed(x, drawn(48), torch.bfloat16).sum()
+    loss = loss + squared_relu_network(x, drawn(64, 48), drawn(32, 64)).sum()
+    with no_c_kernels():
+        loss.backward()
+    assert x.grad.isfinite().all()
+
+
 def test_without_gradients_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores are those of torch, whoever has a compiler."""
     calls = counted(monkeypatch, attention_in_c._Attention)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmlab.hardware.c_kernels import can_take, made, pretends
+from lmlab.hardware.c_kernels import can_take, decided_on, made, pretends
 from lmlab.layers.fast.once import only_once
 from lmlab.layers.positions import Rotation
 
@@ -91,8 +91,7 @@ def _run(
     **given: Tensor,
 ) -> None:
     """Forward, or backward where there is a gradient."""
-    library = made(SOURCE)
-    assert library is not None
+    library = decided_on(SOURCE)
     rows, length, _, heads, width = qkv_BT3HD.shape
     threads = min(torch.get_num_threads(), rows * heads)
     library.lmlab_attention_room.restype = ctypes.c_int64
