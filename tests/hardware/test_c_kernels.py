@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -133,6 +136,90 @@ def test_a_cache_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LMLAB_CACHE", str(tmp_path / "file" / "cache"))
     assert made(PROBE) is not None
+
+
+def compiler_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """From now on the compiler is this script."""
+    compiler = tmp_path / "cc"
+    compiler.write_text(f"#!/bin/sh\n{script}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+
+
+@needs_a_compiler
+def test_a_folder_that_takes_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk, or one that was made read-only after the folder had been made."""
+    honest, kernels = tempfile.TemporaryDirectory, tmp_path / "cache" / "kernels"
+
+    def full(*a: object, **k: object) -> object:
+        if k.get("dir") == kernels:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "there")
+        return honest(*a, **k)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(tempfile, "TemporaryDirectory", full)
+    assert made(PROBE) is not None, "it is made in a folder of this process alone"
+    assert kept(tmp_path) == []
+
+
+def test_a_compiler_that_hangs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler_of(tmp_path, monkeypatch, f"echo x >> {tmp_path / 'asked'}; exec sleep 20")
+    monkeypatch.setattr(c_kernels, "LONGEST_S", 0.3)
+    assert made(PROBE) is None
+    assert why_not(PROBE).endswith("took longer than 0.3 s")
+    assert (tmp_path / "asked").read_text() == "x\n"
+
+
+def test_a_compiler_that_speaks_another_encoding_and_one_that_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler_of(tmp_path, monkeypatch, "cat; printf 'error: \\377\\376' >&2; exit 1")
+    assert made(PROBE) is None
+    assert "failed: error:" in why_not(PROBE)
+
+
+@needs_a_compiler
+def test_a_compiler_of_cpp_makes_c_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not shutil.which("g++"):
+        pytest.skip("there is none")
+    monkeypatch.setenv("CC", "g++")
+    library = made(PROBE)
+    assert library is not None
+    assert library.lmlab_probe(1) == 1
+
+
+@needs_a_compiler
+def test_kernels_for_one_thread_are_none_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a compiler without OpenMP: on one of sixty cores they would take longer than torch's own."""
+    monkeypatch.setattr(c_kernels, "TRIED", ((),))
+    assert made(PROBE) is not None
+    assert made(PROBE, threads=2) is None
+    assert "one of 2 threads" in why_not(PROBE, threads=2)
+
+
+@needs_a_compiler
+def test_a_folder_that_others_could_exchange_is_not_trusted(tmp_path: Path) -> None:
+    above = tmp_path / "cache"
+    above.mkdir()
+    above.chmod(0o777)
+    assert made(PROBE) is not None
+    assert kept(tmp_path) == []
+    above.chmod(0o1777)  # as /tmp: everybody may put something there, and rename only that
+    c_kernels._made.cache_clear()
+    assert made(PROBE) is not None
+    assert len(kept(tmp_path)) == 1
+
+
+@needs_a_compiler
+def test_what_a_killed_compiler_left_is_removed_one_day(tmp_path: Path) -> None:
+    left, fresh = (tmp_path / "cache" / "kernels" / name for name in (".left", ".fresh"))
+    for folder in (left, fresh):
+        folder.mkdir(parents=True, mode=0o700)
+        (folder / "kernel.o").write_text("half")
+    left.parent.chmod(0o700)
+    os.utime(left, (0, 0))
+    assert made(PROBE) is not None
+    assert not left.exists()
+    assert fresh.exists(), "another process may be at work there"
 
 
 @needs_a_compiler

@@ -17,9 +17,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -52,25 +54,31 @@ def no_c_kernels() -> Iterator[None]:
 _WITHOUT = threading.local()
 
 
-def made(source: Path) -> ctypes.CDLL | None:
-    """The functions of a file of C, compiled at first use; None where that is not possible here or not wanted now."""
-    if getattr(_WITHOUT, "depth", 0) or os.environ.get(SWITCH, "").lower() == "off":
+def made(source: Path, threads: int = 1) -> ctypes.CDLL | None:
+    """The functions of a file of C, compiled at first use; None where that is not possible here or not wanted now.
+
+    threads: that are to share the work. A kernel that cannot share it is none for many: torch's own are faster then.
+    """
+    if getattr(_WITHOUT, "depth", 0) or why_not(source, threads):
         return None
-    return _made(source)[0]
+    return _made(source).library
 
 
 def decided_on(source: Path) -> ctypes.CDLL:
     """The functions, for who has found them `made` before: a backward pass goes the way its forward pass went."""
-    library, trouble = _made(source)
-    assert library is not None, trouble
-    return library
+    found = _made(source)
+    assert found.library is not None, found.trouble
+    return found.library
 
 
-def why_not(source: Path) -> str:
-    """One line on why there are no functions; empty where there are some."""
+def why_not(source: Path, threads: int = 1) -> str:
+    """One line on why there are no functions for so many threads; empty where there are some."""
     if os.environ.get(SWITCH, "").lower() == "off":
         return f"{SWITCH}=off"
-    return _made(source)[1]
+    found = _made(source)
+    if threads > 1 and found.library is not None and not found.shares:
+        return f"they use one of {threads} threads: the compiler has no OpenMP that fits torch's"
+    return found.trouble
 
 
 def can_take(tensor: torch.Tensor) -> bool:
@@ -93,14 +101,24 @@ def compiler_here() -> list[str] | None:
     return next(([name] for name in COMPILERS if shutil.which(name)), None)
 
 
+class _Made(NamedTuple):
+    library: ctypes.CDLL | None
+    trouble: str = ""  # why there is none
+    shares: bool = False  # whether its functions can share their work among threads
+
+
+class _TooSlow(Exception):
+    """A compiler that hangs is not asked again, in other words."""
+
+
 @functools.cache
-def _made(source: Path) -> tuple[ctypes.CDLL | None, str]:
+def _made(source: Path) -> _Made:
     """The functions, or why there are none. Once a process."""
     if sys.platform == "win32":
-        return None, "there is no way to make them on Windows yet"
+        return _Made(None, "there is no way to make them on Windows yet")
     compiler = compiler_here()
     if compiler is None:
-        return None, f"there is no C compiler ({', '.join(COMPILERS)}, or $CC)"
+        return _Made(None, f"there is no C compiler ({', '.join(COMPILERS)}, or $CC)")
     lent_to_kernels()
     trouble = ""
     for folder in (_kept_folder, _passing_folder):
@@ -110,18 +128,24 @@ def _made(source: Path) -> tuple[ctypes.CDLL | None, str]:
             trouble = trouble or f"no folder to make them in: {error.strerror or error}"
             continue
         for flags in TRIED:
-            library, said = _loaded(source, compiler, flags, place)
+            try:
+                library, said = _loaded(source, compiler, flags, place)
+            except _TooSlow as slow:
+                return _Made(None, str(slow))
             if library is not None:
-                return library, ""
+                return _Made(library, shares="-fopenmp" in flags)
             trouble = trouble or said
-    return None, trouble
+    return _Made(None, trouble)
 
 
 def _loaded(source: Path, compiler: list[str], flags: tuple[str, ...], folder: Path) -> tuple[ctypes.CDLL | None, str]:
     path = folder / f"{source.stem}-{_key(source, compiler, flags)}.so"
     for _ in range(2):
         if not path.exists():
-            said = _compile(source, compiler, flags, path)
+            try:
+                said = _compile(source, compiler, flags, path)
+            except OSError as error:  # a folder that takes no more, or nothing at all
+                said = f"nothing can be made in {folder}: {error.strerror or error}"
             if said:
                 return None, said
         try:
@@ -139,17 +163,28 @@ def _compile(source: Path, compiler: list[str], flags: tuple[str, ...], path: Pa
     Linked without OpenMP: it is the library that torch has loaded that the functions find, not a second one beside it, whose
     threads would fight for the cores.
     """
+    _sweep(path.parent)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as work:
         middle, end = str(Path(work) / "kernel.o"), str(Path(work) / "kernel.so")
         libraries = ["-lm"] if sys.platform != "darwin" else ["-undefined", "dynamic_lookup"]
         for command in (
-            [*compiler, *FLAGS, *flags, "-c", str(source), "-o", middle],
+            [*compiler, *FLAGS, *flags, "-x", "c", "-c", str(source), "-o", middle],  # C, also for one of C++
             [*compiler, "-shared", middle, "-o", end, *libraries],
         ):
             try:
-                done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
-            except (OSError, subprocess.TimeoutExpired) as error:
-                return f"{compiler[0]}: {error}"
+                done = subprocess.run(
+                    command,
+                    stdin=subprocess.DEVNULL,  # whatever is written to lmlab is not for a compiler
+                    capture_output=True,
+                    encoding="utf-8",
+                    errors="replace",
+                    timeout=LONGEST_S,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                raise _TooSlow(f"{compiler[0]} took longer than {LONGEST_S:g} s") from None
+            except OSError as error:
+                return f"{compiler[0]}: {error.strerror or error}"
             if done.returncode:
                 lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
                 return f"{compiler[0]} failed: {lines[0] if lines else done.returncode}"
@@ -160,17 +195,37 @@ def _compile(source: Path, compiler: list[str], flags: tuple[str, ...], path: Pa
     return ""
 
 
+def _sweep(folder: Path) -> None:
+    """Remove what a process that was killed while it compiled left there."""
+    for left in folder.glob(".*"):
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > 60 * LONGEST_S:
+                shutil.rmtree(left)
+
+
 def _kept_folder() -> Path:
     """In the cache, and of this user alone: a folder among the temporary files could have been made by anybody."""
-    folder = cache_folder() / "kernels"
-    made_folder(folder.parent)
+    folder = made_folder(cache_folder()).resolve() / "kernels"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     about = folder.lstat()
     mine = stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid()
     if not mine or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise PermissionError(0, "others may write there", str(folder))
+    if any(map(_can_be_exchanged_in, folder.parents)):
+        raise PermissionError(0, "others may put another folder in its place", str(folder))
     return folder
+
+
+def _can_be_exchanged_in(above: Path) -> bool:
+    """Whether another user could rename what is mine in this folder, and put something else there under its name."""
+    about = above.stat()
+    if about.st_uid not in (os.getuid(), 0, Path("/").stat().st_uid):
+        return True
+    if about.st_mode & stat.S_ISVTX:  # as in /tmp: only the owner renames
+        return False
+    mine = about.st_gid in (os.getgid(), 0)  # many a system gives every user a group, and lets it write
+    return bool(about.st_mode & stat.S_IWOTH) or bool(about.st_mode & stat.S_IWGRP and not mine)
 
 
 @functools.cache

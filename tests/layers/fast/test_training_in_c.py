@@ -147,6 +147,7 @@ def test_scores_far_apart_are_as_exact_as_those_of_torch() -> None:
         assert (one - true).abs().max() <= 3 * (other - true).abs().max() + 1e-6 * true.abs().max()
 
 
+@pytest.mark.skipif(bool(why_not(passes.SOURCE, threads=2)), reason=why_not(passes.SOURCE, threads=2))
 def test_the_bits_are_the_same_with_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     qkv, grad = drawn(3, 70, 3, 3, 32), drawn(3, 70, 96)
     x, weight, norm_grad = drawn(300, 48), drawn(48), drawn(300, 48, dtype=torch.bfloat16)

@@ -27,7 +27,8 @@ def learning_here(x: Tensor) -> bool:
     """Whether there are kernels for learning with this: on a CPU, rows of whole sixteens, float32 or bf16."""
     wanted = fast.enabled and torch.is_grad_enabled() and not torch.compiler.is_compiling()
     right = wanted and can_take(x) and x.device.type == "cpu" and x.dtype in (torch.float32, torch.bfloat16)
-    return right and x.shape[-1] % TOGETHER == 0 and x.is_contiguous() and made(SOURCE) is not None
+    fits = right and x.shape[-1] % TOGETHER == 0 and x.is_contiguous()
+    return fits and made(SOURCE, torch.get_num_threads()) is not None
 
 
 def can_norm(x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> bool:
