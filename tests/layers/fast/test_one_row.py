@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 import torch
@@ -127,6 +128,16 @@ def test_in_c_weights_that_are_not_as_it_wants_them_take_the_other_way(calls: li
     block.up = torch.nn.Parameter(block.up.detach().t().contiguous().t())  # the same numbers, lying otherwise
     stepped(model)
     assert set(calls) == {"numpy"}
+
+
+@pytest.mark.parametrize("token", [-1, 12, 2**31 + 3])
+def test_tokens_that_there_are_not_are_refused(token: int) -> None:
+    """The vocabulary has 11, and there is the begin symbol."""
+    model = tiny()
+    ways: list[Callable[[], AbstractContextManager[None]]] = [nullcontext, no_c_kernels, fast.plain]
+    for way in ways:
+        with way(), pytest.raises(IndexError):
+            stepped(model, (token,))
 
 
 @in_c

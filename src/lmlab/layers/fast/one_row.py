@@ -73,6 +73,7 @@ class OneRow:
 
     def log_probabilities(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
         """What the model expects after this input at this position, 1×V. Writes the caches."""
+        refuse_outside(token, position, len(self.embedding_VD), kv_L2BHCD.shape[-2])
         kv_L2HCD = kv_L2BHCD.numpy()[:, :, 0]
         past = kv_L2BHCD.flatten(0, 1).narrow(3, 0, position + 1).unbind(0)
         stream_D = self.embedding_VD[token] * np.float32(self.scale)
@@ -114,6 +115,12 @@ class OneRow:
         np.maximum(self.hidden_np, 0.0, out=self.hidden_np)
         np.multiply(self.hidden_np, self.hidden_np, out=self.hidden_np)
         return self.hidden
+
+
+def refuse_outside(token: int, position: int, inputs: int, context: int) -> None:
+    """An IndexError, as torch has one, for what there is no row of: C would read whatever lies there, NumPy from the end."""
+    if not (0 <= token < inputs and 0 <= position < context):
+        raise IndexError(f"token {token} of {inputs} at position {position} of {context}: there is none")
 
 
 class _Weights:

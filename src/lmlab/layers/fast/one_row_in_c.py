@@ -17,7 +17,7 @@ from torch import Tensor
 from lmlab.hardware.c_kernels import made
 from lmlab.hardware.kept_figures import thread_counts
 from lmlab.layers import fast
-from lmlab.layers.fast.one_row import OneRow, Weights
+from lmlab.layers.fast.one_row import OneRow, Weights, refuse_outside
 from lmlab.layers.positions import rotary_tables
 
 SOURCE = Path(__file__).with_name("one_row.c")
@@ -79,6 +79,7 @@ class OneRowInC:
             output=_pointer(weights.output_VD),
             blocks=(_Block * len(weights.blocks))(*(_Block(*map(_pointer, block)) for block in weights.blocks)),
         )
+        self._inputs, self._cached = len(weights.embedding_VD), len(weights.blocks) * 2 * context * width
         scores = weights.heads * _aligned(context)
         parts = 2 * -(-self._vocab // PART)
         sizes = (width, width, 3 * width, hidden, scores, width * self._most, parts)
@@ -94,7 +95,9 @@ class OneRowInC:
 
     def log_probabilities(self, token: int, position: int, kv_L2BHCD: Tensor) -> Tensor:
         """What the model expects after this input at this position, 1×V. Writes the caches."""
+        refuse_outside(token, position, self._inputs, self._model.context)
         assert kv_L2BHCD.is_contiguous(), "the caches of one row lie in one piece"
+        assert (kv_L2BHCD.numel(), kv_L2BHCD.dtype) == (self._cached, torch.float32), "the caches are of this model"
         found_1V = torch.empty(1, self._vocab)
         allowed = min(torch.get_num_threads(), self._most)
         threads = min(self._pace.next_step(), allowed)
