@@ -99,7 +99,7 @@ def test_attention_by_tiles(
 ) -> None:
     """On a processor with the units, `test_causal_attention` tries them; here they are emulated."""
     rows, length, heads, width = shape
-    monkeypatch.setattr(attention_in_c, "made", lambda source: emulated_tiles)
+    monkeypatch.setattr(attention_in_c, "decided_on", lambda source: emulated_tiles)
     text_BT = torch.arange(length).expand(rows, length) % 3 != 1
     rotation = rotary_tables(length, width) if kind == "rotary" else None
 
