@@ -27,7 +27,10 @@ def test_a_wheel_works_where_nothing_of_the_sources_is(tmp_path: Path) -> None:
         [tools, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", ROOT], check=True, capture_output=True
     )
     (wheel,) = (tmp_path / "dist").glob("lmlab-*.whl")
-    assert any(name.endswith("claims.toml") for name in zipfile.ZipFile(wheel).namelist())
+    names = zipfile.ZipFile(wheel).namelist()
+    assert any(name.endswith("claims.toml") for name in names)
+    sources = {path.name for path in (ROOT / "src").rglob("*.[ch]")}  # of kernels, which are made where they are used
+    assert sources <= {Path(name).name for name in names}
     empty = tmp_path / "empty"
     venv.create(empty, with_pip=True, system_site_packages=False)
     python = empty / "bin" / "python"
