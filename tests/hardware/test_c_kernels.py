@@ -188,12 +188,15 @@ def test_a_compiler_of_cpp_makes_c_of_it(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @needs_a_compiler
-def test_kernels_for_one_thread_are_none_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_for_one_core_are_none_to_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a compiler without OpenMP: on one of sixty cores they would take longer than torch's own."""
     monkeypatch.setattr(c_kernels, "TRIED", ((),))
+    monkeypatch.setattr(c_kernels, "usable_cores", lambda: 60)
     assert made(PROBE) is not None
-    assert made(PROBE, threads=2) is None
-    assert "one of 2 threads" in why_not(PROBE, threads=2)
+    assert made(PROBE, shared=True) is None
+    assert "one of 60 cores" in why_not(PROBE, shared=True)
+    monkeypatch.setattr(c_kernels, "usable_cores", lambda: 1)
+    assert made(PROBE, shared=True) is not None
 
 
 @needs_a_compiler

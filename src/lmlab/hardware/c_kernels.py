@@ -26,7 +26,7 @@ from typing import NamedTuple
 import torch
 
 from lmlab.hardware.openmp import lent_to_kernels
-from lmlab.hardware.versions import fingerprint
+from lmlab.hardware.versions import fingerprint, usable_cores
 from lmlab.text.files import cache_folder, made_folder
 
 COMPILERS = ("gcc", "cc", "clang")
@@ -54,12 +54,12 @@ def no_c_kernels() -> Iterator[None]:
 _WITHOUT = threading.local()
 
 
-def made(source: Path, threads: int = 1) -> ctypes.CDLL | None:
+def made(source: Path, *, shared: bool = False) -> ctypes.CDLL | None:
     """The functions of a file of C, compiled at first use; None where that is not possible here or not wanted now.
 
-    threads: that are to share the work. A kernel that cannot share it is none for many: torch's own are faster then.
+    shared: only such as all cores can share; of those that use one of many, torch's own are faster.
     """
-    if getattr(_WITHOUT, "depth", 0) or why_not(source, threads):
+    if getattr(_WITHOUT, "depth", 0) or why_not(source, shared=shared):
         return None
     return _made(source).library
 
@@ -71,13 +71,16 @@ def decided_on(source: Path) -> ctypes.CDLL:
     return found.library
 
 
-def why_not(source: Path, threads: int = 1) -> str:
-    """One line on why there are no functions for so many threads; empty where there are some."""
+def why_not(source: Path, *, shared: bool = False) -> str:
+    """One line on why there are no functions, or none that all cores can share; empty where there are some.
+
+    It is cores that count, not the threads of the moment: those change while a run learns, and its numbers shall not.
+    """
     if os.environ.get(SWITCH, "").lower() == "off":
         return f"{SWITCH}=off"
     found = _made(source)
-    if threads > 1 and found.library is not None and not found.shares:
-        return f"they use one of {threads} threads: the compiler has no OpenMP that fits torch's"
+    if shared and found.library is not None and not found.shares and usable_cores() > 1:
+        return f"they use one of {usable_cores()} cores: the compiler has no OpenMP that fits torch's"
     return found.trouble
 
 

@@ -39,7 +39,7 @@ def fits(qkv_BT3HD: Tensor) -> bool:
     right = (
         can_take(qkv_BT3HD) and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype in (torch.float32, torch.bfloat16)
     )
-    return right and width in WIDTHS and length <= LONGEST and made(SOURCE, torch.get_num_threads()) is not None
+    return right and width in WIDTHS and length <= LONGEST and made(SOURCE, shared=True) is not None
 
 
 def attention_in_c(

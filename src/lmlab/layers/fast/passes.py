@@ -28,7 +28,7 @@ def learning_here(x: Tensor) -> bool:
     wanted = fast.enabled and torch.is_grad_enabled() and not torch.compiler.is_compiling()
     right = wanted and can_take(x) and x.device.type == "cpu" and x.dtype in (torch.float32, torch.bfloat16)
     fits = right and x.shape[-1] % TOGETHER == 0 and x.is_contiguous()
-    return fits and made(SOURCE, torch.get_num_threads()) is not None
+    return fits and made(SOURCE, shared=True) is not None
 
 
 def can_norm(x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> bool:
