@@ -302,6 +302,16 @@ def test_what_began_in_c_is_finished_in_c() -> None:
     assert x.grad.isfinite().all()
 
 
+def test_a_backward_pass_under_autocast_reads_what_the_forward_pass_left() -> None:
+    """That pass was in float32, this one is in bf16."""
+    x, up, down = drawn(3, 32).requires_grad_(), drawn(64, 32), drawn(32, 64)
+    (expected,) = torch.autograd.grad(squared_relu_network(x, up, down).sum(), x)
+    loss = squared_relu_network(x, up, down).sum()
+    with torch.autocast("cpu", torch.bfloat16):
+        (found,) = torch.autograd.grad(loss, x)
+    agrees(found, expected, torch.bfloat16)
+
+
 def test_without_gradients_torch_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores are those of torch, whoever has a compiler."""
     calls = counted(monkeypatch, attention_in_c._Attention)

@@ -93,7 +93,7 @@ def _run(
     """Forward, or backward where there is a gradient."""
     library = decided_on(SOURCE)
     rows, length, _, heads, width = qkv_BT3HD.shape
-    threads = min(torch.get_num_threads(), rows * heads)
+    threads = max(1, min(torch.get_num_threads(), rows * heads))
     library.lmlab_attention_room.restype = ctypes.c_int64
     size = library.lmlab_attention_room(ctypes.c_int64(length), ctypes.c_int64(width))
     room = torch.empty(threads * size)

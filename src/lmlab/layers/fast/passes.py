@@ -64,6 +64,7 @@ def squares(x: Tensor) -> Tensor:
 
 def squares_back_(grad: Tensor, positive: Tensor) -> None:
     """Its derivative in place of the gradient: grad · 2 max(x, 0)."""
+    positive = positive.to(grad.dtype)  # which differ where only one of the two passes ran under torch.autocast
     _call("squares_back", grad, positive, _narrow(grad), grad.numel())
 
 
