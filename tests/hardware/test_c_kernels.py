@@ -116,6 +116,24 @@ def test_doing_without_is_for_one_thread_alone() -> None:
 
 
 @needs_a_compiler
+def test_a_compiler_that_is_asked_for_and_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "nonsense -O9")
+    said = report._kernels_in_c("cpu")
+    assert said.chosen == "yes"
+    assert "for CC=nonsense -O9 is not there" in said.why
+    monkeypatch.delenv("CC")
+    assert "is not there" not in report._kernels_in_c("cpu").why
+
+
+@needs_a_compiler
+def test_kernels_for_one_core_are_said_to_be_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(c_kernels, "TRIED", ((),))
+    monkeypatch.setattr(c_kernels, "usable_cores", lambda: 4)
+    said = report._kernels_in_c("cpu")
+    assert (said.chosen, "one of 4 cores" in said.why) == ("to write texts, not to train", True)
+
+
+@needs_a_compiler
 def test_a_folder_that_others_may_write_to_is_not_trusted(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "kernels"
     folder.mkdir(parents=True)

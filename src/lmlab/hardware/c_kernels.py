@@ -35,7 +35,7 @@ FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-fno-math-errno", "-fno-trapping-math")
 TRIED = (("-march=native", "-fopenmp"), ("-march=native",), ())  # clang may have no OpenMP that fits torch's
 LONGEST_S = 60.0  # that a compiler may take for one file
 PROBE = Path(__file__).with_name("probe.c")
-SWITCH = "LMLAB_C_KERNELS"  # environment: "off" does without
+SWITCH, OFF = "LMLAB_C_KERNELS", ("off", "0", "no", "false")  # environment: does without
 
 
 @contextmanager
@@ -76,8 +76,8 @@ def why_not(source: Path, *, shared: bool = False) -> str:
 
     It is cores that count, not the threads of the moment: those change while a run learns, and its numbers shall not.
     """
-    if os.environ.get(SWITCH, "").lower() == "off":
-        return f"{SWITCH}=off"
+    if os.environ.get(SWITCH, "").lower() in OFF:
+        return f"{SWITCH}={os.environ[SWITCH]}"
     found = _made(source)
     if shared and found.library is not None and not found.shares and usable_cores() > 1:
         return f"they use one of {usable_cores()} cores: the compiler has no OpenMP that fits torch's"

@@ -111,7 +111,13 @@ def _kernels_in_c(device: str) -> Choice:
             device=device, what="kernels in C", chosen="none", why=f"{trouble}; plain ones do the same, slower"
         )
     compiler = " ".join(compiler_here() or ())
-    why = f"made here by {compiler}, kept in the cache; {SWITCH}=off does without"
+    asked = os.environ.get("CC", compiler)
+    instead = "" if asked == compiler else f", for CC={asked} is not there"
+    why = f"made here by {compiler}{instead}, kept in the cache; {SWITCH}=off does without"
+    if one_core := why_not(PROBE, shared=True):
+        return Choice(
+            device=device, what="kernels in C", chosen="to write texts, not to train", why=f"{one_core}; {why}"
+        )
     return Choice(device=device, what="kernels in C", chosen="yes", why=why)
 
 
