@@ -181,6 +181,18 @@ def test_uneven_units_weigh_as_much_as_their_bytes() -> None:
         assert found.high == pytest.approx(found.estimate)
 
 
+def test_no_interval_begins_below_nothing_but_those_of_differences() -> None:
+    """A few pieces, one of which costs all there is: by itself the interval would reach far below 0."""
+    nats_KU = np.zeros((2, 64))
+    nats_KU[0, 3], nats_KU[1, 4] = 400.0, 390.0
+    found = own_intervals(units(nats_KU))
+    assert [one.low for one in found] == [0.0, 0.0]
+    assert all(one.high is not None and one.high > one.estimate > 0 for one in found)
+    between = difference(units(nats_KU), 0, 1)
+    assert between.low is not None
+    assert between.low < 0 < between.estimate
+
+
 def test_a_higher_level_makes_a_wider_interval() -> None:
     text = units(series(1, 500, 0.5, seed=2))
     for about in ("stretch", "part", "kind"):

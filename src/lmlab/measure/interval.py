@@ -61,8 +61,12 @@ def paired_difference(a: Scored, b: Scored, *, level: float = 0.95) -> Interval:
 
 
 def own_intervals(units: Units, *, about: About | None = None, level: float = 0.95) -> list[Interval]:
-    """The interval of each model's bits per byte. about: what it is for; None: as much as the text can tell."""
-    return intervals(units, np.eye(len(units.nats_KU)), units.bits_K, about, level)
+    """The interval of each model's bits per byte. about: what it is for; None: as much as the text can tell.
+
+    None begins below 0: no text costs less than nothing, however much the pieces of a short one differ.
+    """
+    found = intervals(units, np.eye(len(units.nats_KU)), units.bits_K, about, level)
+    return [replace(one, low=0.0) if one.low is not None and one.low < 0.0 else one for one in found]
 
 
 def difference(units: Units, i: int, j: int, *, about: About | None = None, level: float = 0.95) -> Interval:
