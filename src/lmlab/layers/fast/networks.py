@@ -17,52 +17,37 @@ FILLED = 256  # tiles of 128 places × 256 hidden units: fewer leave much of a l
 
 def squared_relu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """max(x upᵀ, 0)² downᵀ; all three in one precision."""
-    kind = _SquaredReLUInC if len(up_HI) % passes.TOGETHER == 0 and passes.learning_here(x_BTI) else _SquaredReLUNetwork
-    apply: Callable[..., Tensor] = kind.apply
-    return apply(x_BTI.flatten(0, -2), up_HI, down_OH).view(*x_BTI.shape[:-1], len(down_OH))
+    in_c = len(up_HI) % passes.TOGETHER == 0 and passes.learning_here(x_BTI)
+    apply: Callable[..., Tensor] = _SquaredReLUNetwork.apply
+    return apply(x_BTI.flatten(0, -2), up_HI, down_OH, in_c).view(*x_BTI.shape[:-1], len(down_OH))
 
 
 class _SquaredReLUNetwork(torch.autograd.Function):
     """Written out because the elementwise part is memory traffic, and by hand most of it is saved.
 
-    With p = max(x upᵀ, 0) and y = p² downᵀ:  d down = dyᵀ p²,  dh = p ∘ (dy 2 down),  d up = dhᵀ x,  dx = dh up.
-    Doubling `down` rather than dh is exact and touches far fewer numbers.
+    With p = max(x upᵀ, 0) and y = p² downᵀ:  d down = dyᵀ p²,  dh = 2 p ∘ (dy down),  d up = dhᵀ x,  dx = dh up.
+    in_c: p and p² are made in one pass over memory. Without, `down` is doubled rather than dh: exact, and far fewer numbers.
     """
 
     @staticmethod
-    def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
-        positive_NH = torch.mm(x_NI, up_HI.t()).relu_()
-        squared_NH = positive_NH.square()
-        ctx.save_for_backward(x_NI, up_HI, down_OH, positive_NH, squared_NH)
-        return torch.mm(squared_NH, down_OH.t())
-
-    @staticmethod
-    @only_once
-    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
-        x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
-        grad_NO = grads[0]
-        hidden_NH = torch.mm(grad_NO, down_OH * 2).mul_(positive_NH)
-        return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH)
-
-
-class _SquaredReLUInC(torch.autograd.Function):
-    """As `_SquaredReLUNetwork`, with p and p² made in one pass over memory."""
-
-    @staticmethod
-    def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
+    def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor, in_c: bool) -> Tensor:
         positive_NH = torch.mm(x_NI, up_HI.t())
-        squared_NH = passes.squares(positive_NH)
+        squared_NH = passes.squares(positive_NH) if in_c else positive_NH.relu_().square()
         ctx.save_for_backward(x_NI, up_HI, down_OH, positive_NH, squared_NH)
+        ctx.in_c = in_c
         return torch.mm(squared_NH, down_OH.t())
 
     @staticmethod
     @only_once
-    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, None]:
         x_NI, up_HI, down_OH, positive_NH, squared_NH = ctx.saved_tensors
         grad_NO = grads[0]
-        hidden_NH = torch.mm(grad_NO, down_OH)
-        passes.squares_back_(hidden_NH, positive_NH)
-        return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH)
+        if ctx.in_c:
+            hidden_NH = torch.mm(grad_NO, down_OH)
+            passes.squares_back_(hidden_NH, positive_NH)
+        else:
+            hidden_NH = torch.mm(grad_NO, down_OH * 2).mul_(positive_NH)
+        return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH), None
 
 
 def fills_a_gpu(x_BTI: Tensor, up_HI: Tensor) -> bool:
