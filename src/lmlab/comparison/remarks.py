@@ -11,6 +11,12 @@ WORTH_TELLING = 0.01  # of the test part, in long pieces that the training part 
 DRIFTED = 1.2  # times its bits per byte in validation: from there on a test part is another kind of text
 
 
+REMEMBERED = (
+    "Of what stands in both parts, numbers show what was remembered; if it was copied, take it out before the text is"
+    " divided."
+)
+
+
 def remarks(found: Findings) -> list[str]:
     """All that apply, those that change most first."""
     said = (
@@ -58,10 +64,7 @@ def repeated(found: Findings) -> str:
     share = found.corpus.shared.get("test", 0.0)
     if share < WORTH_TELLING or copied(found):
         return ""
-    return (
-        f"{share:.0%} of the test part also stands in the training part, in pieces of {WINDOW} bytes or more: of these, numbers"
-        " show what was remembered. If they are copies, take them out before the text is divided into parts."
-    )
+    return f"{share:.0%} of the test part also stands in the training part, in pieces of {WINDOW} bytes or more. {REMEMBERED}"
 
 
 def reused(found: Findings) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lmlab.comparison import figures
 from lmlab.comparison.findings import Entry, Findings, Passage, Token
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, Line, lines, what_ranks_mean
-from lmlab.comparison.remarks import FIRST_SEEDS, copied, remarks, unknown
+from lmlab.comparison.remarks import FIRST_SEEDS, REMEMBERED, copied, remarks, repeated, unknown
 from lmlab.page import html, numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale
@@ -90,9 +90,11 @@ def _opening(found: Findings) -> str:
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
         "machine": found.versions.get("gpu", found.versions["processor"]),
     }
+    again = repeated(found)  # which the lines of the overlap say with more detail, of every part
     notes = [
-        *(remark for remark in remarks(found) if remark != warning),
+        *(remark for remark in remarks(found) if remark not in (warning, again)),
         *(f"{line}." for line in corpus.overlap),
+        *([REMEMBERED] if again else []),
     ]
     soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
     bad = f'<p class="bad">{escape(warning)}</p>\n' if warning else ""
