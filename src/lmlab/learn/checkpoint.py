@@ -9,11 +9,10 @@ from pathlib import Path
 
 import safetensors
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
 from lmlab.config import Mistake
-from lmlab.text.files import write_atomically
+from lmlab.learn.tensor_file import write_tensors
 
 Groups = dict[str, dict[str, Tensor]]
 
@@ -44,8 +43,8 @@ class Progress:
 
 def save_checkpoint(path: Path, progress: Progress, groups: Groups) -> None:
     """Write groups of named tensors (weights, best weights, optimizer slots) and the progress."""
-    flat = {f"{group}/{name}": t.detach().cpu().contiguous() for group, ts in groups.items() for name, t in ts.items()}
-    write_atomically(path, save(flat, metadata={"progress": json.dumps(asdict(progress))}))
+    flat = {f"{group}/{name}": t for group, tensors in groups.items() for name, t in tensors.items()}
+    write_tensors(path, flat, {"progress": json.dumps(asdict(progress))})
 
 
 class Checkpoints:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from safetensors import SafetensorError
-from safetensors.torch import save_file
-
 from lmlab.identity import model_hash, worked_out
 from lmlab.interface import LanguageModel, Saved
-from lmlab.text.files import atomic_file, file_sha256
+from lmlab.learn.tensor_file import write_tensors
+from lmlab.text.files import file_sha256
 from lmlab.text.tokenizers import Tokenizer
 
 
@@ -25,9 +23,5 @@ def write_weights(model: Saved, path: Path, tokenizer: Tokenizer) -> tuple[str, 
 
 
 def _written(model: Saved, path: Path) -> str:
-    with atomic_file(path) as file:  # written from where the tensors lie: a copy of large tables would not fit
-        try:
-            save_file({name: t.detach().cpu().contiguous() for name, t in model.tensors().items()}, file.name)
-        except SafetensorError as error:  # a full disk, mostly, in a class of theirs
-            raise OSError(f"{path} cannot be written: {error}") from None
+    write_tensors(path, model.tensors())
     return file_sha256(path)
