@@ -27,8 +27,9 @@ from lmlab.hardware.threads import using_threads
 from lmlab.interface import TextLearner
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S
 from lmlab.learn.fit import fresh_model, hardware_for, stream_folder, task_of
-from lmlab.learn.loop import Diverged, Trainer
+from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
+from lmlab.learn.outcome import Diverged
 from lmlab.learn.sampling import sample_is_due
 from lmlab.learn.settings import training_config
 from lmlab.learn.train import sized_on_text, tokenizer_for

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from lmlab.learn.interrupt import interruptible
 from lmlab.learn.lines import cut_back, is_metrics, is_sample
 from lmlab.learn.onlookers import Watch
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.learn.outcome import Diverged, Outcome, Status
 from lmlab.learn.sampling import Samples
 from lmlab.learn.schedule import learning_rate_factor
 from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
@@ -39,22 +40,6 @@ from lmlab.learn.task import Task
 from lmlab.text.files import append_line
 
 SHOW_EVERY_S = 0.5
-
-Status = Literal["finished", "stopped early", "interrupted", "diverged", "untrained"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How a run ended. The model then holds its best weights by validation (its last ones if there is no validation)."""
-
-    status: Status
-    message: str
-    progress: Progress
-    calibrated: float | None = None  # see `Task.calibrated`
-
-
-class Diverged(Exception):
-    """The loss is no number any more, or far worse than guessing; the message says what is kept."""
 
 
 class Trainer:
@@ -101,7 +86,9 @@ class Trainer:
         self.progress = Progress()
         self.samples = Samples(folder / "samples.jsonl", task, self.model)
         self.sums = Sums(self.device)
-        self.first_nats: Tensor | None = None  # far above guessing where one table, tied, expects what it has just read
+        self.first_nats: float | Tensor | None = (
+            None  # far above guessing where one table, tied, expects what it has just read
+        )
         self.validation = list(task.validation())
         self.validation_s = 0.0
         self.most_threads = hardware.threads
@@ -151,7 +138,6 @@ class Trainer:
             now = self.clock.seconds
             if now - shown_at > SHOW_EVERY_S or self.clock.fraction >= 1:
                 shown_at = now
-                self._check_loss()
                 self._show()
             if self._validation_is_due(before):
                 self._check_loss()
@@ -261,9 +247,17 @@ class Trainer:
 
     def _check_loss(self) -> None:
         """Diverged where the loss since the last line of metrics is no number, or worse than guessing ever is."""
-        nats, begun = self.sums.mean, 0.0 if self.first_nats is None else float(self.first_nats)
-        if self.sums.count and (not math.isfinite(nats) or nats > max(self.task.worst_nats, begun + 1)):
+        if self.sums.count:
+            self._check(self.sums.mean)
+
+    def _check(self, nats: float) -> None:
+        if not math.isfinite(nats) or nats > max(self.task.worst_nats, (self._first() or 0.0) + 1):
             raise self._diverged(nats)
+
+    def _first(self) -> float | None:
+        """Nats of the first batch, which are fetched from a GPU once: it is waited for."""
+        self.first_nats = None if self.first_nats is None else float(self.first_nats)
+        return self.first_nats
 
     def _check_what_is_kept(self) -> None:
         """Diverged where the weights are none to keep: by the losses, or by the last step, which no loss has seen."""
@@ -287,9 +281,13 @@ class Trainer:
         )
 
     def _show(self) -> None:
-        best = self.progress.best_nats
+        """To who looks on, where anything is known since the last line of metrics; Diverged if it is nothing to go on with."""
+        nats, best = self.sums.lately() if self.clock.fraction < 1 else self.sums.mean, self.progress.best_nats
+        if nats is None:
+            return
+        self._check(nats)
         valid = None if best is None else self.task.shown(best, "valid")
-        self.watch.update(self.clock, self.task.shown(self.sums.mean, "train"), valid, self.task.unit)
+        self.watch.update(self.clock, self.task.shown(nats, "train"), valid, self.task.unit)
 
     @torch.no_grad()
     def validate(self) -> None:
@@ -359,7 +357,7 @@ class Trainer:
             "lowest_nats": self.progress.lowest_nats,
             "worse": self.progress.worse,
             "metrics": self.progress.metrics,
-            "first_nats": None if self.first_nats is None else float(self.first_nats),
+            "first_nats": self._first(),
         } | changes
         return Progress(steps=self.clock.steps, tokens=self.clock.tokens, seconds=self.clock.seconds, **fields)
 
@@ -386,7 +384,7 @@ class Trainer:
             self.optimizer.load(groups["optimizer"], self.progress.steps - self.clock.earlier.steps)
             self.sums = Sums.from_tensors(groups["running"], self.device)
             if self.progress.first_nats is not None:
-                self.first_nats = torch.tensor(self.progress.first_nats, device=self.device)
+                self.first_nats = self.progress.first_nats
         except (KeyError, RuntimeError) as error:
             raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
         self._cut_back(self.progress.steps, self.progress.metrics)

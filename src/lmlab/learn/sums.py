@@ -16,6 +16,8 @@ class Sums:
     def __init__(self, device: torch.device) -> None:
         self.nats, self.count = torch.zeros((), device=device), 0
         self.parts: dict[str, Tensor] = {}
+        self._asked: tuple[torch.cuda.Event, Tensor, int] | None = None  # nats on their way here, and their count
+        self._known: float | None = None
 
     def add(self, loss: Loss) -> None:
         """One more loss."""
@@ -28,6 +30,21 @@ class Sums:
     def mean(self) -> float:
         """Nats per thing."""
         return float(self.nats) / max(1, self.count)
+
+    def lately(self) -> float | None:
+        """As `mean`, but a GPU is not waited for, which would then wait for us: of the steps that were taken when this was last
+        asked and are done by now. None: none are known to be.
+        """
+        if self.nats.device.type != "cuda":
+            return self.mean if self.count else None
+        if self._asked is not None and self._asked[0].query():
+            _, nats, count = self._asked
+            self._known, self._asked = float(nats) / max(1, count), None
+        if self._asked is None and self.count:
+            event, nats = torch.cuda.Event(), self.nats.to("cpu", non_blocking=True)
+            event.record()
+            self._asked = event, nats, self.count
+        return self._known
 
     @property
     def parts_mean(self) -> dict[str, float]:
