@@ -19,7 +19,6 @@ from torch import Tensor
 from lmlab.layers import fast
 from lmlab.layers.fast import muon
 from lmlab.layers.fast.adamw import fused_adamw
-from lmlab.layers.fast.triton_here import HAS_TRITON
 
 QUINTIC = 3.4445, -4.7750, 2.0315  # a, b, c of Muon's iteration: x (a + b x² + c x⁴)
 
@@ -158,7 +157,7 @@ class Optimizer:
         for name in names:
             rows, columns = self.parameters[name].shape
             groups.setdefault((rows // self.matrices[name], columns), []).append(name)
-        if fast.enabled and HAS_TRITON and isinstance(rate, Tensor) and rate.is_cuda:
+        if fast.enabled and isinstance(rate, Tensor) and rate.is_cuda and muon.has_kernels():
             self._muon_on_a_gpu(groups, grads, rate)
             return
         for (rows, columns), members in groups.items():
@@ -187,7 +186,7 @@ class Optimizer:
             update = orthogonalize(directions, c.iteration_dtype)
             for shape, piece in zip(shapes, update.split(counts), strict=True):
                 parameters = [self.parameters[n] for n in groups[shape]]
-                muon.move(parameters, piece, 1 - rate * c.weight_decay, -rate * _size(*shape))
+                muon.move(parameters, shape, piece, 1 - rate * c.weight_decay, -rate * _size(*shape))
 
     def tensors(self) -> dict[str, Tensor]:
         """What a checkpoint must hold, besides `steps`."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from lmlab.layers import fast
 from lmlab.layers.attention import split_heads, split_to_learn
 from lmlab.layers.blocks import squared_relu_network
-from lmlab.layers.fast import cross_entropy, networks, softmax_kernel
+from lmlab.layers.fast import cross_entropy, muon, networks, softmax_kernel
 from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine
 from lmlab.layers.positions import rotary_tables
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig, orthogonalize
@@ -77,8 +77,14 @@ def test_gradients_of_queries_keys_and_values_are_joined_as_torch_joins_them(hea
         torch.testing.assert_close(mine, plain)
 
 
+@pytest.mark.parametrize("most", [32, 3])
 @pytest.mark.parametrize("shape", [(96, 96), (64, 200), (200, 64)])
-def test_muon_steps_as_its_twin_does(shape: tuple[int, int]) -> None:
+def test_muon_steps_as_its_twin_does(shape: tuple[int, int], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """most: of the four matrices in one launch."""
+    from lmlab.layers.fast import _muon_triton
+
+    monkeypatch.setattr(_muon_triton, "MOST", most)
+    assert muon.has_kernels()
     found = []
     for way in ("made", "plain"):
         parameters = {"one": drawn(*shape, dtype=torch.float32).detach().clone()}

@@ -37,7 +37,7 @@ def _launch(x: Tensor, weight: Tensor, weight_block: list[int], squared: Tensor 
     _network[(min(programs, triton.cdiv(places, PLACES) * triton.cdiv(hidden, HIDDEN)),)](
         TensorDescriptor.from_tensor(x, [PLACES, INPUTS]),
         TensorDescriptor.from_tensor(weight, weight_block),
-        out if squared is None else squared,
+        TensorDescriptor.from_tensor(out if squared is None else squared, [PLACES, HIDDEN // 2]),
         TensorDescriptor.from_tensor(out, [PLACES, HIDDEN // 2]),
         places,
         hidden,
@@ -81,14 +81,17 @@ def _network(  # type: ignore[no-untyped-def]
                 total = tl.dot(some, weight.load([step * tile_inputs, unit]), total)
         written += programs
         place, unit = (written // across) * tile_places, (written % across) * tile_hidden
-        if forward:
-            total = tl.maximum(total, 0.0)
-            total = total * total
-        else:
-            n, h = place + tl.arange(0, tile_places)[:, None], unit + tl.arange(0, tile_hidden)[None, :]
-            mine = squared + n.to(tl.int64) * hidden + h
-            total = total * (2.0 * tl.sqrt(tl.load(mine, mask=(n < places) & (h < hidden), other=0.0).to(tl.float32)))
-        # In two halves: the tile that is written takes room from those that are fetched.
+        # In two halves: what is read and written now takes room from the tiles that are fetched.
         left, right = tl.split(tl.permute(tl.reshape(total, (tile_places, 2, tile_hidden // 2)), (0, 2, 1)))
-        out.store([place, unit], left.to(out.dtype))
-        out.store([place, unit + tile_hidden // 2], right.to(out.dtype))
+        _finish(left, squared, out, place, unit, forward)
+        _finish(right, squared, out, place, unit + tile_hidden // 2, forward)
+
+
+@triton.jit
+def _finish(total, squared, out, place, unit, forward: tl.constexpr):  # type: ignore[no-untyped-def]
+    if forward:
+        total = tl.maximum(total, 0.0)
+        total = total * total
+    else:
+        total = total * (2.0 * tl.sqrt(squared.load([place, unit]).to(tl.float32)))
+    out.store([place, unit], total.to(out.dtype))

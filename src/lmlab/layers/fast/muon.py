@@ -12,11 +12,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lmlab.layers.fast.triton_here import has_copy_engine
+from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine
 
 TINY = 1e-7  # beside a matrix's length
 TILE = 128  # rows of the tiles that the iteration's own kernels take
 LEAST_ROWS = 512  # of matrices that have them: below, they save less than making them takes
+
+
+def has_kernels() -> bool:
+    """Whether `nesterov` and `move` can be made here: by a triton that takes several matrices as one argument."""
+    if not HAS_TRITON:
+        return False
+    from triton import language
+
+    return hasattr(language, "tuple")
 
 
 def nesterov(
@@ -25,13 +34,8 @@ def nesterov(
     """The momenta go on, and the directions they then give stand in out, in its precision; wide, never tall."""
     from lmlab.layers.fast._muon_triton import launch_nesterov
 
-    rows, columns = shape
-    for m, grad, out in zip(momenta, grads, _pieces(momenta, out_KMN), strict=True):
-        if rows > columns:
-            for one, its_grad, its_out in zip(m.view(-1, *shape), grad.reshape(-1, *shape), out, strict=True):
-                launch_nesterov(one, its_grad, its_out.mT, momentum)
-        else:  # one below the other they are one matrix
-            launch_nesterov(m, grad, out.view(-1, columns), momentum)
+    out = out_KMN if shape[0] <= shape[1] else out_KMN.mT
+    launch_nesterov(_matrices(momenta, shape), _matrices([g.contiguous() for g in grads], shape), out, momentum)
 
 
 def has_kernels_for(matrices_KMN: Tensor) -> bool:
@@ -58,19 +62,14 @@ def orthogonalized(matrices_KMN: Tensor, coefficients: tuple[float, float, float
     return x_KMN
 
 
-def move(parameters: Sequence[Tensor], update_KMN: Tensor, keep: Tensor, by: Tensor) -> None:
+def move(parameters: Sequence[Tensor], shape: tuple[int, int], update_KMN: Tensor, keep: Tensor, by: Tensor) -> None:
     """p = keep p + by update, in place. keep, by: single numbers on the device."""
     from lmlab.layers.fast._muon_triton import launch_move
 
-    columns = parameters[0].shape[1]
-    for p, update in zip(parameters, _pieces(parameters, update_KMN), strict=True):
-        if update_KMN.shape[2] == columns:
-            launch_move(p, update.view(-1, columns), keep, by)
-        else:
-            for one, its_update in zip(p.view(len(update), -1, columns), update, strict=True):
-                launch_move(one, its_update.mT, keep, by)
+    update = update_KMN if shape[0] <= shape[1] else update_KMN.mT
+    launch_move(_matrices(parameters, shape), update, keep, by)
 
 
-def _pieces(parameters: Sequence[Tensor], stack_KMN: Tensor) -> tuple[Tensor, ...]:
-    """The matrices of each parameter."""
-    return stack_KMN.split([p.numel() // stack_KMN[0].numel() for p in parameters])
+def _matrices(parameters: Sequence[Tensor], shape: tuple[int, int]) -> list[Tensor]:
+    """Of all parameters, one after the other."""
+    return [matrix for p in parameters for matrix in p.detach().view(-1, *shape)]
