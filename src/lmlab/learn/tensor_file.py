@@ -1,21 +1,65 @@
-"""Tensors in a safetensors file that is there whole or not at all."""
+"""Tensors in a safetensors file that is there whole or not at all.
+
+The library of that name writes what lies in main memory. From a GPU all of it would be fetched first, as much again for every
+checkpoint, in a way that keeps the GPU from being asked for its next steps. Here a piece is fetched and written at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import save_file
+import torch
 from torch import Tensor
 
 from lmlab.text.files import atomic_file
 
+PIECE_BYTES = 1 << 26  # that are fetched from a GPU at a time
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    """From where they lie: as one piece of bytes they would lie in memory twice, and no other thread runs while it is made."""
+NAMES = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint64: "U64",
+    torch.uint32: "U32",
+    torch.uint16: "U16",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """The length of a header, the header, and the numbers of all tensors; the widest first, so that all are aligned."""
+    ordered = sorted(tensors.items(), key=lambda item: (-item[1].element_size(), item[0]))
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for name, tensor in ordered:
+        begin, end = end, end + tensor.nbytes
+        header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
     with atomic_file(path) as file:
-        try:
-            save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, file.name, metadata)
-        except SafetensorError as error:  # a full disk, mostly, in a class of theirs
-            raise OSError(f"{path} cannot be written: {error}") from None
+        file.write(len(text).to_bytes(8, "little") + text)
+        for _, tensor in ordered:
+            for piece in _pieces(tensor.detach().contiguous().reshape(-1).view(torch.uint8)):
+                file.write(piece)
+
+
+def _pieces(numbers_N: Tensor) -> Iterator[memoryview]:
+    """The bytes of a tensor, in main memory; each is good until the next is asked for."""
+    if numbers_N.device.type != "cuda":
+        yield numbers_N.cpu().numpy().data
+        return
+    room_N = torch.empty(min(PIECE_BYTES, len(numbers_N)), dtype=torch.uint8, pin_memory=True)
+    for some_N in numbers_N.split(PIECE_BYTES):
+        fetched_N = room_N[: len(some_N)]
+        fetched_N.copy_(some_N, non_blocking=True)
+        torch.cuda.current_stream().synchronize()
+        yield fetched_N.numpy().data
