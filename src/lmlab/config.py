@@ -22,6 +22,7 @@ NAMES: dict[Any, tuple[type, str]] = {  # of what settings are: what may be give
     str: (str, "text"),
 }
 LISTED = 40  # names that still make a readable line
+SPELT_OUT = ("ngram", "lstm", "rnn")  # names that are read as letters, the first of which sounds like a vowel
 MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
 
 
@@ -150,6 +151,11 @@ def _digits(number: float) -> str:
 def _all_digits(number: float) -> str:
     """As many as `Budget.parse` reads."""
     return f"{number:.9f}".rstrip("0").rstrip(".")
+
+
+def an(name: str) -> str:
+    """The name of a kind of model after its article, by how it is read aloud: an ngram, an lstm, a gpt."""
+    return f"{'an' if name[0] in 'aeio' or name.split('-')[0] in SPELT_OUT else 'a'} {name}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmlab.config import Mistake as Mistake
-from lmlab.config import checked_seed
+from lmlab.config import an, checked_seed
 from lmlab.models.registry import Role, kind_of
 from lmlab.text.files import free_file
 
@@ -316,7 +316,7 @@ def export(run: Run | str | Path, *, out: str | Path, force: bool = False) -> Ex
     run = _opened(run)
     model = run.model
     if not isinstance(model, NGram):
-        raise Mistake(f"{run.folder} holds a {model.name} model; only ngram models can be written as an ARPA file")
+        raise Mistake(f"{run.folder} holds {an(model.name)} model; only ngram models can be written as an ARPA file")
     counts = write_arpa(model, run.tokenizer.vocabulary, target)
     return Exported(output=str(target), format="arpa", bytes=target.stat().st_size, ngrams=counts)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from lmlab.config import Mistake, misfit
+from lmlab.config import Mistake, an, misfit
 from lmlab.context import ContextPolicy as ContextPolicy
 from lmlab.formulas import HEAD, ONE_TOKEN, Part, Shape, Size, weights, work
 
@@ -338,7 +338,7 @@ class Learner(nn.Module, Saved):
         known = {name: t.shape for name, t in model.state_dict().items()}
         needed = {name for name, _ in model.named_parameters()}
         if wrong := misfit({k: s for k, s in known.items() if k in needed | set(tensors)}, tensors):
-            raise Mistake(f"these are no weights of such a {cls.name}: {wrong}")
+            raise Mistake(f"these are no weights of such {an(cls.name)}: {wrong}")
         model.load_state_dict(tensors, strict=False)
         return model.eval()
 

@@ -68,7 +68,7 @@ def test_a_model_of_settings_that_are_not_asked_for_any_more_is_refused(lmlab: L
     assert lmlab("compare", small_text, *COUNTED, "--set", "ngram.order=3")[0] == 0
     code, out, err = lmlab("compare", small_text, *COUNTED)
     assert (code, out) == (2, "")
-    assert "holds a ngram that was trained with order=3" in err
+    assert "holds an ngram that was trained with order=3" in err
 
 
 @pytest.mark.slow

@@ -97,3 +97,10 @@ def test_attending_to_combined_states_grows_without_bound_and_attending_to_the_r
     harmonic_T = torch.cat([torch.zeros(1), (1 / torch.arange(1, steps)).cumsum(0)])
     torch.testing.assert_close(results[True][0, :, 0], candidate * (1 + harmonic_T), rtol=1e-4, atol=1e-4)
     assert results[False].abs().max() < 2
+
+
+def test_a_second_derivative_is_refused() -> None:
+    inputs, score = draw(2, True)
+    h_BTH, _ = attentive_scan(*inputs, score, Rule(3, 0.7, False))
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        torch.autograd.grad(h_BTH.square().sum() + inputs[0].square().sum(), inputs[0], create_graph=True)

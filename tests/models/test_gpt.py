@@ -29,15 +29,17 @@ def tiny(**settings: object) -> GPT:
 
 @pytest.mark.parametrize("positions", ["rotary", "learned", "sinusoidal"])
 @pytest.mark.parametrize("tie", [True, False])
-def test_scoring_equals_stepping_across_many_windows(positions: str, tie: bool) -> None:
-    model = tiny(positions=positions, tie=tie)
-    tokens_BT = torch.randint(11, (3, 29))
-    logp_BV, state = model.begin(3)
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scoring_equals_stepping_across_many_windows(positions: str, tie: bool, rows: int, dtype: torch.dtype) -> None:
+    model = tiny(positions=positions, tie=tie).to(dtype)
+    tokens_BT = torch.randint(11, (rows, 29))
+    logp_BV, state = model.begin(rows)
     stepped = []
     for t in range(29):
         stepped.append(-logp_BV.gather(1, tokens_BT[:, t : t + 1]))
         logp_BV, state = model.advance(tokens_BT[:, t : t + 1], state)
-    torch.testing.assert_close(torch.cat(stepped, 1), model.score(tokens_BT), atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(torch.cat(stepped, 1), model.score(tokens_BT), atol=2e-5, rtol=1e-5, check_dtype=False)
 
 
 @pytest.mark.parametrize(

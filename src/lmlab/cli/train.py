@@ -12,7 +12,7 @@ import typer.core
 
 from lmlab.cli import completion, options
 from lmlab.cli.help import print_so_far
-from lmlab.config import Aside, Budget, Mistake, parse_settings
+from lmlab.config import Aside, Budget, Mistake, an, parse_settings
 from lmlab.hardware.memory import keep_memory
 from lmlab.learn.interrupt import exit_code
 from lmlab.learn.settings import parse_learning
@@ -174,7 +174,7 @@ def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any])
         wanted = registry.kind_of(model).begins_with
         begins = f"begins with the weights of a {wanted}" if wanted else "begins with the weights of no other"
         raise Mistake(
-            f"{source} is a run of {name}, not of {model}, which {begins}; to go on as a {name}, leave the model out"
+            f"{source} is a run of {name}, not of {model}, which {begins}; to go on as {an(name)}, leave the model out"
         )
     from lmlab.text.tokenizers import plain_spec
 

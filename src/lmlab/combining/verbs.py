@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from lmlab.combining.training import has_vector, material_of
-from lmlab.config import Mistake, nearest
+from lmlab.config import Mistake, an, nearest
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
 from lmlab.models.autoencoder import Autoencoder
@@ -44,7 +44,7 @@ def combine(
     model = run.saved
     if not isinstance(model, Autoencoder):
         raise Mistake(
-            f"{run.folder} holds a {run.record.model.name}, which does not combine words: lmlab train autoencoder"
+            f"{run.folder} holds {an(run.record.model.name)}, which does not combine words: lmlab train autoencoder"
         )
     if isinstance(words, str) or len(words) < 2 or len(words) % 2:
         raise Mistake("words are combined two by two; give two, such as: new york")

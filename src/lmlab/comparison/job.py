@@ -26,7 +26,7 @@ from lmlab.comparison.text_to_measure import last_bytes
 from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
 from lmlab.comparison.together import mixed, why_not_mixed, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
-from lmlab.config import Budget, Mistake, in_one_line
+from lmlab.config import Budget, Mistake, an, in_one_line
 from lmlab.hardware.choice import choose_device
 from lmlab.hardware.memory import PeakMemory
 from lmlab.hardware.threads import fastest_threads
@@ -343,7 +343,7 @@ class Job:
             asked = {key for key, value in self.folder.plan.settings.get(entry.model, {}).items() if value is not None}
             wanted = {**dict.fromkeys([*learning, *asked]), **self._settings(entry), **self._learning(entry)}
             if other := next((key for key, value in wanted.items() if had.get(key) != value), None):
-                why = f"holds a {entry.name} that was trained with {other}={had.get(other)}"
+                why = f"holds {an(entry.name)} that was trained with {other}={had.get(other)}"
                 raise Mistake(f"{self.folder.path} {why}; name a new folder with {{out}}", out=None)
             if run.status != "unfinished":
                 found[seed] = run

@@ -26,7 +26,7 @@ from torch import Tensor
 from lmlab.compression.arithmetic_coder import Decoder, Encoder, OutOfStep, Table
 from lmlab.compression.file_format import VERSION, Header, fingerprint, pack, stream_bounds, text_check, unpack
 from lmlab.compression.portable_exp import exponential
-from lmlab.config import Mistake
+from lmlab.config import Mistake, an
 from lmlab.hardware.c_kernels import no_c_kernels
 from lmlab.hardware.openmp import set_threads, threads_as_before
 from lmlab.measure.score import device_of, evaluating, score_rows
@@ -153,7 +153,7 @@ def _different_arithmetic(model: LanguageModel, header: Header) -> Mistake:
     """The file is whole and the model is the one: what is left is the machine."""
     but = "the file is whole and the model is right, but its probabilities come out differently here than where the file was"
     if not header.maker:
-        return Mistake(f"{but} made, which those of a {model.name} should not do anywhere; make the file again")
+        return Mistake(f"{but} made, which those of {an(model.name)} should not do anywhere; make the file again")
     made, here = in_words(header.maker), in_words(maker(model))
     return Mistake(f"{but} made: by {made}. It opens where these are the same; here: {here}")
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, an
 from lmlab.hardware.choice import choose_device
 from lmlab.interface import ContextPolicy, LanguageModel, State
 from lmlab.learn.run import Run
@@ -171,7 +171,7 @@ def model_of(run: Run, device: str) -> Variational:
     name = run.record.model.name
     if kind_of(name).role is not Role.LATENT_VARIABLE_MODEL:
         raise Mistake(
-            f"{run.folder} holds a {name}, which has no latent variable; train one: lmlab train variational TEXT"
+            f"{run.folder} holds {an(name)}, which has no latent variable; train one: lmlab train variational TEXT"
         )
     model = run.saved
     assert isinstance(model, Variational)

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Budget, Mistake, make
+from lmlab.config import Budget, Mistake, an, make
 from lmlab.hardware.choice import as_chosen, choose
 from lmlab.interface import CountModel, TextLearner
 from lmlab.learn.asked import Asked
@@ -117,19 +117,19 @@ def fine_tune(
     if model not in (None, name):
         kind = kind_of(str(model))
         if kind.begins_with != name or kind.home is None:
-            raise Mistake(f"{run.folder} is a run of {name}, and a {model} cannot begin with its weights")
+            raise Mistake(f"{run.folder} is a run of {name}, and {an(model)} cannot begin with its weights")
         refuse_windows(kind.name, asked.learning)
         begins: Callable[[str, Any, Asked], Run] = importlib.import_module(kind.home).train
         return begins(str(model), text, asked)
     if columns is not None:
-        raise Mistake(f"{{columns}} are of a table of labelled texts, which a {name} does not read", columns=None)
+        raise Mistake(f"{{columns}} are of a table of labelled texts, which {an(name)} does not read", columns=None)
     cls: Any = trainable_kind(name).load()
     if not issubclass(cls, CountModel | TextLearner):
         raise Mistake(
-            f"{run.folder} holds a {name}, whose weights cannot be begun with; train a new {name} on the new data"
+            f"{run.folder} holds {an(name)}, whose weights cannot be begun with; train a new {name} on the new data"
         )
     if kind_of(name).way is Way.COUNTS:
-        raise Mistake(f"{run.folder} holds a {name}, which counts; count both texts together instead")
+        raise Mistake(f"{run.folder} holds {an(name)}, which counts; count both texts together instead")
     if run.status == "unfinished":
         raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}")
     wanted: Any = make(cls.Config, {**run.record.model.config, **asked.settings}, name)
@@ -159,7 +159,7 @@ def _extend(run: Run, more: Budget) -> None:
     """Write down that a run goes on for longer. Until the first checkpoint its weights are those it had."""
     record, asked = run.record, run.record.training
     if kind_of(record.model.name).way is Way.COUNTS:
-        raise Mistake(f"{run.folder} holds a {record.model.name}, which counts: more time changes nothing")
+        raise Mistake(f"{run.folder} holds {an(record.model.name)}, which counts: more time changes nothing")
     if run.status == "unfinished":
         asked = replace(asked, budget=str(_sum(Budget.parse(asked.budget), more)))
     else:

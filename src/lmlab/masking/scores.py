@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, an
 from lmlab.hardware.choice import choose_device
 from lmlab.hardware.threads import fastest_threads
 from lmlab.interface import Windows
@@ -99,7 +99,7 @@ def encoder_of(run: Run, device: str) -> BERT:
     model = run.saved
     if not isinstance(model, BERT):
         raise Mistake(
-            f"{run.folder} holds a {run.record.model.name}, which fills no blanks; train an encoder: lmlab train bert TEXT"
+            f"{run.folder} holds {an(run.record.model.name)}, which fills no blanks; train an encoder: lmlab train bert TEXT"
         )
     return model.to(choose_device(device)).eval()
 

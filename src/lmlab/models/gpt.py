@@ -256,7 +256,7 @@ class GPT(SoftmaxModel):
         heads = self.config.heads
         assert heads is not None
         shape = (len(self.blocks), 2, rows, heads, self.context, self.width // heads)
-        return torch.empty(shape, device=self.embedding.device)
+        return torch.empty(shape, device=self.embedding.device, dtype=self.embedding.dtype)
 
     def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
         """Distribution after these tokens. Windows that are over before the last token are never computed."""
@@ -329,7 +329,8 @@ class GPT(SoftmaxModel):
         else:
             inputs_BT = F.pad(state.window_BT, (1, 0), value=self.begin_id)
         after = GPTState(state.kv_L2BHCD, state.window_BT, state.filled + inputs_BT.shape[1], state.one_row)
-        if fast.enabled and inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
+        plain = self.embedding.dtype != torch.float32
+        if fast.enabled and not plain and inputs_BT.numel() == 1 and inputs_BT.device.type == "cpu":
             after.one_row = state.one_row or one_row(self._weights())
             return after.one_row.log_probabilities(int(inputs_BT), state.filled, state.kv_L2BHCD), after
         x_BTD, rotation = self._embed(inputs_BT, state.filled)

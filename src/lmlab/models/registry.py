@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmlab.config import Mistake, nearest
+from lmlab.config import Mistake, an, nearest
 
 if TYPE_CHECKING:
     from lmlab.interface import Saved
@@ -201,7 +201,7 @@ def trainable_kind(name: str) -> Kind:
     """The kind of that name, to be trained on a text; Mistake if it is made of others."""
     kind = kind_of(name)
     if kind.way is Way.MIXES:
-        raise Mistake(f"a {name} is not trained on a text but made of runs: lmlab {name} RUN RUN --out RUN")
+        raise Mistake(f"{an(name)} is not trained on a text but made of runs: lmlab {name} RUN RUN --out RUN")
     return kind
 
 

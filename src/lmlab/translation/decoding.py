@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from lmlab.config import Mistake
+from lmlab.config import Mistake, an
 from lmlab.decode import Generated, search_each
 from lmlab.hardware.choice import choose_device
 from lmlab.models.translator import Source, Translator
@@ -26,7 +26,7 @@ def translator_of(run: Run, device: str) -> Translator:
     """The translator of a run, where it is wanted."""
     model = run.saved
     if not isinstance(model, Translator):
-        raise Mistake(f"{run.folder} holds a {run.record.model.name}, no translator")
+        raise Mistake(f"{run.folder} holds {an(run.record.model.name)}, no translator")
     return model.to(choose_device(device)).eval()
 
 

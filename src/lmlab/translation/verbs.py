@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmlab.config import Mistake, nearest, texts_of
+from lmlab.config import Mistake, an, nearest, texts_of
 from lmlab.decode import as_verbs_call_them
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run, opened
@@ -46,7 +46,7 @@ def translate(
     model = run.saved
     if not isinstance(model, Translator):
         raise Mistake(
-            f"{run.folder} holds a {run.record.model.name}, which does not translate; train one: lmlab train"
+            f"{run.folder} holds {an(run.record.model.name)}, which does not translate; train one: lmlab train"
             " translator PAIRS"
         )
     known = list(run.record.inputs.corpus["languages"])[1:]

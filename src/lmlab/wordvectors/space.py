@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lmlab.config import Mistake, nearest
+from lmlab.config import Mistake, an, nearest
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe
@@ -87,7 +87,7 @@ def of_run(run: Run, device: str = "cpu") -> WordVectors:
     model = run.saved
     if not isinstance(model, GloVe):
         raise Mistake(
-            f"{run.folder} holds a {run.record.model.name}, which is no run of word vectors; train them: lmlab train glove TEXT"
+            f"{run.folder} holds {an(run.record.model.name)}, no run of word vectors; train them: lmlab train glove TEXT"
         )
     known = [i for i in range(model.vocab_size) if i != run.tokenizer.unknown_id]
     words = [run.tokenizer.piece(i).strip(" ") for i in known]

@@ -104,6 +104,9 @@ def test_the_chunked_cross_entropy(with_bias: bool, monkeypatch: pytest.MonkeyPa
         monkeypatch,
         "cross_entropy._ChunkedCrossEntropy",
     )
+    nats = heads.cross_entropy_nats(hidden, weight, None, targets).sum()
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        torch.autograd.grad(nats + hidden.square().sum(), hidden, create_graph=True)
 
 
 @pytest.mark.parametrize("weighted", [True, False])

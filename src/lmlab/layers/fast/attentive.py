@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from lmlab.layers.fast.once import only_once
 
 FEW_ROWS = 4  # that are read one after the other
 
@@ -138,7 +139,7 @@ class _Scan(torch.autograd.Function):
         return h_TBH[1:].transpose(0, 1).contiguous(), m_BSH
 
     @staticmethod
-    @once_differentiable
+    @only_once
     def backward(ctx: Any, dh_BTH: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         """Back through time: a state collects what all later steps want of it, and then is settled itself."""
         s_TBH, h_TBH, alpha_TBw, m_BSH, state_HH, query_AH, key_AH, v_A = ctx.saved_tensors

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from lmlab.layers.fast.once import only_once
 from lmlab.layers.fast.softmax_kernel import made_residuals
 from lmlab.layers.fast.triton_here import HAS_TRITON
 
@@ -59,7 +60,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         return nats_N
 
     @staticmethod
-    @once_differentiable
+    @only_once
     def backward(ctx: Any, grad_N: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the kept gradients, or compute them afresh when the positions weigh differently."""
         hidden_ND, weight_VD, bias_V, targets_N, *sums = ctx.saved_tensors
