@@ -24,6 +24,8 @@ def examples(device: str) -> dict[str, Tensor]:
     tensors = {f"of {str(dtype).removeprefix('torch.')}": numbers.to(dtype) for dtype in NAMES}
     tensors |= {
         "one": torch.tensor(2.5),
+        "one of many": torch.tensor(3.5).expand(1),
+        "many of one": torch.tensor(3.5).expand(4),
         "none": torch.empty(0, 3),
         "turned": numbers.float().T,
         'größe "β"': numbers[1].clone(),

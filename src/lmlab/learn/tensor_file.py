@@ -48,8 +48,15 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     with atomic_file(path) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for _, tensor in ordered:
-            for piece in _pieces(tensor.detach().contiguous().reshape(-1).view(torch.uint8)):
+            for piece in _pieces(_bytes(tensor)):
                 file.write(piece)
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    numbers_N = tensor.detach().reshape(-1)
+    if numbers_N.stride() != (1,):  # of a single number it may be anything, and torch then sees no bytes in it
+        numbers_N = numbers_N.clone(memory_format=torch.contiguous_format)
+    return numbers_N.view(torch.uint8)
 
 
 def _pieces(numbers_N: Tensor) -> Iterator[memoryview]:
