@@ -68,21 +68,23 @@ def test_frozen_inputs_get_no_gradient_and_the_others_the_right_one() -> None:
     assert bias_V.grad is None
 
 
-def test_no_tensor_as_large_as_positions_times_vocabulary_is_ever_made() -> None:
-    inputs = _case(1024, 20_000, 4)
+class Watch(TorchDispatchMode):
+    """How many numbers the largest tensor has that is made."""
+
     largest = 0
 
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            nonlocal largest
-            out = func(*args, **(kwargs or {}))
-            if isinstance(out, Tensor):
-                largest = max(largest, out.numel())
-            return out
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, Tensor):
+            self.largest = max(self.largest, out.numel())
+        return out
 
-    with Watch():
+
+def test_no_tensor_as_large_as_positions_times_vocabulary_is_ever_made() -> None:
+    inputs = _case(1024, 20_000, 4)
+    with Watch() as watch:
         cross_entropy_nats(*inputs).sum().backward()
-    assert 0 < largest <= max(cross_entropy.CHUNK_ROWS * 20_000, cross_entropy.CHUNK_ELEMENTS)
+    assert 0 < watch.largest <= max(cross_entropy.CHUNK_ROWS * 20_000, cross_entropy.CHUNK_ELEMENTS)
 
 
 @pytest.mark.parametrize("vocab", [65, 20_000])
@@ -131,3 +133,24 @@ def test_log_probabilities_sum_to_one_and_agree_with_the_nats() -> None:
     torch.testing.assert_close(logp_NV.exp().sum(-1), torch.ones(30))
     nats_N = cross_entropy_nats(hidden_ND, weight_VD, bias_V, targets_N)
     torch.testing.assert_close(nats_N, -logp_NV.gather(1, targets_N[:, None])[:, 0])
+
+
+@pytest.mark.parametrize("positions", [0, 1, 10])
+def test_rows_that_are_looked_at_a_few_at_a_time_cost_the_same(positions: int) -> None:
+    hidden, weight, bias = torch.randn(positions, 6), torch.randn(7, 6), torch.randn(7)
+    targets = torch.arange(positions) % 7
+    expected = F.cross_entropy(F.linear(hidden, weight, bias), targets, reduction="none")
+    with Watch() as watch:
+        found = heads.nats_by_pieces(hidden, weight, bias, targets, rows=3)
+    torch.testing.assert_close(found, expected)
+    assert watch.largest <= max(3 * 7, weight.numel())
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_validation_on_a_gpu_costs_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "GPU_ELEMENTS", 8 * 70)
+    hidden, weight, targets = torch.randn(100, 6).cuda(), torch.randn(7, 6).cuda(), torch.arange(100).cuda() % 7
+    expected = F.cross_entropy(F.linear(hidden, weight), targets, reduction="sum")
+    with torch.no_grad():
+        found = heads.summed_nats(hidden, weight, None, targets, None)
+    torch.testing.assert_close(found, expected)

@@ -66,10 +66,18 @@ def summed_nats(
         return cross_entropy_nats(hidden_ND, weight_VD, bias_V, targets_N).sum()
     dtype, weights_N = hidden_ND.dtype, None if keep_N is None else keep_N.float()
     weight_VD, bias_V = weight_VD.to(dtype), None if bias_V is None else bias_V.to(dtype)
-    if fast.enabled and torch.is_grad_enabled() and hidden_ND.shape[0] * weight_VD.shape[0] > GPU_ELEMENTS // 8:
+    learning, most = torch.is_grad_enabled(), GPU_ELEMENTS // 8
+    if fast.enabled and learning and hidden_ND.shape[0] * weight_VD.shape[0] > most:
         return summed_cross_entropy(hidden_ND, weight_VD, bias_V, targets_N, weights_N)
-    nats_N = F.cross_entropy(widened(F.linear(hidden_ND, weight_VD, bias_V)), targets_N, reduction="none")
+    rows = len(hidden_ND) if learning else most // len(weight_VD)
+    nats_N = nats_by_pieces(hidden_ND, weight_VD, bias_V, targets_N, max(1, rows))
     return (nats_N if weights_N is None else nats_N * weights_N).sum()
+
+
+def nats_by_pieces(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor, rows: int) -> Tensor:
+    """Nats of each target, so many rows at a time: all logits of a batch in float32 may be more than a GPU has room for."""
+    pieces = zip(hidden_ND.split(rows), targets_N.split(rows), strict=True)
+    return torch.cat([F.cross_entropy(widened(F.linear(h, weight_VD, bias_V)), t, reduction="none") for h, t in pieces])
 
 
 def nats_alone(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
