@@ -37,6 +37,7 @@ SCRIPTS = {
     "memory": [],
     "gpu_step": ["--large"],
     "gpu_decode": [],
+    "gpu_train": [],
 }
 
 
