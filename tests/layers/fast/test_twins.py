@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from lmlab.layers import fast, heads
@@ -90,6 +91,17 @@ def test_the_squared_relu_network(monkeypatch: pytest.MonkeyPatch) -> None:
     both(lambda: squared_relu_network(x, up, down), [x, up, down], monkeypatch, "networks._SquaredReLUNetwork")
 
 
+@pytest.mark.parametrize(("width", "hidden", "fits"), [(64, 256, True), (68, 256, False), (64, 260, False)])
+def test_what_a_gpu_cannot_copy_by_tiles_is_left_to_the_twin(
+    width: int, hidden: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that do not begin at multiples of 16 bytes. The GPU is imagined: whether it is asked needs none."""
+    monkeypatch.setattr(networks, "has_copy_engine", lambda: True)
+    with FakeTensorMode():
+        x, up = (torch.empty(rows, width, dtype=torch.bfloat16, device="cuda") for rows in (1 << 16, hidden))
+        assert networks.fills_a_gpu(x, up) == fits
+
+
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_the_chunked_cross_entropy(with_bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "CHUNK_ELEMENTS", 1)
@@ -123,6 +135,21 @@ def test_the_summed_cross_entropy(with_bias: bool, weighted: bool, monkeypatch: 
     torch.testing.assert_close(found, expected)
     gradients = torch.autograd.grad(0.3 * found, leaves)
     torch.testing.assert_close(gradients, torch.autograd.grad(0.3 * expected, leaves))
+    found = cross_entropy.summed_cross_entropy(hidden, weight, bias if with_bias else None, targets, weights)
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        torch.autograd.grad(found + hidden.square().sum(), hidden, create_graph=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # which the compiler does
+def test_the_summed_cross_entropy_can_be_compiled() -> None:
+    """In one piece, though it refuses second derivatives: that is asked while the compiler looks on."""
+    hidden, weight, targets = drawn(10, 6), drawn(7, 6), torch.arange(10) % 7
+
+    def nats() -> Tensor:
+        return cross_entropy.summed_cross_entropy(hidden, weight, None, targets, None)
+
+    found = torch.autograd.grad(torch.compile(nats, backend="aot_eager", fullgraph=True)(), [hidden, weight])
+    torch.testing.assert_close(found, torch.autograd.grad(nats(), [hidden, weight]))
 
 
 @pytest.mark.parametrize("combined", [True, False])

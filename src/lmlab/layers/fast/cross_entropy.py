@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from lmlab.layers.fast.once import only_once
@@ -184,7 +183,7 @@ class _SummedCrossEntropy(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
+    @only_once
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         """Scale the kept gradients."""
         grad_hidden_ND, grad_weight_VD, grad_bias_V = ctx.saved_tensors
