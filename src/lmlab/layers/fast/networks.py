@@ -13,6 +13,7 @@ from lmlab.layers.fast.once import only_once
 from lmlab.layers.fast.triton_here import has_copy_engine
 
 FILLED = 256  # tiles of 128 places × 256 hidden units: fewer leave much of a large GPU idle, and the library cuts finer
+ALIGNED = 8  # numbers of bf16: the engine that copies tiles takes only rows that begin at multiples of 16 bytes
 
 
 def squared_relu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
@@ -53,7 +54,8 @@ class _SquaredReLUNetwork(torch.autograd.Function):
 def fills_a_gpu(x_BTI: Tensor, up_HI: Tensor) -> bool:
     """Whether `squared_relu_on_gpu` can do it, and there is enough to do."""
     tiles = x_BTI.numel() // x_BTI.shape[-1] // 128 * (len(up_HI) // 256)
-    return tiles >= FILLED and x_BTI.dtype == torch.bfloat16 and x_BTI.is_cuda and has_copy_engine()
+    fits = x_BTI.shape[-1] % ALIGNED == 0 and len(up_HI) % ALIGNED == 0
+    return fits and tiles >= FILLED and x_BTI.dtype == torch.bfloat16 and x_BTI.is_cuda and has_copy_engine()
 
 
 def squared_relu_on_gpu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
