@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 import torch
@@ -100,6 +101,27 @@ def test_what_a_gpu_cannot_copy_by_tiles_is_left_to_the_twin(
     with FakeTensorMode():
         x, up = (torch.empty(rows, width, dtype=torch.bfloat16, device="cuda") for rows in (1 << 16, hidden))
         assert networks.fills_a_gpu(x, up) == fits
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # which the compiler does
+def test_the_squared_relu_network_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but its two kernels, which are held against theirs on a GPU: derivatives, compiled or not, and no second ones."""
+    kernels = ModuleType("lmlab.layers.fast._network_triton")
+    kernels.squares = lambda x, up: (x @ up.T).relu().square()  # type: ignore[attr-defined]
+    kernels.grown = lambda grad, down, squared: 2 * squared.sqrt() * (grad @ down)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, kernels.__name__, kernels)
+    x, up, down = leaves = drawn(2, 5, 8), drawn(16, 8), drawn(8, 16)
+
+    def nats() -> Tensor:
+        return networks.squared_relu_on_gpu(x, up, down).sum()
+
+    with fast.plain():
+        expected = torch.autograd.grad(squared_relu_network(x, up, down).sum(), leaves)
+    torch.testing.assert_close(torch.autograd.grad(nats(), leaves), expected)
+    compiled = torch.compile(nats, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(torch.autograd.grad(compiled(), leaves), expected)
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        torch.autograd.grad(nats() + x.square().sum(), x, create_graph=True)
 
 
 @pytest.mark.parametrize("with_bias", [True, False])

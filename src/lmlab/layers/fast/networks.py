@@ -74,6 +74,7 @@ class _SquaredReLUOnGPU(torch.autograd.Function):
         return torch.mm(squared_NH, down_OH.t())
 
     @staticmethod
+    @only_once
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
         x_NI, up_HI, down_OH, squared_NH = ctx.saved_tensors
         grad_NO = grads[0]
