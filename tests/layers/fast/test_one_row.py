@@ -109,6 +109,26 @@ def test_in_c_what_is_no_number_is_not_hidden(wrong: float) -> None:
         assert not torch.isfinite(stepped(model, (3,))[-1]).all(), name
 
 
+@pytest.mark.parametrize("usual", [torch.bfloat16, torch.float64], ids=str)
+@pytest.mark.parametrize("way", [pytest.param("c", marks=in_c), "numpy"])
+def test_what_torch_makes_by_default_is_not_what_is_written_into(
+    way: str, usual: torch.dtype, calls: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both write float32: in numbers of half the size they would write into what is not theirs."""
+    if way == "numpy":
+        monkeypatch.setenv("LMLAB_C_KERNELS", "off")
+    model = tiny(vocabulary=200)
+    expected = stepped(model)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(usual)
+    try:
+        found = stepped(model)
+    finally:
+        torch.set_default_dtype(before)
+    assert set(calls) == {way}
+    torch.testing.assert_close(found, expected)
+
+
 @in_c
 def test_in_c_great_numbers_saturate_as_they_do_the_plain_way() -> None:
     for activation in ("relu2", "gelu"):

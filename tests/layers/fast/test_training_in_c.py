@@ -224,6 +224,26 @@ def test_weights_and_changes_that_lie_otherwise_or_are_of_other_sizes() -> None:
             torch.testing.assert_close(one, other, atol=2e-6, rtol=2**-7)
 
 
+@pytest.mark.parametrize("usual", [torch.bfloat16, torch.float64], ids=str)
+def test_what_torch_makes_by_default_is_not_what_the_kernels_write_into(usual: torch.dtype) -> None:
+    """They write float32: in numbers of half the size they would write into what is not theirs."""
+    qkv, x, weight = drawn(2, 256, 3, 2, 64), drawn(3, 67, 48), drawn(48)
+
+    def found() -> list[Tensor]:
+        attended = with_gradients(lambda x: causal_self_attention(x, None), [qkv], qkv[:, :, 0].flatten(2))
+        return attended + with_gradients(lambda x, w: normed(x, w, torch.bfloat16), [x, weight], x)
+
+    expected = found()
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(usual)
+    try:
+        in_c = found()
+    finally:
+        torch.set_default_dtype(before)
+    for one, other in zip(in_c, expected, strict=True):
+        assert torch.equal(one, other)
+
+
 def test_nothing_at_all_is_computed() -> None:
     """No rows, no positions: as torch does it."""
     for rows, length in ((0, 5), (2, 0)):

@@ -66,7 +66,7 @@ class _Attention(torch.autograd.Function):
         qkv_BT3HD = qkv_BT3HD.contiguous()
         rows, length, _, heads, width = qkv_BT3HD.shape
         out_BTHD = qkv_BT3HD.new_empty(rows, length, heads, width)
-        logs_BHT = torch.empty(rows, heads, length)
+        logs_BHT = torch.empty(rows, heads, length, dtype=torch.float32)
         _run(qkv_BT3HD, cos_TD, sin_TD, text_BT, causal, out=out_BTHD, logs=logs_BHT)
         ctx.save_for_backward(qkv_BT3HD, cos_TD, sin_TD, text_BT, out_BTHD, logs_BHT)
         ctx.causal = causal
@@ -96,7 +96,7 @@ def _run(
     threads = max(1, min(torch.get_num_threads(), rows * heads))
     library.lmlab_attention_room.restype = ctypes.c_int64
     size = library.lmlab_attention_room(ctypes.c_int64(length), ctypes.c_int64(width))
-    room = torch.empty(threads * size)
+    room = torch.empty(threads * size, dtype=torch.float32)  # whatever torch makes by default
     if pretends(qkv_BT3HD):
         return
     tensors = {"qkv": qkv_BT3HD, "cosines": cos_TD, "sines": sin_TD, "text": text_BT, "room": room, **given}

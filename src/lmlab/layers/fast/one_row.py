@@ -63,8 +63,8 @@ class OneRow:
         self.blocks = [_Weights(block) for block in weights.blocks]
         self.norm_D, self.output_VD = _array(weights.norm_D), weights.output_VD.detach()
         with torch.inference_mode(False):  # buffers that may be written to in any mode
-            self.normed_D, self.added_D = torch.empty(self.width), torch.empty(self.width)
-            self.qkv, self.hidden = torch.empty(3 * self.width), torch.empty(4 * self.width)
+            self.normed_D, self.added_D = (torch.empty(self.width, dtype=torch.float32) for _ in range(2))
+            self.qkv, self.hidden = (torch.empty(n * self.width, dtype=torch.float32) for n in (3, 4))
             self.query_BH1D = self.qkv[: self.width].view(1, heads, 1, -1)
         self.normed_np, self.added_np, self.hidden_np = map(_array, (self.normed_D, self.added_D, self.hidden))
         self.qkv_3HD = _array(self.qkv).reshape(3, heads, -1)

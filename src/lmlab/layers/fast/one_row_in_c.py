@@ -89,7 +89,7 @@ class OneRowInC:
 
     def _room(self, size: int) -> int:
         with torch.inference_mode(False):
-            buffer = torch.empty(_aligned(size) + ALIGNED)
+            buffer = torch.empty(_aligned(size) + ALIGNED, dtype=torch.float32)
         self._kept.append(buffer)
         return -(-buffer.data_ptr() // (4 * ALIGNED)) * 4 * ALIGNED
 
@@ -98,7 +98,7 @@ class OneRowInC:
         refuse_outside(token, position, self._inputs, self._model.context)
         assert kv_L2BHCD.is_contiguous(), "the caches of one row lie in one piece"
         assert (kv_L2BHCD.numel(), kv_L2BHCD.dtype) == (self._cached, torch.float32), "the caches are of this model"
-        found_1V = torch.empty(1, self._vocab)
+        found_1V = torch.empty(1, self._vocab, dtype=torch.float32)
         allowed = min(torch.get_num_threads(), self._most)
         threads = min(self._pace.next_step(), allowed)
         started = time.perf_counter()

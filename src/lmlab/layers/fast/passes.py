@@ -71,7 +71,7 @@ def squares_back_(grad: Tensor, positive: Tensor) -> None:
 class _Norm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
-        out, stats_N2 = torch.empty_like(x, dtype=dtype), torch.empty(x.numel() // x.shape[-1], 2)
+        out, stats_N2 = torch.empty_like(x, dtype=dtype), x.new_empty(x.numel() // x.shape[-1], 2)
         _call("norm", x, weight_D, out, _narrow(out), stats_N2, len(stats_N2), x.shape[-1])
         ctx.save_for_backward(x, weight_D, stats_N2)
         return out
@@ -81,7 +81,7 @@ class _Norm(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, None]:
         x, weight_D, stats_N2 = ctx.saved_tensors
         grad = grads[0].contiguous()
-        grad_x, parts_CD = torch.empty_like(x), torch.empty(-(-len(stats_N2) // CHUNK), x.shape[-1])
+        grad_x, parts_CD = torch.empty_like(x), x.new_empty(-(-len(stats_N2) // CHUNK), x.shape[-1])
         sizes = len(stats_N2), x.shape[-1]
         _call("norm_back", grad, _narrow(grad), x, weight_D, stats_N2, grad_x, parts_CD, *sizes)
         return grad_x, parts_CD.sum(0), None
