@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig, orthogonalize
 
@@ -115,6 +116,22 @@ def test_packed_matrices_are_stepped_one_by_one() -> None:
     Optimizer({"p": packed}, OptimizerConfig(), {"p": 3}).step(1.0)
     Optimizer({str(i): p for i, p in enumerate(parts)}, OptimizerConfig(), {str(i): 1 for i in range(3)}).step(1.0)
     torch.testing.assert_close(packed, torch.cat(parts), atol=1e-3, rtol=1e-2)  # bf16 inside
+
+
+@pytest.mark.parametrize(("turned", "by_kernels"), [(False, True), (True, False)])
+def test_kernels_of_a_gpu_are_given_only_matrices_that_lie_row_by_row(
+    turned: bool, by_kernels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would take the numbers of others for those of a place. The GPU is imagined: whether it is asked needs none."""
+    taken: list[object] = []
+    monkeypatch.setattr("lmlab.layers.fast.muon.has_kernels", lambda: True)
+    monkeypatch.setattr(Optimizer, "_muon_on_a_gpu", lambda *given: taken.append(given))
+    with FakeTensorMode():
+        p = torch.empty(64, 32, device="cuda").T if turned else torch.empty(64, 32, device="cuda")
+        p.grad = torch.empty_like(p)
+        optimizer = Optimizer({"p": p}, OptimizerConfig(), {"p": 1})
+        optimizer.update(torch.empty((), device="cuda"), torch.empty((), device="cuda"))
+    assert bool(taken) == by_kernels
 
 
 def test_an_optimizer_goes_on_exactly_from_its_saved_state() -> None:

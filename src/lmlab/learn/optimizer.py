@@ -157,7 +157,8 @@ class Optimizer:
         for name in names:
             rows, columns = self.parameters[name].shape
             groups.setdefault((rows // self.matrices[name], columns), []).append(name)
-        if fast.enabled and isinstance(rate, Tensor) and rate.is_cuda and muon.has_kernels():
+        in_rows = all(self.parameters[n].is_contiguous() for n in names)  # as the kernels take them to lie
+        if fast.enabled and in_rows and isinstance(rate, Tensor) and rate.is_cuda and muon.has_kernels():
             self._muon_on_a_gpu(groups, grads, rate)
             return
         for (rows, columns), members in groups.items():
