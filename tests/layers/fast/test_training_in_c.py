@@ -112,6 +112,22 @@ def test_attention_by_tiles(
     in_both_ways(compute, [qkv], drawn(rows, length, heads * width, dtype=torch.bfloat16), torch.bfloat16)
 
 
+@pytest.mark.parametrize("width", [32, 64, 96])
+def test_attention_by_tiles_is_as_exact_as_that_of_torch(
+    width: int, emulated_tiles: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores far apart, of heads whose scale is a power of two and of others: held against float64, beside torch in bf16."""
+    monkeypatch.setattr(attention_in_c, "decided_on", lambda source: emulated_tiles)
+    qkv = (drawn(1, 70, 3, 2, width) * 8).to(torch.bfloat16)
+    grad = drawn(1, 70, 2 * width, dtype=torch.bfloat16)
+    found = with_gradients(lambda x: causal_self_attention(x, None), [qkv], grad)
+    with fast.plain():
+        torchs = with_gradients(lambda x: causal_self_attention(x, None), [qkv], grad)
+        truth = with_gradients(lambda x: causal_self_attention(x, None), [qkv.double()], grad.double())
+    for one, other, true in zip(found, torchs, truth, strict=True):
+        assert (one - true).norm() < 1.5 * (other - true).norm()
+
+
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=str)
 @pytest.mark.parametrize("padded", [True, False])
 def test_attention_both_ways(padded: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:

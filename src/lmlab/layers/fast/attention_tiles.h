@@ -114,10 +114,20 @@ static void gather_narrow(const Work *w, ptrdiff_t b, ptrdiff_t h, int which, fl
     memset(to + T * R, 0, (whole - T) * R * sizeof(uint16_t));
 }
 
-/* As `score`, for all keys up to the end of a block. */
+/* What queries are scaled by before they are bf16: 1/√R where that is a power of two, which rounds nothing; else scores are, in
+   float32. Queries that are rounded a second time leave gradients seven times as far off where scores lie far apart. */
+static inline float scale_of_queries(ptrdiff_t R) {
+    int power;
+    const float scale = 1.0f / sqrtf((float)R);
+    return frexpf(scale, &power) == 0.5f ? scale : 1.0f;
+}
+
+/* As `score`, for all keys up to the end of a block. scale: of the scores. */
 static void score_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t first, ptrdiff_t seen, const uint16_t *keys,
-                           const uint32_t *queries, float *scores) {
+                           const uint32_t *queries, float scale, float *scores) {
     multiply_tiles(keys, 2 * w->R, queries, 4 * LANES, scores, 4 * LANES, seen, LANES, w->R, 0);
+    if (scale != 1.0f)
+        for (ptrdiff_t i = 0; i < seen * LANES; i += 16) *(Sixteen *)(scores + i) *= scale;
     hide(w, b, first, seen < w->T ? seen : w->T, scores);
     for (ptrdiff_t j = w->T; j < seen; j++)
         for (int i = 0; i < LANES; i++) scores[j * LANES + i] = -INFINITY;
@@ -134,8 +144,9 @@ static void head_forward_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t h, float
     uint32_t *paired = (uint32_t *)(values_over + whole * R), *shares = paired + LANES * R / 2;
     float *scores = (float *)(shares + whole / 2 * LANES), *found = scores + whole * LANES, *rows = found + LANES * R;
     float *logs = w->logs + (b * w->H + h) * T;
+    const float of_queries = scale_of_queries(R), of_scores = 1.0f / sqrtf((float)R) / of_queries;
     configure();
-    gather_narrow(w, b, h, 0, 1.0f / sqrtf((float)R), queries);
+    gather_narrow(w, b, h, 0, of_queries, queries);
     gather_narrow(w, b, h, 1, 1.0f, keys);
     gather_narrow(w, b, h, 2, 1.0f, values);
     turn_all_over(values, whole, R, values_over, (uint32_t *)rows);
@@ -143,7 +154,7 @@ static void head_forward_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t h, float
         const ptrdiff_t seen = seen_in_blocks(w, first), here = T - first < LANES ? T - first : LANES;
         float top_of[LANES], total_of[LANES];
         pairs_across(queries + first * R, R, paired);
-        score_by_tiles(w, b, first, seen, keys, paired, scores);
+        score_by_tiles(w, b, first, seen, keys, paired, of_scores, scores);
         softmax(scores, seen, top_of, total_of);
         for (ptrdiff_t j = 0; j < seen; j += 2)
             for (int v = 0; v < LANES; v += 16)
@@ -164,7 +175,8 @@ static void head_forward_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t h, float
 
 static void head_back_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t h, float *room) {
     const ptrdiff_t T = w->T, R = w->R, whole = (T + LANES - 1) / LANES * LANES;
-    const float scale = 1.0f / sqrtf((float)R), *logs = w->logs + (b * w->H + h) * T;
+    const float scale = 1.0f / sqrtf((float)R), of_queries = scale_of_queries(R), of_scores = scale / of_queries;
+    const float *logs = w->logs + (b * w->H + h) * T;
     uint16_t *queries = (uint16_t *)room, *keys = queries + whole * R, *values = keys + whole * R;
     uint16_t *keys_over = values + whole * R, *grad_out = keys_over + whole * R; /* LANES × R of the latter */
     uint32_t *paired = (uint32_t *)(grad_out + LANES * R), *pairs = paired + LANES * R / 2; /* across R; along queries */
@@ -174,7 +186,7 @@ static void head_back_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t h, float *r
     float *grads = slopes + whole * LANES; /* of keys and values */
     float *found = grads + 2 * whole * R, *rows = found + LANES * R;
     configure();
-    gather_narrow(w, b, h, 0, scale, queries);
+    gather_narrow(w, b, h, 0, of_queries, queries);
     gather_narrow(w, b, h, 1, 1.0f, keys);
     gather_narrow(w, b, h, 2, 1.0f, values);
     turn_all_over(keys, whole, R, keys_over, (uint32_t *)rows);
@@ -193,7 +205,7 @@ static void head_back_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t h, float *r
             along[i] = sum_of(sums), log_of[i] = logs[first + i];
         }
         pairs_across(queries + first * R, R, paired);
-        score_by_tiles(w, b, first, seen, keys, paired, scores);
+        score_by_tiles(w, b, first, seen, keys, paired, of_scores, scores);
         pairs_across(grad_out, R, paired);
         multiply_tiles(values, 2 * R, paired, 4 * LANES, slopes, 4 * LANES, seen, LANES, R, 0);
         for (ptrdiff_t j = 0; j < seen; j += 2) {
@@ -217,7 +229,7 @@ static void head_back_by_tiles(const Work *w, ptrdiff_t b, ptrdiff_t h, float *r
         multiply_tiles(plain_shares, 2 * LANES, pairs, 4 * R, grads + whole * R, 4 * R, seen, R, LANES, 1);
     }
     _tile_release();
-    put_grads(w, b, h, 1, 0, T, grads, 1.0f);
+    put_grads(w, b, h, 1, 0, T, grads, of_scores);
     put_grads(w, b, h, 2, 0, T, grads + whole * R, 1.0f);
 }
 #else
