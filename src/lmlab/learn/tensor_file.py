@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmlab.config import Mistake
 from lmlab.text.files import atomic_file
 
 PIECE_BYTES = 1 << 26  # that are fetched from a GPU at a time
@@ -32,6 +33,9 @@ NAMES = {
     torch.uint16: "U16",
     torch.uint8: "U8",
     torch.bool: "BOOL",
+    torch.complex64: "C64",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
 }
 
 
@@ -41,6 +45,11 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name, tensor in ordered:
+        if tensor.dtype not in NAMES:
+            kinds = ", ".join(str(dtype).removeprefix("torch.") for dtype in NAMES)
+            raise Mistake(
+                f"{name} is {str(tensor.dtype).removeprefix('torch.')}, which {path} cannot hold; make it one of {kinds}"
+            )
         begin, end = end, end + tensor.nbytes
         header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
