@@ -52,7 +52,7 @@ class Checkpoints:
 
     def __init__(self, path: Path, *, beside: bool) -> None:
         self.path = path
-        self._pool = ThreadPoolExecutor(max_workers=1) if beside else None
+        self._pool = _thread_of_this_gpu() if beside else None
         self._last: Future[None] | None = None
 
     def save(self, progress: Progress, groups: Groups, *, wait: bool) -> None:
@@ -72,6 +72,11 @@ class Checkpoints:
         last, self._last = self._last, None
         if last is not None:
             last.result()
+
+
+def _thread_of_this_gpu() -> ThreadPoolExecutor:
+    """A thread begins with the first GPU of several; on another's streams it would wait for the wrong work."""
+    return ThreadPoolExecutor(1, initializer=torch.cuda.set_device, initargs=(torch.cuda.current_device(),))
 
 
 def _save_copies(path: Path, progress: Progress, copies: Groups, copied: torch.cuda.Event) -> None:

@@ -77,5 +77,5 @@ def _pieces(numbers_N: Tensor) -> Iterator[memoryview]:
     for some_N in numbers_N.split(PIECE_BYTES):
         fetched_N = room_N[: len(some_N)]
         fetched_N.copy_(some_N, non_blocking=True)
-        torch.cuda.current_stream().synchronize()
+        torch.cuda.current_stream(some_N.device).synchronize()
         yield fetched_N.numpy().data
