@@ -21,7 +21,9 @@ from lmlab.config import Budget
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import Loss, Windows
 from lmlab.learn import fit, loop
+from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
+from lmlab.learn.sums import Sums
 from lmlab.models.gpt import GPT
 from lmlab.text.stream import tokenize
 
@@ -213,6 +215,18 @@ def test_a_text_without_validation_keeps_the_last_weights(small_text: Path, tmp_
     page = (tmp_path / "run" / "page.html").read_text()
     assert "Nothing was validated, and the weights that are kept are the last ones." in page
     assert "best validation" not in page
+
+
+def test_who_looks_on_sees_something_though_a_device_never_knows_its_losses_in_time(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a GPU, where a short run may be at its next validation before the losses since the last one are there."""
+    seen: list[float] = []
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", -1.0)
+    monkeypatch.setattr(Sums, "lately", lambda sums: sums._known)
+    monkeypatch.setattr(Silent, "update", lambda watch, clock, train, valid, unit: seen.append(clock.fraction))
+    run_gpt(small_text, tmp_path / "run", steps=10, learning=FEW | {"validations": 5})
+    assert seen == pytest.approx([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
 
 
 @pytest.mark.parametrize(("budget", "factor"), [("5s", 4), ("5steps", 1)])

@@ -32,3 +32,15 @@ def test_what_is_known_lately_is_a_mean_of_steps_that_are_done(device: str) -> N
     if device == "cuda":
         torch.cuda.synchronize()
     assert sums.lately() == sums.mean == 5.0
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_was_known_before_is_the_latest_until_more_is(device: str) -> None:
+    """Where there is much validating, a GPU may never know anything else of a sum before it is over."""
+    sums = Sums(torch.device(device), known=4.0)
+    assert sums.lately() == 4.0
+    sums.add(loss(6.0, 2, device))
+    if device == "cuda":
+        assert sums.lately() == 4.0
+        torch.cuda.synchronize()
+    assert sums.lately() == sums.mean == 3.0

@@ -281,7 +281,7 @@ class Trainer:
         )
 
     def _show(self) -> None:
-        """To who looks on, where anything is known since the last line of metrics; Diverged if it is nothing to go on with."""
+        """To who looks on, where anything is known by now; Diverged if it is nothing to go on with."""
         nats, best = self.sums.lately() if self.clock.fraction < 1 else self.sums.mean, self.progress.best_nats
         if nats is None:
             return
@@ -339,7 +339,7 @@ class Trainer:
             "gradient_norm": float(self.steps.norm),
         }
         append_line(self.metrics_path, json.dumps(line))
-        self.sums = Sums(self.device)
+        self.sums = Sums(self.device, self.sums.mean)
         self.progress = self._progress_now(metrics=self.progress.metrics + 1)
 
     def _keep_best(self, valid_nats: float | None) -> None:

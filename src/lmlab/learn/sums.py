@@ -11,13 +11,16 @@ from lmlab.interface import Loss
 
 
 class Sums:
-    """Nats and what they are over, added up step by step without waiting for the device."""
+    """Nats and what they are over, added up step by step without waiting for the device.
 
-    def __init__(self, device: torch.device) -> None:
+    known: the mean of those before, which is the latest there is until more is known.
+    """
+
+    def __init__(self, device: torch.device, known: float | None = None) -> None:
         self.nats, self.count = torch.zeros((), device=device), 0
         self.parts: dict[str, Tensor] = {}
         self._asked: tuple[torch.cuda.Event, Tensor, int] | None = None  # nats on their way here, and their count
-        self._known: float | None = None
+        self._known = known
 
     def add(self, loss: Loss) -> None:
         """One more loss."""
@@ -33,10 +36,10 @@ class Sums:
 
     def lately(self) -> float | None:
         """As `mean`, but a GPU is not waited for, which would then wait for us: of the steps that were taken when this was last
-        asked and are done by now. None: none are known to be.
+        asked and are done by now; else what was known before. None: nothing is.
         """
         if self.nats.device.type != "cuda":
-            return self.mean if self.count else None
+            return self.mean if self.count else self._known
         if self._asked is not None and self._asked[0].query():
             _, nats, count = self._asked
             self._known, self._asked = float(nats) / max(1, count), None
