@@ -70,6 +70,25 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
     assert [[line[k] for k in keys] for line in resumed.metrics] == [[line[k] for k in keys] for line in whole.metrics]
 
 
+def test_what_a_kill_left_half_written_is_gone_when_the_run_ends(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be as large as all that was learned."""
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
+    run_gpt(small_text, tmp_path / "run", watch=InterruptAt(9))
+    half = [
+        tmp_path / "run" / name
+        for name in ("state/.checkpoint.safetensors.0123456789ab", ".model.safetensors.ba9876543210")
+    ]
+    other = tmp_path / "run" / ".model.safetensors.of-somebody"
+    for path in (*half, other):
+        path.write_bytes(b"half")
+    assert lmlab.resume(tmp_path / "run").status == "finished"
+    assert not any(path.exists() for path in half)
+    assert not list((tmp_path / "run" / "state").iterdir())
+    assert other.exists()
+
+
 def test_killed_at_random_moments_it_still_ends_bit_identical(small_text: Path, tmp_path: Path) -> None:
     """SIGKILL, as a power cut would, several times: what is on disk must always be a checkpoint to go on from."""
     times = "5" if os.environ.get("LMLAB_THOROUGH") else "2"

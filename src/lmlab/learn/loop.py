@@ -37,7 +37,7 @@ from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
-from lmlab.text.files import append_line
+from lmlab.text.files import append_line, drop_unfinished
 
 SHOW_EVERY_S = 0.5
 
@@ -99,6 +99,7 @@ class Trainer:
     def run(self) -> Outcome:
         """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts."""
         onednn_as_at_first()  # what was multiplied before in this process must not show in the weights
+        drop_unfinished(self.checkpoint_path)  # before more is written: a disk may have had room for just that
         if self.checkpoint_path.exists():
             self._restore()
         else:

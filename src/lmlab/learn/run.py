@@ -29,6 +29,7 @@ from lmlab.text.corpus import stem
 from lmlab.text.files import (
     as_typed,
     can_be_written,
+    drop_unfinished,
     made_folder,
     taken_by_a_file,
     write_atomically,
@@ -288,6 +289,8 @@ class Run:
         write_atomically(self.folder / recipe.FILE, recipe.written(self.record, self.folder).encode())
         self.write_record()
         self.checkpoint.unlink(missing_ok=True)
+        drop_unfinished(self.checkpoint)
+        drop_unfinished(self.folder / "model.safetensors")
         self.__dict__["saved"] = model.to("cpu") if isinstance(model, Module) else model
 
     def write_record(self) -> None:

@@ -89,6 +89,13 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def drop_unfinished(path: Path) -> None:
+    """Remove what a kill left while `atomic_file` wrote this: as much as the file itself. For who alone may write it."""
+    for left in path.parent.glob(f".{path.name}.{'[0-9a-f]' * 12}"):
+        with suppress(OSError):
+            left.unlink()
+
+
 def refuse_if_no_file(path: Path) -> None:
     """A Mistake for a name under which no file can be."""
     if str(path) == "-":  # where standard output can be written to, the command line sees to it before
