@@ -107,6 +107,7 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["compare", "small.txt", "--tokenizers", ""], ["such as --tokenizers char"]),
         (["train", "", "small.txt"], ["there is no model ''; there are: attention"]),
         (["count", ""], ["there is no model ''; there are: attention"]),
+        (["train", "small.txt", "gpt"], ["no model 'small.txt', but a file or folder: the model is named first"]),
         (["prove", ""], ["there is no claim ''"]),
         (["train", "gpt", "small.txt", "--split", "1,2"], ["80,10,10"]),
         (["train", "gpt", "small.txt", "--split", "0,50,50"], ["80,10,10"]),
@@ -355,6 +356,13 @@ def test_a_name_in_brackets_is_shown_as_it_is(lmlab: Lmlab, run_folder: Path, sm
     out = done(lmlab("eval", run_folder, "draft[bold].txt"))
     assert "draft[bold]:" in out
     assert "note: the text is too short for a confidence interval" in out
+
+
+def test_one_byte_is_no_bytes(lmlab: Lmlab, run_folder: Path) -> None:
+    Path("end.txt").write_text("\n")
+    out = done(lmlab("eval", run_folder, "end.txt"))
+    assert "1 byte, 1 token, 0 unknown" in out
+    assert "interval (1 byte)" in out
 
 
 def test_help_says_where_a_run_is_saved(lmlab: Lmlab, monkeypatch: pytest.MonkeyPatch) -> None:

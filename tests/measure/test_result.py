@@ -87,7 +87,7 @@ def test_a_short_text_has_a_number_and_no_interval(tmp_path: Path) -> None:
     assert shown["bits_per_byte"] == pytest.approx(8.0)
     assert shown["interval"] is None
     assert shown["perplexity"]["word"] is None  # there is no word
-    assert shown["notes"] == ["the text is too short for a confidence interval (1 bytes)"]
+    assert shown["notes"] == ["the text is too short for a confidence interval (1 byte)"]
 
 
 def fitted(corpus: Corpus, spec: str, order: int, folder: Path) -> tuple[NGram, Tokenizer]:

@@ -26,6 +26,7 @@ from typing import Literal
 import numpy as np
 
 from lmlab.measure.drift import WAVES, waves
+from lmlab.page.numbers import counted
 
 About = Literal["kind", "part", "stretch"]
 
@@ -72,7 +73,7 @@ class Units:
         if len(self.document_U) >= FEWEST_UNITS:
             return ""
         size = int(self.bytes_KU[0].sum())
-        return f"the text is too short for a confidence interval ({size:,} bytes)"
+        return f"the text is too short for a confidence interval ({counted(size, 'byte')})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -82,7 +82,9 @@ class Result:
         if not self.has_words:
             units.pop("word", None)
         facts |= {called(unit): numbers.perplexity(value) for unit, value in units.items()}
-        facts["measured"] = f"{self.scored.bytes:,} bytes, {self.scored.tokens:,} tokens"
+        facts["measured"] = (
+            f"{numbers.counted(self.scored.bytes, 'byte')}, {numbers.counted(self.scored.tokens, 'token')}"
+        )
         failed = [check.name for check in self.certificate.checks if not check.passed]
         passed = f"all {len(self.certificate.checks)} checks hold"
         facts["certificate"] = f"FAILS: {', '.join(failed)}" if failed else passed

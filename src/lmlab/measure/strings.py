@@ -18,6 +18,7 @@ import numpy as np
 
 from lmlab.config import Mistake
 from lmlab.measure.score import nats_of_tokens
+from lmlab.page.numbers import counted
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
@@ -55,7 +56,7 @@ class ScoredText:
     words: tuple[ScoredWord, ...]
 
     def __repr__(self) -> str:
-        return f"ScoredText({shorten(self.text, SHORT)!r}, {self.bits:.2f} bits, {len(self.words)} words)"
+        return f"ScoredText({shorten(self.text, SHORT)!r}, {self.bits:.2f} bits, {counted(len(self.words), 'word')})"
 
     def _repr_html_(self) -> str:
         """The string in a notebook: its words, what each costs, and what its tokens cost."""

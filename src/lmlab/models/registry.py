@@ -191,8 +191,12 @@ def kind_of(name: str) -> Kind:
         return _brought(name)
     entries = {point.name: point for point in metadata.entry_points(group=GROUP)}
     if name not in entries:
+        order = (
+            ", but a file or folder: the model is named first, then the text" if name and Path(name).exists() else ""
+        )
         raise Mistake(
-            f"there is no model {name!r}; {nearest(name, [*KINDS, *entries])} (a model of your own: package.module:Class)"
+            f"there is no model {name!r}{order}; {nearest(name, [*KINDS, *entries])}"
+            " (a model of your own: package.module:Class)"
         )
     return _brought(entries[name].value, name)
 

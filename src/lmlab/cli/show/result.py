@@ -35,15 +35,15 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     where = data["name"] if data["part"] == "whole" else f"the {data['part']} part of {data['name']}"
     if known:
         say(console, f"  that interval is {result.interval.note}{_why_wide(result.interval)}")
-    counts = f"{data['bytes']:,} bytes, {scored.tokens:,} tokens, {scored.unknown_tokens:,} unknown"
-    say(console, f"  {result.model['name']} on {where}: {counts}")
+    sizes = f"{numbers.counted(data['bytes'], 'byte')}, {numbers.counted(scored.tokens, 'token')}"
+    say(console, f"  {result.model['name']} on {where}: {sizes}, {scored.unknown_tokens:,} unknown")
     for unit, value in result.perplexity.items():
         if unit == "word" and scored.words and not result.has_words:
             say(console, f"  {called(unit)}: none, for this text has no spaces between words")
         elif "share" in unit:
             say(console, f"  {unit.replace('_', ' ')}: {value:.2%}")
         elif value > numbers.NO_MORE:
-            say(console, f"  {called(unit)}: above a million, more than there are words to choose between")
+            say(console, f"  {called(unit)}: above a million, too many to be read as a number of choices")
         elif numbers.finite(value):
             say(console, f"  {called(unit)}: {value:.4g}")
     for note in result.notes:
