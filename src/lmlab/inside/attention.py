@@ -17,7 +17,7 @@ from lmlab.inside.head_descriptions import Head, Ids, summaries
 from lmlab.inside.openings import Attentive, AttentiveAcross, AttentiveAround
 from lmlab.layers.looking import Looks, Way
 from lmlab.measure.score import device_of, evaluating
-from lmlab.models.registry import model_class, names
+from lmlab.models.registry import model_class, trainable
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage
@@ -103,7 +103,7 @@ def refuse_without_attention(run: Run) -> None:
     """Mistake where a run holds a model that weighs nothing."""
     able = (Attentive, AttentiveAround, AttentiveAcross)
     if not isinstance(run.saved, able):
-        others = [name for name in names() if issubclass(model_class(name), able)]
+        others = [name for name in trainable() if issubclass(model_class(name), able)]
         raise Mistake(
             f"{run.folder} holds a model of the kind {run.record.model.name}, which has no attention to show;"
             f" these have: {', '.join(others)}"

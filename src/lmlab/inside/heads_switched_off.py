@@ -12,7 +12,7 @@ from lmlab.inside.attention import Attention
 from lmlab.inside.head_cost_units import of_encoder, of_language_model, of_translator
 from lmlab.inside.head_descriptions import Head
 from lmlab.inside.openings import AttentiveAcross, AttentiveAround, Headed
-from lmlab.models.registry import model_class, names
+from lmlab.models.registry import model_class, trainable
 from lmlab.records import to_json
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def heads_of(run: Run, text: str | Path | None, *, device: str = "auto") -> Head
     """Score a text (pairs, for a translator) with every head, and then again without each of them."""
     model = run.saved
     if not isinstance(model, Headed):
-        others = [name for name in names() if issubclass(model_class(name), Headed)]
+        others = [name for name in trainable() if issubclass(model_class(name), Headed)]
         raise Mistake(
             f"{run.folder} holds a model of the kind {run.record.model.name}, which has no heads to switch off;"
             f" these have: {', '.join(others)}"
