@@ -18,6 +18,7 @@ import lmlab as lab
 from lmlab.learn import sampling
 from lmlab.learn.curve_figures import overlaid
 from lmlab.learn.event_file import _masked, crc32c, write_events
+from lmlab.learn.run_page import _titled
 
 Lmlab = Callable[..., tuple[int, str, str]]
 SETTINGS = {"context": 2, "embedding_width": 4, "width": 8}
@@ -159,7 +160,7 @@ def test_a_run_has_a_page_with_its_curve_and_what_it_wrote_as_it_learned(
     assert run.samples[0]["text"] != run.samples[-1]["text"]
     page = (tmp_path / "run" / "page.html").read_text()
     assert "<svg" in page
-    assert f"step {run.samples[-1]['step']}" in page
+    assert f"step {run.samples[-1]['step']}, whose weights are kept" in page
     broken = any("\ufffd" in sample["text"] for sample in run.samples)
     assert ("stands for bytes that make no character" in page) == broken
     longer = lab.resume(run, budget="+5steps")
@@ -167,6 +168,17 @@ def test_a_run_has_a_page_with_its_curve_and_what_it_wrote_as_it_learned(
         : len(run.samples)
     ]
     assert "Where its weights came from" in (tmp_path / "run" / "page.html").read_text()
+
+
+def test_a_page_shows_the_last_sample_once_and_says_that_its_weights_are_kept() -> None:
+    early, late = {"step": 3, "text": "a"}, {"step": 9, "text": "b"}
+    assert _titled([early, late, late]) == [("step 3", "a"), ("step 9, whose weights are kept", "b")]
+    assert [title for title, _ in _titled([early, late, early])] == [
+        "step 3",
+        "step 9",
+        "step 3, whose weights are kept",
+    ]
+    assert len(_titled([early])) == 1
 
 
 def test_a_page_says_the_best_validation_and_where_the_run_went_on(runs: list[Path]) -> None:

@@ -86,6 +86,15 @@ def test_of_a_run_that_went_on_more_is_asked_for_as_more() -> None:
     assert found.wanted == "+4s"  # and not 4s, of which it had twice as many
 
 
+def test_a_run_of_one_look_says_that_it_cannot_tell(
+    small_text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = {"context": 4, "embedding_width": 8, "width": 8}
+    lmlab.train("feedforward", small_text, out=tmp_path / "one", budget="1steps", settings=settings, progress=True)
+    assert "too short to tell whether that was enough" in capsys.readouterr().err
+    assert "too short to tell whether that was enough" in (tmp_path / "one" / "page.html").read_text()
+
+
 @pytest.mark.slow
 def test_real_runs_a_short_one_is_called_undertrained_and_a_long_one_is_not(small_text: Path, tmp_path: Path) -> None:
     settings = {"context": 4, "embedding_width": 16, "width": 32, "dropout": 0.0}

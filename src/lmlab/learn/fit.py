@@ -24,7 +24,7 @@ from lmlab.learn.record import Result
 from lmlab.learn.run import Run
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
-from lmlab.learn.undertrained import Undertrained, undertrained
+from lmlab.learn.undertrained import UNTOLD, Undertrained, too_short_to_tell, undertrained
 from lmlab.text.corpus import Corpus
 from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.stream import TokenStream, tokenize
@@ -132,6 +132,8 @@ def _learn(run: Run, model: Learner, task: Task, config: TrainConfig, hardware: 
         watch.say(f"{run.record.model.name}: {result.on_calibration}")
     if result.undertrained is not None:
         watch.say(f"{run.record.model.name}: {result.undertrained}")
+    elif result.status == "finished" and too_short_to_tell(run.metrics, run.record.training.earlier):
+        watch.say(f"{run.record.model.name}: {UNTOLD}")
     from lmlab.learn.curve_figures import loss_figure  # here, because a model that counts has nothing to draw
     from lmlab.learn.run_page import run_page
     from lmlab.page.figures import standalone

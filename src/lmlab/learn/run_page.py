@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from lmlab.learn.undertrained import UNTOLD, too_short_to_tell
 from lmlab.page import html
 from lmlab.page.numbers import counted, short
 from lmlab.page.raw_bytes import about_broken
@@ -31,6 +33,8 @@ def run_page(run: Run, figure: str) -> str:
     parts = [f"<h1>{html.escape(name)} on {html.escape(corpus)}</h1>\n", html.facts(facts)]
     if result.undertrained is not None:
         parts.append(f"<p><strong>{html.escape(str(result.undertrained))}</strong></p>\n")
+    elif result.status == "finished" and too_short_to_tell(run.metrics, record.training.earlier):
+        parts.append(html.remark(f"{UNTOLD[0].upper()}{UNTOLD[1:]}."))
     caption = "Training and validation over steps. The weights with the best validation are kept."
     if result.best_step is not None and not _is_validated(run):
         kept = "those it began with" if result.status in ("diverged", "untrained") else "the last ones"
@@ -46,8 +50,8 @@ def run_page(run: Run, figure: str) -> str:
         parts.append("<h2>What it wrote as it learned</h2>\n")
         parts.append(html.remark(about_broken(sample["text"] for sample in samples)))
         parts += [
-            html.card(f"step {sample['step']:,}", f'<pre class="sample" dir="auto">{html.escape(sample["text"])}</pre>')
-            for sample in samples
+            html.card(title, f'<pre class="sample" dir="auto">{html.escape(text)}</pre>')
+            for title, text in _titled(samples)
         ]
     if lineage := record.training.lineage:
         origins = [
@@ -58,6 +62,15 @@ def run_page(run: Run, figure: str) -> str:
         parts.append(f"<h2>Where its weights came from</h2>\n{html.listed(origins)}")
     parts.append(html.folded("Settings", html.facts(settings)))
     return html.document(f"{name} on {corpus}", "".join(parts))
+
+
+def _titled(samples: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Titles and texts. The last is by the weights that are kept, of an earlier step perhaps; none is shown twice in a row."""
+    *before, last = samples
+    if before and before[-1] == last:
+        before.pop()
+    titled = [(f"step {sample['step']:,}", sample["text"]) for sample in before]
+    return [*titled, (f"step {last['step']:,}, whose weights are kept", last["text"])]
 
 
 def _is_validated(run: Run) -> bool:

@@ -23,6 +23,9 @@ STEEP = 0.03  # of the loss, gained in the second half of a budget
 SHRINKING = 0.6  # of the gain that a doubling brings, from one doubling to the next
 MOST_DOUBLINGS = 4  # beyond that nothing can be said
 FEWEST_POINTS = 2
+UNTOLD = (
+    "first validated in the second half of its budget, so that its curve is too short to tell whether that was enough"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
