@@ -80,6 +80,7 @@ def test_without_blanks_the_tokens_are_those_of_the_text(tokenizer: str, text: P
         (one,) = lmlab.fill(run, "The [MASK] likes", top=400)
         starts_with_space = [c for c in one.blanks[0] if c.text.startswith(" ")]
         assert not starts_with_space or tokenizer == "char"
+        assert all(c.text for c in one.blanks[0])  # a space alone would leave it a blank
         assert sum(c.p for c in one.blanks[0]) == pytest.approx(1, abs=1e-4)
 
 

@@ -139,10 +139,13 @@ def with_blanks(model: BERT, tokenizer: Tokenizer, pieces: Sequence[str]) -> tup
 
 
 def _allowed(pieces: Sequence[str], words: bool, space: bool) -> np.ndarray:
-    """Which tokens can stand at a blank: words, or those that begin with a space exactly where one goes before it."""
+    """Which tokens can stand at a blank: words, or those that begin with a space exactly where one goes before it.
+
+    A space alone is none of them: the blank would be as empty as before.
+    """
     if words:
         return np.array([not piece[:1].isspace() for piece in pieces])
-    return np.array([piece.startswith(" ") == space for piece in pieces])
+    return np.array([piece.startswith(" ") == space and piece != " " for piece in pieces])
 
 
 def _guesses(model: BERT, texts: Sequence[Sequence[int]], blanks: Sequence[int], allowed_NV: np.ndarray) -> np.ndarray:
