@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from command_line import refused
+from command_line import done, refused
 from lmlab.models.bag import Bag
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -187,3 +188,9 @@ def test_a_comparison_in_which_every_model_fails_says_so(
     assert "every model failed" in err
     assert "planted" in out
     assert Path("out/report.html").exists()
+
+
+def test_a_report_says_in_whole_sentences_that_its_parts_share_nothing(lmlab: Lmlab) -> None:
+    Path("luck.txt").write_text("".join(random.Random(0).choices("abcdefgh ", k=4000)))
+    done(lmlab("compare", "luck.txt", "--models", "uniform", "--budget", "2s", "--out", "luck"))
+    assert ">The test part shares no 50 bytes in a row with the training part.<" in Path("luck/report.html").read_text()

@@ -93,7 +93,7 @@ def _opening(found: Findings) -> str:
     again = repeated(found)  # which the lines of the overlap say with more detail, of every part
     notes = [
         *(remark for remark in remarks(found) if remark not in (warning, again)),
-        *(f"{line}." for line in corpus.overlap),
+        *(f"{line[0].upper()}{line[1:]}." for line in corpus.overlap),
         *([REMEMBERED] if again else []),
     ]
     soft = "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
