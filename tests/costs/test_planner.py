@@ -10,11 +10,16 @@ import pytest
 
 import lmlab as lab
 from command_line import Lmlab, done, refused
+from lmlab.cli.show.plans import _moment
 from lmlab.costs.calibrate import seconds_in_all, seconds_of_steps
 from lmlab.costs.devices import DEVICES
 from lmlab.costs.planner import published_rate, timed_rate
 from lmlab.costs.published_figures import LAWS, RUNS
 from lmlab.costs.sharding import WAYS, held, usual_build
+
+
+def test_a_moment_is_read_in_the_unit_that_suits_it() -> None:
+    assert [_moment(s) for s in (0.0285, 0.9999, 1.01, 12.34)] == ["28.5 ms", "1 s", "1.01 s", "12.3 s"]
 
 
 def test_each_published_run_is_predicted_from_the_others() -> None:

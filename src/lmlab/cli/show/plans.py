@@ -35,12 +35,16 @@ def print_steps(found: Planned) -> None:
         {
             "model": f"{found.model}, {found.parameters:,} parameters, {found.tokens:,} tokens in {found.steps:,} steps",
             "operations": f"{found.operations:.3g}, a multiply-add being two",
-            "rate": f"{1000 * found.step_s:,.3g} ms a step, by {found.timed_steps:,} steps on {found.hardware}",
-            "beside steps": f"{1000 * found.look_s:,.3g} ms a validation, {1000 * found.sample_s:,.3g} ms a sample,"
-            f" {1000 * found.checkpoint_s:,.3g} ms a checkpoint",
+            "rate": f"{_moment(found.step_s)} a step, by {found.timed_steps:,} steps on {found.hardware}",
+            "beside steps": f"{_moment(found.look_s)} a validation, {_moment(found.sample_s)} a sample,"
+            f" {_moment(found.checkpoint_s)} a checkpoint",
             "time": f"{found.seconds:,.1f} s, from {low:,.1f} to {high:,.1f} ({found.level:.0%} interval)",
         }
     )
+
+
+def _moment(seconds: float) -> str:
+    return f"{seconds:,.3g} s" if seconds >= 0.9995 else f"{1000 * seconds:.3g} ms"
 
 
 def _hours(hours: float) -> str:
