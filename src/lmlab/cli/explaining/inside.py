@@ -56,7 +56,7 @@ def gates(
 ) -> None:
     """What the gates of a gru or an lstm let in, keep and show, how long each unit keeps, and what it follows.
 
-    Example: lmlab explain gates runs/lstm mytext.txt --html gates.html
+    Example: lmlab explain gates runs/lstm "What say you, my lord?" --html gates.html
     """
     from lmlab import face
     from lmlab.cli.show.inside import print_gates
