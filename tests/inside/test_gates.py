@@ -58,6 +58,7 @@ def test_features_are_what_they_are_called() -> None:
     assert found["how far into the word"].tolist() == [1, 2, 0, 1, 2, 3, 0, 1, 2]
     assert found["capital letters"].tolist() == [1, 0, 0, 0, 0, 0, 0, 1, 0]
     assert features((" cat", "s", " sat"))["how far into the word"].tolist() == [1, 2, 1]
+    assert "how far into the line" not in features(tuple("one line, where all that drifts would follow its place"))
     a, b = np.random.default_rng(0).normal(size=(2, 50))
     assert correlation(a, b) == pytest.approx(np.corrcoef(a, b)[0, 1])
     assert correlation(a, np.ones(50)) == 0.0

@@ -143,7 +143,10 @@ def _layer(number: int, traced: Gating, follow: dict[str, np.ndarray]) -> GateLa
 
 
 def features(tokens: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Things about a text that a unit might follow, a number a token each."""
+    """Things about a text that a unit might follow, a number a token each.
+
+    Of a single line how far into it is how far into the text, and whatever drifts as it reads would follow that.
+    """
     in_line, in_word = [], []
     line = word = 0
     for token in tokens:
@@ -151,9 +154,9 @@ def features(tokens: tuple[str, ...]) -> dict[str, np.ndarray]:
         word = 0 if not token.strip() else 1 if token[:1].isspace() else word + 1
         in_line.append(line)
         in_word.append(word)
+    counts = {"how far into the line": in_line, "how far into the word": in_word}
     return {
-        "how far into the line": np.array(in_line, dtype=float),
-        "how far into the word": np.array(in_word, dtype=float),
+        **{name: np.array(count, dtype=float) for name, count in counts.items() if count != sorted(count)},
         "the end of a line": np.array(["\n" in token for token in tokens], dtype=float),
         "white space": np.array([not token.strip() for token in tokens], dtype=float),
         "capital letters": np.array([any(c.isupper() for c in token) for token in tokens], dtype=float),
