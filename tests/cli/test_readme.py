@@ -82,7 +82,8 @@ def test_what_a_trained_model_prints_is_of_the_kind_that_is_shown(lmlab: Lmlab, 
         if command[0] in ("score", "explain", "mix"):  # whose lines between are of that text and those models
             wanted = [wanted[0], wanted[-1]]
         unlike = (
-            "undertrained",
+            "MODEL: the budget is used",  # this and the next on stderr
+            "MODEL: undertrained",
             "# bits per byte (",
             "that interval is",
             "perplexity per word",
