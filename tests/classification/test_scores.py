@@ -96,6 +96,7 @@ def test_the_interval_of_the_calibration_error_holds_its_own_number(examples: in
         assert found.value == calibration_error(np.stack([sure_B, 1 - sure_B], 1), labels_B)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", [0.0, 0.15])
 def test_the_interval_of_the_calibration_error_covers_the_true_one(over: float) -> None:
     """bench/bench_calibration.py looks at more kinds of classifier."""
@@ -134,6 +135,7 @@ def test_accuracy_intervals_cover_as_often_as_they_say() -> None:
     assert 0.92 <= share <= 0.98
 
 
+@pytest.mark.slow
 def test_resampled_intervals_of_f1_cover() -> None:
     random = np.random.default_rng(2)
     truth = macro_f1(*_drawn(random, 200_000))

@@ -220,7 +220,11 @@ def test_models_that_there_was_no_time_to_mix_are_named(
             {"split": (90, 0, 10)},
             "The char models were not mixed to see what they are worth together: the validation part",
         ),
-        ({}, "No time was left to mix the char models and see what they are worth together"),
+        pytest.param(
+            {},
+            "No time was left to mix the char models and see what they are worth together",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_why_nothing_was_mixed_stands_on_the_page(

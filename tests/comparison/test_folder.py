@@ -95,6 +95,7 @@ def test_who_comes_second_gets_one_clear_line(lmlab: Lmlab, small_text: Path, tm
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_another_budget_is_another_comparison(lmlab: Lmlab, small_text: Path) -> None:
     def ask(*more: str) -> tuple[int, str, str]:
         return lmlab("compare", small_text, *SET[:4], *more)
@@ -173,6 +174,7 @@ def test_measured_again_a_comparison_comes_to_the_same_numbers(tmp_path: Path, m
     assert fewer.measured == first.measured
 
 
+@pytest.mark.slow
 def test_the_seconds_of_a_model_are_all_that_were_spent_on_it_and_none_twice(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

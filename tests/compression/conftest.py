@@ -17,7 +17,9 @@ from lmlab.models.mix import Mix
 from lmlab.models.registry import model_class, names
 from lmlab.text.stream import TokenStream
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from thinning import thinned
 
+COMMON = ["ngram", "gpt", "lstm", "rnn-attention", "mix"]  # one of each way to compute; the others where there is time
 MakeModel = Callable[..., tuple[LanguageModel, Tokenizer]]
 
 # Small enough for a test; a model takes those of its settings that it has.
@@ -26,9 +28,9 @@ SMALL |= {"embedding_width": 16, "key_width": 16, "value_width": 16, "tie": Fals
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`model_name`: every registered model."""
+    """`model_name`: every registered model, some of them only by `make test-all`."""
     if "model_name" in metafunc.fixturenames:
-        metafunc.parametrize("model_name", names())
+        metafunc.parametrize("model_name", thinned(names(), COMMON))
 
 
 @pytest.fixture(scope="session")

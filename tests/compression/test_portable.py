@@ -15,6 +15,7 @@ from lmlab.compression.file_format import MAGIC, unpack
 from lmlab.compression.portable_exp import exponential
 from lmlab.compression.text_codec import in_words, maker
 from lmlab.config import Mistake
+from thinning import thinned
 
 
 def test_the_exponential_is_right_to_the_last_bit_or_the_one_before() -> None:
@@ -48,7 +49,7 @@ sys.stdout.write(compress(run.model, run.tokenizer, Path(sys.argv[2]).read_text(
 """
 
 
-@pytest.mark.parametrize("tokenizer", ["char", "words"])
+@pytest.mark.parametrize("tokenizer", thinned(["char", "words"], ["words"]))
 def test_files_of_models_that_count_are_the_same_on_processors_that_compute_otherwise(
     tokenizer: str, tmp_path: Path, learned: str, held_out: str
 ) -> None:

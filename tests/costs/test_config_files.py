@@ -21,6 +21,7 @@ from lmlab.costs.counting import count_file
 from lmlab.costs.dispatcher import counted, counted_as_run
 from lmlab.costs.published_architectures import FAMILIES
 from lmlab.formulas import Shape, weights, work
+from thinning import thinned
 
 PUBLISHED = {
     "GPT-2": ({"model_type": "gpt2"}, 124_439_808),
@@ -162,7 +163,7 @@ def turning(model: nn.Module, length: int) -> int:
     return counted_as_run(lambda: rotary(torch.zeros(1), places)[0].sum(), backward=False).forward
 
 
-@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize("kind", thinned(SIZES, ["gpt2", "llama"]))
 @brief
 @given(data=st.data())
 def test_weights_and_operations_are_those_of_transformers(kind: str, data: st.DataObject, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lmlab.decode.certain_text import Stopper, writer_after
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
+from thinning import thinned
 
 TEXT = "Ünder the ⇒ tree <0xE2> a café 🌳 stands\nand a second line: the the tree tree\n" * 3
 SPACED = " the cat sat on the mat \n the dog sat on the log \n" * 4
@@ -30,7 +31,7 @@ def written(tokenizer: Tokenizer, prompt: str, ids: list[int], spellings: list[s
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
-@pytest.mark.parametrize("prompt", ["", "the", "the ", "a café\n", " x"])
+@pytest.mark.parametrize("prompt", thinned(["", "the", "the ", "a café\n", " x"], ["", "the "]))
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_what_is_written_is_what_the_tokenizer_decodes(kind: str, prompt: str, data: st.DataObject) -> None:

@@ -16,6 +16,7 @@ import torch
 import lmlab as lab
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
+from thinning import thinned
 
 Lmlab = Callable[..., tuple[int, str, str]]
 TEXT = "".join(topics[name] for name in sorted(topics)[:24])[:80_000]
@@ -85,7 +86,7 @@ def test_a_mix_of_mixes_is_a_mix(trained: list[Run], tmp_path: Path) -> None:
     assert lab.evaluate(lab.load(outer.folder)).certified
 
 
-@pytest.mark.parametrize("options", [[], ["--adapt"]])
+@pytest.mark.parametrize("options", thinned([[], ["--adapt"]], [["--adapt"]]))
 def test_a_text_compressed_with_a_mix_comes_back(
     options: list[str], trained: list[Run], lmlab: Lmlab, tmp_path: Path
 ) -> None:

@@ -135,6 +135,7 @@ def test_luck_in_training_widens_what_was_learned_and_nothing_else() -> None:
     assert lucky.high_KK[0, 1] - lucky.low_KK[0, 1] > alone.high_KK[0, 1] - alone.low_KK[0, 1]
 
 
+@pytest.mark.slow
 def test_equal_kinds_of_model_are_told_apart_in_at_most_one_family_of_twenty() -> None:
     """Five kinds, three seeds each: the numbers differ by luck, and the text tells the trained models apart."""
     families, apart, ignored = 200, 0, 0

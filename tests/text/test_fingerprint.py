@@ -141,6 +141,7 @@ def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert np.array_equal(Fingerprint.of(train).shingles, whole.shingles)
 
 
+@pytest.mark.slow
 def test_real_held_out_texts_are_not_accused_and_copies_are(bench_data: Path, tmp_path: Path) -> None:
     plays = (bench_data / "tinyshakespeare" / "input.txt").read_bytes()
     reviews = [

@@ -175,6 +175,7 @@ def test_bits_per_byte_intervals_cover_as_often_as_they_say() -> None:
     assert 178 <= covered <= 198
 
 
+@pytest.mark.slow
 def test_more_time_than_some_epochs_is_not_used(table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(task, "EPOCHS", 1)
     monkeypatch.setattr(training, "EPOCHS", 1)
