@@ -16,7 +16,7 @@ import lmlab
 from browser_checks import accessible
 from command_line import Lmlab, done
 from lmlab.config import Mistake
-from lmlab.inside.gates import correlation, features
+from lmlab.inside.gates import FOLLOWS, correlation, features, followed, least_correlation
 
 SENTENCE = "the cat sat on the mat\nand The dog\n"
 
@@ -62,6 +62,22 @@ def test_features_are_what_they_are_called() -> None:
     a, b = np.random.default_rng(0).normal(size=(2, 50))
     assert correlation(a, b) == pytest.approx(np.corrcoef(a, b)[0, 1])
     assert correlation(a, np.ones(50)) == 0.0
+
+
+def test_what_happened_once_is_not_followed() -> None:
+    assert set(features(tuple("What say you, my lord?"))) == {"how far into the word", "white space", "punctuation"}
+    assert features(("a",)) == {}
+    assert followed(np.ones(1), {}, 8) == ("", 0.0)
+
+
+def test_units_that_are_noise_follow_something_in_at_most_one_text_of_twenty() -> None:
+    """And of a long text half is enough, which noise never reaches."""
+    random, follow = np.random.default_rng(3), features(tuple("What say you, my lord?\nI say, the King is here."))
+    tokens = len(next(iter(follow.values())))
+    named = [any(followed(unit_T, follow, 32)[0] for unit_T in random.normal(size=(32, tokens))) for _ in range(400)]
+    assert sum(named) <= 30  # 20 are expected at most; 30 or more have a chance of two in a hundred
+    assert least_correlation(tokens, 32 * len(follow)) > FOLLOWS == least_correlation(2000, 128 * 6)
+    assert followed(follow["white space"], follow, 32) == ("white space", pytest.approx(1.0))
 
 
 def test_the_command_shows_writes_json_and_refuses(runs: dict[str, Path], lmlab: Lmlab) -> None:

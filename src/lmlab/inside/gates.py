@@ -5,6 +5,7 @@ Shapes: T tokens, H units of a layer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from lmlab.config import Mistake
 from lmlab.inside.attention import tokens_of
 from lmlab.inside.openings import Gated
 from lmlab.measure.score import device_of, evaluating
+from lmlab.measure.student import t_quantile
 from lmlab.records import fields_to_json
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from lmlab.learn.run import Run
 
 IN_JSON = 200_000  # values that are still written out there
-FOLLOWS = 0.5  # correlation from which a unit is said to follow something
+FOLLOWS = 0.5  # correlation from which a unit is said to follow something, where so much is not luck
+OFTEN = 2  # tokens that have it and tokens that do not: of what was there once, nobody can say that it is followed
 OPEN, CLOSED = 0.9, 0.1
 FOREVER = 1e6  # tokens; a unit that forgets nothing keeps for so long
 
@@ -32,7 +35,7 @@ FOREVER = 1e6  # tokens; a unit that forgets nothing keeps for so long
 class Unit:
     """One unit over the text. keeps: tokens after which a third of what it remembers is left (1/e).
 
-    follows: what its memory goes along with, with the correlation over the text; nothing where it is below `FOLLOWS`.
+    follows: what its memory goes along with, with the correlation over the text; nothing where that says nothing.
     """
 
     layer: int
@@ -121,18 +124,8 @@ def _layer(number: int, traced: Gating, follow: dict[str, np.ndarray]) -> GateLa
     memory_TH = list(values.values())[-1]
     units = []
     for unit in range(memory_TH.shape[1]):
-        found = {name: correlation(memory_TH[:, unit], wanted_T) for name, wanted_T in follow.items()}
-        name = max(found, key=lambda name: abs(found[name]))
-        strong = abs(found[name]) >= FOLLOWS
-        units.append(
-            Unit(
-                layer=number,
-                unit=unit + 1,
-                keeps=float(keeps_H[unit]),
-                follows=name if strong else "",
-                correlation=found[name],
-            )
-        )
+        name, found = followed(memory_TH[:, unit], follow, memory_TH.shape[1])
+        units.append(Unit(layer=number, unit=unit + 1, keeps=float(keeps_H[unit]), follows=name, correlation=found))
     return GateLayer(
         name=f"layer {number}",
         gates=tuple(gates),
@@ -155,13 +148,34 @@ def features(tokens: tuple[str, ...]) -> dict[str, np.ndarray]:
         in_line.append(line)
         in_word.append(word)
     counts = {"how far into the line": in_line, "how far into the word": in_word}
-    return {
-        **{name: np.array(count, dtype=float) for name, count in counts.items() if count != sorted(count)},
-        "the end of a line": np.array(["\n" in token for token in tokens], dtype=float),
-        "white space": np.array([not token.strip() for token in tokens], dtype=float),
-        "capital letters": np.array([any(c.isupper() for c in token) for token in tokens], dtype=float),
-        "punctuation": np.array([any(c in ".,:;!?'-" for c in token) for token in tokens], dtype=float),
+    signs: dict[str, list[bool]] = {
+        "the end of a line": ["\n" in token for token in tokens],
+        "white space": [not token.strip() for token in tokens],
+        "capital letters": [any(c.isupper() for c in token) for token in tokens],
+        "punctuation": [any(c in ".,:;!?'-" for c in token) for token in tokens],
     }
+    told: dict[str, Sequence[int]] = {name: count for name, count in counts.items() if count != sorted(count)}
+    told |= {name: sign for name, sign in signs.items() if OFTEN <= sum(sign) <= len(sign) - OFTEN}
+    return {name: np.array(numbers, dtype=float) for name, numbers in told.items()}
+
+
+def followed(values_T: np.ndarray, follow: dict[str, np.ndarray], units: int) -> tuple[str, float]:
+    """What a unit goes along with most, and its correlation with that; no name where it is too small to say so.
+
+    units: that were looked at. Of many units and few tokens some go along with something by luck, however high it looks.
+    """
+    found = {name: correlation(values_T, wanted_T) for name, wanted_T in follow.items()}
+    name = max(found, key=lambda name: abs(found[name]), default="")
+    most = found.get(name, 0.0)
+    return name if abs(most) >= least_correlation(len(values_T), units * len(follow)) else "", most
+
+
+def least_correlation(tokens: int, tries: int) -> float:
+    """`FOLLOWS`, or what the largest of so many correlations reaches by luck in one text of twenty, were tokens independent."""
+    if tokens < 4 or not tries:
+        return float("inf")
+    t = t_quantile(tokens - 2, 1 - 0.05 / tries)
+    return max(FOLLOWS, t / (tokens - 2 + t * t) ** 0.5)
 
 
 def correlation(a: np.ndarray, b: np.ndarray) -> float:

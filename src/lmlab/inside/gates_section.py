@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lmlab.inside.attention_section import packed_bytes
-from lmlab.inside.gates import FOLLOWS, GateLayer, Gates, Unit, correlation, features
+from lmlab.inside.gates import GateLayer, Gates, Unit, features, followed
 from lmlab.inside.sections import Section
 from lmlab.page import html
 from lmlab.page.html import Row, escape
@@ -43,11 +43,9 @@ def _gate_of(found: Gates, unit: Unit) -> str:
     """What the gate that decides what this unit keeps goes along with, if with anything plain."""
     values = found.layers[unit.layer - 1].values
     gate = _opens_on(values)
-    told = {
-        name: correlation(values[gate][:, unit.unit - 1], wanted) for name, wanted in features(found.tokens).items()
-    }
-    name = max(told, key=lambda name: abs(told[name]))
-    return f" Its {gate} goes along with {name} ({told[name]:+.2f})." if abs(told[name]) >= FOLLOWS else ""
+    of_all_TH = values[gate]
+    name, most = followed(of_all_TH[:, unit.unit - 1], features(found.tokens), of_all_TH.shape[1])
+    return f" Its {gate} goes along with {name} ({most:+.2f})." if name else ""
 
 
 def _opens_on(values: dict[str, np.ndarray]) -> str:

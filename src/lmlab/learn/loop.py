@@ -86,9 +86,8 @@ class Trainer:
         self.progress = Progress()
         self.samples = Samples(folder / "samples.jsonl", task, self.model)
         self.sums = Sums(self.device)
-        self.first_nats: float | Tensor | None = (
-            None  # far above guessing where one table, tied, expects what it has just read
-        )
+        # Far above guessing where one table, tied, expects what it has just read.
+        self.first_nats: float | Tensor | None = None
         self.validation = list(task.validation())
         self.validation_s = 0.0
         self.most_threads = hardware.threads
