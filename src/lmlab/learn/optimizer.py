@@ -19,8 +19,7 @@ from torch import Tensor
 from lmlab.layers import fast
 from lmlab.layers.fast import muon
 from lmlab.layers.fast.adamw import fused_adamw
-
-QUINTIC = 3.4445, -4.7750, 2.0315  # a, b, c of Muon's iteration: x (a + b x² + c x⁴)
+from lmlab.learn.orthogonal import orthogonalize
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,27 +220,6 @@ def plain_adamw(
         second.lerp_(grad * grad, 1 - betas[1])
         p.mul_(1 - rate * weight_decay)
         _move(p, first / (second / second_sum).sqrt_().add_(epsilon), -rate / first_sum)
-
-
-def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32, iterations: int = 5) -> Tensor:
-    """U Vᵀ of each M = U Σ Vᵀ, approximately, by an odd polynomial applied to the singular values.
-
-    The quintic x(a + b x² + c x⁴) with these coefficients pushes every singular value in (0, 1] to about one within five
-    rounds. `dtype` is the precision of the iteration, whatever that of training: the result is a direction, not a quantity.
-    """
-    a, b, c = QUINTIC
-    x = matrices_KMN.to(dtype)
-    tall = x.shape[-2] > x.shape[-1]
-    if tall:
-        x = x.mT.contiguous()
-    if fast.enabled and muon.has_kernels_for(x):
-        x = muon.orthogonalized(x, QUINTIC, iterations)
-    else:
-        x = x / (x.norm(dim=(-2, -1), keepdim=True) + muon.TINY)
-        for _ in range(iterations):
-            gram = x @ x.mT
-            x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return (x.mT if tall else x).to(matrices_KMN.dtype)
 
 
 def _size(rows: int, columns: int) -> float:

@@ -14,7 +14,8 @@ from lmlab.layers.blocks import squared_relu_network
 from lmlab.layers.fast import cross_entropy, muon, networks, softmax_kernel
 from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine
 from lmlab.layers.positions import rotary_tables
-from lmlab.learn.optimizer import Optimizer, OptimizerConfig, orthogonalize
+from lmlab.learn.optimizer import Optimizer, OptimizerConfig
+from lmlab.learn.orthogonal import orthogonalize
 
 pytestmark = [
     pytest.mark.skipif(not (torch.cuda.is_available() and HAS_TRITON), reason="needs a GPU and triton"),

@@ -1,6 +1,6 @@
 """Muon on a GPU: what lies before and after its iteration, each in one pass over memory, and the iteration of large matrices.
 
-The twins are in `learn/optimizer.py`.
+The twins are in `learn/optimizer.py` and `learn/orthogonal.py`.
 
 Shapes: K matrices of M×N, side by side; P parameters, each of one or several of them.
 """
@@ -45,7 +45,7 @@ def has_kernels_for(matrices_KMN: Tensor) -> bool:
     return fits and matrices_KMN.is_cuda and matrices_KMN.dtype == torch.bfloat16 and has_copy_engine()
 
 
-def orthogonalized(matrices_KMN: Tensor, coefficients: tuple[float, float, float], iterations: int) -> Tensor:
+def orthogonalized(matrices_KMN: Tensor, rounds: Sequence[tuple[float, float, float]]) -> Tensor:
     """As `orthogonalize`, with the factor of each matrix itself put on the diagonal of what multiplies it.
 
     The first round's matrices are divided by their lengths on the way, so that nothing is read only for that.
@@ -56,8 +56,8 @@ def orthogonalized(matrices_KMN: Tensor, coefficients: tuple[float, float, float
         matrices_KMN,
         (torch.linalg.vector_norm(matrices_KMN, dim=(1, 2), dtype=torch.float32) + TINY) ** -1,
     )
-    for iteration in range(iterations):
-        scale = None if iteration else scale_K
+    for number, coefficients in enumerate(rounds):
+        scale = None if number else scale_K
         x_KMN = polynomial(gram(x_KMN, scale, TILE), coefficients, scale, TILE) @ x_KMN
     return x_KMN
 
