@@ -38,6 +38,7 @@ SCRIPTS = {
     "gpu_step": ["--large"],
     "gpu_decode": [],
     "gpu_train": [],
+    "rounds": [],
 }
 
 
