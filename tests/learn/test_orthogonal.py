@@ -86,21 +86,21 @@ def test_the_rounds_are_taken_in_the_precision_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
-@pytest.mark.parametrize("shape", [(1, 8), (4, 64), (64, 64), (256, 96), (256, 256)])
-@pytest.mark.parametrize("rank", [1, 2, 8, 256])
+@pytest.mark.parametrize("shape", [(1, 8), (4, 64), (64, 64), (128, 48)])
+@pytest.mark.parametrize("rank", [1, 2, 8, 128])
 def test_values_do_not_run_away_where_few_hold_all_the_length(
     shape: tuple[int, int], rank: int, dtype: torch.dtype
 ) -> None:
     """A quintic grows steeply beyond what it was made for, and bf16 rounds a value that is all of a matrix's length up."""
     torch.manual_seed(rank)
-    of_rank = torch.randn(20, shape[0], rank) @ torch.randn(20, rank, shape[1])
+    of_rank = torch.randn(8, shape[0], rank) @ torch.randn(8, rank, shape[1])
     values = torch.linalg.svdvals(orthogonalize(of_rank, dtype))
     assert values.max() < 1.6
     assert values[:, 0].min() > 0.4
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
-@pytest.mark.parametrize("size", [2, 8, 32, 128])
+@pytest.mark.parametrize("size", [2, 8, 32])
 def test_nor_do_they_where_all_rounding_goes_one_way(size: int, dtype: torch.dtype) -> None:
     """Rank one, of powers of two and of one number: every entry is rounded alike, so that nothing cancels."""
     drawn = torch.Generator().manual_seed(size)
