@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lmlab.config import Mistake as Mistake
 from lmlab.config import an, checked_seed
+from lmlab.disk.files import free_file
 from lmlab.models.registry import Role, kind_of
-from lmlab.text.files import free_file
 
 if TYPE_CHECKING:
     from lmlab.checker.verbs import check as check

@@ -16,8 +16,8 @@ import torch
 
 from command_line import Lmlab, done, refused
 from lmlab import cli
-from lmlab.text import files
-from lmlab.text.locks import LOCK
+from lmlab.disk import files
+from lmlab.disk.locks import LOCK
 
 TINY = ["--set", "layers=1", "--set", "width=32", "--set", "context=16", "--budget", "3steps"]
 

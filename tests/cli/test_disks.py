@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from command_line import Lmlab, Result
-from lmlab.text import files, files_and_folders, sources
+from lmlab.disk import files
+from lmlab.text import files_and_folders, sources
 
 
 def refused(result: Result, *words: str) -> None:

@@ -18,8 +18,8 @@ import lmlab as lab
 from command_line import Lmlab, done, refused
 from lmlab.cli.show.comparison import LiveTable
 from lmlab.config import Mistake, texts_of
+from lmlab.disk import files, locks
 from lmlab.inside.passage import passage
-from lmlab.text import files, locks
 from lmlab.text.tokenizers import train_tokenizer
 
 

@@ -11,8 +11,8 @@ import typer
 
 from lmlab.cli.flags import as_flag
 from lmlab.config import Mistake
+from lmlab.disk.files import cache_folder, is_cached
 from lmlab.learn import interrupt
-from lmlab.text.files import cache_folder, is_cached
 
 # Some versions of typer stand on click and others on a copy of their own. Both export BadParameter, and both call the
 # base of all mistakes in a call ClickException.

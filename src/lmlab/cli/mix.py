@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lmlab.cli import completion, options
-from lmlab.text.files import as_typed
+from lmlab.disk.files import as_typed
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run

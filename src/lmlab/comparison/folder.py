@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Mistake, Stopped
+from lmlab.disk.files import made_folder, write_atomically
+from lmlab.disk.locks import locked
 from lmlab.learn.run import load_run
 from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import counted
 from lmlab.records import from_json, to_json
-from lmlab.text.files import made_folder, write_atomically
-from lmlab.text.locks import locked
 
 PLAN, TEXT, MODELS = "plan.json", "corpus.json", "models"
 

@@ -27,6 +27,7 @@ from lmlab.comparison.time_shares import LEAST_S, MIXING, Turn
 from lmlab.comparison.together import mixed, why_not_mixed, worth_mixing
 from lmlab.comparison.yardsticks import measure_yardsticks
 from lmlab.config import Budget, Mistake, an, in_one_line
+from lmlab.disk.files import write_atomically
 from lmlab.hardware.choice import choose_device
 from lmlab.hardware.memory import PeakMemory
 from lmlab.hardware.threads import fastest_threads
@@ -39,7 +40,6 @@ from lmlab.measure.ranks import ranking
 from lmlab.models.registry import Way, kind_of
 from lmlab.records import from_json, to_json
 from lmlab.text.corpus import Corpus
-from lmlab.text.files import write_atomically
 from lmlab.text.shared_substrings import Overlap
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 

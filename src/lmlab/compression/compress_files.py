@@ -13,9 +13,9 @@ from typing import Any
 from lmlab.compression.file_format import unpack
 from lmlab.compression.text_codec import Progress, claimed_bits, compress, decompress
 from lmlab.config import Mistake
+from lmlab.disk.files import write_atomically
 from lmlab.learn.run import Run
 from lmlab.text import files_and_folders
-from lmlab.text.files import write_atomically
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmlab.config import Mistake
+from lmlab.disk.files import atomic_file
 from lmlab.models._ngram_count import key_bits
-from lmlab.text.files import atomic_file
 
 if TYPE_CHECKING:
     from lmlab.models.ngram import NGram

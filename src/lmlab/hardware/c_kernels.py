@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import torch
 
+from lmlab.disk.files import cache_folder, made_folder
 from lmlab.hardware.openmp import lent_to_kernels
 from lmlab.hardware.versions import fingerprint, usable_cores
-from lmlab.text.files import cache_folder, made_folder
 
 COMPILERS = ("gcc", "cc", "clang")
 # Sums keep the order in which they are written: only what nobody here asks for (errno, traps) is left out.

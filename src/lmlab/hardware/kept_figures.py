@@ -16,11 +16,11 @@ from typing import Any
 
 import torch
 
+from lmlab.disk.files import cache_folder, write_atomically
+from lmlab.disk.locks import in_turn
 from lmlab.hardware import rates
 from lmlab.hardware.openmp import set_threads, threads_as_before
 from lmlab.hardware.versions import fingerprint, usable_cores
-from lmlab.text.files import cache_folder, write_atomically
-from lmlab.text.locks import in_turn
 
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
 LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "OMP_NUM_THREADS")

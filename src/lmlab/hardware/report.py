@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
+from lmlab.disk.files import cache_folder
 from lmlab.hardware.c_kernels import PROBE, SWITCH, compiler_here, why_not
 from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision
 from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.memory import available_bytes
 from lmlab.hardware.threads import threads_now
 from lmlab.hardware.versions import versions
-from lmlab.text.files import cache_folder
 
 MADE_AGAIN = ("corpora", "kernels", "machine", "tokens", "unpacked")  # folders of the cache; the other one:
 ONLY_COPIES = "piped"

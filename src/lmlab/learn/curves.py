@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from lmlab.config import Mistake
+from lmlab.disk.files import replace_only, taken_by_a_file, write_atomically
 from lmlab.learn.curve_figures import Over, overlaid
 from lmlab.learn.event_file import write_events
 from lmlab.learn.run import Run, opened
@@ -17,7 +18,6 @@ from lmlab.page import html
 from lmlab.page.figures import standalone
 from lmlab.page.notebook import panel
 from lmlab.page.numbers import counted
-from lmlab.text.files import replace_only, taken_by_a_file, write_atomically
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lmlab.text.files import write_atomically
+from lmlab.disk.files import write_atomically
 
 NAME = "events.out.tfevents.0.lmlab"  # TensorBoard looks for "tfevents"
 CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, its bits turned around

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from lmlab.config import Stopped
+from lmlab.disk.files import cache_folder, write_atomically
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.threads import at_this_moment
 from lmlab.interface import CountModel, Learner, TextLearner
@@ -26,7 +27,6 @@ from lmlab.learn.settings import TrainConfig
 from lmlab.learn.task import Task
 from lmlab.learn.undertrained import UNTOLD, Undertrained, too_short_to_tell, undertrained
 from lmlab.text.corpus import Corpus
-from lmlab.text.files import cache_folder, write_atomically
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer
 

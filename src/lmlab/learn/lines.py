@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Mistake, Note
-from lmlab.text.files import whole_lines, write_atomically
+from lmlab.disk.files import whole_lines, write_atomically
 
 
 def is_metrics(found: Any) -> bool:

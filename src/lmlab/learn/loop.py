@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake, misfit
+from lmlab.disk.files import append_line, drop_unfinished
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.openmp import set_threads
 from lmlab.hardware.precision import onednn_as_at_first
@@ -37,7 +38,6 @@ from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
-from lmlab.text.files import append_line, drop_unfinished
 
 SHOW_EVERY_S = 0.5
 

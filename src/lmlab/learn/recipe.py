@@ -21,9 +21,9 @@ from shlex import quote
 from typing import Any
 
 from lmlab.config import Mistake, nearest
+from lmlab.disk.files import read_text
 from lmlab.learn.record import Record
 from lmlab.models.registry import kind_of
-from lmlab.text.files import read_text
 
 FILE = "recipe.toml"
 

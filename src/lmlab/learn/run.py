@@ -20,13 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmlab.config import LISTED, Mistake
-from lmlab.learn import recipe
-from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
-from lmlab.learn.record import Record, Result
-from lmlab.learn.record_types import WrongKey
-from lmlab.models.registry import file_name
-from lmlab.text.corpus import stem
-from lmlab.text.files import (
+from lmlab.disk.files import (
     as_typed,
     can_be_written,
     drop_unfinished,
@@ -34,7 +28,13 @@ from lmlab.text.files import (
     taken_by_a_file,
     write_atomically,
 )
-from lmlab.text.locks import locked
+from lmlab.disk.locks import locked
+from lmlab.learn import recipe
+from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
+from lmlab.learn.record import Record, Result
+from lmlab.learn.record_types import WrongKey
+from lmlab.models.registry import file_name
+from lmlab.text.corpus import stem
 
 if TYPE_CHECKING:
     from torch import Tensor

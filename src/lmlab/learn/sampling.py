@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 
+from lmlab.disk.files import append_line
 from lmlab.interface import Learner
 from lmlab.learn.task import Task
-from lmlab.text.files import append_line
 
 FROM_S, SHARE = 2.0, 0.02  # seconds of training before there is anything to see; share of it
 

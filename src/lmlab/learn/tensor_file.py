@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
-from lmlab.text.files import atomic_file
+from lmlab.disk.files import atomic_file
 
 PIECE_BYTES = 1 << 26  # that are fetched from a GPU at a time
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lmlab.disk.files import file_sha256
 from lmlab.identity import model_hash, worked_out
 from lmlab.interface import LanguageModel, Saved
 from lmlab.learn.tensor_file import write_tensors
-from lmlab.text.files import file_sha256
 from lmlab.text.tokenizers import Tokenizer
 
 

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lmlab.text.files import refuse_other_endings, replace_only, write_atomically
+from lmlab.disk.files import refuse_other_endings, replace_only, write_atomically
 
 T = TypeVar("T")
 

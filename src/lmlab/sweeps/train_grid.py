@@ -18,6 +18,8 @@ from typing import Any
 
 from lmlab.comparison.text_to_measure import token_bytes
 from lmlab.config import Budget, Mistake, Stopped, make
+from lmlab.disk.files import made_folder, taken_by_a_file, write_atomically
+from lmlab.disk.locks import locked
 from lmlab.hardware.choice import choose_device
 from lmlab.interface import ContextPolicy
 from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_config
@@ -33,9 +35,7 @@ from lmlab.sweeps.differences import Difference, differences
 from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import HISTORY_BYTES, TOKENIZER, Job, Outcome, Point, grid, plan
 from lmlab.text.corpus import Corpus, read, stem
-from lmlab.text.files import made_folder, taken_by_a_file, write_atomically
 from lmlab.text.files_and_folders import Text
-from lmlab.text.locks import locked
 from lmlab.text.tokenizers import plain_spec
 
 Told = Callable[[Outcome], None]  # of every job that ends

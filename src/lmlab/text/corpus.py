@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, final
 
 from lmlab.config import Mistake, Note, checked_seed
+from lmlab.disk.files import bare_name, file_sha256
 from lmlab.text import files_and_folders
-from lmlab.text.files import bare_name, file_sha256
 from lmlab.text.files_and_folders import Text
 from lmlab.text.markov import markov_entropy
 from lmlab.text.parts import PARTS, Document, Part

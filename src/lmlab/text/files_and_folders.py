@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import BinaryIO, TypeGuard
 
 from lmlab.config import Mistake, Note, nearest
+from lmlab.disk.files import atomic_file, bare_name, cache_folder, file_sha256, is_cached
 from lmlab.text import sources
-from lmlab.text.files import atomic_file, bare_name, cache_folder, file_sha256, is_cached
 from lmlab.text.parts import Document, character_boundary
 
 Text = str | Path | Sequence[str | Path]

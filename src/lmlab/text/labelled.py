@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from lmlab.config import Mistake, checked_seed, nearest
+from lmlab.disk.files import bare_name, read_text
 from lmlab.text import tables
-from lmlab.text.files import bare_name, read_text
 from lmlab.text.parts import PARTS
 from lmlab.text.splitting import split_rows
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from lmlab.config import Mistake, checked_seed, nearest
+from lmlab.disk.files import bare_name, read_text
 from lmlab.text import sources
-from lmlab.text.files import bare_name, read_text
 from lmlab.text.splitting import split_rows
 
 PARTS = {"train": ("train",), "valid": ("valid", "val", "dev"), "test": ("test",)}  # how their files may begin

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from lmlab.config import Mistake, nearest
+from lmlab.disk.files import atomic_file, cache_folder, file_sha256, made_folder, write_atomically
 from lmlab.text import pairs_from_files, written_out
-from lmlab.text.files import atomic_file, cache_folder, file_sha256, made_folder, write_atomically
 from lmlab.text.markov import MarkovSpec, generate
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, overload
 import numpy as np
 
 from lmlab.config import Mistake
-from lmlab.text.files import atomic_file, write_atomically
+from lmlab.disk.files import atomic_file, write_atomically
 
 if TYPE_CHECKING:
     from lmlab.text.parts import Document, Part

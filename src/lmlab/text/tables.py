@@ -9,8 +9,8 @@ import io
 import re
 from pathlib import Path
 
+from lmlab.disk.files import cache_folder, write_atomically
 from lmlab.text import sources
-from lmlab.text.files import cache_folder, write_atomically
 
 NAMES = ("authors",)
 SHORTEST, MOST, FEWEST = 80, 1000, 200  # characters of a paragraph; paragraphs of an author

@@ -15,6 +15,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import models, trainers
 
 from lmlab.config import Mistake, nearest
+from lmlab.disk.files import write_atomically
 from lmlab.text import word_coding
 from lmlab.text.chunks import by_document, chunks
 from lmlab.text.codings import (
@@ -29,7 +30,6 @@ from lmlab.text.codings import (
     char_backend,
     into_bytes,
 )
-from lmlab.text.files import write_atomically
 from lmlab.text.pieces import Vocabulary
 from lmlab.text.spelling import Spelling
 from lmlab.text.vocabulary import known_words, most_frequent, spelling_examples

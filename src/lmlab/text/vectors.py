@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from lmlab.config import Mistake
-from lmlab.text.files import atomic_file
+from lmlab.disk.files import atomic_file
 
 RUN_FILE = "vectors.txt"  # in the folder of a run of word vectors
 

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from lmlab.config import Mistake, an, nearest
+from lmlab.disk.files import free_file
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.glove import GloVe
 from lmlab.records import Document
-from lmlab.text.files import free_file
 from lmlab.text.vectors import read_all_vectors, write_vectors
 
 COMPARED = 50_000  # words with which a misspelt one is compared whatever their first letter

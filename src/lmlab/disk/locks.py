@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from lmlab.config import Mistake
-from lmlab.text.files import made_folder
+from lmlab.disk.files import made_folder
 
 LOCK = ".lock"  # a file in the folder that somebody works in
 MOST_WAITING_S, LOOK_S = 20.0, 0.05  # for a process that may be asleep; how often it is looked whether it is done

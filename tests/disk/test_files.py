@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lmlab.text import files
-from lmlab.text.files import atomic_file, cache_folder, write_atomically
+from lmlab.disk import files
+from lmlab.disk.files import atomic_file, cache_folder, write_atomically
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_debris(tmp_path, monkeypatch) -> None:

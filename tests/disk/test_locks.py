@@ -13,8 +13,8 @@ import pytest
 
 import lmlab as lab
 from command_line import Lmlab, refused
+from lmlab.disk import locks
 from lmlab.hardware import kept_figures
-from lmlab.text import locks
 
 
 @contextmanager
