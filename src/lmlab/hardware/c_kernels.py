@@ -2,6 +2,9 @@
 
 Where there is no compiler, or what it makes cannot be loaded (a cache that forbids running files), there are none, and who asks
 takes the plain way; `lmlab machine` says which and why. Nothing is loaded that another user could have put there.
+
+A file that shares its work by OpenMP is linked to the one that torch has loaded. One that does not needs no torch: it is called
+from several threads of Python, which a function in C leaves free to run.
 """
 
 from __future__ import annotations
@@ -23,16 +26,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
-
 from lmlab.disk.files import cache_folder, made_folder
-from lmlab.hardware.openmp import lent_to_kernels
 from lmlab.hardware.versions import fingerprint, usable_cores
 
 COMPILERS = ("gcc", "cc", "clang")
 # Sums keep the order in which they are written: only what nobody here asks for (errno, traps) is left out.
 FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-fno-math-errno", "-fno-trapping-math")
 TRIED = (("-march=native", "-fopenmp"), ("-march=native",), ())  # clang may have no OpenMP that fits torch's
+SHARES_WORK = b"#pragma omp"
 LONGEST_S = 60.0  # that a compiler may take for one file
 PROBE = Path(__file__).with_name("probe.c")
 SWITCH, OFF = "LMLAB_C_KERNELS", ("off", "0", "no", "false")  # environment: does without
@@ -84,16 +85,6 @@ def why_not(source: Path, *, shared: bool = False) -> str:
     return found.trouble
 
 
-def can_take(tensor: torch.Tensor) -> bool:
-    """Whether a kernel can be given this: numbers in memory, or what pretends to be that (`pretends`)."""
-    return type(tensor) in (torch.Tensor, torch.nn.Parameter) or pretends(tensor)
-
-
-def pretends(tensor: torch.Tensor) -> bool:
-    """Whether it has a shape but no memory, as where a step is gone through to see what it would take: no kernel runs then."""
-    return type(tensor).__module__ == "torch._subclasses.fake_tensor"
-
-
 def compiler_here() -> list[str] | None:
     """The command of a C compiler: $CC, else the first of the usual ones that is there."""
     if chosen := os.environ.get("CC"):
@@ -122,7 +113,13 @@ def _made(source: Path) -> _Made:
     compiler = compiler_here()
     if compiler is None:
         return _Made(None, f"there is no C compiler ({', '.join(COMPILERS)}, or $CC)")
-    lent_to_kernels()
+    tried = TRIED
+    if SHARES_WORK in source.read_bytes():
+        from lmlab.hardware.openmp import lent_to_kernels
+
+        lent_to_kernels()
+    else:
+        tried = tuple(flags for flags in TRIED if "-fopenmp" not in flags)
     trouble = ""
     for folder in (_kept_folder, _passing_folder):
         try:
@@ -130,7 +127,7 @@ def _made(source: Path) -> _Made:
         except OSError as error:
             trouble = trouble or f"no folder to make them in: {error.strerror or error}"
             continue
-        for flags in TRIED:
+        for flags in tried:
             try:
                 library, said = _loaded(source, compiler, flags, place)
             except _TooSlow as slow:
@@ -245,9 +242,15 @@ _HOLDERS: list[tempfile.TemporaryDirectory[str]] = []
 def _key(source: Path, compiler: list[str], flags: tuple[str, ...]) -> str:
     """Of everything that decides what comes out: the files, the compiler, the processor."""
     files = [source, *sorted(source.parent.glob("*.h"))]
-    said = [fingerprint(), torch.__version__, *compiler, *FLAGS, *flags]
+    said = [fingerprint(), _version_of_torch() if "-fopenmp" in flags else "", *compiler, *FLAGS, *flags]
     said.append(_version(tuple(compiler)))
     return hashlib.sha256(b"\0".join([*(s.encode() for s in said), *(f.read_bytes() for f in files)])).hexdigest()[:16]
+
+
+def _version_of_torch() -> str:
+    import torch
+
+    return torch.__version__
 
 
 @functools.cache

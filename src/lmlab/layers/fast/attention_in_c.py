@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmlab.hardware.c_kernels import can_take, decided_on, made, pretends
+from lmlab.hardware.c_kernels import decided_on, made
+from lmlab.hardware.tensors_for_c import can_take, pretends
 from lmlab.layers.fast.once import only_once
 from lmlab.layers.positions import Rotation
 
