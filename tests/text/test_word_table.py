@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lmlab.text import word_table
+from lmlab.hardware.c_kernels import why_not
+from lmlab.text import word_table, words_in_c
 from lmlab.text.word_table import PACKED, WordTable, is_simple, split, word_bounds
+from lmlab.text.words_in_c import SOURCE
 
 PIECES = [
     "a",
@@ -28,9 +30,15 @@ PIECES = [
 PIECES += ["\x1c", "\x0b", "\r\n", "\0", "\x85", "\xa0", "\u2028", "\u3000"]
 
 
-@pytest.fixture(autouse=True)
-def fast_for_short_texts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+WAYS = ["arrays", pytest.param("C", marks=pytest.mark.skipif(bool(why_not(SOURCE)), reason=why_not(SOURCE)))]
+
+
+@pytest.fixture(autouse=True, params=WAYS)
+def fast_for_short_texts_too(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both fast ways; the one in C notes few misses at a time, so that it has to go on where it ended."""
     monkeypatch.setattr(word_table, "WORTH_IT", 0)
+    monkeypatch.setattr(words_in_c, "LARGE", 0 if request.param == "C" else 1 << 40)
+    monkeypatch.setattr(words_in_c, "MOST_MISSES", 3)
 
 
 def check(texts: list[str], after_word: bool) -> None:
@@ -61,6 +69,7 @@ def test_a_table_that_grows_forgets_nothing() -> None:
 
 
 def test_words_that_want_the_same_place_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words_in_c, "LARGE", 1 << 40)
     monkeypatch.setattr(word_table, "_slots", lambda low, high, bits: (low * 0).astype("int64"))
     check([" ".join(f"{i}" for i in range(300)), "7 8 9 nine " * 40], after_word=False)
 
@@ -70,3 +79,14 @@ def test_words_are_bounded_where_python_splits(text: str) -> None:
     if is_simple(text):
         starts, ends = word_bounds(text.encode())
         assert [text.encode()[a:b].decode() for a, b in zip(starts, ends, strict=True)] == text.split()
+
+
+def test_both_fast_ways_share_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [f"{i * 7919:x}{'-' * (i % 20)}" for i in range(3000)]
+    table, seen = WordTable(), {}
+    for turn in range(4):
+        monkeypatch.setattr(words_in_c, "LARGE", (turn % 2) << 40)
+        numbers = table.numbers("\n".join(words[: 1000 * (turn + 1)]))[::2]
+        seen.update(zip(words, numbers.tolist(), strict=False))
+        assert [table.strings[number] for number in numbers] == words[: len(numbers)]
+        assert [seen[word] for word in words[:1000]] == numbers[:1000].tolist()

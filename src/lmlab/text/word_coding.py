@@ -30,6 +30,7 @@ from lmlab.text.codings import Coding, Encoded
 from lmlab.text.word_table import WORTH_IT, Ids, WordTable, split
 
 LINES = 1 << 12  # short texts that are encoded at once: their temporaries stay in a core's cache
+COUNTED_AT_ONCE = 1 << 20  # tokens
 MOST_UNKNOWN = 1 << 20  # different unknown words that are remembered while encoding
 
 UNKNOWN = "<unknown word>"  # holds a space, so no word of any text can equal it
@@ -45,7 +46,7 @@ def count(documents: Iterable[Iterable[str]]) -> tuple[Counter[str], bool]:
     The edges of a document are counted last, because what goes without saying there depends on how the lines look.
     """
     table = WordTable()
-    inside = np.zeros(0, dtype=np.int64)
+    inside = _Tally()
     openings: Counter[str] = Counter()
     closings: Counter[str] = Counter()
     for document in documents:
@@ -59,8 +60,8 @@ def count(documents: Iterable[Iterable[str]]) -> tuple[Counter[str], bool]:
             if last and len(tokens):
                 closings[table.strings[tokens[-1]]] += 1
                 tokens = tokens[:-1]
-            inside = _padded(inside, len(table.strings)) + np.bincount(tokens, minlength=len(table.strings))
-    counts = Counter(dict(zip(table.strings, inside.tolist(), strict=True)))
+            inside.add(tokens)
+    counts = Counter(dict(zip(table.strings, inside.counts(len(table.strings)).tolist(), strict=True)))
     spaced = counts["\n "] + counts[" \n "] > counts["\n"] + counts[" \n"]
     if spaced:
         del openings[" "]
@@ -70,8 +71,27 @@ def count(documents: Iterable[Iterable[str]]) -> tuple[Counter[str], bool]:
     return +counts, spaced
 
 
-def _padded(counts: np.ndarray, size: int) -> np.ndarray:
-    return np.concatenate([counts, np.zeros(size - len(counts), dtype=np.int64)]) if len(counts) < size else counts
+class _Tally:
+    """How often each number was met; looked at a million at a time, since there may be as many kinds."""
+
+    def __init__(self) -> None:
+        self._counts, self._waiting, self._size = np.zeros(0, dtype=np.int64), [np.zeros(0, dtype=np.int32)], 0
+
+    def add(self, numbers: Ids) -> None:
+        self._waiting.append(numbers)
+        self._size += len(numbers)
+        if self._size >= COUNTED_AT_ONCE:
+            self._count()
+
+    def counts(self, kinds: int) -> np.ndarray:
+        """Of the numbers below `kinds`."""
+        self._count()
+        return np.pad(self._counts, (0, kinds - len(self._counts)))
+
+    def _count(self) -> None:
+        found = np.bincount(np.concatenate(self._waiting), minlength=len(self._counts))
+        found[: len(self._counts)] += self._counts
+        self._counts, self._waiting, self._size = found, [np.zeros(0, dtype=np.int32)], 0
 
 
 def _final(token: str) -> str:

@@ -4,7 +4,7 @@ The fast way makes no Python object of a token. Words are found in the bytes of 
 two 64-bit numbers, which are looked up in a table of known words, all words of a chunk at a time. Only what the table
 does not hold yet becomes a string: new words, long ones, and whitespace that is more than a space between two words.
 What it cannot see is left to the plain way: whitespace that is not ASCII, and the character 0, which would be taken for
-the end of a word.
+the end of a word. Where there are functions in C (`words_in_c`), they go through large chunks, with the same table.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from lmlab.text import words_in_c
+from lmlab.text.words_in_c import EMPTY, PACKED, SLOT
+
 Ids = NDArray[np.int32]
 Keys = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
-PACKED = 16  # bytes of the longest word that is looked up as two numbers
 WORTH_IT = 2000  # characters of a chunk from which the fast way is the faster one
 MOST_GAPS = 1 << 12  # kinds of whitespace between words that are remembered
-EMPTY = -1  # in the table, and of words that are not in it
 
 # A lone space before a word is passed over here; `split` sees to the one that may open a document.
 _TOKEN = re.compile(r"(?: (?=\S))?(\S+| ?\n(?: (?=\S))?|[^\S\n]+)")
@@ -34,6 +35,7 @@ _WIDE_SPACES = (
 )
 _IS_SPACE = np.zeros(256, dtype=bool)
 _IS_SPACE[[*range(0x09, 0x0E), *range(0x1C, 0x21)]] = True
+_SPACE_BYTES = bytes(np.flatnonzero(_IS_SPACE).tolist())
 _SPACES = _IS_SPACE.tobytes()  # for `translate`, which is faster than an array of indices
 _FIRST_BYTES = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)  # keeps n of eight bytes
 _MIX_LOW, _MIX_HIGH = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # odd numbers of no pattern
@@ -74,8 +76,7 @@ class WordTable:
         self._number: dict[str, int] = {}
         self._gaps: dict[bytes, list[int]] = {}  # the tokens of whitespace between two words
         self._bits, self._held = 10, 0
-        self._low, self._high = np.zeros(1 << self._bits, dtype=np.uint64), np.zeros(1 << self._bits, dtype=np.uint64)
-        self._numbers = np.full(1 << self._bits, EMPTY, dtype=np.int32)
+        self._clear()
         self._meet(list(tokens))
 
     def number(self, token: str) -> int:
@@ -107,15 +108,48 @@ class WordTable:
         if len(chunk) < WORTH_IT or not is_simple(chunk):
             return self._meet(split(chunk, after_word=after_word))
         text = chunk.encode()
-        starts, ends = word_bounds(text)
-        if not len(starts):
+        first, last = len(text) - len(text.lstrip(_SPACE_BYTES)), len(text.rstrip(_SPACE_BYTES))
+        if last <= first:
             return self._meet(split(chunk, after_word=after_word))
-        head, tail = text[: starts[0]].decode(), text[ends[-1] :].decode()
+        head, tail = text[:first].decode(), text[last:].decode()
         parts = [self._meet(split(f"{head}a", after_word=after_word)[:-1])] if head else []
-        parts.append(self._between(text, starts, ends, self._words(text, starts, ends)))
+        parts += self._words_in_c(text, first, last) if words_in_c.can_read(text) else [self._between_spaces(text)]
         if tail:
             parts.append(self._meet(split(f"a{tail}")[1:]))
         return np.concatenate(parts)
+
+    def _words_in_c(self, text: bytes, first: int, last: int) -> list[Ids]:
+        """The tokens from the first word to the last: the same as `_between_spaces`, which has other numbers for new words."""
+        text, parts = words_in_c.padded(text), []
+        while first < last:
+            if 2 * (self._held + 1) > 1 << self._bits:
+                self._make_room(1)
+            new = len(self.strings)
+            breaks = [self._gaps.get(gap, [EMPTY])[0] for gap in words_in_c.LINE_BREAKS]
+            read = words_in_c.read(text, first, last, self._table, (1 << self._bits) // 2 - self._held, new, breaks)
+            is_lacking = read.numbers[read.misses[:, 0]] == EMPTY
+            words = [text[a:b].decode() for _, a, b in read.misses[~is_lacking].tolist()]
+            self.strings += words
+            self._number.update(zip(words, range(new, len(self.strings)), strict=True))
+            self._held += len(words)
+            parts += self._filled_in(text, read.numbers, read.misses[is_lacking])
+            first = read.end
+        return parts
+
+    def _filled_in(self, text: bytes, numbers: Ids, misses: Places) -> list[Ids]:
+        """The numbers with those that are lacking: of long words, and of whitespace, which may be several tokens."""
+        done, parts = 0, []
+        for place, start, end in misses.tolist():
+            missed = text[start:end]
+            found = self._gap(missed) if _IS_SPACE[missed[0]] else self._meet([missed.decode()]).tolist()
+            parts += [numbers[done:place], np.array(found, dtype=np.int32)]
+            done = place + 1
+        return [*parts, numbers[done:]]
+
+    def _between_spaces(self, text: bytes) -> Ids:
+        """The tokens from the first word to the last."""
+        starts, ends = word_bounds(text)
+        return self._between(text, starts, ends, self._words(text, starts, ends))
 
     def _meet(self, tokens: list[str]) -> Ids:
         """The numbers of these tokens; new ones get the next."""
@@ -190,11 +224,14 @@ class WordTable:
         held = self._low[taken], self._high[taken], self._numbers[taken]
         while 4 * (self._held + words) > 1 << self._bits:
             self._bits += 1
-        size = 1 << self._bits
-        self._low, self._high = np.zeros(size, dtype=np.uint64), np.zeros(size, dtype=np.uint64)
-        self._numbers = np.full(size, EMPTY, dtype=np.int32)
         self._held = 0
+        self._clear()
         self._place(*held)
+
+    def _clear(self) -> None:
+        self._table = np.zeros(1 << self._bits, dtype=SLOT)
+        self._low, self._high, self._numbers = self._table["low"], self._table["high"], self._table["number"]
+        self._numbers[:] = EMPTY
 
     def _place(self, low: Keys, high: Keys, numbers: Ids) -> None:
         """Each word takes the first free place from its own on; of several that want one, the last gets it."""
