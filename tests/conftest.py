@@ -16,6 +16,7 @@ from lmlab.cli.app import main
 from lmlab.hardware.c_kernels import made
 from lmlab.hardware.openmp import set_threads
 from lmlab.layers.fast import attention_in_c, one_row_in_c, passes
+from lmlab.models import _ngram_in_c
 from lmlab.text import words_in_c
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -48,8 +49,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("kernels")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMLAB_CACHE", str(folder))
-        for source in (attention_in_c.SOURCE, one_row_in_c.SOURCE, passes.SOURCE, words_in_c.SOURCE):
-            made(source)
+        for module in (attention_in_c, one_row_in_c, passes, words_in_c, _ngram_in_c):
+            made(module.SOURCE)
     return list(folder.glob("kernels/*.so"))
 
 

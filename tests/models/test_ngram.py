@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lmlab.interface import ContextPolicy
-from lmlab.models import _ngram_count, _ngram_query, _ngram_smooth
+from lmlab.models import _ngram_count_by_sorting, _ngram_query, _ngram_smooth
 from lmlab.models._ngram_smooth import FALLBACK_DISCOUNTS, discounts
 from lmlab.models.ngram import NGram
 from lmlab.text.pieces import Vocabulary
@@ -215,10 +215,10 @@ def test_blocks_and_rows_do_not_change_the_score(model: NGram, monkeypatch: pyte
 
 
 def test_estimating_in_blocks_changes_nothing(model: NGram, monkeypatch: pytest.MonkeyPatch) -> None:
-    in_blocks = _ngram_count.in_blocks
-    monkeypatch.setattr(_ngram_count, "in_blocks", lambda size, work: in_blocks(size, work, block=7))
+    in_blocks = _ngram_count_by_sorting.in_blocks
+    monkeypatch.setattr(_ngram_count_by_sorting, "in_blocks", lambda size, work: in_blocks(size, work, block=7))
     monkeypatch.setattr(_ngram_smooth, "COUNTED_AT_ONCE", 7)
-    for module in (_ngram_count, _ngram_smooth):
+    for module in (_ngram_count_by_sorting, _ngram_smooth):
         monkeypatch.setattr(module, "BLOCK", 7)
     again = NGram.fit(model.config, pieces(50), stream(zipf_text(5000, 50, 0)))
     assert all(torch.equal(value, again.tensors()[name]) for name, value in model.tensors().items())

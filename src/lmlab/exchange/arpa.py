@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from lmlab.config import Mistake
 from lmlab.disk.files import atomic_file
-from lmlab.models._ngram_count import key_bits
+from lmlab.models._ngram_blocks import key_bits
 
 if TYPE_CHECKING:
     from lmlab.models.ngram import NGram

@@ -32,8 +32,14 @@ from lmlab.hardware.versions import fingerprint, usable_cores
 COMPILERS = ("gcc", "cc", "clang")
 # Sums keep the order in which they are written: only what nobody here asks for (errno, traps) is left out.
 FLAGS = ("-O3", "-std=gnu11", "-fPIC", "-fno-math-errno", "-fno-trapping-math")
-TRIED = (("-march=native", "-fopenmp"), ("-march=native",), ())  # clang may have no OpenMP that fits torch's
+TRIED: tuple[tuple[str, ...], ...] = (
+    ("-march=native", "-fopenmp"),
+    ("-march=native",),
+    (),
+)  # clang may have no OpenMP that fits torch's
 SHARES_WORK = b"#pragma omp"
+# Where a file asks that products be rounded before they are added, gcc has to be told by a flag: it does not heed the standard.
+ROUNDS_EACH, TOLD = b"#pragma STDC FP_CONTRACT OFF", "-ffp-contract=off"
 LONGEST_S = 60.0  # that a compiler may take for one file
 PROBE = Path(__file__).with_name("probe.c")
 SWITCH, OFF = "LMLAB_C_KERNELS", ("off", "0", "no", "false")  # environment: does without
@@ -113,13 +119,15 @@ def _made(source: Path) -> _Made:
     compiler = compiler_here()
     if compiler is None:
         return _Made(None, f"there is no C compiler ({', '.join(COMPILERS)}, or $CC)")
-    tried = TRIED
-    if SHARES_WORK in source.read_bytes():
+    tried, text = TRIED, source.read_bytes()
+    if ROUNDS_EACH in text:
+        tried = tuple((*flags, TOLD) for flags in tried)
+    if SHARES_WORK in text:
         from lmlab.hardware.openmp import lent_to_kernels
 
         lent_to_kernels()
     else:
-        tried = tuple(flags for flags in TRIED if "-fopenmp" not in flags)
+        tried = tuple(flags for flags in tried if "-fopenmp" not in flags)
     trouble = ""
     for folder in (_kept_folder, _passing_folder):
         try:

@@ -12,7 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from lmlab.models._ngram_count import Counts, Ids, count_ngrams
+from lmlab.models._ngram_blocks import Counts, Ids
+from lmlab.models._ngram_count import count_ngrams
 from lmlab.models._ngram_query import Tables
 from lmlab.models._ngram_smooth import kneser_ney
 

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from lmlab.models._natural_log import natural_log
-from lmlab.models._ngram_count import in_blocks, key_bits
+from lmlab.models._ngram_blocks import in_blocks, key_bits
 from lmlab.models._ngram_smooth import Level
 
 UNSEEN, ABSENT = -1, -2

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lmlab.models._ngram_count import BLOCK, Counts, Ids, in_blocks, key_bits
+from lmlab.models._ngram_blocks import BLOCK, Counts, Ids, in_blocks, in_parts, key_bits
+from lmlab.models._ngram_in_c import call, worth_it
 
 Floats = NDArray[np.float32]
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)
@@ -65,12 +66,23 @@ def adjust(orders: list[Counts]) -> None:
     An n-gram that starts with the begin symbol has nothing before it: its raw count is the evidence there is.
     """
     for below, above in itertools.pairwise(orders):
-        preceding = np.zeros(len(below.counts), dtype=np.int32)
-        for first in range(0, len(above.suffix), COUNTED_AT_ONCE):
-            preceding += np.bincount(above.suffix[first : first + COUNTED_AT_ONCE], minlength=len(preceding)).astype(
-                np.int32
-            )
+        preceding = _preceding(above.suffix, len(below.counts))
         below.counts[: below.begins] = preceding[: below.begins]
+
+
+def _preceding(suffix: Ids, ids: int) -> Ids:
+    """How many n-grams have each of the ids below as their suffix."""
+    found = np.zeros(ids, dtype=np.int32)
+    if worth_it(len(suffix)):
+
+        def look(part: slice) -> None:
+            call("preceding", suffix, len(suffix), np.int32(part.start), np.int32(part.stop), found)
+
+        in_parts(ids, look)
+        return found
+    for first in range(0, len(suffix), COUNTED_AT_ONCE):
+        found += np.bincount(suffix[first : first + COUNTED_AT_ONCE], minlength=ids).astype(np.int32)
+    return found
 
 
 def kneser_ney(orders: list[Counts], vocab_size: int) -> tuple[list[Level], NDArray[np.int64]]:
@@ -97,6 +109,13 @@ def _interpolate(levels: list[Level], counts: Counts, vocab_size: int, discount:
     c, p = counts.counts, np.empty(len(counts.counts), dtype=np.float32)
     weight = _weights_below(levels)
 
+    def mix_in_c(part: slice) -> None:
+        size = part.stop - part.start
+        histories, gammas = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.float64)
+        given = counts.keys[part], c[part], counts.suffix[part], size, np.int32(key_bits(vocab_size)), discount, p_below
+        runs = call("interpolate", *given, p[part], histories, gammas)
+        weight[histories[:runs]] = np.log(gammas[:runs])
+
     def mix(part: slice, runs: _Runs) -> None:
         spared = discount[np.minimum(c[part], 3)]
         total, gamma = runs.sum(c[part]), runs.sum(spared)
@@ -107,7 +126,10 @@ def _interpolate(levels: list[Level], counts: Counts, vocab_size: int, discount:
         run = runs.of_ngrams
         p[part] = (c[part] - spared) / total[run] + gamma[run] * p_below[counts.suffix[part]]
 
-    _by_history(counts.keys, vocab_size, mix)
+    if worth_it(len(p)):
+        _in_whole_histories(counts.keys, vocab_size, mix_in_c)
+    else:
+        _by_history(counts.keys, vocab_size, mix)
     _append(levels, counts.keys, np.log(p), weight)
     return p
 
@@ -150,21 +172,25 @@ class _Runs:
         return np.add.reduceat(values, self.starts, dtype=np.float64)
 
 
-def _by_history(keys: NDArray[np.int64], vocab_size: int, work: Callable[[slice, _Runs], None]) -> None:
-    """Call work(slice, runs) for all n-grams in blocks that keep those of one history together, several at a time."""
+def _in_whole_histories(keys: NDArray[np.int64], vocab_size: int, work: Callable[[slice], None]) -> None:
+    """Call work(slice) for all n-grams in blocks that keep those of one history together, several at a time."""
     bits = key_bits(vocab_size)
     edges = keys[np.arange(0, len(keys), BLOCK)] >> bits << bits
-    bounds = np.append(np.unique(np.searchsorted(keys, edges)), len(keys))
+    bounds = np.append(np.unique(np.searchsorted(keys, edges)), len(keys)).tolist()
+    in_blocks(len(bounds) - 1, lambda which: work(slice(bounds[which.start], bounds[which.stop])), block=1)
 
-    def block(which: slice) -> None:
-        part = slice(int(bounds[which.start]), int(bounds[which.stop]))
-        history = keys[part] >> bits
+
+def _by_history(keys: NDArray[np.int64], vocab_size: int, work: Callable[[slice, _Runs], None]) -> None:
+    """Call work(slice, runs) likewise."""
+
+    def block(part: slice) -> None:
+        history = keys[part] >> key_bits(vocab_size)
         is_start = np.ones(len(history), dtype=bool)
         np.not_equal(history[1:], history[:-1], out=is_start[1:])
         starts = np.flatnonzero(is_start)
         work(part, _Runs(history=history[starts], starts=starts, of_ngrams=np.cumsum(is_start) - 1))
 
-    in_blocks(len(bounds) - 1, block, block=1)
+    _in_whole_histories(keys, vocab_size, block)
 
 
 def _weights_below(levels: list[Level]) -> Floats:
