@@ -59,11 +59,13 @@ def train(text: Path, order: int, out: Path, cache: Path) -> tuple[float, float]
     return timed([*command, "--set", f"order={order}", "--split", "100,0,0", "--out", str(out)], cache=cache)
 
 
-def first_lines(text: Path, out: Path) -> Path:
-    """A part that is long enough for all that is compiled."""
-    with text.open("rb") as file:
-        out.write_bytes(b"".join(file.readlines(SMALL)))
-    return out
+def compiled(text: Path, cache: Path) -> None:
+    """Make what is made at first use, by training on a part of the text that is long enough for all of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        small = Path(folder) / "small.txt"
+        with text.open("rb") as file:
+            small.write_bytes(b"".join(file.readlines(SMALL)))
+        train(small, 2, Path(folder) / "run", cache)
 
 
 def main() -> None:
@@ -82,7 +84,7 @@ def main() -> None:
         print(f"{words / 1e6:.1f} million words, {text.stat().st_size / 1e6:.0f} MB", flush=True)
         best: dict[str, tuple[float, float]] = {}
         scratch, cache = Path(folder), Path(folder) / "cache"
-        train(first_lines(text, scratch / "small.txt"), asked.order, scratch / "small", cache)
+        compiled(text, cache)
         theirs = [asked.lmplz, "-o", asked.order, "-S", "4G", "-T", scratch, "--arpa", scratch / "arpa"]
         for number in range(asked.rounds):
             found = {
