@@ -130,7 +130,7 @@ def test_kernels_for_one_core_are_said_to_be_that(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(c_kernels, "TRIED", ((),))
     monkeypatch.setattr(c_kernels, "usable_cores", lambda: 4)
     said = report._kernels_in_c("cpu")
-    assert (said.chosen, "one of 4 cores" in said.why) == ("to write texts, not to train", True)
+    assert (said.chosen, "one of 4 cores" in said.why) == ("to write texts and to count, not to train", True)
 
 
 @needs_a_compiler

@@ -116,7 +116,10 @@ def _kernels_in_c(device: str) -> Choice:
     why = f"made here by {compiler}{instead}, kept in the cache; {SWITCH}=off does without"
     if one_core := why_not(PROBE, shared=True):
         return Choice(
-            device=device, what="kernels in C", chosen="to write texts, not to train", why=f"{one_core}; {why}"
+            device=device,
+            what="kernels in C",
+            chosen="to write texts and to count, not to train",
+            why=f"{one_core}; {why}",
         )
     return Choice(device=device, what="kernels in C", chosen="yes", why=why)
 
