@@ -156,12 +156,17 @@ def test_a_broken_model_is_told_apart_from_a_broken_file(make_model, monkeypatch
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", ["char", "words"])
 def test_twenty_kilobytes_held_out_after_training(model_name, spec, tmp_path, monkeypatch):
+    from lmlab.learn.mixing import mix
     from lmlab.learn.train import train
     from lmlab.text.corpus import read
 
     monkeypatch.setenv("LMLAB_CACHE", str(tmp_path / "cache"))
     corpus = read("python-docs")
-    run = train(model_name, corpus, out=tmp_path / "run", tokenizer=spec, budget="5s", device="cpu")
+    runs = [
+        train(name, corpus, out=tmp_path / name, tokenizer=spec, budget="5s", device="cpu")
+        for name in (("ngram", "lstm") if model_name == "mix" else (model_name,))
+    ]
+    run = mix(runs, out=tmp_path / "mix") if model_name == "mix" else runs[0]
     text = corpus.test.text()[:20_000]
     for slice_ in (text, text[:2_000] + " unséen 🙂 wordz without a line end"):
         bits, claimed = sized((run.model, run.tokenizer), slice_)
