@@ -9,13 +9,14 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from lmlab.hardware import c_kernels, report
-from lmlab.hardware.c_kernels import PROBE, made, no_c_kernels, why_not
+from lmlab.hardware.c_kernels import PLAIN_PROBE, PROBE, made, no_c_kernels, why_not
 
 MAKE = "from lmlab.hardware.c_kernels import PROBE, made; assert made(PROBE).lmlab_probe(1) == 1"
 needs_a_compiler = pytest.mark.skipif(c_kernels.compiler_here() is None, reason="there is no C compiler")
@@ -28,6 +29,7 @@ def nothing_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(c_kernels.SWITCH, raising=False)
     c_kernels._made.cache_clear()
     c_kernels._passing_folder.cache_clear()
+    c_kernels._SLOW.clear()
 
 
 def kept(tmp_path: Path) -> list[str]:
@@ -42,7 +44,7 @@ def test_made_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(kept(tmp_path)) == 1
     assert stat.S_IMODE((tmp_path / "cache" / "kernels").stat().st_mode) == 0o700
     c_kernels._made.cache_clear()
-    monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("it was made again"))
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: pytest.fail("it was made again"))
     assert made(PROBE) is not None
 
 
@@ -134,6 +136,46 @@ def test_kernels_for_one_core_are_said_to_be_that(monkeypatch: pytest.MonkeyPatc
 
 
 @needs_a_compiler
+def test_a_compiler_of_plain_c_alone_is_said_to_be_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gcc = " ".join(c_kernels.compiler_here() or ())
+    compiler_of(tmp_path, monkeypatch, f'case "$*" in */probe.c*) exit 1;; esac; exec {gcc} "$@"')
+    said = report._kernels_in_c("cpu")
+    assert (said.chosen, "failed: 1" in said.why) == ("to count, not to write texts or to train", True)
+
+
+@needs_a_compiler
+def test_whether_they_are_kept_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "kept in the cache" in report._kernels_in_c("cpu").why
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("LMLAB_CACHE", str(tmp_path / "file" / "cache"))
+    c_kernels._made.cache_clear()
+    assert "anew by every process" in report._kernels_in_c("cpu").why
+
+
+@needs_a_compiler
+@pytest.mark.parametrize(
+    ("text", "told", "shares"),
+    [
+        ("int f;", False, False),
+        ("#pragma STDC FP_CONTRACT OFF\nint f;", True, False),
+        ("#pragma omp flush\n", False, True),
+        ("#pragma STDC FP_CONTRACT OFF\n#pragma omp flush\n", True, True),
+    ],
+)
+def test_a_file_says_what_the_compiler_is_told(
+    text: str, told: bool, shares: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(c_kernels, "_asked", lambda command: (asked.append(command), (1, ""))[1])
+    source = tmp_path / "some.c"
+    source.write_text(text)
+    assert made(source) is None
+    compiled = [command for command in asked if "-c" in command]
+    assert {c_kernels.TOLD in command for command in compiled} == {told}
+    assert any("-fopenmp" in command for command in compiled) == shares
+
+
+@needs_a_compiler
 def test_a_folder_that_others_may_write_to_is_not_trusted(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "kernels"
     folder.mkdir(parents=True)
@@ -180,11 +222,17 @@ def test_a_folder_that_takes_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_compiler_that_hangs_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiler_of(tmp_path, monkeypatch, f"echo x >> {tmp_path / 'asked'}; exec sleep 20")
+    """For whatever file; and what it began does not go on without it."""
+    compiler_of(
+        tmp_path, monkeypatch, f"echo x >> {tmp_path / 'asked'}; (sleep 1; touch {tmp_path / 'went-on'}) & wait"
+    )
     monkeypatch.setattr(c_kernels, "LONGEST_S", 0.3)
-    assert made(PROBE) is None
-    assert why_not(PROBE).endswith("took longer than 0.3 s")
+    for source in (PROBE, PLAIN_PROBE):
+        assert made(source) is None
+        assert why_not(source).endswith("took longer than 0.3 s")
     assert (tmp_path / "asked").read_text() == "x\n"
+    time.sleep(1.2)
+    assert not (tmp_path / "went-on").exists()
 
 
 def test_a_compiler_that_speaks_another_encoding_and_one_that_reads(

@@ -83,6 +83,39 @@ def test_the_same_for_long_texts(vocab_size: int, threads: int, monkeypatch: pyt
         set_threads(1)
 
 
+def test_a_token_outside_the_vocabulary_is_refused() -> None:
+    with pytest.raises(ValueError, match="token 850 is none of a vocabulary of 100"):
+        list(count_ngrams(np.array([100, 850], dtype=np.int32), np.zeros(100, dtype=bool), 100, 2))
+
+
+def test_counts_that_were_changed_too_early_are_refused() -> None:
+    tokens = np.array([3, 1, 2, 1, 1, 2], dtype=np.int32)
+    counting = count_ngrams(tokens, np.zeros(3, dtype=bool), 3, 3)
+    next(counting)
+    next(counting).counts[:] = 1000
+    with pytest.raises(ValueError, match="before the next order"):
+        next(counting)
+
+
+def test_discounts_of_many_digits_come_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tiny discount among large ones: sums that are made one by one would depend on their order."""
+    monkeypatch.setattr(_ngram_smooth, "BLOCK", 1 << 18)
+    m = 60_001
+    c = np.array([3] * (4 * m - 1) + [2] * 3 * m + [1] * 6 * m, dtype=np.int32)
+    draw = np.random.Generator(np.random.PCG64(0))
+    counts = Counts(
+        keys=np.arange(len(c), dtype=np.int64),
+        counts=c,
+        suffix=np.arange(len(c), dtype=np.int32),
+        begins=len(c),
+    )
+    discount = np.array([0.0, 0.5, 1 / (2 * m), 3.0], dtype=np.float32)
+    below = draw.random(len(c), dtype=np.float32)
+    with no_c_kernels():
+        plain = _ngram_smooth._interpolate([], counts, len(c), discount, below)
+    np.testing.assert_array_equal(_ngram_smooth._interpolate([], counts, len(c), discount, below), plain)
+
+
 def test_no_memory_for_it_is_no_wrong_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         _ngram_count_in_c, "call", lambda name, *given: 1 if name == "extend" else _ngram_in_c.call(name, *given)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,34 +16,24 @@ from lmlab.text import word_table, words_in_c
 from lmlab.text.word_table import PACKED, WordTable, is_simple, split, word_bounds
 from lmlab.text.words_in_c import SOURCE
 
-PIECES = [
-    "a",
-    "the",
-    "wörter",
-    "x" * PACKED,
-    "y" * (PACKED + 1),
-    "z" * 8,
-    "z" * 9,
-    "日本",
-    " ",
-    " ",
-    " ",
-    "  ",
-    "\n",
-    "\t",
-]
-PIECES += ["\x1c", "\x0b", "\r\n", "\0", "\x85", "\xa0", "\u2028", "\u3000"]
+WORDS = ["a", "the", "wörter", "x" * PACKED, "y" * (PACKED + 1), "z" * 8, "z" * 9, "zzzzzzzz1", "zzzzzzzz2", "日本"]
+SPACES = [" ", " ", " ", "  ", "\n", "\n ", " \n", " \n ", "\t", "\r", "\x0b", "\x1c", "\r\n", "\n\n"]
+STRANGE = ["\0", "\x85", "\xa0", "\u2028", "\u3000"]  # one of them, and the whole text goes the plain way
+SIMPLE = st.lists(st.sampled_from(WORDS + SPACES)).map("".join)
+ANY = st.lists(st.sampled_from(WORDS + SPACES + STRANGE)).map("".join)
 
 
-WAYS = ["arrays", pytest.param("C", marks=pytest.mark.skipif(bool(why_not(SOURCE)), reason=why_not(SOURCE)))]
+in_c = pytest.mark.skipif(bool(why_not(SOURCE)), reason=why_not(SOURCE))
+WAYS = ["arrays", pytest.param("C", marks=in_c), pytest.param("C, 3 misses", marks=in_c)]
 
 
 @pytest.fixture(autouse=True, params=WAYS)
 def fast_for_short_texts_too(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both fast ways; the one in C notes few misses at a time, so that it has to go on where it ended."""
+    """Both fast ways; the one in C also with so few misses noted at a time that it has to go on where it ended."""
     monkeypatch.setattr(word_table, "WORTH_IT", 0)
-    monkeypatch.setattr(words_in_c, "LARGE", 0 if request.param == "C" else 1 << 40)
-    monkeypatch.setattr(words_in_c, "MOST_MISSES", 3)
+    monkeypatch.setattr(words_in_c, "LARGE", 1 << 40 if request.param == "arrays" else 0)
+    if request.param == "C, 3 misses":
+        monkeypatch.setattr(words_in_c, "MOST_MISSES", 3)
 
 
 def check(texts: list[str], after_word: bool) -> None:
@@ -49,7 +44,7 @@ def check(texts: list[str], after_word: bool) -> None:
     assert len(set(table.strings)) == len(table.strings)
 
 
-@given(st.lists(st.lists(st.sampled_from(PIECES)).map("".join), max_size=4), st.booleans())
+@given(st.lists(SIMPLE, max_size=4) | st.lists(ANY, max_size=4), st.booleans())
 def test_the_numbers_stand_for_the_tokens_of_the_plain_way(texts: list[str], after_word: bool) -> None:
     check(texts, after_word)
 
@@ -90,3 +85,59 @@ def test_both_fast_ways_share_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.update(zip(words, numbers.tolist(), strict=False))
         assert [table.strings[number] for number in numbers] == words[: len(numbers)]
         assert [seen[word] for word in words[:1000]] == numbers[:1000].tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\nb\n c \nd \n e\tf\rg\x1ch\x0bi  j\n\nk",
+        " ".join(f"prefixed{i}" for i in range(3000)),
+        " ".join(f"{i:08}{i % 7:08}" for i in range(3000)),
+    ],
+    ids=["whitespace of all kinds", "words that begin alike", "words of sixteen bytes"],
+)
+def test_texts_that_tell_one_slip_from_another(text: str) -> None:
+    check([text, text], after_word=False)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))])
+def test_a_copy_is_a_table_of_its_own(
+    copied: Callable[[WordTable], WordTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = copied(WordTable(["the", "\n"]))
+    for turn, text in enumerate(["apple pear " * 300, "apple pear plum " * 900, "apple pear " * 300 + " new1 new2"]):
+        if why_not(SOURCE) == "":
+            monkeypatch.setattr(words_in_c, "LARGE", (turn % 2) << 40)
+        assert [table.strings[number] for number in table.numbers(text)] == split(text)
+    assert len(table.strings) == len(set(table.strings))
+
+
+@pytest.mark.parametrize("begun", ["read", "_meet", "_hold", "_place", "_make_room"])
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_table_that_was_interrupted_is_as_good_as_before(
+    begun: str, finished: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C at the worst moments: before and after what changes the table, again and again."""
+    table = WordTable(["the", "\n", "a"])
+    where: object = words_in_c if begun == "read" else WordTable
+    honest = getattr(where, begun)
+
+    def interrupted(*given: object) -> None:
+        if finished:
+            honest(*given)
+        raise KeyboardInterrupt
+
+    for turn in range(3):
+        text = (
+            " ".join(f"w{turn}-{i}" for i in range(600))
+            + " \t "
+            + "the " * 2000
+            + "end of a-long-word-that-is-not-packed"
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(where, begun, interrupted)
+            with suppress(KeyboardInterrupt):  # not every way comes by everything
+                table.numbers(text)
+        for again in (text, text.replace("w", "v")):
+            assert [table.strings[number] for number in table.numbers(again)] == split(again)
+    assert [table.number(string) for string in table.strings] == list(range(len(table.strings)))

@@ -15,6 +15,7 @@ import hashlib
 import os
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -41,7 +42,7 @@ SHARES_WORK = b"#pragma omp"
 # Where a file asks that products be rounded before they are added, gcc has to be told by a flag: it does not heed the standard.
 ROUNDS_EACH, TOLD = b"#pragma STDC FP_CONTRACT OFF", "-ffp-contract=off"
 LONGEST_S = 60.0  # that a compiler may take for one file
-PROBE = Path(__file__).with_name("probe.c")
+PROBE, PLAIN_PROBE = Path(__file__).with_name("probe.c"), Path(__file__).with_name("plain_probe.c")
 SWITCH, OFF = "LMLAB_C_KERNELS", ("off", "0", "no", "false")  # environment: does without
 
 
@@ -91,6 +92,11 @@ def why_not(source: Path, *, shared: bool = False) -> str:
     return found.trouble
 
 
+def is_kept(source: Path) -> bool:
+    """Whether the next process finds the functions made; else every one makes them anew."""
+    return _made(source).kept
+
+
 def compiler_here() -> list[str] | None:
     """The command of a C compiler: $CC, else the first of the usual ones that is there."""
     if chosen := os.environ.get("CC"):
@@ -105,10 +111,14 @@ class _Made(NamedTuple):
     library: ctypes.CDLL | None
     trouble: str = ""  # why there is none
     shares: bool = False  # whether its functions can share their work among threads
+    kept: bool = False  # whether the next process finds it
 
 
 class _TooSlow(Exception):
-    """A compiler that hangs is not asked again, in other words."""
+    """A compiler that hangs is not asked again, in other words or for another file."""
+
+
+_SLOW: dict[tuple[str, ...], str] = {}  # compilers that hung, and what was said of them
 
 
 @functools.cache
@@ -119,6 +129,8 @@ def _made(source: Path) -> _Made:
     compiler = compiler_here()
     if compiler is None:
         return _Made(None, f"there is no C compiler ({', '.join(COMPILERS)}, or $CC)")
+    if tuple(compiler) in _SLOW:
+        return _Made(None, _SLOW[tuple(compiler)])
     tried, text = TRIED, source.read_bytes()
     if ROUNDS_EACH in text:
         tried = tuple((*flags, TOLD) for flags in tried)
@@ -139,9 +151,10 @@ def _made(source: Path) -> _Made:
             try:
                 library, said = _loaded(source, compiler, flags, place)
             except _TooSlow as slow:
+                _SLOW[tuple(compiler)] = str(slow)
                 return _Made(None, str(slow))
             if library is not None:
-                return _Made(library, shares="-fopenmp" in flags)
+                return _Made(library, shares="-fopenmp" in flags, kept=folder is _kept_folder)
             trouble = trouble or said
     return _Made(None, trouble)
 
@@ -180,27 +193,40 @@ def _compile(source: Path, compiler: list[str], flags: tuple[str, ...], path: Pa
             [*compiler, "-shared", middle, "-o", end, *libraries],
         ):
             try:
-                done = subprocess.run(
-                    command,
-                    stdin=subprocess.DEVNULL,  # whatever is written to lmlab is not for a compiler
-                    capture_output=True,
-                    encoding="utf-8",
-                    errors="replace",
-                    timeout=LONGEST_S,
-                    check=False,
-                )
+                status, said = _asked(command)
             except subprocess.TimeoutExpired:
                 raise _TooSlow(f"{compiler[0]} took longer than {LONGEST_S:g} s") from None
             except OSError as error:
                 return f"{compiler[0]}: {error.strerror or error}"
-            if done.returncode:
-                lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-                return f"{compiler[0]} failed: {lines[0] if lines else done.returncode}"
+            if status:
+                lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()
+                return f"{compiler[0]} failed: {lines[0] if lines else status}"
         try:
             os.replace(end, path)
         except OSError as error:
             return f"{compiler[0]} made nothing: {error.strerror or error}"
     return ""
+
+
+def _asked(command: list[str]) -> tuple[int, str]:
+    """How a compiler ended, and what it complained of; one that takes too long is ended, with all that it began."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,  # whatever is written to lmlab is not for a compiler
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        _, said = process.communicate(timeout=LONGEST_S)
+        return process.returncode, said
+    except BaseException:  # Ctrl-C too: in a session of its own a compiler does not hear it
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
 
 
 def _sweep(folder: Path) -> None:

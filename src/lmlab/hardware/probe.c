@@ -1,6 +1,6 @@
 /* Whether kernels in C can be made and loaded here, and share their work. */
 
-typedef float Sixteen __attribute__((vector_size(64))); /* which not every compiler has, and all kernels need */
+typedef float Sixteen __attribute__((vector_size(64))); /* which not every compiler has, and all kernels of `gpt` need */
 
 int lmlab_probe(int threads) {
     int count = 0;

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from lmlab.disk.files import cache_folder
-from lmlab.hardware.c_kernels import PROBE, SWITCH, compiler_here, why_not
+from lmlab.hardware.c_kernels import PLAIN_PROBE, PROBE, SWITCH, compiler_here, is_kept, why_not
 from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision
 from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.memory import available_bytes
@@ -105,23 +105,23 @@ def _choices(found: Found, device: str) -> list[Choice]:
 
 def _kernels_in_c(device: str) -> Choice:
     """They are made on the machine: whether that works is tried, and why it does not is said."""
+
+    def choice(chosen: str, why: str) -> Choice:
+        return Choice(device=device, what="kernels in C", chosen=chosen, why=why)
+
     trouble = why_not(PROBE)
-    if trouble:
-        return Choice(
-            device=device, what="kernels in C", chosen="none", why=f"{trouble}; plain ones do the same, slower"
-        )
+    if trouble and why_not(PLAIN_PROBE):
+        return choice("none", f"{trouble}; plain ones do the same, slower")
     compiler = " ".join(compiler_here() or ())
     asked = os.environ.get("CC", compiler)
     instead = "" if asked == compiler else f", for CC={asked} is not there"
-    why = f"made here by {compiler}{instead}, kept in the cache; {SWITCH}=off does without"
+    kept = "kept in the cache" if is_kept(PLAIN_PROBE) else "anew by every process, since the cache cannot keep them"
+    why = f"made here by {compiler}{instead}, {kept}; {SWITCH}=off does without"
+    if trouble:
+        return choice("to count, not to write texts or to train", f"{trouble}; {why}")
     if one_core := why_not(PROBE, shared=True):
-        return Choice(
-            device=device,
-            what="kernels in C",
-            chosen="to write texts and to count, not to train",
-            why=f"{one_core}; {why}",
-        )
-    return Choice(device=device, what="kernels in C", chosen="yes", why=why)
+        return choice("to write texts and to count, not to train", f"{one_core}; {why}")
+    return choice("yes", why)
 
 
 def _ratio(speeds: dict[str, float]) -> str:

@@ -43,12 +43,16 @@ def with_begins(ids: NDArray[np.unsignedinteger], starts: NDArray[np.int64], voc
 def count_ngrams(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int, order: int) -> Iterator[Counts]:
     """The n-grams of order 1, 2, .. `order` in `tokens` (made by `with_begins`).
 
-    `restarts_V[w]`: token w ends a sentence, so that the history of the next token is the begin symbol alone.
+    `restarts_V[w]`: token w ends a sentence, so that the history of the next token is the begin symbol alone. Counts are not
+    to be changed before the next order has been counted.
     """
     V = vocab_size
+    found = np.bincount(tokens, minlength=V + 1)
+    if len(found) > V + 1:
+        raise ValueError(f"token {len(found) - 1} is none of a vocabulary of {V}")
     yield Counts(
         keys=np.arange(V, dtype=np.int64),
-        counts=np.bincount(tokens, minlength=V + 1)[:V].astype(np.int32),
+        counts=found[:V].astype(np.int32),
         suffix=np.zeros(V, dtype=np.int32),
         begins=V,
     )

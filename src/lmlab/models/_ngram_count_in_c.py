@@ -22,18 +22,21 @@ def count_in_c(tokens: Ids, restarts_V: NDArray[np.bool_], vocab_size: int, orde
     ids: Ids | None = None  # of the n-grams one shorter, by the position where they end; None: the tokens
     begins = vocab_size
     for length in range(2, order + 1):
-        stretches = _Stretches(sizes)
+        stretches = _Stretches(sizes, places)
         text.extend(places, sizes, stretches, longer=length > 2)
         counts, ids = text.name(places, stretches, ids, begins, last=length == order)
-        begins, sizes, places = counts.begins, counts.counts, stretches.moved_together(places)
         yield counts
+        if length < order:
+            begins, sizes, places = counts.begins, counts.counts, stretches.moved_together(places)
 
 
 class _Stretches:
     """Stretches of groups that a thread takes one of: where they begin, and what was found in each."""
 
-    def __init__(self, sizes: Ids) -> None:
-        most = int(sizes.sum(dtype=np.int64)) // BLOCK + 1
+    def __init__(self, sizes: Ids, places: Places) -> None:
+        if sizes.sum(dtype=np.int64) != len(places):
+            raise ValueError("counts were changed before the next order was counted")
+        most = len(places) // BLOCK + 1
         self.groups, self.places = np.zeros(most + 1, dtype=np.int64), np.zeros(most + 1, dtype=np.int64)
         count = call("stretches", sizes, len(sizes), BLOCK, self.groups, self.places)
         self.groups[count] = len(sizes)
@@ -61,7 +64,8 @@ class _Text:
 
     def by_history(self) -> tuple[Ids, Places]:
         """How many positions are each history of one token, and all positions in the order of their histories."""
-        count, parts = len(self.tokens), torch.get_num_threads()
+        count = len(self.tokens)
+        parts = max(1, min(torch.get_num_threads(), count // max(BLOCK, int(self.V))))  # each takes a row of V
         bounds = [count * part // parts for part in range(parts + 1)]
         found_PV = np.zeros((parts, self.V + 1), dtype=np.int32)
 
@@ -71,7 +75,8 @@ class _Text:
 
         in_blocks(parts, look, block=1)
         sizes, places = found_PV.sum(axis=0, dtype=np.int32), np.empty(count, dtype=np.uint32)
-        next_PV = np.cumsum(found_PV, axis=0, dtype=np.int32) - found_PV
+        next_PV = np.cumsum(found_PV, axis=0, dtype=np.int32)
+        next_PV -= found_PV
         next_PV += np.cumsum(sizes, dtype=np.int32) - sizes
 
         def put(part: slice) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from lmlab.hardware.c_kernels import decided_on, made
+from lmlab.hardware import arrays_for_c
+from lmlab.hardware.arrays_for_c import Given
+from lmlab.hardware.c_kernels import made
 
 SOURCE = Path(__file__).with_name("ngrams.c")
 LARGE = 1 << 18  # tokens or n-grams from which a compiler is worth asking
@@ -19,16 +17,6 @@ def worth_it(size: int) -> bool:
     return size >= LARGE and made(SOURCE) is not None
 
 
-def call(name: str, *given: NDArray[np.generic] | np.int32 | int | None) -> int:
-    """A function of ngrams.c: arrays as pointers, whole numbers as 64 bits, those that are 32 as that."""
-    function = getattr(decided_on(SOURCE), f"lmlab_{name}")
-    function.restype = ctypes.c_int64
-    return int(function(*map(_for_c, given)))
-
-
-def _for_c(value: NDArray[np.generic] | np.int32 | int | None) -> ctypes.c_void_p | ctypes.c_int32 | ctypes.c_int64:
-    if value is None:
-        return ctypes.c_void_p(None)
-    if isinstance(value, np.int32):
-        return ctypes.c_int32(int(value))
-    return ctypes.c_int64(value) if isinstance(value, int) else ctypes.c_void_p(value.ctypes.data)
+def call(name: str, *given: Given) -> int:
+    """One of them."""
+    return arrays_for_c.call(SOURCE, name, *given)

@@ -117,8 +117,10 @@ def _interpolate(levels: list[Level], counts: Counts, vocab_size: int, discount:
         weight[histories[:runs]] = np.log(gammas[:runs])
 
     def mix(part: slice, runs: _Runs) -> None:
-        spared = discount[np.minimum(c[part], 3)]
-        total, gamma = runs.sum(c[part]), runs.sum(spared)
+        kind = np.minimum(c[part], 3)
+        spared, total = discount[kind], runs.sum(c[part])
+        of_1, of_2, of_3 = (runs.sum(kind == n) * float(discount[n]) for n in (1, 2, 3))
+        gamma = of_1 + of_2 + of_3  # not added up one by one, so that it does not depend on an order
         empty = total == 0  # no training token at all: the empty history has nothing to say
         gamma[empty], total[empty] = 1, 1
         gamma /= total

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from lmlab.text.stream import TokenStream
 
 MOST_ORDER = 256  # each takes a table of its own, as large as the text
-BYTES_PER_TOKEN = 50  # the least that counting holds in memory at once; long orders of diverse text take twice this
+BYTES_PER_TOKEN = (
+    16  # the least that counting holds at once (tokens, their order, two sets of ids); most texts take far more
+)
 
 
 @dataclass(frozen=True, kw_only=True)

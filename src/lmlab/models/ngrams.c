@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if !defined(__GNUC__) || defined(__TINYC__)
+#define __builtin_prefetch(...) /* what it asks for comes later then */
+#endif
+
 #pragma STDC FP_CONTRACT OFF /* a product that is rounded before it is added, as NumPy has it */
 
 #define FIRST 0x80000000u /* marks the first position of a kind of n-gram; positions are smaller */
@@ -47,7 +51,7 @@ int64_t lmlab_stretches(const int32_t *sizes, int64_t groups, int64_t block, int
     return count;
 }
 
-/* Sort what is made of a token and a position, by token alone; equal ones stay in their order. `spare`: room for as many. */
+/* Sort what is made of a token and a position by token, positions ascending as they were. `spare`: room for as many. */
 static uint64_t *sorted(uint64_t *pairs, uint64_t *spare, int64_t size, int32_t bits) {
     if (size <= FEW) {
         for (int64_t i = 1; i < size; i++) {
@@ -82,7 +86,7 @@ static uint64_t *sorted(uint64_t *pairs, uint64_t *spare, int64_t size, int32_t 
    longer: the histories have two tokens or more. found: how many positions and how many kinds. Returns 0, or 1 where memory
    is short. */
 int64_t lmlab_extend(const int32_t *tokens, int64_t count, const uint8_t *restarts, int32_t V, int32_t bits, int32_t longer,
-                 const int32_t *sizes, int64_t groups, uint32_t *places, int64_t *found) {
+                     const int32_t *sizes, int64_t groups, uint32_t *places, int64_t *found) {
     int64_t largest = 0, all = 0, in = 0, out = 0, kinds = 0;
     for (int64_t g = 0; g < groups; g++) {
         all += sizes[g];
@@ -154,19 +158,20 @@ void lmlab_preceding(const int32_t *suffix, int64_t size, int32_t first, int32_t
 
 /* One order of interpolated Kneser-Ney, for n-grams of whole histories: p of each, and the weight γ of each history.
 
-   discount: by counts 0, 1, 2, 3 and more; below: p one order below, by suffix. Sums of counts and discounts are exact: they are
-   multiples of a power of two that have room in 53 bits. Returns how many histories there are. */
+   discount: by counts 0, 1, 2, 3 and more; below: p one order below, by suffix. Discounts are not added up one by one, so that
+   their sum does not depend on an order. Returns how many histories there are. */
 int64_t lmlab_interpolate(const int64_t *keys, const int32_t *counts, const int32_t *suffix, int64_t size, int32_t bits,
                           const float *discount, const float *below, float *p, int64_t *histories, double *gammas) {
     int64_t runs = 0;
     for (int64_t start = 0, end; start < size; start = end) {
         const int64_t history = keys[start] >> bits;
-        double total = 0, gamma = 0;
+        double total = 0, of_count[4] = {0};
         for (end = start; end < size && keys[end] >> bits == history; end++) {
             if (end + AHEAD < size) __builtin_prefetch(below + suffix[end + AHEAD]);
             total += counts[end];
-            gamma += discount[counts[end] < 3 ? counts[end] : 3];
+            of_count[counts[end] < 3 ? counts[end] : 3]++;
         }
+        double gamma = of_count[1] * discount[1] + of_count[2] * discount[2] + of_count[3] * discount[3];
         if (total == 0) gamma = total = 1; /* no training token at all: the empty history has nothing to say */
         gamma /= total;
         histories[runs] = history, gammas[runs++] = gamma;

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import final
 
 import numpy as np
@@ -68,25 +69,43 @@ _ONE_AT_A_TIME = threading.Lock()  # tables grow while they are asked; one lock 
 
 @final
 class WordTable:
-    """Tokens by number, in the order in which they were met; it grows by what it is shown."""
+    """Tokens by number, from 0 up, as they are met; it grows by what it is shown."""
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
         """tokens: the first ones."""
         self.strings: list[str] = []
         self._number: dict[str, int] = {}
         self._gaps: dict[bytes, list[int]] = {}  # the tokens of whitespace between two words
-        self._bits, self._held = 10, 0
+        self._bits = 10
         self._clear()
+        self._settled = True  # whether all that was begun was finished: Ctrl-C comes at any moment
         self._meet(list(tokens))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One thread at a time, and nothing that another call left half done."""
+        with _ONE_AT_A_TIME:
+            if not self._settled:
+                self._settle()
+            self._settled = False
+            yield
+            self._settled = True
+
+    def _settle(self) -> None:
+        """Drop what has only half a number, which nobody was told, and put the others into a table made anew."""
+        del self.strings[len(self._number) :]
+        self._number = {string: number for number, string in enumerate(self.strings)}
+        self._clear()
+        self._hold(0)
 
     def number(self, token: str) -> int:
         """Of one token."""
-        with _ONE_AT_A_TIME:
+        with self._alone():
             return int(self._meet([token])[0])
 
     def numbers(self, chunk: str, *, after_word: bool = False) -> Ids:
         """`split`, as numbers."""
-        with _ONE_AT_A_TIME:
+        with self._alone():
             return self._numbers_of(chunk, after_word)
 
     def lines_of_words(self, text: str) -> tuple[Ids, Places] | None:
@@ -100,7 +119,7 @@ class WordTable:
         breaks = np.flatnonzero(between == ord("\n"))
         if (starts == ends).any() or len(breaks) + np.count_nonzero(between == ord(" ")) < len(between):
             return None
-        with _ONE_AT_A_TIME:
+        with self._alone():
             words = self._words(codes, starts, ends)
         return words, np.diff(breaks, prepend=-1, append=len(between))
 
@@ -119,7 +138,7 @@ class WordTable:
         return np.concatenate(parts)
 
     def _words_in_c(self, text: bytes, first: int, last: int) -> list[Ids]:
-        """The tokens from the first word to the last: the same as `_between_spaces`, which has other numbers for new words."""
+        """As `_between_spaces`; new words may get other numbers than there."""
         text, parts = words_in_c.padded(text), []
         while first < last:
             if 2 * (self._held + 1) > 1 << self._bits:
@@ -224,14 +243,25 @@ class WordTable:
         held = self._low[taken], self._high[taken], self._numbers[taken]
         while 4 * (self._held + words) > 1 << self._bits:
             self._bits += 1
-        self._held = 0
         self._clear()
         self._place(*held)
 
     def _clear(self) -> None:
-        self._table = np.zeros(1 << self._bits, dtype=SLOT)
-        self._low, self._high, self._numbers = self._table["low"], self._table["high"], self._table["number"]
+        self._table, self._held = np.zeros(1 << self._bits, dtype=SLOT), 0
         self._numbers[:] = EMPTY
+
+    # Asked for anew each time: who copies or pickles a table must not get three arrays that have nothing to do with it.
+    @property
+    def _low(self) -> Keys:
+        return self._table["low"]
+
+    @property
+    def _high(self) -> Keys:
+        return self._table["high"]
+
+    @property
+    def _numbers(self) -> Ids:
+        return self._table["number"]
 
     def _place(self, low: Keys, high: Keys, numbers: Ids) -> None:
         """Each word takes the first free place from its own on; of several that want one, the last gets it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lmlab.hardware.c_kernels import decided_on, made
+from lmlab.hardware.arrays_for_c import call
+from lmlab.hardware.c_kernels import made
 
 SOURCE = Path(__file__).with_name("words.c")
 PACKED = 16  # bytes of the longest word that is looked up as two numbers
@@ -45,16 +45,7 @@ def read(text: bytes, first: int, last: int, table: NDArray[np.void], room: int,
     room: how many words may be put into the table; new: the number of the first of them; breaks: of LINE_BREAKS.
     """
     numbers, misses = np.empty(last - first, dtype=np.int32), np.empty((MOST_MISSES, 3), dtype=np.int64)
-    end, found, known = ctypes.c_int64(first), ctypes.c_int64(), np.array(breaks, dtype=np.int32)
-    function = decided_on(SOURCE).lmlab_words
-    function.restype = ctypes.c_int64
-    missed = function(
-        ctypes.c_char_p(text), ctypes.byref(end), ctypes.c_int64(last), _address(table),
-        ctypes.c_int32(len(table).bit_length() - 1), ctypes.c_int64(room), ctypes.c_int32(new), _address(known),
-        _address(numbers), ctypes.byref(found), _address(misses), ctypes.c_int64(MOST_MISSES),
-    )  # fmt: skip
-    return Read(numbers[: found.value], misses[:missed], end.value)
-
-
-def _address(array: NDArray[np.generic]) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
+    end, found, known = np.array([first]), np.zeros(1, dtype=np.int64), np.array(breaks, dtype=np.int32)
+    slots = table, np.int32(len(table).bit_length() - 1), room, np.int32(new)
+    missed = call(SOURCE, "words", text, end, last, *slots, known, numbers, found, misses, len(misses))
+    return Read(numbers[: found[0]], misses[:missed], int(end[0]))
