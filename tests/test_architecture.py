@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -154,3 +156,9 @@ def test_public_names_say_what_they_are(where: str) -> None:
     module = tree(modules()[where])
     assert ast.get_docstring(module) or not module.body, "the module says nothing of itself"
     assert lacking(module) == []
+
+
+def test_the_text_needs_no_torch() -> None:
+    """Which takes seconds to load: who only looks at a text does not wait for it."""
+    script = "import sys, lmlab.text.tokenizers, lmlab.text.stream; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
