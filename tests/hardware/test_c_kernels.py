@@ -72,6 +72,18 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path) -> None:
     assert path.read_bytes()[:4] == b"\x7fELF" or sys.platform == "darwin"
 
 
+@needs_a_compiler
+def test_a_file_that_was_cut_short_is_made_anew(tmp_path: Path) -> None:
+    """By a copy that was not finished, or a loss of power: loaded as it is, it would end the process."""
+    subprocess.run([sys.executable, "-c", MAKE], check=True, timeout=120)
+    (name,) = kept(tmp_path)
+    path = tmp_path / "cache" / "kernels" / name
+    whole = path.read_bytes()
+    path.write_bytes(whole[:5000])
+    subprocess.run([sys.executable, "-c", MAKE], check=True, timeout=120)
+    assert len(path.read_bytes()) == len(whole)
+
+
 def test_without_a_compiler_there_are_none_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, *a, **k: None)
     assert made(PROBE) is None

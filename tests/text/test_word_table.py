@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -141,3 +143,25 @@ def test_a_table_that_was_interrupted_is_as_good_as_before(
         for again in (text, text.replace("w", "v")):
             assert [table.strings[number] for number in table.numbers(again)] == split(again)
     assert [table.number(string) for string in table.strings] == list(range(len(table.strings)))
+
+
+def test_a_copy_can_be_made_while_another_thread_reads() -> None:
+    table, stop = WordTable(), threading.Event()
+
+    def read() -> None:
+        for turn in itertools.count():
+            table.numbers(" ".join(f"{turn}-{i}" for i in range(200)))
+            if stop.is_set():
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for copied in (copy.deepcopy, copy.copy, lambda table: pickle.loads(pickle.dumps(table))):
+            for _ in range(5):
+                found = copied(table)
+                text = "0-0 0-1 and words that nobody knows"
+                assert [found.strings[number] for number in found.numbers(text)] == split(text)
+    finally:
+        stop.set()
+        reader.join()

@@ -160,15 +160,17 @@ def _made(source: Path) -> _Made:
 
 
 def _loaded(source: Path, compiler: list[str], flags: tuple[str, ...], folder: Path) -> tuple[ctypes.CDLL | None, str]:
-    path = folder / f"{source.stem}-{_key(source, compiler, flags)}.so"
+    name = f"{source.stem}-{_key(source, compiler, flags)}"
     for _ in range(2):
-        if not path.exists():
+        path = _whole(folder, name)
+        if path is None:
             try:
-                said = _compile(source, compiler, flags, path)
+                said = _compile(source, compiler, flags, folder, name)
             except OSError as error:  # a folder that takes no more, or nothing at all
                 said = f"nothing can be made in {folder}: {error.strerror or error}"
-            if said:
-                return None, said
+            path = _whole(folder, name)
+            if path is None:
+                return None, said or f"what {compiler[0]} made is gone again"
         try:
             return ctypes.CDLL(str(path)), ""
         except OSError as error:  # damaged, or of flags whose library is not here: made anew once
@@ -178,14 +180,22 @@ def _loaded(source: Path, compiler: list[str], flags: tuple[str, ...], folder: P
     return None, said
 
 
-def _compile(source: Path, compiler: list[str], flags: tuple[str, ...], path: Path) -> str:
-    """Make the file, whole or not at all; the first line of what went wrong, if something did.
+def _whole(folder: Path, name: str) -> Path | None:
+    """The file of this name, if it is as long as when it was made: loading one that was cut short would end the process."""
+    for path in folder.glob(f"{name}-*.so"):
+        if path.stem.rpartition("-")[2] == str(path.stat().st_size):
+            return path
+    return None
+
+
+def _compile(source: Path, compiler: list[str], flags: tuple[str, ...], folder: Path, name: str) -> str:
+    """Make the file, whole or not at all, with its size in its name; the first line of what went wrong, if something did.
 
     Linked without OpenMP: it is the library that torch has loaded that the functions find, not a second one beside it, whose
     threads would fight for the cores.
     """
-    _sweep(path.parent)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".") as work:
+    _sweep(folder)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".") as work:
         middle, end = str(Path(work) / "kernel.o"), str(Path(work) / "kernel.so")
         libraries = ["-lm"] if sys.platform != "darwin" else ["-undefined", "dynamic_lookup"]
         for command in (
@@ -202,7 +212,7 @@ def _compile(source: Path, compiler: list[str], flags: tuple[str, ...], path: Pa
                 lines = [line for line in said.splitlines() if "error" in line] or said.splitlines()
                 return f"{compiler[0]} failed: {lines[0] if lines else status}"
         try:
-            os.replace(end, path)
+            os.replace(end, folder / f"{name}-{os.path.getsize(end)}.so")
         except OSError as error:
             return f"{compiler[0]} made nothing: {error.strerror or error}"
     return ""

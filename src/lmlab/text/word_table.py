@@ -98,6 +98,12 @@ class WordTable:
         self._clear()
         self._hold(0)
 
+    def __getstate__(self) -> dict[str, object]:
+        """For who copies or pickles it while another thread may make it grow."""
+        with self._alone():
+            held = {"strings": list(self.strings), "_number": dict(self._number), "_gaps": dict(self._gaps)}
+            return {**self.__dict__, **held, "_table": self._table.copy(), "_settled": True}
+
     def number(self, token: str) -> int:
         """Of one token."""
         with self._alone():
@@ -144,26 +150,29 @@ class WordTable:
             if 2 * (self._held + 1) > 1 << self._bits:
                 self._make_room(1)
             new = len(self.strings)
-            breaks = [self._gaps.get(gap, [EMPTY])[0] for gap in words_in_c.LINE_BREAKS]
-            read = words_in_c.read(text, first, last, self._table, (1 << self._bits) // 2 - self._held, new, breaks)
+            gaps = [self._gaps.get(gap, [EMPTY])[0] for gap in words_in_c.KNOWN_GAPS]
+            read = words_in_c.read(text, first, last, self._table, (1 << self._bits) // 2 - self._held, new, gaps)
             is_lacking = read.numbers[read.misses[:, 0]] == EMPTY
             words = [text[a:b].decode() for _, a, b in read.misses[~is_lacking].tolist()]
             self.strings += words
             self._number.update(zip(words, range(new, len(self.strings)), strict=True))
             self._held += len(words)
-            parts += self._filled_in(text, read.numbers, read.misses[is_lacking])
+            parts.append(self._filled_in(text, read.numbers, read.misses[is_lacking]))
             first = read.end
         return parts
 
-    def _filled_in(self, text: bytes, numbers: Ids, misses: Places) -> list[Ids]:
+    def _filled_in(self, text: bytes, numbers: Ids, misses: Places) -> Ids:
         """The numbers with those that are lacking: of long words, and of whitespace, which may be several tokens."""
-        done, parts = 0, []
-        for place, start, end in misses.tolist():
-            missed = text[start:end]
-            found = self._gap(missed) if _IS_SPACE[missed[0]] else self._meet([missed.decode()]).tolist()
-            parts += [numbers[done:place], np.array(found, dtype=np.int32)]
-            done = place + 1
-        return [*parts, numbers[done:]]
+        if not len(misses):
+            return numbers
+        missed = [text[start:end] for _, start, end in misses.tolist()]
+        words = iter(self._meet([one.decode() for one in missed if one[0] not in _SPACE_BYTES]).tolist())
+        tokens = [self._gap(one) if one[0] in _SPACE_BYTES else [next(words)] for one in missed]
+        sizes = np.ones(len(numbers), dtype=np.int64)
+        sizes[misses[:, 0]] = [len(found) for found in tokens]
+        filled = np.repeat(numbers, sizes)
+        filled[filled == EMPTY] = [number for found in tokens for number in found]
+        return filled
 
     def _between_spaces(self, text: bytes) -> Ids:
         """The tokens from the first word to the last."""

@@ -26,19 +26,23 @@ static inline uint64_t first_bytes(const uint8_t *word, int64_t length) {
     return length >= 8 ? eight : eight & ((1ULL << 8 * length) - 1);
 }
 
-/* Which of the line breaks that are one token stands here: "\n", "\n ", " \n", " \n "; EMPTY: none of them. */
-static inline int32_t line_break(const uint8_t *gap, int64_t length, const int32_t *breaks) {
-    const int before = gap[0] == ' ', after = length > 1 && gap[length - 1] == ' ';
-    return length == 1 + before + after && gap[before] == '\n' ? breaks[2 * before + after] : EMPTY;
+/* The number of whitespace that is one token and is met often: a single byte, or "\n ", " \n", "  " and " \n "; EMPTY: others. */
+static inline int32_t known_gap(const uint8_t *gap, int64_t length, const int32_t *known) {
+    if (length == 1) return known[gap[0]];
+    if (length == 2 && gap[0] == '\n' && gap[1] == ' ') return known[33];
+    if (length == 2 && gap[0] == ' ' && gap[1] == '\n') return known[34];
+    if (length == 2 && gap[0] == ' ' && gap[1] == ' ') return known[35];
+    if (length == 3 && gap[0] == ' ' && gap[1] == '\n' && gap[2] == ' ') return known[36];
+    return EMPTY;
 }
 
 /* The tokens of text[from .. to), which begins and ends with a word, as numbers; `from` is moved on to where this ended.
 
-   A word that is not in the table gets the next number, and is a miss; so is a word too long for it, and whitespace that is no
-   line break as above, whose numbers are EMPTY. It ends early where no more misses can be noted or no more words be put into the
+   A word that is not in the table gets the next number, and is a miss; so is a word too long for it, and whitespace that is not
+   known as above, whose numbers are EMPTY. It ends early where no more misses can be noted or no more words be put into the
    table. Returns how many misses there are; `found`: how many tokens. */
 int64_t lmlab_words(const uint8_t *text, int64_t *from, int64_t to, Slot *table, int32_t bits, int64_t room, int32_t next,
-                    const int32_t *breaks, int32_t *numbers, int64_t *found, Miss *misses, int64_t most_misses) {
+                    const int32_t *known, int32_t *numbers, int64_t *found, Miss *misses, int64_t most_misses) {
     int64_t at = *from, tokens = 0, missed = 0;
     const uint64_t last = (1ULL << bits) - 1;
     while (at < to && missed + 1 < most_misses && room > 0) {
@@ -65,7 +69,7 @@ int64_t lmlab_words(const uint8_t *text, int64_t *from, int64_t to, Slot *table,
         const int64_t gap = at;
         while (is_space(text[at])) at++;
         if (at - gap == 1 && text[gap] == ' ') continue;
-        const int32_t number = line_break(text + gap, at - gap, breaks);
+        const int32_t number = known_gap(text + gap, at - gap, known);
         if (number == EMPTY) misses[missed++] = (Miss){tokens, gap, at};
         numbers[tokens++] = number;
     }

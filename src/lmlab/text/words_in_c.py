@@ -16,7 +16,13 @@ SOURCE = Path(__file__).with_name("words.c")
 PACKED = 16  # bytes of the longest word that is looked up as two numbers
 EMPTY = -1  # in the table, and of words that are not in it
 SLOT = np.dtype([("low", "<u8"), ("high", "<u8"), ("number", "<i4"), ("unused", "<i4")])  # of the table of words
-LINE_BREAKS = (b"\n", b"\n ", b" \n", b" \n ")  # that are one token each, as words.c numbers them
+KNOWN_GAPS = (
+    *(bytes([byte]) for byte in range(33)),
+    b"\n ",
+    b" \n",
+    b"  ",
+    b" \n ",
+)  # one token each, as words.c has them
 LARGE = 1 << 16  # bytes of a chunk from which a compiler is worth asking
 MOST_MISSES = 1 << 12  # that are noted at a time
 
@@ -39,13 +45,13 @@ def padded(text: bytes) -> bytes:
     return text + bytes(PACKED)
 
 
-def read(text: bytes, first: int, last: int, table: NDArray[np.void], room: int, new: int, breaks: list[int]) -> Read:
+def read(text: bytes, first: int, last: int, table: NDArray[np.void], room: int, new: int, gaps: list[int]) -> Read:
     """Look up the tokens of text[first:last], which is `padded` and begins and ends with a word; see words.c for the rest.
 
-    room: how many words may be put into the table; new: the number of the first of them; breaks: of LINE_BREAKS.
+    room: how many words may be put into the table; new: the number of the first of them; gaps: of KNOWN_GAPS.
     """
     numbers, misses = np.empty(last - first, dtype=np.int32), np.empty((MOST_MISSES, 3), dtype=np.int64)
-    end, found, known = np.array([first]), np.zeros(1, dtype=np.int64), np.array(breaks, dtype=np.int32)
+    end, found, known = np.array([first]), np.zeros(1, dtype=np.int64), np.array(gaps, dtype=np.int32)
     slots = table, np.int32(len(table).bit_length() - 1), room, np.int32(new)
     missed = call(SOURCE, "words", text, end, last, *slots, known, numbers, found, misses, len(misses))
     return Read(numbers[: found[0]], misses[:missed], int(end[0]))
