@@ -148,7 +148,7 @@ void lmlab_name(const int32_t *tokens, const uint8_t *restarts, int32_t V, int32
     }
 }
 
-/* How many n-grams have each of the ids first .. last as their suffix: how many tokens precede those. */
+/* How many n-grams have each of the ids from first up to last, without it, as their suffix: how many tokens precede those. */
 void lmlab_preceding(const int32_t *suffix, int64_t size, int32_t first, int32_t last, int32_t *preceding) {
     for (int64_t i = 0; i < size; i++) {
         if (i + AHEAD < size) __builtin_prefetch(preceding + suffix[i + AHEAD], 1);
