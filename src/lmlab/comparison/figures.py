@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmlab.comparison.findings import CurvePoint
-from lmlab.page.figures import COLOURS, INK, drawing, log_scale, name_points, note, series_colour, svg
+from lmlab.page.figures import COLOURS, INK, drawing, log_scale, name_points, note, series_colour, svg, width_of
 
 FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
 LEAST_SPAN = 0.1  # bits per byte that the ranking is wide at least, so that equal models are not drawn far apart
 CURVE_SPAN = 2.2  # bits per byte above the best that the loss curves show
 LEGEND_COLUMNS = 3
+NUMBERS, WORDS, EDGE = 0.8, 0.5, 0.15  # inches: numbers and a word beside an axis, the same below one, nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,8 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
     """
     best = min(dot.bits_per_byte for dot in dots)
     far = max(FAR * best, best + LEAST_SPAN)  # of next to nothing, or of 0, no multiple is far
-    with drawing(5.6, 0.3 * len(dots) + 0.8) as (figure, axes):
+    names = max(width_of(dot.name) for dot in dots) + 0.1
+    with drawing(5.6, 0.3 * len(dots) + 0.8, (names, WORDS, EDGE, EDGE)) as (figure, axes):
         near = [dot for dot in dots if dot.bits_per_byte <= far]
         ends = [end for dot in near for end in dot.interval or (dot.bits_per_byte,)]
         ends += [] if entropy is None else [entropy]
@@ -100,8 +102,8 @@ def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
     top = lowest + CURVE_SPAN
     drawn = [curve for curve in learned if curve.lowest < top]
     level = [dot for dot in level if dot.bits_per_byte < top]
-    names = math.ceil((len(drawn) + len(level)) / LEGEND_COLUMNS)
-    with drawing(5.6, 3.2 + 0.2 * names) as (figure, axes):
+    legend = 0.2 * math.ceil((len(drawn) + len(level)) / LEGEND_COLUMNS)
+    with drawing(5.6, 3.2 + legend, (NUMBERS, WORDS + legend + EDGE, EDGE, EDGE)) as (figure, axes):
         for curve in drawn:
             x, y = [p.seconds for p in curve.points], [p.bits_per_byte for p in curve.points]
             style: Any = "-" if curve.series < COLOURS else (0, (1, 1.5))
@@ -114,7 +116,7 @@ def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
         axes.set_xlabel("seconds of training")
         axes.set_ylabel("bits per byte, validation part")
         axes.grid(axis="y")
-        figure.legend(loc="outside lower left", ncols=LEGEND_COLUMNS, fontsize=8)
+        figure.legend(loc="lower left", ncols=LEGEND_COLUMNS, fontsize=8)
         return svg(figure, "Validation bits per byte over training time")
 
 
@@ -142,7 +144,7 @@ def costs(found: Sequence[Cost]) -> list[str]:
 
 
 def _cost(points: Sequence[tuple[Cost, float]], label: str) -> str:
-    with drawing(3.9, 3.4) as (figure, axes):
+    with drawing(3.9, 3.4, (NUMBERS, WORDS, EDGE, EDGE)) as (figure, axes):
         log_scale(axes, "x")
         for cost, x in points:
             axes.plot([x], [cost.bits_per_byte], "o", markersize=6, color=series_colour(cost.series))

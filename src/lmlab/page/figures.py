@@ -129,14 +129,17 @@ def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, f
 
     Names go where they cover no point and no other name: places around the point are tried from near to far.
     """
-    figure.draw_without_rendering()  # the layout must stand before places can be compared
-    figure.set_layout_engine("none")  # and then stays: laying out is most of the work
+    if figure.get_layout_engine() is None:
+        axes.get_xlim(), axes.get_ylim()  # what lies where is known as soon as the ends of the axes are
+    else:
+        figure.draw_without_rendering()  # the layout must stand before places can be compared
+        figure.set_layout_engine("none")  # and then stays: laying out is most of the work
     pixel = figure.dpi / 72
     spots = [tuple(axes.transData.transform((x, y)) / pixel) for _, x, y in points]
     taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in spots]
     frame = [edge / pixel for edge in axes.get_window_extent().extents]
     for (name, x, y), spot in zip(points, spots, strict=True):
-        width, height = LETTER_WIDTH * NAME_SIZE * len(name), 1.1 * NAME_SIZE
+        width, height = 72 * width_of(name, NAME_SIZE), 1.1 * NAME_SIZE
         box, offset = _free_place(spot, width, height, taken, frame)
         taken.append(box)
         line = {"arrowstyle": "-", "color": RULE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
@@ -145,6 +148,11 @@ def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, f
             name, (x, y), xytext=offset, textcoords="offset points", ha="center", va="center", fontsize=NAME_SIZE,
             color=SOFT, arrowprops=line if far else None,
         )  # fmt: skip
+
+
+def width_of(text: str, size: float = 10) -> float:
+    """Inches that a text takes in letters of so many points, about: pages set it in the letters of the reader's system."""
+    return LETTER_WIDTH * size * len(text) / 72
 
 
 def _free_place(
