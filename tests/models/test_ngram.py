@@ -206,6 +206,21 @@ def test_a_single_history_has_the_bits_it_has_among_many(smoothing: str) -> None
     assert torch.equal(together_BV, alone_BV)
 
 
+@pytest.mark.parametrize("order", [1, 2, 5])
+@pytest.mark.parametrize("restart", ["line", "never"])
+def test_one_token_of_one_text_leads_where_it_leads_among_many(order: int, restart: str) -> None:
+    model = NGram.fit(NGram.Config(order=order, restart=restart), pieces(20), stream(zipf_text(2000, 20, 0)))
+    text, tables = np.array(zipf_text(400, 20, 1)), model.tables
+    alone_1N, among_2N = tables.begin(1), tables.begin(2)
+    met = set[int]()
+    for token in text:
+        alone_1N = tables.after(alone_1N, np.array([[token]]))
+        among_2N = tables.after(among_2N, np.array([[token], [0]]))
+        assert alone_1N[0].tolist() == among_2N[0].tolist()
+        met |= set(np.minimum(alone_1N[0], 0).tolist())
+    assert order < 5 or met == {_ngram_query.ABSENT, _ngram_query.UNSEEN, 0}
+
+
 def test_blocks_and_rows_do_not_change_the_score(model: NGram, monkeypatch: pytest.MonkeyPatch) -> None:
     tokens = torch.tensor([zipf_text(300, 50, seed) for seed in range(3)])
     whole = model.score(tokens)

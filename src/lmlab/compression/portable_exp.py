@@ -3,7 +3,7 @@
 A sum or product of float64 numbers has one right result, which IEEE 754 asks for and every processor gives. The exponential
 has none: libraries round it this way or that, and choose by the processor how they compute it. A file that
 was coded on one machine and opened on another needs the very same numbers, so here it is made of operations that have one
-right result: multiply, add, round to a whole number, and scale by a power of two, each on arrays of its own, so that no
+right result: multiply, add, round to a whole number, and scale by a power of two, each of whole arrays by itself, so that no
 compiler can fuse two of them into one with another rounding.
 
     e^x = 2^k · e^r,   k = round(x / ln 2),   r = x - k ln 2,   |r| <= ln 2 / 2
@@ -26,18 +26,20 @@ _LEAST = -700.0  # below this the result is 0: no share of 2^32 parts can tell
 
 
 def exponential(x: np.ndarray) -> np.ndarray:
-    """e to the x (float64) for x <= 1 or so; 0 where x is below -700; what is not a number stays so."""
+    """e to each x of an array (float64), x <= 1 or so; 0 where x is below -700; what is not a number stays so."""
     x = np.asarray(x, dtype=np.float64)
-    inside = np.where(x < _LEAST, 0.0, x)
-    k = np.rint(inside * _PER_LN2)
-    high = k * _LN2_HIGH
-    low = k * _LN2_LOW
-    r = inside - high
-    r = r - low
-    result = np.full_like(r, _TERMS[-1])
+    r = np.maximum(x, _LEAST)
+    k = r * _PER_LN2
+    np.rint(k, out=k)
+    result = k * _LN2_HIGH  # where sums are kept until there is a result: every array more is memory to fetch
+    r -= result
+    np.multiply(k, _LN2_LOW, out=result)
+    r -= result
+    result.fill(_TERMS[-1])
     for term in reversed(_TERMS[:-1]):
-        result = result * r
-        result = result + term
+        result *= r
+        result += term
     with np.errstate(invalid="ignore"):  # what is not a number has no power of two either, and stays what it is
-        powers = np.where(np.isfinite(k), k, 0.0).astype(np.int32)
-    return np.where(x < _LEAST, 0.0, np.ldexp(result, powers))
+        np.ldexp(result, k.astype(np.int32), out=result)
+    result[x < _LEAST] = 0.0
+    return result
