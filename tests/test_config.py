@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lmlab.config import Budget, Mistake, a_share, at_least_one, make
+from lmlab.config import Budget, Mistake, a_share, at_least_one, make, parse_settings
 from lmlab.decode import Options
+from lmlab.models.ngram import NGramConfig
 
 
 def test_settings_out_of_range_are_named() -> None:
@@ -55,3 +56,13 @@ def test_a_budget_that_never_ends_or_never_was_is_refused(wrong: float) -> None:
 def test_a_whole_number_that_no_float_holds_is_refused_by_its_name() -> None:
     with pytest.raises(Mistake, match="setting temperature is a number"):
         make(Options, {"temperature": 10**400}, "generate")
+
+
+def test_auto_leaves_a_setting_open_in_python_as_on_the_command_line() -> None:
+    given = {"order": "auto", "restart": "auto"}
+    written = parse_settings(NGramConfig, [f"{name}={value}" for name, value in given.items()], "ngram")
+    assert make(NGramConfig, given, "ngram") == make(NGramConfig, written, "ngram") == NGramConfig()
+    with pytest.raises(Mistake, match="setting order is a whole number"):
+        make(NGramConfig, {"order": "automatic"}, "ngram")
+    with pytest.raises(Mistake, match="setting k is a number"):  # which is never open
+        make(NGramConfig, {"k": "auto"}, "ngram")

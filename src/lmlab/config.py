@@ -185,6 +185,8 @@ def _plain(value: Any, hint: Any, key: str) -> Any:
     wanted = [kind for kind in kinds if kind is not type(None)]
     if not all(kind in NAMES for kind in wanted) or (value is None and type(None) in kinds):
         return value  # a Literal or a Budget looks at itself
+    if isinstance(value, str) and value.lower() == "auto" and type(None) in kinds and str not in wanted:
+        return None  # as on the command line
     for kind in wanted:
         if isinstance(value, bool) == (kind is bool) and isinstance(value, NAMES[kind][0]):
             with contextlib.suppress(OverflowError):  # a whole number that no float holds

@@ -231,7 +231,10 @@ BAD = {
     "picture.txt": (b"\x89PNG\r\n\x1a\n" + bytes(range(1, 256)) * 8, "binary"),
     "utf16.txt": ("some text ü".encode("utf-16"), "UTF-16"),
     "archive.txt": (b"PK\x03\x04\x14\x00\xff\xfe" + b"abc" * 50, "zip archive"),
-    "cut.txt": ("größer".encode()[:3], "not UTF-8: byte 0xC3 at offset 2"),
+    "cut.txt": (
+        "größer".encode()[:3],
+        "byte 0xC3 at offset 2 begins a character that has no end. If the file was cut short: head -c 2 FILE",
+    ),
     "damaged.gz": (gzip.compress(TEXT.encode())[:-20], "damaged gzip"),
     "latin.txt": ("Größe".encode("latin-1"), "at offset 2"),
 }

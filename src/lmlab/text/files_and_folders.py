@@ -250,8 +250,11 @@ def _check_block(block: bytes, offset: int, label: str, head: bytes) -> None:
         control = sum(b < 32 and b not in b"\t\n\v\f\r\x1a\x1b" for b in head)
         if control > len(head) / 100:
             raise Mistake(f"{label} is a binary file, not text; give plain text in UTF-8") from None
+        place, rest = f"byte 0x{byte:02X} at offset {at}", ""
+        if error.reason == "unexpected end of data":  # only at the end of a file: blocks end with whole characters
+            rest = f" begins a character that has no end. If the file was cut short: head -c {at} FILE > NEW"
         raise Mistake(
-            f"{label} is not UTF-8: byte 0x{byte:02X} at offset {at}. If it is Latin-1 or Windows text, convert it:"
+            f"{label} is not UTF-8: {place}{rest}. If it is Latin-1 or Windows text, convert it:"
             f" iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
         ) from None
 
