@@ -2,7 +2,8 @@
 read, x + Attention(norm(x), source).
 
 Linear maps have no biases (they cost memory traffic and, measured, bring nothing at these sizes). Weights are kept in
-float32; `dtype` says in which precision the matrix products run. The residual stream stays float32.
+float32; `dtype` says in which precision the matrix products run. The residual stream stays float32, but for steps that are
+compiled for a GPU, where it is as narrow as the products.
 """
 
 from __future__ import annotations
