@@ -36,7 +36,8 @@ def _only_for_types(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
 
 
-def imported(name: str) -> set[str]:
+@functools.cache
+def imported(name: str) -> frozenset[str]:
     """Modules of the package that a module imports, anywhere in it, except for the sake of types alone."""
     found: set[str] = set()
     waiting: list[ast.AST] = [tree(modules()[name])]
@@ -51,7 +52,7 @@ def imported(name: str) -> set[str]:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {n if n in modules() else node.module for n in names}
         waiting.extend(ast.iter_child_nodes(node))
-    return {n for n in found if n in modules() and n != name}
+    return frozenset(n for n in found if n in modules() and n != name)
 
 
 def room(name: str) -> str:

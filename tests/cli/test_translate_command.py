@@ -37,6 +37,7 @@ def test_from_pairs_to_translations_and_scores(lmlab: Lmlab, trained: Path) -> N
     assert "forty-two\nfr: " in out
 
 
+@pytest.mark.slow
 def test_a_translator_whose_certificate_fails_ends_with_1_as_a_language_model_does(
     lmlab: Lmlab, trained: Path, tmp_path: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_another_budget_is_another_comparison(lmlab: Lmlab, small_text: Path) ->
     assert json.loads(Path("runs/compare-small-2/comparison.json").read_text())["budget_s"] == 4.0
 
 
+@pytest.mark.slow
 def test_stopped_and_begun_again_it_goes_on_with_the_time_that_is_left_and_says_so(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +157,7 @@ def test_stopped_and_begun_again_it_goes_on_with_the_time_that_is_left_and_says_
     assert "Trained before, in the same folder" in second.report.read_text()
 
 
+@pytest.mark.slow
 def test_measured_again_a_comparison_comes_to_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How much text there was time for is chosen once: when nothing has to be trained, nobody would choose."""
     settings = {"bigram": TINY["bigram"]}

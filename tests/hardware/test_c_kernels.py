@@ -303,6 +303,7 @@ def test_what_a_killed_compiler_left_is_removed_one_day(tmp_path: Path) -> None:
     assert fresh.exists(), "another process may be at work there"
 
 
+@pytest.mark.slow
 @needs_a_compiler
 def test_two_that_make_it_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     running = [subprocess.Popen([sys.executable, "-c", MAKE]) for _ in range(3)]

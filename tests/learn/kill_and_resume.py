@@ -28,7 +28,7 @@ def train_or_go_on(text: str, out: Path) -> None:
     if (out / "config.json").exists():
         lmlab.resume(out)
     else:
-        lmlab.train("gpt", text, out=out, budget="120steps", settings=SETTINGS, learning={"rows": 8}, device="cpu")
+        lmlab.train("gpt", text, out=out, budget="60steps", settings=SETTINGS, learning={"rows": 8}, device="cpu")
 
 
 def kill_myself_later(steps: int, delay_s: float) -> None:

@@ -101,6 +101,7 @@ def test_every_place_sees_what_is_before_and_after_it() -> None:
         assert ((encoder(other_BT) - before).abs().amax(-1) > 1e-4).all()
 
 
+@pytest.mark.slow
 def test_bert_large_has_the_known_number_of_parameters_without_memory_for_them() -> None:
     found = count("bert", settings={"preset": "bert-large"}, vocab=30_522)
     assert found.instance == found.parameters == 335_141_888

@@ -11,11 +11,13 @@ from lmlab.promises import subjects
 from lmlab.promises.checks import check_long_texts_are_scored_like_short_ones
 from lmlab.promises.learning import check_a_repeating_text_is_learned
 from lmlab.promises.suite import promises
+from thinning import thinned
 
 CASES = cases()
+SOON = [case for case in CASES if case.tokenizer in ("words", "byte")]  # which differ most: characters, unknown words
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", thinned(CASES, SOON), ids=str)
 def test_every_model_keeps_every_promise(case: Case) -> None:
     for promise in promises(build(case), subjects.tokenizer(case.tokenizer), tiny=case.tiny):
         try:

@@ -213,6 +213,7 @@ def test_a_process_that_is_killed_costs_its_own_cell_only(
     assert {seed: outcome.perplexity for seed, outcome in found.items()} == {0: 0.0, 2: 2.0}
 
 
+@pytest.mark.slow
 def test_a_plain_script_may_sweep_and_is_not_run_again_by_its_processes(small_text: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -173,6 +173,7 @@ def test_the_length_of_a_normal_vector_is_one_number(claim: str, holds: bool) ->
     assert check(f"claim {claim}").claims[0].verdict == ("supported" if holds else "refuted")
 
 
+@pytest.mark.slow
 def test_a_mean_that_exists_on_one_side_only_is_found_and_the_advice_is_a_condition() -> None:
     claim = "claim E[exp(t*x)] == 1/(1 - b**2*t**2) where b: positive, t, x: laplace(0, b), t < 1/b"
     answer = check(claim).claims[0]

@@ -124,6 +124,7 @@ def test_names_that_are_tried_as_equal_keep_their_kinds(seed: int) -> None:
     assert check("given x\ngiven a: positive\nclaim relu(a * x) = a * relu(x)", seed=seed).ok
 
 
+@pytest.mark.slow
 def test_a_wrong_derivative_of_a_probability_is_refuted() -> None:
     text = "given t\ngiven x: normal(0, 1)\nclaim d(P[x > t])/dt = exp(-t**2 / 2) / sqrt(2 * pi)"
     assert check(text).claims[0].verdict == "refuted"

@@ -46,6 +46,7 @@ def watching() -> None:
     sys.addaudithook(_watch)
 
 
+@pytest.mark.slow
 @the_same_every_time(EXAMPLES)
 @given(st.one_of(sheets(), fitting_sheets()))
 def test_every_text_gets_verdicts_and_touches_nothing(text: str) -> None:

@@ -107,6 +107,7 @@ def test_an_equation_of_means_that_are_only_sampled_is_undecided_and_says_how_co
     assert "samples" in close.reason
 
 
+@pytest.mark.slow
 def test_a_mean_of_samples_that_is_next_to_nothing_refutes_nothing() -> None:
     text = "given a: n positive\ngiven p: n dirichlet(a)\nclaim E[log(max(p))] <= 0\nclaim E[log(sum(p))] == 0"
     assert all(claim.verdict != "refuted" for claim in check(text).claims)

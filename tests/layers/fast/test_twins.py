@@ -208,6 +208,7 @@ def test_adamw_in_one_pass() -> None:
         torch.testing.assert_close(found[1][name], tensor, msg=lambda said, name=name: f"{name}: {said}")
 
 
+@pytest.mark.slow
 def test_no_model_waits_for_the_compiler_to_be_imported_and_the_compiler_is_told_all_the_same() -> None:
     """Importing it takes a second. In a process of its own: other tests here may have imported it."""
     script = (
