@@ -62,3 +62,52 @@ def test_two_curves_of_one_colour_differ_in_their_dashes() -> None:
     pair = [curve("a", 0, 3.0, 2.0), curve("b", COLOURS, 3.0, 2.1)]
     assert "stroke-dasharray" in figures.curves(pair, [])
     assert "stroke-dasharray" not in figures.curves(pair[:1], [])
+
+
+def placed(svg: str) -> list[tuple[float, float, str]]:
+    """Where each text begins or ends, and how it is set there."""
+    found = re.findall(r'<text style="([^"]*)" x="([\d.-]+)" y="([\d.-]+)"', svg)
+    return [(float(x), float(y), style) for style, x, y in found]
+
+
+@pytest.mark.parametrize("letters", [12, 30, 31, 36, 80])
+@pytest.mark.parametrize("bits", [[1.2, 1.9, 2.4], [1.4001, 1.4002, 1.4004], [0.0012, 0.0015, 0.003]])
+def test_long_names_and_close_numbers_stay_in_the_picture(letters: int, bits: list[float]) -> None:
+    names = [f"{'module.of_mine:Class' * 4}"[: letters - 1] + str(i) for i in range(3)]
+    shown = [figures._short(name) for name in names]
+    assert len(set(shown)) == 3
+    assert max(map(len, shown)) <= figures.MOST_LETTERS
+    dots = [dot(name, b, series=i, width=b / 50) for i, (name, b) in enumerate(zip(names, bits, strict=True))]
+    paid = [
+        Cost(name=d.name, bits_per_byte=d.bits_per_byte, parameters=10 ** (3 + i), flops=None, seconds=1.0, series=i)
+        for i, d in enumerate(dots)
+    ]
+    for svg in (figures.ranking(dots, entropy=None), *figures.costs(paid)):
+        width, height = (float(n) for n in re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
+        texts = placed(svg)
+        assert len(texts) >= 3
+        assert all(0 <= x <= width and 0 <= y <= height for x, y, _ in texts)
+        assert all(f">{name}<" in svg for name in shown)
+
+
+def test_a_legend_has_as_many_columns_as_its_names_leave_room_for() -> None:
+    def rows(*names: str) -> int:
+        svg = figures.curves([curve(name, i, 3.0, 2.0) for i, name in enumerate(names)], [])
+        return len({y for x, y, style in placed(svg) if "8px" in style})
+
+    assert rows("gpt", "lstm", "rnn") == 1
+    assert rows(*(f"rnn-attention · words:2000{i}" for i in range(3))) == 2
+    assert rows(*(f"{'name' * 8}{i}" for i in range(3))) == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [([20, 70], {"20", "50"}), ([1000, 1500], {"1k", "1.2k", "1.4k"}), ([10, 10**6], {"100", "10k"})],
+)
+def test_an_axis_of_costs_has_marks_however_close_they_are(values: list[int], wanted: set[str]) -> None:
+    paid = [
+        Cost(name=str(x), bits_per_byte=1.5 + i, parameters=x, flops=None, seconds=0.0, series=i)
+        for i, x in enumerate(values)
+    ]
+    (svg,) = figures.costs(paid)
+    assert wanted <= set(re.findall(r">([\d.]+[kM]?)</text>", svg))

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmlab.comparison.findings import CurvePoint
-from lmlab.page.figures import COLOURS, INK, drawing, log_scale, name_points, note, series_colour, svg, width_of
+from lmlab.page.figures import COLOURS, INK, Box, drawing, log_scale, name_points, note, series_colour, svg, width_of
 
 FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
 LEAST_SPAN = 0.1  # bits per byte that the ranking is wide at least, so that equal models are not drawn far apart
 CURVE_SPAN = 2.2  # bits per byte above the best that the loss curves show
-LEGEND_COLUMNS = 3
+LEGEND_COLUMNS, LEGEND_SIZE = 3, 8  # at most; in points
 NUMBERS, WORDS, EDGE = 0.8, 0.5, 0.15  # inches: numbers and a word beside an axis, the same below one, nothing
+# What fits into those: names of so many letters at most, and numbers that are neither small nor close together.
+LONGEST_NAME, LEAST_NUMBER, LEAST_APART = 30, 0.1, 0.01
+MOST_LETTERS = 36  # of a name: of a longer one the end is shown, where a class stands behind its module
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +65,9 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
     """
     best = min(dot.bits_per_byte for dot in dots)
     far = max(FAR * best, best + LEAST_SPAN)  # of next to nothing, or of 0, no multiple is far
-    names = max(width_of(dot.name) for dot in dots) + 0.1
-    with drawing(5.6, 0.3 * len(dots) + 0.8, (names, WORDS, EDGE, EDGE)) as (figure, axes):
+    names = max(width_of(_short(dot.name)) for dot in dots) + 0.1
+    margins = _if_usual((names, WORDS, EDGE, EDGE), dots)
+    with drawing(5.6, 0.3 * len(dots) + 0.8, margins) as (figure, axes):
         near = [dot for dot in dots if dot.bits_per_byte <= far]
         ends = [end for dot in near for end in dot.interval or (dot.bits_per_byte,)]
         ends += [] if entropy is None else [entropy]
@@ -84,7 +88,7 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
         if entropy is not None:
             axes.axvline(entropy, color=INK, linewidth=1, linestyle=(0, (4, 3)))
             note(axes, "exact entropy", (entropy, -0.8), (4, 0), color=INK)
-        axes.set_yticks(range(len(dots)), [dot.name for dot in dots])
+        axes.set_yticks(range(len(dots)), [_short(dot.name) for dot in dots])
         axes.set_ylim(len(dots) - 0.4, -1.0)
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x")
@@ -102,21 +106,24 @@ def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
     top = lowest + CURVE_SPAN
     drawn = [curve for curve in learned if curve.lowest < top]
     level = [dot for dot in level if dot.bits_per_byte < top]
-    legend = 0.2 * math.ceil((len(drawn) + len(level)) / LEGEND_COLUMNS)
+    names = [_short(name) for name in [curve.name for curve in drawn] + [dot.name for dot in level]]
+    column = max((width_of(name, LEGEND_SIZE) for name in names), default=0.0) + 0.6  # with the line before it
+    columns = max(1, min(LEGEND_COLUMNS, int(5.6 / column)))
+    legend = 0.2 * math.ceil(len(names) / columns)
     with drawing(5.6, 3.2 + legend, (NUMBERS, WORDS + legend + EDGE, EDGE, EDGE)) as (figure, axes):
         for curve in drawn:
             x, y = [p.seconds for p in curve.points], [p.bits_per_byte for p in curve.points]
             style: Any = "-" if curve.series < COLOURS else (0, (1, 1.5))
             look: dict[str, Any] = {"linewidth": 1.8, "marker": "o" if len(x) == 1 else "", "markersize": 4}
-            axes.plot(x, y, linestyle=style, color=series_colour(curve.series), label=curve.name, **look)
+            axes.plot(x, y, linestyle=style, color=series_colour(curve.series), label=_short(curve.name), **look)
         for dot in level:
-            line: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (5, 3)), "label": dot.name}
+            line: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (5, 3)), "label": _short(dot.name)}
             axes.axhline(dot.bits_per_byte, color=series_colour(dot.series), **line)
         axes.set_ylim(lowest - 0.1, top)
         axes.set_xlabel("seconds of training")
         axes.set_ylabel("bits per byte, validation part")
         axes.grid(axis="y")
-        figure.legend(loc="lower left", ncols=LEGEND_COLUMNS, fontsize=8)
+        figure.legend(loc="lower left", ncols=columns, fontsize=LEGEND_SIZE)
         return svg(figure, "Validation bits per byte over training time")
 
 
@@ -143,14 +150,27 @@ def costs(found: Sequence[Cost]) -> list[str]:
     return [_cost(points, label) for label, points in shown.items() if points]
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= MOST_LETTERS else f"…{name[1 - MOST_LETTERS :]}"
+
+
+def _if_usual(margins: Box, shown: Sequence[Dot | Cost]) -> Box | None:
+    """The margins, where names and numbers are such that they are enough; else they have to be found."""
+    bits = [one.bits_per_byte for one in shown]
+    apart = len(set(bits)) == 1 or max(bits) - min(bits) >= LEAST_APART
+    usual = apart and min(bits) >= LEAST_NUMBER and max(len(one.name) for one in shown) <= LONGEST_NAME
+    return margins if usual else None
+
+
 def _cost(points: Sequence[tuple[Cost, float]], label: str) -> str:
-    with drawing(3.9, 3.4, (NUMBERS, WORDS, EDGE, EDGE)) as (figure, axes):
-        log_scale(axes, "x")
+    margins = _if_usual((NUMBERS, WORDS, EDGE, EDGE), [cost for cost, _ in points])
+    with drawing(3.9, 3.4, margins) as (figure, axes):
+        log_scale(axes, "x", [x for _, x in points])
         for cost, x in points:
             axes.plot([x], [cost.bits_per_byte], "o", markersize=6, color=series_colour(cost.series))
         axes.set_xlabel(label)
         axes.set_ylabel("bits per byte")
         axes.grid(axis="both")
         axes.margins(x=0.2, y=0.1)
-        name_points(figure, axes, [(cost.name, x, cost.bits_per_byte) for cost, x in points])
+        name_points(figure, axes, [(_short(cost.name), x, cost.bits_per_byte) for cost, x in points])
         return svg(figure, f"Bits per byte against {label}")

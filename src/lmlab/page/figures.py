@@ -24,6 +24,10 @@ if TYPE_CHECKING:  # matplotlib takes half a second to import, and most verbs th
 
 NAME_SIZE = 8.5  # of names beside points, in points
 LETTER_WIDTH = 0.64  # of its size: as wide as the sans-serif letters of common systems
+NEARLY_EQUAL, DECADES = (
+    2.0,
+    15.0,
+)  # largest by smallest: below, an axis is not logarithmic; from there on powers of ten do
 COLOURS = 12  # of series that the stylesheet has
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
@@ -93,15 +97,22 @@ def short_ticks(axis: Axis) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value) if value >= 1 else f"{value:g}"))
 
 
-def log_scale(axes: Axes, along: Literal["x", "y"]) -> None:
-    """A logarithmic axis whose ticks read 10, 1k, 1M.
+def log_scale(axes: Axes, along: Literal["x", "y"], values: Sequence[float] = ()) -> None:
+    """A logarithmic axis whose ticks read 10, 1k, 1M; 20 and 50 too where the values to be shown span less than that.
 
     Powers of ten as matplotlib sets them are formulas, and setting those takes longer than all else of a figure.
     """
-    from matplotlib.ticker import FuncFormatter, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-    axes.set(**{f"{along}scale": "log"})
     axis: Axis = axes.xaxis if along == "x" else axes.yaxis
+    span = max(values) / min(values) if values else math.inf
+    if 1 < span < NEARLY_EQUAL:
+        axis.set_major_locator(MaxNLocator(4))
+        short_ticks(axis)
+        return
+    axes.set(**{f"{along}scale": "log"})
+    if 1 < span < DECADES:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
     axis.set_minor_locator(NullLocator())
 
