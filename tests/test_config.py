@@ -6,6 +6,7 @@ import pytest
 
 from lmlab.config import Budget, Mistake, a_share, at_least_one, make, parse_settings
 from lmlab.decode import Options
+from lmlab.learn.settings import TrainConfig
 from lmlab.models.ngram import NGramConfig
 
 
@@ -62,6 +63,10 @@ def test_auto_leaves_a_setting_open_in_python_as_on_the_command_line() -> None:
     given = {"order": "auto", "restart": "auto"}
     written = parse_settings(NGramConfig, [f"{name}={value}" for name, value in given.items()], "ngram")
     assert make(NGramConfig, given, "ngram") == make(NGramConfig, written, "ngram") == NGramConfig()
+    assert (
+        make(TrainConfig, {"optimizer": "auto", "rows": " None ", "budget": Budget(steps=1)}, "training").optimizer
+        is None
+    )
     with pytest.raises(Mistake, match="setting order is a whole number"):
         make(NGramConfig, {"order": "automatic"}, "ngram")
     with pytest.raises(Mistake, match="setting k is a number"):  # which is never open

@@ -21,6 +21,7 @@ NAMES: dict[Any, tuple[type, str]] = {  # of what settings are: what may be give
     float: (Real, "a number"),
     str: (str, "text"),
 }
+OPEN = ("auto", "none")  # how a setting is written that is left to us
 LISTED = 40  # names that still make a readable line
 SPELT_OUT = ("ngram", "lstm", "rnn")  # names that are read as letters, the first of which sounds like a vowel
 MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
@@ -182,16 +183,26 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
 def _plain(value: Any, hint: Any, key: str) -> Any:
     """A value given in Python as the number or text that a field declares: Python itself holds no one to a type hint."""
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
+    if type(None) in kinds and is_open(value):
+        return None
     wanted = [kind for kind in kinds if kind is not type(None)]
-    if not all(kind in NAMES for kind in wanted) or (value is None and type(None) in kinds):
+    if not all(kind in NAMES for kind in wanted):
         return value  # a Literal or a Budget looks at itself
-    if isinstance(value, str) and value.lower() == "auto" and type(None) in kinds and str not in wanted:
-        return None  # as on the command line
     for kind in wanted:
         if isinstance(value, bool) == (kind is bool) and isinstance(value, NAMES[kind][0]):
             with contextlib.suppress(OverflowError):  # a whole number that no float holds
                 return kind(value)
     raise Mistake(f"setting {key} is {' or '.join(NAMES[kind][1] for kind in wanted)}; got {value!r}")
+
+
+def is_open(value: object) -> bool:
+    """Whether this leaves a setting to us: None, or "auto" or "none", in Python as on the command line."""
+    return value is None or (isinstance(value, str) and value.strip().lower() in OPEN)
+
+
+def without_open(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that are left to us, whose values are found later: nothing that is kept can agree with them."""
+    return {key: value for key, value in values.items() if not is_open(value)}
 
 
 def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:
@@ -245,7 +256,7 @@ def _read(text: str, hint: Any, key: str) -> Any:
     """One value of the type a field declares: bool, int, float, str, a Literal, or one of these or None."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         members = typing.get_args(hint)
-        if type(None) in members and text.lower() in ("none", "auto", ""):
+        if type(None) in members and is_open(text):
             return None
         hint = next(m for m in members if m is not type(None))
     if typing.get_origin(hint) is typing.Literal:

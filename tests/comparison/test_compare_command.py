@@ -6,9 +6,11 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import lmlab as lab
 from command_line import done, refused
 from lmlab.models.bag import Bag
 
@@ -63,6 +65,16 @@ def test_a_folder_with_a_model_of_other_settings_is_refused(lmlab: Lmlab, small_
     assert "order=3" in err
     assert "--out" in err
     assert err.count("\n") == 1
+
+
+def test_a_setting_that_is_left_open_is_the_same_the_next_time(lmlab: Lmlab, small_text: Path, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"out": tmp_path / "out", "budget": "4s", "models": ["uniform", "ngram"]}
+    for left_open in ("auto", None):
+        lab.compare(small_text, settings={"ngram": {"order": left_open}}, **asked)
+    models = ("--models", "uniform,ngram", "--budget", "4s", "--out", tmp_path / "out")
+    assert lmlab("compare", small_text, *models, "--set", "ngram.order=auto")[0] == 0
+    with pytest.raises(lab.Mistake, match="that was trained with order="):
+        lab.compare(small_text, settings={"ngram": {"order": 2}}, **asked)
 
 
 def test_a_model_of_settings_that_are_not_asked_for_any_more_is_refused(lmlab: Lmlab, small_text: Path) -> None:

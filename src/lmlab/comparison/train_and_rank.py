@@ -12,7 +12,7 @@ from lmlab.comparison.folder import Terms, claimed
 from lmlab.comparison.job import Job
 from lmlab.comparison.outcome import Comparison
 from lmlab.comparison.time_shares import DEFAULT_BUDGET, Turn, checked_shares, in_order, least_budget_s, seconds_of
-from lmlab.config import Budget, Mistake, checked_seed, make
+from lmlab.config import Budget, Mistake, checked_seed, make, without_open
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.settings import MOST_SEEDS, training_config
 from lmlab.models.registry import Way, kind_of, ladder, language_model, model_class, trainable_kind
@@ -124,8 +124,8 @@ def compare(
             each_s=each_s,
             shares=weights,
             seeds=all_seeds,
-            settings=settings or {},
-            learning=learning or {},
+            settings={name: without_open(given) for name, given in (settings or {}).items()},
+            learning={name: without_open(given) for name, given in (learning or {}).items()},
             device=device,
             watch=watch or (Lines() if progress else None),
             entries=entries,
