@@ -235,6 +235,10 @@ BAD = {
         "größer".encode()[:3],
         "byte 0xC3 at offset 2 begins a character that has no end. If the file was cut short: head -c 2 FILE",
     ),
+    "cut.gz": (
+        gzip.compress("größer".encode()[:3]),
+        "If the file was cut short: zcat FILE | head -c 2 > NEW. If it is",
+    ),
     "damaged.gz": (gzip.compress(TEXT.encode())[:-20], "damaged gzip"),
     "latin.txt": ("Größe".encode("latin-1"), "at offset 2"),
 }

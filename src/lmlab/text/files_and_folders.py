@@ -189,15 +189,16 @@ def checked(path: Path, label: str | None = None) -> Document:
             path = _from_pipe(path, label)
         path = path.resolve()
         with open(path, "rb") as file:
-            if file.read(2) == b"\x1f\x8b":
-                path = _unpacked(path, label)
+            packed = file.read(2) == b"\x1f\x8b"
+        if packed:
+            path = _unpacked(path, label)
         size = path.stat().st_size
         with open(path, "rb") as file:
             start = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
             if size == start:
                 raise Mistake(f"{label} is empty; a text needs at least a few characters")
             file.seek(0)
-            _check_utf8(file, label)
+            _check_utf8(file, label, packed)
     return Document(path, start, size)
 
 
@@ -223,8 +224,8 @@ def _pipe_name(path: Path) -> str:
     return Path(path.resolve().name.partition(":")[0]).stem
 
 
-def _check_utf8(file: BinaryIO, label: str) -> None:
-    """ValueError with the place of the first byte that is not UTF-8 and what to do about it."""
+def _check_utf8(file: BinaryIO, label: str, packed: bool) -> None:
+    """ValueError with the place of the first byte that is not UTF-8 and what to do about it. packed: by gzip, before."""
     head = file.read(1 << 16)
     file.seek(0)
     if head.count(b"\0") > len(head) / 100 and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -233,29 +234,32 @@ def _check_utf8(file: BinaryIO, label: str) -> None:
     while block := file.read(BLOCK_BYTES):
         block = held + block
         cut = character_boundary(block)
-        _check_block(block[:cut], offset, label, head)
+        _check_block(block[:cut], offset, label, head, packed)
         offset, held = offset + cut, block[cut:]
-    _check_block(held, offset, label, head)
+    _check_block(held, offset, label, head, packed, at_end=True)
 
 
-def _check_block(block: bytes, offset: int, label: str, head: bytes) -> None:
+def _check_block(block: bytes, offset: int, label: str, head: bytes, packed: bool, at_end: bool = False) -> None:
     try:
         block.decode()
     except UnicodeDecodeError as error:
         byte, at = block[error.start], offset + error.start
         if kind := next((kind for magic, kind in PACKED.items() if head.startswith(magic)), None):
             raise Mistake(f"{label} is {kind}; unpack it first (plain text and gzip are read)") from None
+        put = "zcat FILE | {} > NEW" if packed else "{} FILE > NEW"
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise Mistake(f"{label} is UTF-16, not UTF-8; convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW") from None
+            raise Mistake(
+                f"{label} is UTF-16, not UTF-8; convert it: {put.format('iconv -f UTF-16 -t UTF-8')}"
+            ) from None
         control = sum(b < 32 and b not in b"\t\n\v\f\r\x1a\x1b" for b in head)
         if control > len(head) / 100:
             raise Mistake(f"{label} is a binary file, not text; give plain text in UTF-8") from None
-        place, rest = f"byte 0x{byte:02X} at offset {at}", ""
-        if error.reason == "unexpected end of data":  # only at the end of a file: blocks end with whole characters
-            rest = f" begins a character that has no end. If the file was cut short: head -c {at} FILE > NEW"
+        rest = ""
+        if at_end and error.reason == "unexpected end of data":
+            rest = f" begins a character that has no end. If the file was cut short: {put.format(f'head -c {at}')}"
         raise Mistake(
-            f"{label} is not UTF-8: {place}{rest}. If it is Latin-1 or Windows text, convert it:"
-            f" iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
+            f"{label} is not UTF-8: byte 0x{byte:02X} at offset {at}{rest}. If it is Latin-1 or Windows text, convert it:"
+            f" {put.format('iconv -f WINDOWS-1252 -t UTF-8')}"
         ) from None
 
 
