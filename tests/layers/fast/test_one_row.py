@@ -85,7 +85,7 @@ def test_in_c_as_the_plain_way(settings: dict[str, object], calls: list[str]) ->
     quick = stepped(model, tokens)
     assert set(calls) == {"c"}
     with fast.plain():
-        torch.testing.assert_close(stepped(model, tokens), quick, atol=2e-5, rtol=2e-5)
+        torch.testing.assert_close(stepped(model, tokens), quick, atol=5e-5, rtol=2e-5)
 
 
 @in_c
