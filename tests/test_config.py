@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lmlab.config import Budget, Mistake, a_share, at_least_one, make, parse_settings
+from lmlab.config import Budget, Mistake, a_share, at_least_one, make, parse_settings, without_open
 from lmlab.decode import Options
 from lmlab.learn.settings import TrainConfig
+from lmlab.models.attention import AttentionConfig
 from lmlab.models.ngram import NGramConfig
 
 
@@ -71,3 +72,16 @@ def test_auto_leaves_a_setting_open_in_python_as_on_the_command_line() -> None:
         make(NGramConfig, {"order": "automatic"}, "ngram")
     with pytest.raises(Mistake, match="setting k is a number"):  # which is never open
         make(NGramConfig, {"k": "auto"}, "ngram")
+
+
+def test_what_is_left_open_is_left_out_and_none_of_something_is_not() -> None:
+    given = {
+        "positions": "none",
+        "activation": "none",
+        "width": "none",
+        "key_width": "auto",
+        "dropout": None,
+        "context": 8,
+    }
+    kept = without_open(given, make(AttentionConfig, given, "attention"))
+    assert kept == {"positions": "none", "activation": "none", "context": 8}

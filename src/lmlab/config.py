@@ -196,13 +196,16 @@ def _plain(value: Any, hint: Any, key: str) -> Any:
 
 
 def is_open(value: object) -> bool:
-    """Whether this leaves a setting to us: None, or "auto" or "none", in Python as on the command line."""
+    """Whether this leaves a setting to us that may be left to us: None, "auto" or "none", in Python as on the command line."""
     return value is None or (isinstance(value, str) and value.strip().lower() in OPEN)
 
 
-def without_open(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without those that are left to us, whose values are found later: nothing that is kept can agree with them."""
-    return {key: value for key, value in values.items() if not is_open(value)}
+def without_open(values: Mapping[str, Any], made: object) -> dict[str, Any]:
+    """Settings, of which `made` was made, without those that are left to us: what is found for them later cannot agree with that.
+
+    A word alone does not tell: positions="none" asks for none.
+    """
+    return {key: value for key, value in values.items() if getattr(made, key) is not None}
 
 
 def settings_of(config_class: type, leave_out: Iterable[str] = ()) -> list[str]:

@@ -75,13 +75,15 @@ def compare(
     if unused := set(settings or {}) - set(models or ladder()):
         names = ", ".join(sorted(unused))
         raise Mistake(f"{{settings}} names {names}, which is not among the models that are compared", settings=None)
-    for name, given in (settings or {}).items():
-        make(model_class(name).Config, given, name)  # a value that cannot be is refused before anything runs
+    asked: dict[str, dict[str, Any]] = {}
+    for name, given in (settings or {}).items():  # a value that cannot be is refused before anything runs
+        asked[name] = without_open(given, make(model_class(name).Config, given, name))
+    asked_learning: dict[str, dict[str, Any]] = {}
     for name, given in (learning or {}).items():
         if name not in (models or ladder()) or kind_of(name).way is Way.COUNTS:
             why = "counts, and learns nothing" if name in (models or ladder()) else "is not among the models compared"
             raise Mistake(f"{{learning}} names {name}, which {why}", learning=None)
-        training_config(Budget(steps=1), seed, given)
+        asked_learning[name] = without_open(given, training_config(Budget(steps=1), seed, given))
     weights = checked_shares(shares or {}, models or ladder())
     choose_device(device)
     import matplotlib.figure  # noqa: F401  (half a second, before the clock runs)
@@ -124,8 +126,8 @@ def compare(
             each_s=each_s,
             shares=weights,
             seeds=all_seeds,
-            settings={name: without_open(given) for name, given in (settings or {}).items()},
-            learning={name: without_open(given) for name, given in (learning or {}).items()},
+            settings=asked,
+            learning=asked_learning,
             device=device,
             watch=watch or (Lines() if progress else None),
             entries=entries,
