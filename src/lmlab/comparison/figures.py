@@ -14,6 +14,7 @@ from lmlab.page.figures import COLOURS, INK, Box, drawing, log_scale, name_point
 FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
 LEAST_SPAN = 0.1  # bits per byte that the ranking is wide at least, so that equal models are not drawn far apart
 CURVE_SPAN = 2.2  # bits per byte above the best that the loss curves show
+WIDTH = 5.6  # inches, of what is as wide as the page
 LEGEND_COLUMNS, LEGEND_SIZE = 3, 8  # at most; in points
 NUMBERS, WORDS, EDGE = 0.8, 0.5, 0.15  # inches: numbers and a word beside an axis, the same below one, nothing
 # What fits into those: names of so many letters at most, and numbers that are neither small nor close together.
@@ -67,7 +68,7 @@ def ranking(dots: Sequence[Dot], entropy: float | None) -> str:
     far = max(FAR * best, best + LEAST_SPAN)  # of next to nothing, or of 0, no multiple is far
     names = max(width_of(_short(dot.name)) for dot in dots) + 0.1
     margins = _if_usual((names, WORDS, EDGE, EDGE), dots)
-    with drawing(5.6, 0.3 * len(dots) + 0.8, margins) as (figure, axes):
+    with drawing(WIDTH, 0.3 * len(dots) + 0.8, margins) as (figure, axes):
         near = [dot for dot in dots if dot.bits_per_byte <= far]
         ends = [end for dot in near for end in dot.interval or (dot.bits_per_byte,)]
         ends += [] if entropy is None else [entropy]
@@ -108,9 +109,9 @@ def curves(learned: Sequence[Curve], level: Sequence[Dot]) -> str:
     level = [dot for dot in level if dot.bits_per_byte < top]
     names = [_short(name) for name in [curve.name for curve in drawn] + [dot.name for dot in level]]
     column = max((width_of(name, LEGEND_SIZE) for name in names), default=0.0) + 0.6  # with the line before it
-    columns = max(1, min(LEGEND_COLUMNS, int(5.6 / column)))
+    columns = max(1, min(LEGEND_COLUMNS, int(WIDTH / column)))
     legend = 0.2 * math.ceil(len(names) / columns)
-    with drawing(5.6, 3.2 + legend, (NUMBERS, WORDS + legend + EDGE, EDGE, EDGE)) as (figure, axes):
+    with drawing(WIDTH, 3.2 + legend, (NUMBERS, WORDS + legend + EDGE, EDGE, EDGE)) as (figure, axes):
         for curve in drawn:
             x, y = [p.seconds for p in curve.points], [p.bits_per_byte for p in curve.points]
             style: Any = "-" if curve.series < COLOURS else (0, (1, 1.5))

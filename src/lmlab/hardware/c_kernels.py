@@ -183,8 +183,9 @@ def _loaded(source: Path, compiler: list[str], flags: tuple[str, ...], folder: P
 def _whole(folder: Path, name: str) -> Path | None:
     """The file of this name, if it is as long as when it was made: loading one that was cut short would end the process."""
     for path in folder.glob(f"{name}-*.so"):
-        if path.stem.rpartition("-")[2] == str(path.stat().st_size):
-            return path
+        with suppress(FileNotFoundError):  # another process may be clearing the cache
+            if path.stem.rpartition("-")[2] == str(path.stat().st_size):
+                return path
     return None
 
 

@@ -24,10 +24,8 @@ if TYPE_CHECKING:  # matplotlib takes half a second to import, and most verbs th
 
 NAME_SIZE = 8.5  # of names beside points, in points
 LETTER_WIDTH = 0.64  # of its size: as wide as the sans-serif letters of common systems
-NEARLY_EQUAL, DECADES = (
-    2.0,
-    15.0,
-)  # largest by smallest: below, an axis is not logarithmic; from there on powers of ten do
+NEARLY_EQUAL = 2.0  # largest by smallest, below which an axis need not be logarithmic
+DECADES = 15.0  # from which powers of ten are marks enough
 COLOURS = 12  # of series that the stylesheet has
 
 Box = tuple[float, float, float, float]  # left, bottom, right, top
@@ -98,7 +96,10 @@ def short_ticks(axis: Axis) -> None:
 
 
 def log_scale(axes: Axes, along: Literal["x", "y"], values: Sequence[float] = ()) -> None:
-    """A logarithmic axis whose ticks read 10, 1k, 1M; 20 and 50 too where the values to be shown span less than that.
+    """A logarithmic axis whose ticks read 10, 1k, 1M.
+
+    values: that are to be shown, where they may lie close together. Then 20 and 50 are marked too; next to each other no power
+    of ten may lie between them, and the axis is a plain one.
 
     Powers of ten as matplotlib sets them are formulas, and setting those takes longer than all else of a figure.
     """
