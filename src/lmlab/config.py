@@ -201,7 +201,7 @@ def is_open(value: object) -> bool:
 
 
 def without_open(values: Mapping[str, Any], made: object) -> dict[str, Any]:
-    """Settings, of which `made` was made, without those that are left to us: what is found for them later cannot agree with that.
+    """Settings, of which `made` was made, without those that are left to us: whatever is found for them later is no other wish.
 
     A word alone does not tell: positions="none" asks for none.
     """
