@@ -148,7 +148,7 @@ def test_rows_that_are_looked_at_a_few_at_a_time_cost_the_same(positions: int) -
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 def test_validation_on_a_gpu_costs_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "GPU_ELEMENTS", 8 * 70)
+    monkeypatch.setattr(heads, "PLAIN_ELEMENTS", 70)
     hidden, weight, targets = torch.randn(100, 6).cuda(), torch.randn(7, 6).cuda(), torch.arange(100).cuda() % 7
     expected = F.cross_entropy(F.linear(hidden, weight), targets, reduction="sum")
     with torch.no_grad():

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
 from lmlab.layers.attention import causal_self_attention, cross_attention, self_attention, split_heads
-from lmlab.layers.fast import passes
+from lmlab.layers.fast import norms, passes
 from lmlab.layers.fast.cross_entropy import widened
 from lmlab.layers.fast.networks import fills_a_gpu, squared_relu, squared_relu_on_gpu
 from lmlab.layers.looking import Unfolded, looked, silenced, written_out
@@ -57,12 +57,14 @@ class Block(nn.Module):
 
     def attend(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what every position finds in itself and those before it."""
-        attended_BTD = causal_self_attention(self._project(x_BTD, dtype), rotation)
+        x_BTD, normed_BTD = normed_beside(x_BTD, self.norm_attention, dtype)
+        attended_BTD = causal_self_attention(self._packed(normed_BTD), rotation)
         return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
 
     def attend_both_ways(self, x_BTD: Tensor, there_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what every position finds in all that are there, before and after it."""
-        attended_BTD = self_attention(self._project(x_BTD, dtype), there_BT)
+        x_BTD, normed_BTD = normed_beside(x_BTD, self.norm_attention, dtype)
+        attended_BTD = self_attention(self._packed(normed_BTD), there_BT)
         return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
 
     def attend_further(
@@ -116,14 +118,18 @@ class Block(nn.Module):
         return silenced(self.out, self.heads, head)
 
     def _project(self, x_BTD: Tensor, dtype: torch.dtype) -> Tensor:
-        """Queries, keys and values of the normed stream, B×T×3×H×D."""
-        rows, length, width = x_BTD.shape
-        normed_BTD = normed(x_BTD, self.norm_attention, dtype)
-        return F.linear(normed_BTD, self.qkv.to(dtype)).view(rows, length, 3, self.heads, width // self.heads)
+        """Queries, keys and values of the stream, B×T×3×H×D."""
+        return self._packed(normed(x_BTD, self.norm_attention, dtype))
+
+    def _packed(self, normed_BTD: Tensor) -> Tensor:
+        """The same of the normed stream."""
+        rows, length, width = normed_BTD.shape
+        made = F.linear(normed_BTD, self.qkv.to(normed_BTD.dtype))
+        return made.view(rows, length, 3, self.heads, width // self.heads)
 
     def network(self, x_BTD: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what the two layers make of each position."""
-        normed_BTD = normed(x_BTD, self.norm_mlp, dtype)
+        x_BTD, normed_BTD = normed_beside(x_BTD, self.norm_mlp, dtype)
         if self.activation == "relu2":
             return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
         hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
@@ -221,7 +227,9 @@ def _add(x_BTD: Tensor, change_BTD: Tensor, dropout: float) -> Tensor:
         change_BTD = F.dropout(change_BTD, dropout)
     if passes.can_add(x_BTD, change_BTD):
         return passes.added(x_BTD, change_BTD)
-    return x_BTD + change_BTD.to(x_BTD.dtype)  # converted first: adding two precisions at once is slow on a CPU
+    if not x_BTD.is_cuda:  # where adding two precisions at once is slow
+        change_BTD = change_BTD.to(x_BTD.dtype)
+    return x_BTD + change_BTD
 
 
 def normed(x_BTD: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
@@ -229,6 +237,13 @@ def normed(x_BTD: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
     if passes.can_norm(x_BTD, weight_D, dtype):
         return passes.normed(x_BTD, weight_D, dtype)
     return F.layer_norm(widened(x_BTD), (x_BTD.shape[-1],), weight_D).to(dtype)
+
+
+def normed_beside(x_BTD: Tensor, weight_D: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The stream to go on with, and its norm."""
+    if norms.can_join(x_BTD, dtype):
+        return norms.stream_and_normed(x_BTD, weight_D)
+    return x_BTD, normed(x_BTD, weight_D, dtype)
 
 
 def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:

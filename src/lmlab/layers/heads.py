@@ -16,12 +16,15 @@ from lmlab.formulas import HEAD, Part, Shape, Size, linear
 from lmlab.layers import fast
 from lmlab.layers.fast.cross_entropy import (
     CHUNK_ELEMENTS,
-    GPU_ELEMENTS,
     chunked_cross_entropy,
+    gpu_elements,
     summed_cross_entropy,
     widened,
 )
+from lmlab.layers.fast.softmax_kernel import nats_where_they_stand
+from lmlab.layers.fast.triton_here import HAS_TRITON
 
+PLAIN_ELEMENTS = 1 << 27  # logits on a GPU that torch's own cross-entropy may hold in float32, half a GiB
 SIGNS = 2  # of `signs_of`
 Head = Callable[[Tensor, Tensor, Tensor | None, Tensor], Tensor]
 """`nats_alone`, `nats_and_signs` or `nats_at`: numbers of every target, N×F."""
@@ -66,18 +69,32 @@ def summed_nats(
         return cross_entropy_nats(hidden_ND, weight_VD, bias_V, targets_N).sum()
     dtype, weights_N = hidden_ND.dtype, None if keep_N is None else keep_N.float()
     weight_VD, bias_V = weight_VD.to(dtype), None if bias_V is None else bias_V.to(dtype)
-    learning, most = torch.is_grad_enabled(), GPU_ELEMENTS // 8
-    if fast.enabled and learning and hidden_ND.shape[0] * weight_VD.shape[0] > most:
-        return summed_cross_entropy(hidden_ND, weight_VD, bias_V, targets_N, weights_N)
-    rows = len(hidden_ND) if learning else most // len(weight_VD)
-    nats_N = nats_by_pieces(hidden_ND, weight_VD, bias_V, targets_N, max(1, rows))
+    learning, many = torch.is_grad_enabled(), hidden_ND.shape[0] * weight_VD.shape[0] > PLAIN_ELEMENTS
+    if fast.enabled and learning and many:
+        return summed_cross_entropy(hidden_ND, weight_VD, bias_V, targets_N, weights_N, gpu_elements())
+    kernel = fast.enabled and HAS_TRITON and not learning and many and dtype != torch.float64
+    way = nats_where_they_stand if kernel else plain_nats
+    rows = len(hidden_ND) if learning else PLAIN_ELEMENTS // len(weight_VD)
+    nats_N = nats_by_pieces(hidden_ND, weight_VD, bias_V, targets_N, max(1, rows), way)
     return (nats_N if weights_N is None else nats_N * weights_N).sum()
 
 
-def nats_by_pieces(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor, rows: int) -> Tensor:
+def plain_nats(logits_nV: Tensor, target_n: Tensor) -> Tensor:
+    """Nats of each target."""
+    return F.cross_entropy(widened(logits_nV), target_n, reduction="none")
+
+
+def nats_by_pieces(
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+    targets_N: Tensor,
+    rows: int,
+    way: Callable[[Tensor, Tensor], Tensor] = plain_nats,
+) -> Tensor:
     """Nats of each target, so many rows at a time: all logits of a batch in float32 may be more than a GPU has room for."""
     pieces = zip(hidden_ND.split(rows), targets_N.split(rows), strict=True)
-    return torch.cat([F.cross_entropy(widened(F.linear(h, weight_VD, bias_V)), t, reduction="none") for h, t in pieces])
+    return torch.cat([way(F.linear(h, weight_VD, bias_V), t) for h, t in pieces])
 
 
 def nats_alone(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:

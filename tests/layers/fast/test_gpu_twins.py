@@ -7,12 +7,14 @@ from contextlib import nullcontext
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from lmlab.layers import fast
+from lmlab.layers import fast, heads
 from lmlab.layers.attention import split_heads, split_to_learn
-from lmlab.layers.blocks import squared_relu_network
-from lmlab.layers.fast import cross_entropy, muon, networks, softmax_kernel
+from lmlab.layers.blocks import Block, normed, squared_relu_network
+from lmlab.layers.fast import cross_entropy, muon, networks, norms, softmax_kernel
 from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine
+from lmlab.layers.heads import plain_nats, summed_nats
 from lmlab.layers.positions import rotary_tables
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.orthogonal import orthogonalize
@@ -62,6 +64,25 @@ def test_the_squared_relu_network_is_nearer_to_the_exact_one_than_its_twin(
     for made, plain in zip(*distances, strict=True):
         assert made < 1.1 * plain
         assert made < 0.01
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("rows", "width"), [(3000, 768), (70, 24), (1, 8), (1500, 4096)])
+def test_what_comes_back_by_a_stream_and_its_norm_is_joined(rows: int, width: int, dtype: torch.dtype) -> None:
+    """Each held against float64: in bf16 the twin rounds both, and then their sum."""
+    x, weight = drawn(rows, width, dtype=dtype), drawn(width, dtype=torch.float32)
+    stream, grad = (drawn(2, rows, width, dtype=dtype)[i].detach() for i in range(2))
+    wide = [t.detach().double().requires_grad_() for t in (x, weight)]
+    exact_normed = F.layer_norm(wide[0], (width,), wide[1])
+    exact = [exact_normed, *torch.autograd.grad((wide[0], exact_normed), wide, (stream.double(), grad.double()))]
+    distances = []
+    for found in (norms.stream_and_normed(x, weight), (x, normed(x, weight, dtype))):
+        made = [found[1], *torch.autograd.grad(found, [x, weight], (stream, grad))]
+        assert [t.dtype for t in made] == [dtype, dtype, torch.float32]
+        distances.append([float((a.detach().double() - b.detach()).norm()) for a, b in zip(made, exact, strict=True)])
+    for mine, plain, size in zip(*distances, exact, strict=True):
+        assert mine <= 1.1 * plain + 1e-6 * float(size.detach().norm())
+    assert torch.equal(norms.stream_and_normed(x, weight)[0], x)
 
 
 @pytest.mark.parametrize(("heads", "width"), [(12, 64), (3, 24)])
@@ -144,6 +165,10 @@ def test_the_softmax_in_place_is_its_twin(vocab: int, weighted: bool, dtype: tor
     found = softmax_kernel.made_residuals(logits.clone(), targets, weights)
     torch.testing.assert_close(found[0], expected[0], rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(found[1], expected[1])
+    untouched = logits.clone()
+    nats = softmax_kernel.nats_where_they_stand(untouched, targets)
+    torch.testing.assert_close(nats, plain_nats(logits, targets), rtol=1e-5, atol=1e-5)
+    assert torch.equal(untouched, logits)
 
 
 @pytest.mark.parametrize("vocab", [7, 9000, 50_304])
@@ -152,3 +177,37 @@ def test_the_log_softmax_of_few_rows_is_torchs(vocab: int) -> None:
 
     logits = drawn(5, vocab, dtype=torch.float32, scale=3.0).detach()
     torch.testing.assert_close(log_softmax(logits), logits.log_softmax(-1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the compiler itself imports
+def test_a_compiled_block_joins_what_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel is called for both norms of the block, and the gradients are those of the block without it."""
+    from lmlab.layers.fast import _norm_triton
+
+    torch.manual_seed(0)
+    block, x, grad = Block(64, 4, 2, "gelu").cuda(), drawn(2, 32, 64), drawn(3, 32, 64)[:2].detach()
+    launch, calls = _norm_triton.launch, []
+    monkeypatch.setattr(_norm_triton, "launch", lambda *given: calls.append(given) or launch(*given))
+
+    def gradients() -> list[Tensor]:
+        torch.compiler.reset()
+        made = torch.compile(lambda: block(x, None, torch.bfloat16, 0.0), fullgraph=True)()
+        return list(torch.autograd.grad(made, [x, *block.parameters()], grad))
+
+    with fast.plain():
+        plain = gradients()
+    assert not calls
+    for mine, its in zip(gradients(), plain, strict=True):
+        assert apart(mine, its.double()) < 0.02
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_large_validation_costs_what_its_twin_says(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "PLAIN_ELEMENTS", 70 * 1003)
+    hidden, weight = drawn(200, 16, dtype=dtype).detach(), drawn(1003, 16, dtype=dtype).detach()
+    targets, keep = torch.arange(200, device="cuda") * 31 % 1003, torch.arange(200, device="cuda") % 3 > 0
+    with torch.no_grad():
+        found = summed_nats(hidden, weight, None, targets, keep)
+        with fast.plain():
+            torch.testing.assert_close(found, summed_nats(hidden, weight, None, targets, keep))

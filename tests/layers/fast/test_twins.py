@@ -143,21 +143,22 @@ def test_the_chunked_cross_entropy(with_bias: bool, monkeypatch: pytest.MonkeyPa
         torch.autograd.grad(nats + hidden.square().sum(), hidden, create_graph=True)
 
 
+@pytest.mark.parametrize("most", [1, 1000])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("with_bias", [True, False])
-def test_the_summed_cross_entropy(with_bias: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "GPU_ELEMENTS", 1)
+def test_the_summed_cross_entropy(with_bias: bool, weighted: bool, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """most: logits at once, three rows of them or all."""
     monkeypatch.setattr(cross_entropy, "CHUNK_ROWS", 3)
     hidden, weight, bias = drawn(10, 6), drawn(7, 6), drawn(7)
     targets, weights = torch.arange(10) % 7, torch.arange(10) % 2.0 if weighted else None
     leaves = [hidden, weight, bias] if with_bias else [hidden, weight]
     plain = F.cross_entropy(F.linear(hidden, weight, bias if with_bias else None), targets, reduction="none")
     expected = (plain if weights is None else plain * weights).sum()
-    found = cross_entropy.summed_cross_entropy(hidden, weight, bias if with_bias else None, targets, weights)
+    found = cross_entropy.summed_cross_entropy(hidden, weight, bias if with_bias else None, targets, weights, most)
     torch.testing.assert_close(found, expected)
     gradients = torch.autograd.grad(0.3 * found, leaves)
     torch.testing.assert_close(gradients, torch.autograd.grad(0.3 * expected, leaves))
-    found = cross_entropy.summed_cross_entropy(hidden, weight, bias if with_bias else None, targets, weights)
+    found = cross_entropy.summed_cross_entropy(hidden, weight, bias if with_bias else None, targets, weights, most)
     with pytest.raises(RuntimeError, match="no second derivatives"):
         torch.autograd.grad(found + hidden.square().sum(), hidden, create_graph=True)
 
@@ -168,7 +169,7 @@ def test_the_summed_cross_entropy_can_be_compiled() -> None:
     hidden, weight, targets = drawn(10, 6), drawn(7, 6), torch.arange(10) % 7
 
     def nats() -> Tensor:
-        return cross_entropy.summed_cross_entropy(hidden, weight, None, targets, None)
+        return cross_entropy.summed_cross_entropy(hidden, weight, None, targets, None, most=1000)
 
     found = torch.autograd.grad(torch.compile(nats, backend="aot_eager", fullgraph=True)(), [hidden, weight])
     torch.testing.assert_close(found, torch.autograd.grad(nats(), [hidden, weight]))

@@ -7,6 +7,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+WARPS = 4
+
 
 def launch(q_BHTD: Tensor, k_BHTD: Tensor, v_BHTD: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> Tensor:
     """Gradients by queries and keys, turned back, and by values, as one B×T×3×H×D."""
@@ -16,7 +18,9 @@ def launch(q_BHTD: Tensor, k_BHTD: Tensor, v_BHTD: Tensor, cos_TD: Tensor, sin_T
     parts = [part if part.stride(-1) == 1 else part.contiguous() for part in (q_BHTD, k_BHTD, v_BHTD)]
     strides = [stride for part in parts for stride in part.stride()[:3]]
     blocks = triton.next_power_of_2(heads), triton.next_power_of_2(width // 2)
-    _joined[(rows * length,)](*parts, cos_TD, sin_TD, out_BT3HD, length, heads, width, *strides, *blocks, num_warps=2)
+    _joined[(rows * length,)](
+        *parts, cos_TD, sin_TD, out_BT3HD, length, heads, width, *strides, *blocks, num_warps=WARPS
+    )
     return out_BT3HD
 
 

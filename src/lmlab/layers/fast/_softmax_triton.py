@@ -11,20 +11,23 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 EIGHT = tl.constexpr(8)  # words that a thread fetches at once, and reduces by itself
 
 
-def launch(logits_nV: Tensor, target_n: Tensor, weight_n: Tensor | None, block: int, warps: int) -> Tensor:
-    """Nats of each target; the logits become their derivatives, both times the weights."""
+def launch(
+    logits_nV: Tensor, target_n: Tensor, weight_n: Tensor | None, block: int, warps: int, *, derivatives: bool
+) -> Tensor:
+    """Nats of each target; the logits become their derivatives, where those are wanted; both times the weights."""
     assert logits_nV.is_contiguous()
     rows, vocab = logits_nV.shape
     nats_n = torch.empty(rows, dtype=torch.float32, device=logits_nV.device)
     weights = nats_n if weight_n is None else weight_n
     block = max(EIGHT.value, min(block, triton.next_power_of_2(vocab)))
-    _residuals[(rows,)](logits_nV, target_n, weights, nats_n, vocab, weight_n is not None, block, num_warps=warps)
+    how = weight_n is not None, derivatives, block
+    _residuals[(rows,)](logits_nV, target_n, weights, nats_n, vocab, *how, num_warps=warps)
     return nats_n
 
 
 @triton.jit
 def _residuals(  # type: ignore[no-untyped-def]
-    logits, target, weight, nats, vocab, weighs: tl.constexpr, block: tl.constexpr
+    logits, target, weight, nats, vocab, weighs: tl.constexpr, derivatives: tl.constexpr, block: tl.constexpr
 ):
     row = tl.program_id(0).to(tl.int64)
     mine = logits + row * vocab
@@ -48,13 +51,14 @@ def _residuals(  # type: ignore[no-untyped-def]
     if weighs:
         scale = tl.load(weight + row)
     tl.store(nats + row, of_word * (-scale / LOG2_E))
-    tl.debug_barrier()
-    for start in range(0, vocab, block):
-        there = start + at < vocab
-        x = tl.load(mine + start + at, mask=there, other=float("-inf"), eviction_policy="evict_first")
-        p = tl.exp2(x.to(tl.float32) * LOG2_E - log_sum)
-        if weighs:
-            p = p * scale
-        tl.store(mine + start + at, p.to(logits.dtype.element_ty), mask=there)
-    tl.debug_barrier()
-    tl.store(mine + word, ((tl.exp2(of_word) - 1.0) * scale).to(logits.dtype.element_ty))
+    if derivatives:
+        tl.debug_barrier()
+        for start in range(0, vocab, block):
+            there = start + at < vocab
+            x = tl.load(mine + start + at, mask=there, other=float("-inf"), eviction_policy="evict_first")
+            p = tl.exp2(x.to(tl.float32) * LOG2_E - log_sum)
+            if weighs:
+                p = p * scale
+            tl.store(mine + start + at, p.to(logits.dtype.element_ty), mask=there)
+        tl.debug_barrier()
+        tl.store(mine + word, ((tl.exp2(of_word) - 1.0) * scale).to(logits.dtype.element_ty))

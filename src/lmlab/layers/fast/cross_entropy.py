@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from lmlab.layers.fast.once import only_once
 from lmlab.layers.fast.softmax_kernel import made_residuals
-from lmlab.layers.fast.triton_here import HAS_TRITON
+from lmlab.layers.fast.triton_here import HAS_TRITON, marked_constant
 
 CHUNK_ELEMENTS = 1 << 21
 """Most logits alive at once: 8 MiB of float32, since more falls out of the caches. What fits takes the plain path."""
@@ -23,8 +23,14 @@ CHUNK_ELEMENTS = 1 << 21
 CHUNK_ROWS = 256
 """But never fewer positions than this in a chunk, since each chunk runs over the whole V×D gradient once."""
 
-GPU_ELEMENTS = 1 << 30
-"""Most logits alive at once on a GPU, where small products leave most of it idle: 2 GiB of bf16."""
+GPU_SHARE = 16
+"""The part of a GPU's memory that logits may take: small products leave most of it idle, and each more adds up a gradient."""
+
+
+@marked_constant
+def gpu_elements() -> int:
+    """Most logits alive at once on the GPU that is used, in bf16."""
+    return torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory // GPU_SHARE // 2
 
 
 def chunked_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
@@ -123,11 +129,14 @@ def _add_product(sum_VD: Tensor, left_Vn: Tensor, right_nD: Tensor) -> None:
 
 
 def summed_cross_entropy(
-    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor, weights_N: Tensor | None
+    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor, weights_N: Tensor | None, most: int
 ) -> Tensor:
-    """Nats of all targets together, each times its weight; differentiable in hidden, weight and bias. For GPUs."""
+    """Nats of all targets together, each times its weight; differentiable in hidden, weight and bias. For GPUs.
+
+    most: logits alive at once.
+    """
     apply: Callable[..., Tensor] = _SummedCrossEntropy.apply
-    return apply(hidden_ND, weight_VD, bias_V, targets_N, weights_N)
+    return apply(hidden_ND, weight_VD, bias_V, targets_N, weights_N, most)
 
 
 def residuals(logits_nV: Tensor, target_n: Tensor, weight_n: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -156,14 +165,15 @@ class _SummedCrossEntropy(torch.autograd.Function):
         bias_V: Tensor | None,
         targets_N: Tensor,
         weights_N: Tensor | None,
+        most: int,
     ) -> Tensor:
         """The sum; keeps its gradients."""
         positions, vocab = hidden_ND.shape[0], weight_VD.shape[0]
-        chunks = -(-positions * vocab // GPU_ELEMENTS)
+        chunks = -(-positions * vocab // most)
         rows = -(-positions // chunks // CHUNK_ROWS) * CHUNK_ROWS  # nearly the same in all, so that none is small
         total = torch.zeros((), dtype=torch.float32, device=hidden_ND.device)
         grad_hidden: list[Tensor] = []
-        grad_weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
+        grad_weight_VD: Tensor | None = None
         grad_bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
         for start in range(0, positions, rows):
             chunk = slice(start, start + rows)
@@ -177,8 +187,10 @@ class _SummedCrossEntropy(torch.autograd.Function):
             if grad_bias_V is not None:
                 grad_bias_V = grad_bias_V + delta_nV.float().sum(0)
             grad_hidden.append(delta_nV @ weight_VD)
-            grad_weight_VD = grad_weight_VD + delta_nV.T @ hidden_ND[chunk]
-        ctx.save_for_backward(torch.cat(grad_hidden), grad_weight_VD, grad_bias_V)
+            product_VD = delta_nV.T @ hidden_ND[chunk]
+            grad_weight_VD = product_VD if grad_weight_VD is None else grad_weight_VD.float() + product_VD
+        grad_hidden_ND = grad_hidden[0] if len(grad_hidden) == 1 else torch.cat(grad_hidden)
+        ctx.save_for_backward(grad_hidden_ND, grad_weight_VD, grad_bias_V)
         ctx.dtype = weight_VD.dtype
         return total
 
@@ -188,4 +200,4 @@ class _SummedCrossEntropy(torch.autograd.Function):
         """Scale the kept gradients."""
         grad_hidden_ND, grad_weight_VD, grad_bias_V = ctx.saved_tensors
         bias = None if grad_bias_V is None else (grad_bias_V * grad).to(ctx.dtype)
-        return (grad_hidden_ND * grad).to(ctx.dtype), (grad_weight_VD * grad).to(ctx.dtype), bias, None, None
+        return (grad_hidden_ND * grad).to(ctx.dtype), (grad_weight_VD * grad).to(ctx.dtype), bias, None, None, None

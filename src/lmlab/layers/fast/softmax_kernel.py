@@ -19,6 +19,13 @@ def made_residuals(logits_nV: Tensor, target_n: Tensor, weight_n: Tensor | None)
     return nats_n, logits_nV
 
 
+def nats_where_they_stand(logits_nV: Tensor, target_n: Tensor) -> Tensor:
+    """Nats of each target in float32, whatever the logits' precision: nothing is copied to widen it. Without gradients."""
+    from lmlab.layers.fast._softmax_triton import launch
+
+    return launch(logits_nV, target_n, None, BLOCK, WARPS, derivatives=False)
+
+
 @torch.library.custom_op(
     "lmlab::softmax_residuals",
     mutates_args=("logits",),
@@ -27,7 +34,7 @@ def made_residuals(logits_nV: Tensor, target_n: Tensor, weight_n: Tensor | None)
 def _in_place(logits: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
     from lmlab.layers.fast._softmax_triton import launch
 
-    return launch(logits, target, weight, BLOCK, WARPS)
+    return launch(logits, target, weight, BLOCK, WARPS, derivatives=True)
 
 
 @_in_place.register_fake
