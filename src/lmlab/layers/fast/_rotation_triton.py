@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-WARPS = 4
+WARPS = 1
 
 
 def launch(q_BHTD: Tensor, k_BHTD: Tensor, v_BHTD: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> Tensor:
