@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -126,3 +127,37 @@ def test_an_axis_of_costs_has_marks_however_close_they_are(values: list[int], wa
     ]
     (svg,) = figures.costs(paid)
     assert wanted <= set(re.findall(r">([\d.]+[kM]?)</text>", svg))
+
+
+def crowd(count: int) -> list[Cost]:
+    """Models of much the same cost and result; the last of them cheap and best."""
+    models = [
+        Cost(
+            name=f"model {i} (bpe:1000)",
+            series=i,
+            bits_per_byte=2 + 0.01 * (7 * i % count),
+            parameters=10_000 + 300 * (11 * i % count),
+            flops=None,
+            seconds=0.0,
+        )
+        for i in range(count)
+    ]
+    return [*models, replace(models[0], name="unbeaten & cheap", bits_per_byte=1.9, parameters=9_000)]
+
+
+@pytest.mark.parametrize("count", [5, 40])
+def test_where_dots_crowd_names_are_left_out_rather_than_written_over_each_other(count: int) -> None:
+    (svg,) = figures.costs(crowd(count))
+    named = {text: box for text, box in boxes(svg).items() if "model" in text or "unbeaten" in text}
+    assert "unbeaten &amp; cheap" in named
+    assert (len(named) == count + 1) == (count == 5)
+    assert len(named) > 5
+    for (left, top, right, bottom), (left_2, top_2, right_2, bottom_2) in itertools.combinations(named.values(), 2):
+        assert right <= left_2 or right_2 <= left or bottom <= top_2 or bottom_2 <= top
+
+
+def test_every_dot_says_whose_it_is() -> None:
+    (svg,) = figures.costs(crowd(40))
+    tips = re.findall(r"<title>(.*?)</title>", svg)
+    assert len(set(tips)) == 41
+    assert "unbeaten &amp; cheap: 1.900 bits per byte, 9,000 parameters" in tips

@@ -10,6 +10,7 @@ from typing import Any
 
 from lmlab.comparison.findings import CurvePoint
 from lmlab.page.figures import COLOURS, INK, Box, drawing, log_scale, name_points, note, series_colour, svg, width_of
+from lmlab.page.numbers import short
 
 FAR = 2.2  # times the best: from there on, a model stands at the edge of the ranking
 LEAST_SPAN = 0.1  # bits per byte that the ranking is wide at least, so that equal models are not drawn far apart
@@ -19,6 +20,7 @@ LEGEND_COLUMNS, LEGEND_SIZE = 3, 8  # at most; in points
 NUMBERS, WORDS, EDGE = 0.8, 0.5, 0.15  # inches: numbers and a word beside an axis, the same below one, nothing
 # What fits into those: names of so many letters at most, and numbers that are neither small nor close together.
 LONGEST_NAME, LEAST_NUMBER, LEAST_APART = 30, 0.1, 0.01
+MANY = 16  # models of which each dot has less room for its name
 MOST_LETTERS = 36  # of a name: of a longer one the end is shown, where a class stands behind its module
 
 
@@ -165,13 +167,27 @@ def _if_usual(margins: Box, shown: Sequence[Dot | Cost]) -> Box | None:
 
 def _cost(points: Sequence[tuple[Cost, float]], label: str) -> str:
     margins = _if_usual((NUMBERS, WORDS, EDGE, EDGE), [cost for cost, _ in points])
-    with drawing(3.9, 3.4, margins) as (figure, axes):
+    with drawing(3.9, 3.4 if len(points) <= MANY else 4.6, margins) as (figure, axes):
         log_scale(axes, "x", [x for _, x in points])
-        for cost, x in points:
-            axes.plot([x], [cost.bits_per_byte], "o", markersize=6, color=series_colour(cost.series))
+        tips = {}
+        for number, (cost, x) in enumerate(points):
+            dot = f"dot-{number}"
+            axes.plot([x], [cost.bits_per_byte], "o", markersize=6, color=series_colour(cost.series), gid=dot)
+            tips[dot] = f"{cost.name}: {cost.bits_per_byte:.3f} bits per byte, {short(x)} {label}"
         axes.set_xlabel(label)
         axes.set_ylabel("bits per byte")
         axes.grid(axis="both")
         axes.margins(x=0.2, y=0.1)
-        name_points(figure, axes, [(_short(cost.name), x, cost.bits_per_byte) for cost, x in points])
-        return svg(figure, f"Bits per byte against {label}")
+        named = [(_short(cost.name), x, cost.bits_per_byte) for cost, x in _worth_most_first(points)]
+        name_points(figure, axes, named, all_of_them=False)
+        return svg(figure, f"Bits per byte against {label}", tips)
+
+
+def _worth_most_first(points: Sequence[tuple[Cost, float]]) -> list[tuple[Cost, float]]:
+    """Those that nothing cheaper is as good as, then the others, the best of them first."""
+    unbeaten, lowest = list[tuple[Cost, float]](), math.inf
+    for point in sorted(points, key=lambda point: (point[1], point[0].bits_per_byte)):
+        if point[0].bits_per_byte < lowest:
+            unbeaten.append(point)
+            lowest = point[0].bits_per_byte
+    return sorted(points, key=lambda point: (point not in unbeaten, point[0].bits_per_byte))

@@ -233,7 +233,8 @@ def _costs(found: Findings) -> str:
     if costs:
         caption = (
             "Each model's result against its size and cost. FLOPs are by formula: six per matrix entry and token, and"
-            f" attention.{_SUMMED if found.several_seeds else ''}"
+            f" attention.{_SUMMED if found.several_seeds else ''} Point at a dot to see whose it is; where they crowd, those"
+            " that nothing cheaper is as good as are named first."
         )
         parts.append(html.figure(f'<div class="panels">{"".join(figures.costs(costs))}</div>', caption))
     parts.append(_who_had_what(found))

@@ -10,7 +10,7 @@ import io
 import math
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -136,10 +136,13 @@ def note(axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, fl
     axes.annotate(text, at, xytext=offset, textcoords="offset points", annotation_clip=False, **style)
 
 
-def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, float]]) -> None:
+def name_points(
+    figure: Figure, axes: Axes, points: Sequence[tuple[str, float, float]], all_of_them: bool = True
+) -> None:
     """Write each point's name beside it, or, where it is crowded, a little off with a line to it.
 
     Names go where they cover no point and no other name: places around the point are tried from near to far.
+    all_of_them: without, a name that has no such place is left out; the first of the points choose first.
     """
     if figure.get_layout_engine() is None:
         axes.get_xlim(), axes.get_ylim()  # what lies where is known as soon as the ends of the axes are
@@ -152,7 +155,9 @@ def name_points(figure: Figure, axes: Axes, points: Sequence[tuple[str, float, f
     frame = [edge / pixel for edge in axes.get_window_extent().extents]
     for (name, x, y), spot in zip(points, spots, strict=True):
         width, height = 72 * width_of(name, NAME_SIZE), 1.1 * NAME_SIZE
-        box, offset = _free_place(spot, width, height, taken, frame)
+        box, offset, covers = _free_place(spot, width, height, taken, frame)
+        if covers and not all_of_them:
+            continue
         taken.append(box)
         line = {"arrowstyle": "-", "color": RULE, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 3}
         far = math.hypot(*offset) > 16
@@ -169,8 +174,8 @@ def width_of(text: str, size: float = 10) -> float:
 
 def _free_place(
     spot: tuple[float, float], width: float, height: float, taken: Sequence[Box], frame: Sequence[float]
-) -> tuple[Box, tuple[float, float]]:
-    """The box of a name near a point, and the offset of its centre, in points; the nearest place that covers least."""
+) -> tuple[Box, tuple[float, float], float]:
+    """The box of a name near a point, the offset of its centre, in points, and what it covers: the nearest with least."""
     best: tuple[float, Box, tuple[float, float]] | None = None
     for reach in (0, 8, 16, 26, 38, 52):
         for turn in range(16):
@@ -186,7 +191,7 @@ def _free_place(
         if best is not None and best[0] == 0:
             break
     assert best is not None
-    return best[1], best[2]
+    return best[1], best[2], best[0]
 
 
 def _overlap(a: Box, b: Box) -> float:
@@ -194,8 +199,11 @@ def _overlap(a: Box, b: Box) -> float:
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
 
-def svg(figure: Figure, title: str) -> str:
-    """The figure as an inline SVG with a title for screen readers, its colours taken from the page."""
+def svg(figure: Figure, title: str, tips: Mapping[str, str] | None = None) -> str:
+    """The figure as an inline SVG with a title for screen readers, its colours taken from the page.
+
+    tips: what is shown when one points at an artist, by the id (`gid`) that it was given.
+    """
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
@@ -205,6 +213,8 @@ def svg(figure: Figure, title: str) -> str:
     head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}" {spaces}>'
     text = head + text[text.index(">") + 1 :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    for gid, tip in (tips or {}).items():
+        text = text.replace(f'<g id="{gid}">', f'<g id="{gid}"><title>{escape(tip)}</title>', 1)
     for colour, variable in VARIABLES.items():
         text = text.replace(colour, variable)
     # Ids must be unique on the page: several figures stand on it.
