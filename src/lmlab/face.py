@@ -290,7 +290,10 @@ def decompress(
     device: str = "cpu",
     watch: Progress | None = None,
 ) -> Coded:
-    """Bring back a text that `compress` made small, byte for byte, with the run it was compressed with."""
+    """Bring back a text that `compress` made small, byte for byte, with the run it was compressed with.
+
+    file: that `compress` wrote; "-" is standard input.
+    """
     target = free_file(out, force)
     from lmlab.compression.compress_files import decompress_file
 

@@ -71,6 +71,16 @@ def test_a_file_comes_back_byte_for_byte(lmlab, runs, name, text):
     assert Path("out.txt").read_bytes() == text.encode()
 
 
+def test_a_compressed_text_comes_back_through_a_pipe(runs, tmp_path):
+    """Of `-` and of a named pipe, as `<(...)` makes one."""
+    Path(tmp_path, "in.txt").write_bytes(TEXT.encode())
+    lmlab = f"{sys.executable} -m lmlab"
+    small = f"{lmlab} compress {tmp_path}/in.txt --model {runs}/ngram -o -"
+    for way in (f"{small} | {lmlab} decompress -", f"{lmlab} decompress <({small})"):
+        found = subprocess.run(["bash", "-c", f"{way} --model {runs}/ngram -o -"], capture_output=True, check=False)
+        assert found.stdout == TEXT.encode(), found.stderr
+
+
 @pytest.mark.slow
 def test_the_sizes_and_the_claim_are_told(lmlab, runs, held_out):
     held_out = held_out[:1000]

@@ -10,6 +10,7 @@ import pytest
 
 from command_line import Lmlab, done, refused
 from lmlab.models.registry import KINDS, Way
+from lmlab.page.numbers import memory_size
 
 
 def test_the_numbers_of_a_model_and_where_they_come_from(lmlab: Lmlab) -> None:
@@ -73,6 +74,12 @@ def test_a_model_that_counts_is_fitted_to_its_text(lmlab: Lmlab, small_text: Pat
     assert "V**L - 1" in out
 
 
+def test_what_is_fitted_to_a_text_is_what_training_on_it_makes(lmlab: Lmlab, small_text: Path) -> None:
+    done(lmlab("train", "ngram", small_text, "--out", "made"))
+    trained = json.loads((Path("made") / "config.json").read_text())["model"]["parameters"]
+    assert json.loads(done(lmlab("count", "ngram", small_text, "--json")))["parameters"] == trained
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -120,7 +127,9 @@ def test_memory_is_predicted_and_measured(lmlab: Lmlab) -> None:
     out = done(lmlab("count", "gpt", *sizes, "--memory", "--json"))
     memory = json.loads(out)["memory"]
     assert memory["peak"] == pytest.approx(memory["measured_peak"], rel=0.1)
-    assert "peak: predicted" in lmlab("count", "gpt", *sizes, "--memory")[1]
+    shown = done(lmlab("count", "gpt", *sizes, "--memory"))
+    assert f"peak: predicted {memory_size(memory['peak'])}" in shown
+    assert " 0 MB" not in shown
 
 
 def test_memory_of_what_takes_no_steps_is_refused(lmlab: Lmlab, small_text: Path) -> None:

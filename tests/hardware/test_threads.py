@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lmlab.hardware import openmp, threads
-from lmlab.hardware.threads import LOOK_AGAIN_S, Threads
+from lmlab.hardware.threads import LOOK_AGAIN_S, LOOKED_AT_S, KeptWaiting, Threads
 
 
 def run(threads: Threads, seconds: Callable[[float, int], float], until_s: float) -> list[int]:
@@ -83,3 +83,30 @@ def test_one_thread_is_one_for_kernels_that_do_not_listen_to_torch() -> None:
         with threads.using_threads(torch.device("cpu"), 2):
             assert library.omp_get_max_active_levels() == levels > 0
     assert library.omp_get_max_active_levels() == levels
+
+
+@pytest.mark.parametrize(("share", "count", "is_said"), [(0.99, 2, False), (0.3, 2, True), (0.3, 1, False)])
+def test_a_run_that_others_keep_waiting_says_so_once(
+    share: float, count: int, is_said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """count: of threads; one waits for no other."""
+    clock = [1000.0]
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(threads.time, "thread_time", lambda: share * clock[0])
+    waiting, said = KeptWaiting(count), []
+    for _ in range(100):
+        clock[0] += 0.5
+        said.append(waiting.remark())
+    assert [line is not None for line in said].count(True) == is_said
+    if is_said:
+        assert said[int(LOOKED_AT_S / 0.5)], "after ten seconds of it"
+        assert "70% of 10 s" in str(said[int(LOOKED_AT_S / 0.5)])
+
+
+def test_who_was_disturbed_at_first_and_no_longer_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(threads.time, "thread_time", lambda: max(0.3 * clock[0], clock[0] - 3.0))
+    waiting = KeptWaiting(2)
+    for clock[0] in range(40):
+        assert waiting.remark() is None

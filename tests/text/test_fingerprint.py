@@ -78,6 +78,15 @@ def test_a_text_that_repeats_itself_accuses_nobody(tmp_path: Path) -> None:
     assert verdict(part(tmp_path, line * 300, "train"), part(tmp_path, line * 30, "test")) == "unknown"
 
 
+def test_why_nothing_can_be_told_is_said_as_it_is(tmp_path: Path) -> None:
+    """A text with hardly any pieces in the sample is not one that nobody knows."""
+    line = part(tmp_path, "0123456789abcdefghijklmnopqrstuvwxyz", "line")
+    few = Fingerprint(every=10**9, usual=1.0, shingles=np.zeros(0, dtype=np.uint32))
+    assert "too few different pieces" in held_out([few], line).detail
+    assert "no fingerprint" in held_out([Fingerprint.unknown()], line).detail
+    assert "no fingerprint" in held_out([], line).detail
+
+
 def test_formulas_that_every_part_has_accuse_nobody(tmp_path: Path) -> None:
     def log(seed: int) -> str:
         random = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ import torch
 from lmlab.classification.task import Labelling, encoded, words_of
 from lmlab.config import Budget, Mistake, TextFacts, make, settings_of
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
+from lmlab.hardware.threads import as_now
 from lmlab.interface import Learner
 from lmlab.learn.asked import Asked
 from lmlab.learn.budget_in_steps import lasts_longer
@@ -66,7 +67,8 @@ def train(model: str, data: Any, asked: Asked) -> Run:
             f"{model}: {budget} is more than it needs ({enough} steps, {enough / task.steps_per_epoch:.0f} epochs);"
             " more would teach it names by heart, so it ends there"
         )
-        whole, train_config = train_config, dataclasses.replace(train_config, budget=Budget(steps=enough))
+        hardware, whole = as_now(hardware), train_config
+        train_config = dataclasses.replace(train_config, budget=Budget(steps=enough))
         tries = (1 + len(RATES)) * enough
         few = enough < FEW_STEPS and train_config.learning_rate is None and len(table.parts["valid"]) > 0
         if few and lasts_longer(tries, whole, _fresh(cls, config, words, seed), task, hardware):

@@ -19,7 +19,10 @@ def command(
             autocompletion=completion.models_and_runs,
         ),
     ],
-    text: Annotated[str | None, typer.Argument(help="For a model that counts: what it is fitted to.")] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(help="For a model that counts: fitted to its training part."),
+    ] = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
     vocab: Annotated[
         int | None, typer.Option(help="Tokens of the vocabulary, of a kind of model that learns.", show_default="256")

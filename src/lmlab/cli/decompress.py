@@ -11,7 +11,7 @@ from lmlab.cli import options
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A file that `lmlab compress` wrote.")],
+    file: Annotated[Path, typer.Argument(help="A file that `lmlab compress` wrote; - is standard input.")],
     model: options.Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="The text file to write; - is standard output.")],
     force: options.Force = False,

@@ -117,7 +117,7 @@ def _of_model(entry: Entry, ranking: RankingFound | None) -> Line:
         numbers.short(entry.training_flops),
         f"{entry.seconds:.1f}",
         numbers.short(entry.tokens_per_second),
-        numbers.megabytes(entry.peak_memory_bytes),
+        numbers.memory_size(entry.peak_memory_bytes),
     )
     kind: Literal["model", "uncertified"] = "model" if result.certified else "uncertified"
     return Line(kind=kind, name=entry.name, cells=cells, bits_per_byte=_or_infinite(bits))

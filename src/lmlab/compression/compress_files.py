@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -105,10 +106,7 @@ def compress_file(
 
 def decompress_file(file: Path, run: Callable[[], Run], out: Path, *, watch: Progress | None = None) -> Coded:
     """Bring back the text that `compress_file` made small. run: opens the run, which is only done for a sound file."""
-    if not file.is_file():
-        what = f"{file} is a folder" if file.is_dir() else f"there is no file {file}"
-        raise Mistake(f"{what}; name one that lmlab compress wrote")
-    data = file.read_bytes()
+    data = _compressed(file)
     with _naming(file):
         header, _ = unpack(data)
     opened = run()
@@ -125,6 +123,16 @@ def decompress_file(file: Path, run: Callable[[], Run], out: Path, *, watch: Pro
         tokens=header.tokens,
         seconds=seconds,
     )
+
+
+def _compressed(file: Path) -> bytes:
+    """What stands in it; "-" is standard input, as everywhere."""
+    if str(file) == "-":
+        return sys.stdin.buffer.read()
+    if file.is_dir() or not file.exists():
+        what = f"{file} is a folder" if file.is_dir() else f"there is no file {file}"
+        raise Mistake(f"{what}; name one that lmlab compress wrote, or - for standard input")
+    return file.read_bytes()
 
 
 @contextmanager

@@ -117,6 +117,6 @@ def _fitted(name: str, text: str | Path | None, settings: Mapping[str, Any] | No
     config: Any = make(cls.Config, settings or {}, name)
     if text is None:
         raise Mistake(f"what {name} stores depends on its text: name one behind it, such as sotu or a file")
-    part = read(text, split=(100, 0, 0)).train
+    part = read(text).train  # as `train` divides it: what it stores is what the model of that text stores
     tokens = train_tokenizer(tokenizer, part.pieces())
     return count_stored(cls.fit(config, tokens.vocabulary, tokenize(part, tokens, stream_folder())))

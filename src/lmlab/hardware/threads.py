@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ GAIN = 1.05  # another number of threads must be faster by this much
 LOOK_AGAIN_S = 10.0  # at first; twice as long each time nothing changed
 SELDOM_S = 80.0
 SLOWER = 1.4  # than usual, three steps running: someone else has come
+LOOKED_AT_S, LEAST_SHARE = 10.0, 0.6  # of which a thread that nobody disturbs runs nearly all
 TRIAL_STEPS = 3  # the first of them finds memory and chooses kernels, and does not count
 
 
@@ -34,6 +36,11 @@ def at_this_moment(hardware: Hardware) -> Hardware:
     now = fastest(speeds)
     doubt(hardware.device.type, precision_name(hardware.dtype), now, speeds[now])
     return replace(hardware, now=now, flops=max(speeds[now], 1.0))
+
+
+def as_now(hardware: Hardware) -> Hardware:
+    """With the threads that are fastest at this moment and no others: for steps that stand for seconds that were asked for."""
+    return replace(hardware, threads=hardware.now)
 
 
 def threads_now(most: int, dtype: torch.dtype = torch.float32) -> int:
@@ -142,3 +149,36 @@ class Threads:
         longest_s = SELDOM_S if best == self.counts[-1] else 2 * LOOK_AGAIN_S
         self._wait_s = LOOK_AGAIN_S if changed else min(longest_s, 2 * self._wait_s)
         self._look_at_s = self._clock_s + self._wait_s
+
+
+class KeptWaiting:
+    """Notices that other programs keep a run of several threads waiting that may not change their number.
+
+    With a budget of steps the same command ends with the same bits, which the number of threads has a part in. Beside a busy
+    program such a run can take many times as long as with one thread; who looks on should know that it would not.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._since: tuple[float, float] | None = None  # of the clock on the wall, and of this thread's own
+        self._said = False
+
+    def remark(self) -> str | None:
+        """What to say, once, after some seconds of it; asked as often as one likes, by the thread that computes."""
+        if self.threads == 1 or self._said:
+            return None
+        now = time.perf_counter(), time.thread_time()
+        if self._since is None:
+            self._since = now
+        seconds, ran = (after - before for before, after in zip(self._since, now, strict=True))
+        if seconds < LOOKED_AT_S:
+            return None
+        self._since = now
+        if ran >= LEAST_SHARE * seconds:
+            return None
+        self._said = True
+        waited = f"other programs kept it waiting for {1 - ran / seconds:.0%} of {seconds:.0f} s"
+        return (
+            f"{waited}, and its {self.threads} threads wait for each other, too; with OMP_NUM_THREADS=1 before the command it"
+            " takes one, which may be several times as fast (the last digits are then others)"
+        )

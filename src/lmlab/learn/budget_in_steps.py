@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.rates import settle
+from lmlab.hardware.threads import using_threads
 from lmlab.interface import Learner
 from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
@@ -21,11 +22,12 @@ def lasts_longer(steps: int, config: TrainConfig, model: Learner, task: Task, ha
     if config.budget.seconds is None:
         return False
     step = Trainer(model, task, config, hardware, Path(), Silent()).to_be_timed()
-    for _ in range(TIMED_STEPS // 2):
-        step()
-    settle(hardware.device)
-    started = time.perf_counter()
-    for _ in range(TIMED_STEPS):
-        step()
-    settle(hardware.device)
+    with using_threads(hardware.device, hardware.now):  # as it would begin
+        for _ in range(TIMED_STEPS // 2):
+            step()
+        settle(hardware.device)
+        started = time.perf_counter()
+        for _ in range(TIMED_STEPS):
+            step()
+        settle(hardware.device)
     return steps * (time.perf_counter() - started) / TIMED_STEPS < config.budget.seconds

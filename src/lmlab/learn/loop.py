@@ -23,7 +23,7 @@ from lmlab.disk.files import append_line, drop_unfinished
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.openmp import set_threads
 from lmlab.hardware.precision import onednn_as_at_first
-from lmlab.hardware.threads import Threads, using_threads
+from lmlab.hardware.threads import KeptWaiting, Threads, using_threads
 from lmlab.interface import Learner
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, Progress, load_checkpoint
 from lmlab.learn.clock import Clock, Spent
@@ -94,6 +94,7 @@ class Trainer:
         self.threads: Threads | None = None
         if self.device.type == "cpu" and config.budget.seconds is not None and hardware.threads > 1:
             self.threads = Threads(hardware.threads, hardware.now)
+        self.kept_waiting = KeptWaiting(hardware.threads if self.device.type == "cpu" and self.threads is None else 1)
 
     def run(self) -> Outcome:
         """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts."""
@@ -282,6 +283,8 @@ class Trainer:
 
     def _show(self) -> None:
         """To who looks on, where anything is known by now; Diverged if it is nothing to go on with."""
+        if remark := self.kept_waiting.remark():
+            self.watch.say(f"{self.model.name}: {remark}")
         nats, best = self.sums.lately() if self.clock.fraction < 1 else self.sums.mean, self.progress.best_nats
         if nats is None:
             return

@@ -31,6 +31,8 @@ REPEATING = (
     0.2  # shared, from which on a number is in good part of what was remembered, usual though that be in this text
 )
 ALL_OF_IT = 0.95  # a share that is as good as all
+NOT_KNOWN = "there is no fingerprint of all that the model was trained on"
+TOO_FEW_PIECES = "the training text has too few different pieces to know a copy of it by"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,28 +60,24 @@ def how_much(copied: float | None, text: str = "this text") -> str:
 
 def held_out(texts: Sequence[Fingerprint], part: Part) -> HeldOut:
     """Look for a text in all texts that a model was trained on; what is worst counts."""
-    found = [_look(text, part) for text in texts] or [_not_known()]
+    found = [_look(text, part) for text in texts] or [_unknown(NOT_KNOWN)]
     return min(found, key=lambda one: (WORST_FIRST.index(one.verdict), -(one.copied or 0.0)))
 
 
-def _not_known() -> HeldOut:
-    detail = "there is no fingerprint of all that the model was trained on"
-    return HeldOut(verdict="unknown", copied=None, detail=detail)
+def _unknown(why: str) -> HeldOut:
+    return HeldOut(verdict="unknown", copied=None, detail=why)
 
 
 def _look(text: Fingerprint, part: Part) -> HeldOut:
     if not len(text.shingles):
-        return _not_known()
+        return _unknown(TOO_FEW_PIECES if text.is_known else NOT_KNOWN)
     shingles, shared = text.look_for(part)
     if shingles < FEWEST_SHINGLES:
-        return HeldOut(
-            verdict="unknown", copied=None, detail="the text is too short to be looked for in the training text"
-        )
+        return _unknown("the text is too short to be looked for in the training text")
     if text.usual > MOST_USUAL:
-        detail = (
+        return _unknown(
             f"{text.usual:.0%} of the training text occurs in it more than once, so that no copy can be told from it"
         )
-        return HeldOut(verdict="unknown", copied=None, detail=detail)
     share, usual = shared / shingles, text.usual
     by_chance = ERRORS * math.sqrt(max(usual * (1.0 - usual), 1.0 / shingles) / shingles)
     numbers = (

@@ -44,9 +44,13 @@ def perplexity(value: float | None) -> str:
     return f"> {short(NO_MORE)}" if value is not None and value > NO_MORE else short(value)
 
 
-def megabytes(size: int) -> str:
-    """Memory, of so many bytes."""
-    return f"{size / 1e6:,.0f} MB"
+def memory_size(size: int) -> str:
+    """Memory, of so many bytes: in megabytes, and what is small in less."""
+    if size >= 10_000_000:
+        return f"{size / 1e6:,.0f} MB"
+    if size >= 1_000_000:
+        return f"{size / 1e6:.1f} MB"
+    return f"{size / 1e3:,.0f} kB" if size >= 10_000 else f"{size:,} bytes"
 
 
 def counted(number: int, noun: str) -> str:

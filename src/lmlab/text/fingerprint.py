@@ -46,6 +46,7 @@ class Fingerprint:
     usual: float  # the share of its shingles that a tenth of the text has in common with the others
     spread: float = 0.0  # the standard deviation of that share over the tenths
     shingles: np.ndarray  # uint32, sorted, each once
+    is_known: bool = True  # or of a text that nobody knows any more
 
     @classmethod
     def of(cls, part: Part) -> Self:
@@ -59,7 +60,7 @@ class Fingerprint:
     @classmethod
     def unknown(cls) -> Self:
         """Of a text that nobody knows any more: it says nothing, and keeps others from saying too much."""
-        return cls(every=1, usual=1.0, shingles=np.zeros(0, dtype=np.uint32))
+        return cls(every=1, usual=1.0, shingles=np.zeros(0, dtype=np.uint32), is_known=False)
 
     def look_for(self, part: Part) -> tuple[int, int]:
         """(shingles of another text in its sample, how many of them this text has)."""

@@ -11,6 +11,7 @@ import torch
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_chosen, choose
+from lmlab.hardware.threads import as_now
 from lmlab.interface import Learner
 from lmlab.learn.asked import Asked
 from lmlab.learn.choose_size import sized
@@ -66,7 +67,7 @@ def train(model: str, data: Any, asked: Asked) -> Run:
         if plan.tokens > EPOCHS * whole.target_tokens:
             watch.say(f"{model}: {budget} is more than {EPOCHS} epochs take, and more would be learned by heart")
             enough = Budget(steps=task.enough_steps)
-            train_config = dataclasses.replace(train_config, budget=enough)
+            hardware, train_config = as_now(hardware), dataclasses.replace(train_config, budget=enough)
             learning["rows"] = task.rows  # which followed from the seconds
     kept_to = train_config.budget if budget.epochs is None else budget
     training = asked.training(kept_to, learning=learning, chosen=hardware.chosen, planned=plan)

@@ -12,6 +12,7 @@ import torch
 
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.hardware.choice import Hardware, as_asked, as_chosen, choose
+from lmlab.hardware.threads import as_now
 from lmlab.interface import Learner
 from lmlab.learn.asked import Asked
 from lmlab.learn.budget_in_steps import lasts_longer
@@ -71,6 +72,7 @@ def train(model: str, text: Any, asked: Asked) -> Run:
     enough = task.enough_steps
     if lasts_longer(enough, train_config, _fresh(cls, config, words.vocab_size, seed), task, hardware):
         watch.say(f"{model}: {budget} is more than {EPOCHS} epochs take; it learns these")
+        hardware = as_now(hardware)
         train_config = dataclasses.replace(train_config, budget=Budget(steps=enough))
     training, learned_from = asked.training(train_config.budget, chosen=hardware.chosen), [fingerprint_of(corpus.train)]
     run = asked.new_run(CoOccurrence.name, model, config, _spec(corpus, parts), words, training, learned_from)

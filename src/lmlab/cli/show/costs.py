@@ -9,7 +9,7 @@ from rich.console import Console
 from lmlab.cli.show.console import result_console, say
 from lmlab.cli.show.table import Column, print_table
 from lmlab.costs.counting import CONVENTION, Count, CountedPart
-from lmlab.page.numbers import megabytes, short
+from lmlab.page.numbers import memory_size, short
 
 
 def print_count(found: Count, *, latex: bool = False) -> None:
@@ -41,9 +41,9 @@ def _is(number: int | None) -> str:
 def _print_memory(console: Console, memory: Mapping[str, int]) -> None:
     say(console, f"Memory of a training step of {memory['rows']} rows of {memory['length']} tokens:")
     named = {name: memory[name] for name in ("weights", "gradients", "optimizer", "activations", "logits")}
-    say(console, "  " + ", ".join(f"{name} {megabytes(size)}" for name, size in named.items()))
-    measured = f", measured {megabytes(memory['measured_peak'])}" if "measured_peak" in memory else ", not measured"
-    say(console, f"  peak: predicted {megabytes(memory['peak'])}{measured}")
+    say(console, "  " + ", ".join(f"{name} {memory_size(size)}" for name, size in named.items()))
+    measured = f", measured {memory_size(memory['measured_peak'])}" if "measured_peak" in memory else ", not measured"
+    say(console, f"  peak: predicted {memory_size(memory['peak'])}{measured}")
     say(console, f"  remembered of one text while writing: {memory['remembered']:,} bytes")
 
 
