@@ -15,45 +15,6 @@ static inline Sixteen chosen(SixteenWhole which, Sixteen one, Sixteen other) {
     return (Sixteen)((which & (SixteenWhole)one) | (~which & (SixteenWhole)other));
 }
 
-/* e to the power of what lies between -ln 2 / 2 and ln 2 / 2. */
-static inline Sixteen near_nothing(Sixteen r) {
-    Sixteen p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    return p * r * r + r + 1.0f;
-}
-
-/* e to the power of each, within about one unit in the last place; 0 below -87, and what is no number stays none. Of what is above
-   88, e^88 where the processor has no instruction for the last step. */
-#ifdef __AVX512F__
-#include <immintrin.h>
-
-static inline Sixteen exponentials(Sixteen asked) {
-    const __m512 x = _mm512_max_ps(_mm512_set1_ps(-1000.0f), (__m512)asked);
-    const __m512 whole = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504088896341f)), 8);
-    const Sixteen r = (Sixteen)_mm512_fnmadd_ps(
-        whole, _mm512_set1_ps(-2.12194440e-4f), _mm512_fnmadd_ps(whole, _mm512_set1_ps(0.693359375f), x));
-    return (Sixteen)_mm512_scalef_ps((__m512)near_nothing(r), whole);
-}
-#else
-static inline Sixteen exponentials(Sixteen x) {
-    const float round_up = 12582912.0f; /* 1.5 · 2^23: adding it leaves the nearest whole number in the lowest bits */
-    const Sixteen asked = x;
-    x = chosen(x > 88.0f, all_of(88.0f), x);
-    const Sixteen moved = x * 1.44269504088896341f + round_up, whole = moved - round_up;
-    const SixteenWhole power = (SixteenWhole)moved - 0x4B400000;
-    Sixteen p = near_nothing((x - whole * 0.693359375f) - whole * -2.12194440e-4f); /* ln 2 in two pieces */
-    p = (Sixteen)((SixteenWhole)p + (power << 23));
-    p = (Sixteen)(~(asked < -87.0f) & (SixteenWhole)p);
-    return chosen(asked != asked, asked, p);
-}
-#endif
-
-typedef float Eight __attribute__((vector_size(32)));
-typedef float Four __attribute__((vector_size(16)));
-
 /* As many numbers as one register holds. What a loop carries on in registers must be of this kind: of wider ones the compiler makes
    pieces in memory. */
 #if defined(__AVX512F__)
@@ -66,6 +27,59 @@ typedef float Four __attribute__((vector_size(16)));
 #define PIECES (16 / NATIVE) /* of sixteen */
 typedef float Native __attribute__((vector_size(4 * NATIVE), aligned(4), may_alias));
 typedef int32_t NativeWhole __attribute__((vector_size(4 * NATIVE), aligned(4), may_alias));
+
+static inline Native native_chosen(NativeWhole which, Native one, Native other) {
+    return (Native)((which & (NativeWhole)one) | (~which & (NativeWhole)other));
+}
+
+/* e to the power of what lies between -ln 2 / 2 and ln 2 / 2. */
+static inline Native near_nothing(Native r) {
+    Native p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    return p * r * r + r + 1.0f;
+}
+
+/* e to the power of each, within about one unit in the last place; 0 below -87, and what is no number stays none. Of what is above
+   88, e^88 where the processor has no instruction for the last step. */
+#ifdef __AVX512F__
+#include <immintrin.h>
+
+static inline Native native_exponentials(Native asked) {
+    const __m512 x = _mm512_max_ps(_mm512_set1_ps(-1000.0f), (__m512)asked);
+    const __m512 whole = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504088896341f)), 8);
+    const Native r = (Native)_mm512_fnmadd_ps(
+        whole, _mm512_set1_ps(-2.12194440e-4f), _mm512_fnmadd_ps(whole, _mm512_set1_ps(0.693359375f), x));
+    return (Native)_mm512_scalef_ps((__m512)near_nothing(r), whole);
+}
+#else
+static inline Native native_exponentials(Native x) {
+    const float round_up = 12582912.0f; /* 1.5 · 2^23: adding it leaves the nearest whole number in the lowest bits */
+    const Native asked = x;
+    x = native_chosen(x > 88.0f, 88.0f - (Native){0}, x);
+    const Native moved = x * 1.44269504088896341f + round_up, whole = moved - round_up;
+    const NativeWhole power = (NativeWhole)moved - 0x4B400000;
+    Native p = near_nothing((x - whole * 0.693359375f) - whole * -2.12194440e-4f); /* ln 2 in two pieces */
+    p = (Native)((NativeWhole)p + (power << 23));
+    p = (Native)(~(asked < -87.0f) & (NativeWhole)p);
+    return native_chosen(asked != asked, asked, p);
+}
+#endif
+
+/* The same of sixteen: in pieces, since of what is wider than a register the compiler makes something slow. */
+static inline Sixteen exponentials(Sixteen x) {
+    union {
+        Sixteen all;
+        Native piece[PIECES];
+    } sixteen = {x};
+    for (int p = 0; p < PIECES; p++) sixteen.piece[p] = native_exponentials(sixteen.piece[p]);
+    return sixteen.all;
+}
+
+typedef float Eight __attribute__((vector_size(32)));
+typedef float Four __attribute__((vector_size(16)));
 
 static inline float sum_of_four(Four x) { return (x[0] + x[2]) + (x[1] + x[3]); }
 
