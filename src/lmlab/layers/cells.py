@@ -1,4 +1,7 @@
-"""Recurrent cells, each twice: one step exactly as the documents print it, and many steps by torch's fused kernel.
+"""Recurrent cells, each twice: one step exactly as the documents print it, and many steps by a fused kernel.
+
+The kernel is torch's where it has one: on a GPU, and of the LSTM on a CPU. On a CPU the other cells take the lab's own
+(`layers/fast/recurrence.py`), whose plain twin is torch's way of one operation after the other.
 
 Shapes: B rows, T steps, X input width, H state width, G = gates × H. The blocks of the G rows of W, U and b are, in
 order, the gates named in each cell. The documents print no biases; here each block may have one, added to W x.
@@ -16,6 +19,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from lmlab.layers.fast.recurrence import can_scan, scan
 
 CellState = tuple[Tensor, ...]
 """One B×H tensor for each thing a cell remembers; the first is h, its output."""
@@ -79,7 +84,9 @@ class TanhCell(Cell):
         return opened
 
     def run(self, x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
-        """torch's kernel has the same equation."""
+        """torch's recurrence has the same equation."""
+        if can_scan(x_BTX, state[0], *weights):
+            return _scanned(x_BTX, state, weights)
         h_BTH, *last = _kernel(torch.rnn_tanh, x_BTX, state[0][None], weights)
         return h_BTH, (last[0][0],)
 
@@ -115,10 +122,12 @@ class GRUCell(Cell):
         return 1 - opened[0]
 
     def run(self, x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
-        """torch's kernel has gates r, z', ĥ with h_t = (1 - z') ∘ ĥ_t + z' ∘ h_{t-1}.
+        """torch's recurrence has gates r, z', ĥ with h_t = (1 - z') ∘ ĥ_t + z' ∘ h_{t-1}.
 
         Its z' is 1 - z, and 1 - σ(a) = σ(-a) (lab11 problem 2a): the same model, with the weights of z negated.
         """
+        if can_scan(x_BTX, state[0], *weights):
+            return _scanned(x_BTX, state, weights)
         h_BTH, *last = _kernel(torch.gru, x_BTX, state[0][None], _to_torch_gru(weights))
         return h_BTH, (last[0][0],)
 
@@ -161,6 +170,12 @@ class LSTMCell(Cell):
     def first_bias(self, width: int) -> Tensor:
         """Zero, but one for the forget gate: ∂c_t/∂c_{t-1} = f_t should start near one (lab11 problem 4b)."""
         return torch.cat([torch.zeros(width), torch.ones(width), torch.zeros(2 * width)])
+
+
+def _scanned(x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
+    """By the lab's own kernel: on a CPU torch has a fused one for the LSTM alone."""
+    h_BTH = scan(x_BTX, state[0], *weights)
+    return h_BTH, (h_BTH[:, -1],)
 
 
 def _kernel(

@@ -8,8 +8,9 @@ With x_t the embedding of the token before token t,
     h_t = (1 - z_t) ∘ h_{t-1} + z_t ∘ ĥ_t            z_t near 0 keeps the state (problem 2b)
     p   = softmax(O h_t + c)
 
-lab11 prints no biases; here each gate has one, added to W x_t, unless `bias=false`. Many steps run through torch's fused
-kernel, whose update gate is 1 - z: `layers/cells.py` has the equations once as printed and once for the kernel.
+lab11 prints no biases; here each gate has one, added to W x_t, unless `bias=false`. Many steps run through a fused kernel: the
+lab's own on a CPU, torch's on a GPU, whose update gate is 1 - z. `layers/cells.py` has the equations once as printed and once
+for the kernels.
 """
 
 from __future__ import annotations

@@ -1,0 +1,107 @@
+"""A layer of recurrent cells over a whole stretch on a CPU, its backward pass written out; `layers/cells.py` has the equations.
+
+torch has a fused kernel for the LSTM alone; the steps of other cells it takes one small operation at a time, and goes back
+through each of them. Here only what has to wait for the step before it is done step by step: U h and what the gates make of it,
+in C (`recurrence_in_c.py`) or, without a compiler, by torch (`recurrence_by_steps.py`). W x + b is one product over all steps,
+and so are the gradients of W, U and b. Shapes: B rows, T steps, N = B × T, X input width, H state width, G = gates × H, R the
+gradients of a step, H or, of gated units, 4 H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lmlab.hardware.tensors_for_c import can_take
+from lmlab.layers import fast
+from lmlab.layers.fast import recurrence_by_steps, recurrence_in_c
+from lmlab.layers.fast.once import only_once
+from lmlab.layers.fast.recurrence_by_steps import Stretch
+
+
+def can_scan(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None) -> bool:
+    """Whether `scan` takes these, and sooner than torch: numbers of one precision in the memory of a CPU.
+
+    Forward alone, torch's own steps are as fast as ours, but for those in C.
+    """
+    given = [g for g in (x_BTX, begin_BH, input_GX, state_GH, bias_G) if g is not None]
+    as_they_are = fast.enabled and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cpu")
+    right = as_they_are and all(can_take(g) and g.device.type == "cpu" and g.dtype == x_BTX.dtype for g in given)
+    full = right and x_BTX.is_floating_point() and x_BTX.numel() > 0
+    return full and (_learning(given) or recurrence_in_c.fits(state_GH))
+
+
+def scan(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None) -> Tensor:
+    """h after every input, B×T×H, of cells that begin with a state: one gate is `TanhCell`, three are `GRUCell`.
+
+    Ask `can_scan` first.
+    """
+    given = (x_BTX, begin_BH, input_GX, state_GH, bias_G)
+    if _learning(given):
+        apply: Callable[..., Tensor] = _Scan.apply
+        return apply(*given)
+    stretch = _begun(*given, learning=False)
+    _way(stretch).forward(stretch)
+    return stretch.h_BTH
+
+
+def _learning(given: Iterable[Tensor | None]) -> bool:
+    return torch.is_grad_enabled() and any(g is not None and g.requires_grad for g in given)
+
+
+def _begun(
+    x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None, *, learning: bool
+) -> Stretch:
+    """With W x + b of all steps where the gates will stand."""
+    h_BTH = x_BTX.new_empty(*x_BTX.shape[:2], state_GH.shape[1])
+    kept_BTH = torch.empty_like(h_BTH) if learning and len(state_GH) > state_GH.shape[1] else None
+    gates_BTG = F.linear(x_BTX, input_GX, bias_G)
+    return Stretch(gates_BTG, h_BTH, begin_BH.contiguous(), state_GH.contiguous(), kept_BTH)
+
+
+def _way(stretch: Stretch) -> ModuleType:
+    return recurrence_in_c if recurrence_in_c.fits(stretch.u_GH) else recurrence_by_steps
+
+
+class _Scan(torch.autograd.Function):
+    """Keeps the inputs, the states, the gates and, of gates that act after U, U h: nothing is computed twice."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None
+    ) -> Tensor:
+        stretch = _begun(x_BTX, begin_BH, input_GX, state_GH, bias_G, learning=True)
+        ctx.way = _way(stretch)
+        ctx.way.forward(stretch)
+        ctx.save_for_backward(x_BTX, input_GX, *stretch)
+        return stretch.h_BTH
+
+    @staticmethod
+    @only_once
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        x_BTX, input_GX, *kept = ctx.saved_tensors
+        stretch = Stretch(*kept)
+        with torch.autocast("cpu", enabled=False):  # the forward pass was without
+            to_x, to_begin, to_w, to_u, to_b = ctx.needs_input_grad
+            grads_BTR, begin_BH = ctx.way.backward(stretch, grads[0].contiguous(), to_begin)
+            rows, width = len(stretch.u_GH), stretch.u_GH.shape[1]
+            # Those of the candidate stand twice: first as W x wants them, and last as U h does, behind the reset gate.
+            by_w_NG, by_u_NG = (part.flatten(0, 1) for part in (grads_BTR[..., :rows], grads_BTR[..., -rows:]))
+            first_GX = input_GX.roll(width, 0) if to_x else None  # the candidate's block comes first there
+            return (
+                None if first_GX is None else (by_w_NG @ first_GX).view_as(x_BTX),
+                begin_BH,
+                (by_w_NG.T @ x_BTX.flatten(0, 1)).roll(-width, 0) if to_w else None,
+                by_u_NG.T @ _before(stretch).flatten(0, 1) if to_u else None,
+                by_w_NG.sum(0).roll(-width, 0) if to_b else None,
+            )
+
+
+def _before(stretch: Stretch) -> Tensor:
+    """The state before every input, B×T×H."""
+    return torch.cat([stretch.begin_BH[:, None], stretch.h_BTH[:, :-1]], dim=1)

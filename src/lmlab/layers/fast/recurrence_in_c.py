@@ -1,0 +1,74 @@
+"""The steps of `recurrence.py` as one function in C for all of them (`recurrence.c`).
+
+A thread takes some rows through all steps. Asking for a product and for what comes after it, step by step, would take as long
+as both where models are small. Its plain twin is `recurrence_by_steps.py`, which has the shapes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lmlab.hardware.c_kernels import decided_on, made
+from lmlab.hardware.tensors_for_c import pretends
+from lmlab.layers.fast.recurrence_by_steps import Stretch
+
+SOURCE = Path(__file__).with_name("recurrence.c")
+TOGETHER = 16  # units that the kernel takes at once
+
+
+class _Work(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("gates", "h", "begin", "u", "kept", "grad_h", "grads", "grad_begin")),
+        *((name, ctypes.c_void_p) for name in ("panels", "room")),
+        *((name, ctypes.c_int64) for name in ("rows", "steps", "width")),
+        *((name, ctypes.c_int32) for name in ("kind", "narrow", "threads")),
+    ]
+
+
+def fits(state_GH: Tensor) -> bool:
+    """Whether there is a kernel here for cells with such a U."""
+    right = state_GH.dtype in (torch.float32, torch.bfloat16) and state_GH.shape[1] % TOGETHER == 0
+    return right and made(SOURCE, shared=True) is not None
+
+
+def forward(stretch: Stretch) -> None:
+    """As its twin."""
+    _run(stretch)
+
+
+def backward(stretch: Stretch, grad_BTH: Tensor, to_begin: bool) -> tuple[Tensor, Tensor | None]:
+    """As its twin."""
+    rows, steps, width = grad_BTH.shape
+    grads_BTR = grad_BTH.new_empty(rows, steps, 4 * width if stretch.gated else width)
+    begin_BH = torch.empty_like(stretch.begin_BH) if to_begin else None
+    _run(stretch, grad_h=grad_BTH, grads=grads_BTR, grad_begin=begin_BH)
+    return grads_BTR, begin_BH
+
+
+def _run(stretch: Stretch, **given: Tensor | None) -> None:
+    """Forward, or backward where there is a gradient."""
+    library = decided_on(SOURCE)
+    rows, steps, width = stretch.h_BTH.shape
+    gates = len(stretch.u_GH) // width
+    sizes = ctypes.c_int64(gates), ctypes.c_int64(width)
+    library.lmlab_recurrence_panels.restype = library.lmlab_recurrence_room.restype = ctypes.c_int64
+    panels = torch.empty(library.lmlab_recurrence_panels(*sizes), dtype=torch.float32)
+    room = torch.empty(rows * library.lmlab_recurrence_room(*sizes), dtype=torch.float32)
+    if pretends(stretch.h_BTH):
+        return
+    names = ("gates", "h", "begin", "u", "kept")
+    tensors = dict(zip(names, stretch, strict=True)) | {"panels": panels, "room": room, **given}
+    work = _Work(
+        **{name: None if tensor is None else tensor.data_ptr() for name, tensor in tensors.items()},
+        rows=rows,
+        steps=steps,
+        width=width,
+        kind=gates,
+        narrow=stretch.h_BTH.dtype == torch.bfloat16,
+        threads=max(1, min(torch.get_num_threads(), rows)),
+    )
+    library.lmlab_recurrence(ctypes.byref(work), ctypes.c_int32("grad_h" in given))
