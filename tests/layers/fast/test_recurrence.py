@@ -48,7 +48,12 @@ def drawn(cell: Cell, shape: tuple[int, int, int], *, bias: bool = True, dtype: 
 def with_gradients(cell: Cell, given: Inputs) -> list[Tensor]:
     x_BTX, begin_BH, weights = given
     leaves = [t.detach().requires_grad_() for t in (x_BTX, begin_BH, *weights) if t is not None]
-    h_BTH, (last_BH,) = cell.run(leaves[0], (leaves[1],), CellWeights(*leaves[2:], *[None] * (5 - len(leaves))))
+    given_weights = CellWeights(*leaves[2:], *[None] * (5 - len(leaves)))
+    if fast.enabled:
+        h_BTH = recurrence.scan(leaves[0], leaves[1], *given_weights)
+        last_BH = h_BTH[:, -1]
+    else:
+        h_BTH, (last_BH,) = cell.run(leaves[0], (leaves[1],), given_weights)
     generator = torch.Generator().manual_seed(9)
     wanted = [torch.randn(t.shape, generator=generator).to(t.dtype) for t in (h_BTH, last_BH)]
     return [h_BTH, last_BH, *torch.autograd.grad([h_BTH, last_BH], leaves, wanted)]
@@ -133,7 +138,7 @@ def test_only_the_gradients_that_are_wanted(cell: Cell, in_c: bool, monkeypatch:
 @needs_c
 @each_cell
 def test_without_gradients_the_numbers_are_the_same(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    x_BTX, begin_BH, weights = drawn(cell, (5, 6, 32))
+    x_BTX, begin_BH, weights = drawn(cell, (5, 18, 32))
     learning_BTH = recurrence.scan(x_BTX.requires_grad_(), begin_BH, *weights)
     with torch.no_grad(), counted(recurrence_in_c, monkeypatch) as calls:
         assert torch.equal(cell.run(x_BTX, (begin_BH,), weights)[0], learning_BTH)
@@ -143,10 +148,10 @@ def test_without_gradients_the_numbers_are_the_same(cell: Cell, monkeypatch: pyt
 @each_cell
 def test_forward_alone_and_without_a_compiler_torch_does_it(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its steps are as fast as ours there; and what a codec computes stays what it was."""
-    x_BTX, begin_BH, weights = drawn(cell, (5, 6, 32))
+    x_BTX, begin_BH, weights = drawn(cell, (5, 18, 32))
     with fast.plain():
         expected_BTH = cell.run(x_BTX, (begin_BH,), weights)[0]
-    monkeypatch.setattr(recurrence, "scan", None)
+    monkeypatch.setattr("lmlab.layers.cells.scan", None)
     with no_c_kernels():
         assert torch.equal(cell.run(x_BTX, (begin_BH,), weights)[0], expected_BTH)
 
@@ -241,10 +246,11 @@ def test_inputs_that_lie_otherwise_in_memory(cell: Cell) -> None:
 
 @each_cell
 def test_what_is_not_for_these_kernels_torch_does(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    x_BTX, begin_BH, weights = drawn(cell, (2, 3, 16))
+    x_BTX, begin_BH, weights = drawn(cell, (2, recurrence.LEAST_STEPS, 16))
     assert recurrence.can_scan(x_BTX.requires_grad_(), begin_BH, *weights)
+    assert not recurrence.can_scan(x_BTX[:, 1:], begin_BH, *weights), "too short"
+    assert not recurrence.can_scan(x_BTX[:0], begin_BH[:0], *weights)
     assert not recurrence.can_scan(x_BTX, begin_BH.double(), *weights)
-    assert not recurrence.can_scan(x_BTX[:, :0], begin_BH, *weights)
     assert not recurrence.can_scan(*(t.to("meta") for t in (x_BTX, begin_BH, *weights)))
     with torch.autocast("cpu", torch.bfloat16):
         assert not recurrence.can_scan(x_BTX, begin_BH, *weights)
@@ -255,11 +261,22 @@ def test_what_is_not_for_these_kernels_torch_does(cell: Cell, monkeypatch: pytes
     assert not recurrence.can_scan(x_BTX, begin_BH, *weights)
 
 
+@needs_c
+def test_a_large_u_is_shared_among_cores_where_each_has_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    small_GH, large_GH = torch.zeros(3 * 512, 512), torch.zeros(3 * 768, 768)
+    found = []
+    for cores in (1, 2, 16):
+        monkeypatch.setattr(recurrence_in_c, "usable_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(recurrence_in_c, "made", lambda *_, **__: object())
+        found.append([recurrence_in_c.fits(u_GH, rows) for u_GH in (small_GH, large_GH) for rows in (1, 32)])
+    assert found == [[True, True, False, True], [True, True, False, True], [True, True, False, False]]
+
+
 @pytest.mark.parametrize("in_c", [pytest.param(True, marks=needs_c), False])
 def test_a_second_derivative_is_refused(in_c: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not in_c:
         monkeypatch.setenv("LMLAB_C_KERNELS", "off")
-    x_BTX, begin_BH, weights = drawn(GRUCell(), (2, 3, 16))
+    x_BTX, begin_BH, weights = drawn(GRUCell(), (2, 20, 16))
     h_BTH, _ = GRUCell().run(x_BTX.requires_grad_(), (begin_BH,), weights)
     with pytest.raises(RuntimeError, match="no second derivatives"):
         torch.autograd.grad(h_BTH.square().sum(), x_BTX, create_graph=True)
@@ -278,10 +295,10 @@ def test_what_began_in_c_is_finished_in_c_and_can_be_asked_twice(monkeypatch: py
 def test_a_stretch_that_is_only_pretended(cell: Cell) -> None:
     with FakeTensorMode():
         layer = RecurrentLayer(cell, X, 32, bias=True)
-        x_BTX = torch.zeros(3, 5, X, requires_grad=True)
+        x_BTX = torch.zeros(3, 25, X, requires_grad=True)
         h_BTH, (last_BH,) = layer(x_BTX, (torch.zeros(3, 32),))
         (h_BTH.sum() + last_BH.sum()).backward()
-        assert (h_BTH.shape, last_BH.shape, x_BTX.grad.shape) == ((3, 5, 32), (3, 32), x_BTX.shape)
+        assert (h_BTH.shape, last_BH.shape, x_BTX.grad.shape) == ((3, 25, 32), (3, 32), x_BTX.shape)
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=str)

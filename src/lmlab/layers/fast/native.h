@@ -28,8 +28,8 @@ static inline void native_put(void *to, ptrdiff_t at, int narrow, Native x) {
 }
 #endif
 
-/* 1 / (1 + e^-x) and tanh x: of what is not near 0 within 3 units in the last place; of the first, 1e-38 may stand for less; what is
-   no number stays none. */
+/* 1 / (1 + e^-x) and tanh x, within 3 units in the last place; of the first, 1e-38 may stand for less; what is no number stays
+   none. */
 static inline Native sigmoids(Native x) { return 1.0f / (1.0f + native_exponentials(-x)); }
 
 static inline Native tanhs(Native x) {

@@ -1,11 +1,12 @@
 /* A layer of recurrent cells over all steps of a stretch, forward and backward: layers/cells.py has the equations.
 
-   Rows do not meet: a thread takes some of them through all steps, so that no thread waits for another between two steps, and the
-   numbers are the same with any number of threads. W x + b is given, as one product over all steps; the gradients of W, U and b are
-   left to such products too. Here is what has to wait for the step before it: U h, or its derivative, and what the gates make of it.
+   Rows do not meet: a thread takes some of them through all steps, so that no thread waits for another between two steps, and
+   the numbers are the same with any number of threads. W x + b is given, as one product over all steps; the gradients of W, U
+   and b are left to such products too. Here is what has to wait for the step before it: U h, or its derivative, and what the
+   gates make of it.
 
-   B rows, T steps, H width of the state, a multiple of 16, G = gates × H. float32, or (`narrow`) bf16; inside all is float32, and so
-   is the state between two steps. */
+   B rows, T steps, H width of the state, a multiple of 16, G = gates × H. float32, or (`narrow`) bf16; inside all is float32,
+   and so is the state between two steps. */
 
 #include "native.h"
 
@@ -37,24 +38,27 @@ typedef struct {
 
 static inline int64_t whole(int64_t columns) { return (columns + BROAD - 1) / BROAD * BROAD; }
 
-/* b, K × N, as panels of BROAD columns, one after the other, each K × BROAD; what is beyond N is zero. Of U, or of what U becomes
-   when it is turned over. */
+static inline float number(const void *from, int64_t at, int narrow) {
+    union {
+        uint32_t bits;
+        float number;
+    } wide = {narrow ? (uint32_t)((const uint16_t *)from)[at] << 16 : ((const uint32_t *)from)[at]};
+    return wide.number;
+}
+
+/* U, or what becomes of it when it is turned over, K × N, as panels of BROAD columns, one after the other, each K × BROAD; what
+   is beyond N is zero. */
 static void lay_out(const Work *w, int turned) {
     const int64_t G = w->kind * w->H, K = turned ? w->H : G, N = turned ? G : w->H;
     const int64_t by_row = turned ? 1 : N, by_column = turned ? K : 1;
 #pragma omp parallel for num_threads(w->threads)
-    for (int64_t n = 0; n < whole(N); n += BROAD)
-        for (int64_t k = 0; k < K; k++)
-            for (int64_t i = 0; i < BROAD; i++) {
-                const int64_t at = k * by_row + (n + i) * by_column;
-                float found = 0.0f;
-                if (n + i < N) {
-                    union { uint32_t bits; float number; } wide;
-                    wide.bits = w->narrow ? (uint32_t)((const uint16_t *)w->u)[at] << 16 : ((const uint32_t *)w->u)[at];
-                    found = wide.number;
-                }
-                w->panels[n * K + k * BROAD + i] = found;
-            }
+    for (int64_t n = 0; n < whole(N); n += 16)
+        for (int64_t k = 0; k < K; k += 16) {
+            float *to = w->panels + n / BROAD * BROAD * K + k * BROAD + n % BROAD;
+            for (int64_t j = 0; j < 16; j++)
+                for (int64_t i = 0; i < 16; i++)
+                    to[j * BROAD + i] = n < N ? number(w->u, (k + j) * by_row + (n + i) * by_column, w->narrow) : 0.0f;
+        }
 }
 
 /* ROWS × PANELS of a · b, summed over K in registers, in the order of K whatever the block. */
@@ -108,24 +112,27 @@ int64_t lmlab_recurrence_panels(int64_t gates, int64_t H) {
 
 int64_t lmlab_recurrence_room(int64_t gates, int64_t H) { return H + gates * H + whole(gates * H); }
 
-/* What the gates of one row make of U h, and the state after it, which takes the place of the one before. */
-static inline void forward_row(const Work *w, ptrdiff_t b, ptrdiff_t t, const float *sums, float *h) {
-    const ptrdiff_t H = w->H, at = b * w->T + t;
+/* What the gates of one row make of U h, and the state after it, which takes the place of the one before. The candidate waits
+   for its gate: apart from it, more of them are under way at once. */
+static inline void forward_row(const Work *w, ptrdiff_t b, ptrdiff_t t, float *sums, float *h) {
+    const ptrdiff_t H = w->H, at = b * w->T + t, of = at * w->kind * H;
+    for (ptrdiff_t d = 0; w->kind == GRU && d < 2 * H; d += NATIVE) {
+        const Native gate = sigmoids(native_taken(w->gates, of + d, w->narrow) + *(const Native *)(sums + d));
+        *(Native *)(sums + d) = gate;
+        if (w->kept) native_put(w->gates, of + d, w->narrow, gate);
+    }
     for (ptrdiff_t d = 0; d < H; d += NATIVE) {
-        const Native before = *(Native *)(h + d), first = *(const Native *)(sums + d);
         Native after;
         if (w->kind == TANH) {
-            after = tanhs(native_taken(w->gates, at * H + d, w->narrow) + first);
+            after = tanhs(native_taken(w->gates, of + d, w->narrow) + *(const Native *)(sums + d));
         } else {
-            const ptrdiff_t of = at * 3 * H + d;
-            const Native z = sigmoids(native_taken(w->gates, of, w->narrow) + first);
-            const Native r = sigmoids(native_taken(w->gates, of + H, w->narrow) + *(const Native *)(sums + H + d));
+            const Native z = *(const Native *)(sums + d), r = *(const Native *)(sums + H + d);
             const Native u = *(const Native *)(sums + 2 * H + d);
-            const Native candidate = tanhs(native_taken(w->gates, of + 2 * H, w->narrow) + r * u);
-            after = (1.0f - z) * before + z * candidate;
+            const Native candidate = tanhs(native_taken(w->gates, of + 2 * H + d, w->narrow) + r * u);
+            after = (1.0f - z) * *(const Native *)(h + d) + z * candidate;
             if (w->kept) {
-                native_put(w->gates, of, w->narrow, z), native_put(w->gates, of + H, w->narrow, r);
-                native_put(w->gates, of + 2 * H, w->narrow, candidate), native_put(w->kept, at * H + d, w->narrow, u);
+                native_put(w->gates, of + 2 * H + d, w->narrow, candidate);
+                native_put(w->kept, at * H + d, w->narrow, u);
             }
         }
         *(Native *)(h + d) = after;
@@ -146,23 +153,26 @@ static void forward(const Work *w, ptrdiff_t first, ptrdiff_t rows) {
 /* The gradients of what the gates of one row were made of. `back`: what later steps want of the state, and then what of that is
    wanted of the state before it without U; `through`: what is to go through U. */
 static inline void back_row(const Work *w, ptrdiff_t b, ptrdiff_t t, float *back, float *through) {
-    const ptrdiff_t H = w->H, at = b * w->T + t;
+    const ptrdiff_t H = w->H, at = b * w->T + t, of = at * w->kind * H, to = at * (w->kind == TANH ? H : 4 * H);
+    const void *earlier = t ? w->h : w->begin;
+    const ptrdiff_t place = (t ? at - 1 : b) * H;
+    const int narrow = w->narrow;
     for (ptrdiff_t d = 0; d < H; d += NATIVE) {
-        const Native wanted = *(Native *)(back + d) + native_taken(w->grad_h, at * H + d, w->narrow);
+        const Native wanted = *(Native *)(back + d) + native_taken(w->grad_h, at * H + d, narrow);
         if (w->kind == TANH) {
-            const Native h = native_taken(w->h, at * H + d, w->narrow), change = wanted * (1.0f - h * h);
-            native_put(w->grads, at * H + d, w->narrow, change);
+            const Native h = native_taken(w->h, at * H + d, narrow), change = wanted * (1.0f - h * h);
+            native_put(w->grads, to + d, narrow, change);
             *(Native *)(through + d) = change, *(Native *)(back + d) = (Native){0};
             continue;
         }
-        const Native z = native_taken(w->gates, at * 3 * H + d, w->narrow), r = native_taken(w->gates, at * 3 * H + H + d, w->narrow);
-        const Native candidate = native_taken(w->gates, at * 3 * H + 2 * H + d, w->narrow);
-        const Native before = t ? native_taken(w->h, (at - 1) * H + d, w->narrow) : native_taken(w->begin, b * H + d, w->narrow);
-        const Native to_candidate = wanted * z * (1.0f - candidate * candidate);
+        const Native z = native_taken(w->gates, of + d, narrow), r = native_taken(w->gates, of + H + d, narrow);
+        const Native candidate = native_taken(w->gates, of + 2 * H + d, narrow);
+        const Native before = native_taken(earlier, place + d, narrow);
+        const Native to_candidate = wanted * z * (1.0f - candidate * candidate), to_u = to_candidate * r;
         const Native to_z = wanted * (candidate - before) * z * (1.0f - z);
-        const Native to_r = to_candidate * native_taken(w->kept, at * H + d, w->narrow) * r * (1.0f - r), to_u = to_candidate * r;
-        native_put(w->grads, at * 4 * H + d, w->narrow, to_candidate), native_put(w->grads, at * 4 * H + H + d, w->narrow, to_z);
-        native_put(w->grads, at * 4 * H + 2 * H + d, w->narrow, to_r), native_put(w->grads, at * 4 * H + 3 * H + d, w->narrow, to_u);
+        const Native to_r = to_u * native_taken(w->kept, at * H + d, narrow) * (1.0f - r);
+        native_put(w->grads, to + d, narrow, to_candidate), native_put(w->grads, to + H + d, narrow, to_z);
+        native_put(w->grads, to + 2 * H + d, narrow, to_r), native_put(w->grads, to + 3 * H + d, narrow, to_u);
         *(Native *)(through + d) = to_z, *(Native *)(through + H + d) = to_r, *(Native *)(through + 2 * H + d) = to_u;
         *(Native *)(back + d) = wanted * (1.0f - z);
     }
@@ -177,10 +187,11 @@ static void backward(const Work *w, ptrdiff_t first, ptrdiff_t rows) {
         if (!t && !w->grad_begin) break;
         multiply(through, G, w->panels, found, whole(H), rows, whole(H), G);
         for (ptrdiff_t i = 0; i < rows; i++)
-            for (ptrdiff_t d = 0; d < H; d += NATIVE) *(Native *)(back + i * H + d) += *(Native *)(found + i * whole(H) + d);
+            for (ptrdiff_t d = 0; d < H; d += NATIVE)
+                *(Native *)(back + i * H + d) += *(Native *)(found + i * whole(H) + d);
     }
-    if (w->grad_begin)
-        for (ptrdiff_t i = 0; i < rows * H; i += NATIVE) native_put(w->grad_begin, first * H + i, w->narrow, *(Native *)(back + i));
+    for (ptrdiff_t i = 0; w->grad_begin && i < rows * H; i += NATIVE)
+        native_put(w->grad_begin, first * H + i, w->narrow, *(Native *)(back + i));
 }
 
 void lmlab_recurrence(const Work *w, int32_t back) {

@@ -23,17 +23,19 @@ from lmlab.layers.fast import recurrence_by_steps, recurrence_in_c
 from lmlab.layers.fast.once import only_once
 from lmlab.layers.fast.recurrence_by_steps import Stretch
 
+LEAST_STEPS = 16  # for fewer, arranging U first takes longer than it saves
+
 
 def can_scan(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None) -> bool:
-    """Whether `scan` takes these, and sooner than torch: numbers of one precision in the memory of a CPU.
+    """Whether `scan` takes these, and sooner than torch: many steps, and numbers of one precision in the memory of a CPU.
 
     Forward alone, torch's own steps are as fast as ours, but for those in C.
     """
     given = [g for g in (x_BTX, begin_BH, input_GX, state_GH, bias_G) if g is not None]
     as_they_are = fast.enabled and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cpu")
     right = as_they_are and all(can_take(g) and g.device.type == "cpu" and g.dtype == x_BTX.dtype for g in given)
-    full = right and x_BTX.is_floating_point() and x_BTX.numel() > 0
-    return full and (_learning(given) or recurrence_in_c.fits(state_GH))
+    long = right and x_BTX.is_floating_point() and x_BTX.shape[1] >= LEAST_STEPS and x_BTX.numel() > 0
+    return long and (_learning(given) or recurrence_in_c.fits(state_GH, len(x_BTX)))
 
 
 def scan(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None) -> Tensor:
@@ -65,7 +67,7 @@ def _begun(
 
 
 def _way(stretch: Stretch) -> ModuleType:
-    return recurrence_in_c if recurrence_in_c.fits(stretch.u_GH) else recurrence_by_steps
+    return recurrence_in_c if recurrence_in_c.fits(stretch.u_GH, len(stretch.h_BTH)) else recurrence_by_steps
 
 
 class _Scan(torch.autograd.Function):

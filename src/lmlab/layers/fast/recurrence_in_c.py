@@ -14,10 +14,13 @@ from torch import Tensor
 
 from lmlab.hardware.c_kernels import decided_on, made
 from lmlab.hardware.tensors_for_c import pretends
+from lmlab.hardware.versions import usable_cores
 from lmlab.layers.fast.recurrence_by_steps import Stretch
 
 SOURCE = Path(__file__).with_name("recurrence.c")
 TOGETHER = 16  # units that the kernel takes at once
+KEPT_NEAR = 1 << 20  # numbers of U, 4 MB: about what the caches of one core hold
+ROWS_OF_A_CORE = 8  # that the kernel takes at once
 
 
 class _Work(ctypes.Structure):
@@ -29,10 +32,16 @@ class _Work(ctypes.Structure):
     ]
 
 
-def fits(state_GH: Tensor) -> bool:
-    """Whether there is a kernel here for cells with such a U."""
+def fits(state_GH: Tensor, rows: int) -> bool:
+    """Whether there is a kernel here for so many rows of cells with such a U.
+
+    Every thread reads all of U at every step. One that no core can keep near is better shared among them, as torch's products
+    share it, unless a core has rows enough for what it reads. It is cores that count, not the threads of the moment, which
+    change while a run learns.
+    """
     right = state_GH.dtype in (torch.float32, torch.bfloat16) and state_GH.shape[1] % TOGETHER == 0
-    return right and made(SOURCE, shared=True) is not None
+    near = state_GH.numel() <= KEPT_NEAR or rows >= ROWS_OF_A_CORE * usable_cores()
+    return right and near and made(SOURCE, shared=True) is not None
 
 
 def forward(stretch: Stretch) -> None:
