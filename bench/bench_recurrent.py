@@ -3,8 +3,8 @@
     python bench/bench_recurrent.py [--widths 128,512] [--rounds 15] [--precision bf16]
 
 A step of training is forward, backward and update, of 32 rows of 64 tokens; scoring is of as many, in float32. All take turns
-in one process, and the median of the rounds' ratios counts. `lstm` runs by torch's fused kernel, which it has for no other cell;
-its layer has four products where that of `gru` has three.
+in one process, and the median of the rounds' ratios counts. `lstm` runs by torch's fused kernel, which it has for no other
+cell; its layer has four products where that of `gru` has three.
 """
 
 from __future__ import annotations

@@ -185,13 +185,12 @@ EXTREMES += [torch.inf, -torch.inf, torch.nan]
 
 def asked_of_gates(cell: Cell, sums: Tensor) -> Tensor:
     """tanh of these sums, or σ of them: a gated unit that began with 0 and whose candidate is 1."""
-    gates_N1G, h_N1H = torch.zeros(len(sums), 1, 16 * cell.gates), torch.empty(len(sums), 1, 16)
-    gates_N1G[..., :16] = sums[:, None, None]
+    gates_1NG, states_2NH = torch.zeros(1, len(sums), 16 * cell.gates), torch.zeros(2, len(sums), 16)
+    gates_1NG[..., :16] = sums[:, None]
     if cell.gates > 1:
-        gates_N1G[..., 32:] = 100.0
-    begin_NH, u_GH = torch.zeros(len(sums), 16), torch.zeros(16 * cell.gates, 16)
-    recurrence_in_c.forward(recurrence_by_steps.Stretch(gates_N1G, h_N1H, begin_NH, u_GH, None))
-    return h_N1H[:, 0, 0]
+        gates_1NG[..., 32:] = 100.0
+    recurrence_in_c.forward(recurrence_by_steps.Stretch(gates_1NG, states_2NH, torch.zeros(16 * cell.gates, 16), None))
+    return states_2NH[1, :, 0]
 
 
 @needs_c

@@ -6,7 +6,7 @@
    gates make of it.
 
    B rows, T steps, H width of the state, a multiple of 16, G = gates × H. float32, or (`narrow`) bf16; inside all is float32,
-   and so is the state between two steps. */
+   and so is the state between two steps. What belongs to one step lies together in memory, as it is read and written. */
 
 #include "native.h"
 
@@ -22,13 +22,12 @@
 enum { TANH = 1, GRU = 3 }; /* kinds of cell, by how many gates they have */
 
 typedef struct {
-    void *gates; /* B × T × G: W x + b, and after it what the gates were, where `kept` is given */
-    void *h; /* B × T × H */
-    const void *begin; /* B × H */
+    void *gates; /* T × B × G: W x + b, and after it what the gates were, where `kept` is given */
+    void *states; /* (T + 1) × B × H: the first is given */
     const void *u; /* G × H */
-    void *kept; /* B × T × H, of GRU: U h of its candidate; none where nothing is to be learned */
-    const void *grad_h; /* B × T × H */
-    void *grads; /* B × T × (TANH: H; GRU: ĥ, z, r and r ∘ ĥ, each H) */
+    void *kept; /* T × B × H, of GRU: U h of its candidate; none where nothing is to be learned */
+    const void *grad_h; /* T × B × H, of the states after the first */
+    void *grads; /* T × B × (TANH: H; GRU: ĥ, z, r and r ∘ ĥ, each H) */
     void *grad_begin; /* B × H, or none */
     float *panels; /* `lmlab_recurrence_panels` numbers */
     float *room; /* `lmlab_recurrence_room` numbers for each row */
@@ -115,7 +114,7 @@ int64_t lmlab_recurrence_room(int64_t gates, int64_t H) { return H + gates * H +
 /* What the gates of one row make of U h, and the state after it, which takes the place of the one before. The candidate waits
    for its gate: apart from it, more of them are under way at once. */
 static inline void forward_row(const Work *w, ptrdiff_t b, ptrdiff_t t, float *sums, float *h) {
-    const ptrdiff_t H = w->H, at = b * w->T + t, of = at * w->kind * H;
+    const ptrdiff_t H = w->H, at = t * w->B + b, of = at * w->kind * H;
     for (ptrdiff_t d = 0; w->kind == GRU && d < 2 * H; d += NATIVE) {
         const Native gate = sigmoids(native_taken(w->gates, of + d, w->narrow) + *(const Native *)(sums + d));
         *(Native *)(sums + d) = gate;
@@ -136,14 +135,14 @@ static inline void forward_row(const Work *w, ptrdiff_t b, ptrdiff_t t, float *s
             }
         }
         *(Native *)(h + d) = after;
-        native_put(w->h, at * H + d, w->narrow, after);
+        native_put(w->states, (at + w->B) * H + d, w->narrow, after);
     }
 }
 
 static void forward(const Work *w, ptrdiff_t first, ptrdiff_t rows) {
     const ptrdiff_t H = w->H, G = w->kind * H;
     float *h = w->room + first * lmlab_recurrence_room(w->kind, H), *sums = h + rows * H;
-    for (ptrdiff_t i = 0; i < rows * H; i += NATIVE) *(Native *)(h + i) = native_taken(w->begin, first * H + i, w->narrow);
+    for (ptrdiff_t i = 0; i < rows * H; i += NATIVE) *(Native *)(h + i) = native_taken(w->states, first * H + i, w->narrow);
     for (ptrdiff_t t = 0; t < w->T; t++) {
         multiply(h, H, w->panels, sums, whole(G), rows, whole(G), H);
         for (ptrdiff_t i = 0; i < rows; i++) forward_row(w, first + i, t, sums + i * whole(G), h + i * H);
@@ -153,21 +152,19 @@ static void forward(const Work *w, ptrdiff_t first, ptrdiff_t rows) {
 /* The gradients of what the gates of one row were made of. `back`: what later steps want of the state, and then what of that is
    wanted of the state before it without U; `through`: what is to go through U. */
 static inline void back_row(const Work *w, ptrdiff_t b, ptrdiff_t t, float *back, float *through) {
-    const ptrdiff_t H = w->H, at = b * w->T + t, of = at * w->kind * H, to = at * (w->kind == TANH ? H : 4 * H);
-    const void *earlier = t ? w->h : w->begin;
-    const ptrdiff_t place = (t ? at - 1 : b) * H;
+    const ptrdiff_t H = w->H, at = t * w->B + b, of = at * w->kind * H, to = at * (w->kind == TANH ? H : 4 * H);
     const int narrow = w->narrow;
     for (ptrdiff_t d = 0; d < H; d += NATIVE) {
         const Native wanted = *(Native *)(back + d) + native_taken(w->grad_h, at * H + d, narrow);
         if (w->kind == TANH) {
-            const Native h = native_taken(w->h, at * H + d, narrow), change = wanted * (1.0f - h * h);
+            const Native h = native_taken(w->states, (at + w->B) * H + d, narrow), change = wanted * (1.0f - h * h);
             native_put(w->grads, to + d, narrow, change);
             *(Native *)(through + d) = change, *(Native *)(back + d) = (Native){0};
             continue;
         }
         const Native z = native_taken(w->gates, of + d, narrow), r = native_taken(w->gates, of + H + d, narrow);
         const Native candidate = native_taken(w->gates, of + 2 * H + d, narrow);
-        const Native before = native_taken(earlier, place + d, narrow);
+        const Native before = native_taken(w->states, at * H + d, narrow);
         const Native to_candidate = wanted * z * (1.0f - candidate * candidate), to_u = to_candidate * r;
         const Native to_z = wanted * (candidate - before) * z * (1.0f - z);
         const Native to_r = to_u * native_taken(w->kept, at * H + d, narrow) * (1.0f - r);

@@ -3,8 +3,9 @@
 torch has a fused kernel for the LSTM alone; the steps of other cells it takes one small operation at a time, and goes back
 through each of them. Here only what has to wait for the step before it is done step by step: U h and what the gates make of it,
 in C (`recurrence_in_c.py`) or, without a compiler, by torch (`recurrence_by_steps.py`). W x + b is one product over all steps,
-and so are the gradients of W, U and b. Shapes: B rows, T steps, N = B × T, X input width, H state width, G = gates × H, R the
-gradients of a step, H or, of gated units, 4 H.
+and so are the gradients of W, U and b. Inside, as with torch's own kernels, what belongs to one step lies together in memory.
+Shapes: B rows, T steps, N = T × B, S = T + 1 states, X input width, H state width, G = gates × H, R the gradients of a step: H
+or, of gated units, 4 H.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ def scan(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bi
     if _learning(given):
         apply: Callable[..., Tensor] = _Scan.apply
         return apply(*given)
-    stretch = _begun(*given, learning=False)
+    stretch = _begun(x_BTX.transpose(0, 1).contiguous(), *given[1:], learning=False)
     _way(stretch).forward(stretch)
-    return stretch.h_BTH
+    return stretch.states_SBH[1:].transpose(0, 1)
 
 
 def _learning(given: Iterable[Tensor | None]) -> bool:
@@ -57,17 +58,18 @@ def _learning(given: Iterable[Tensor | None]) -> bool:
 
 
 def _begun(
-    x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None, *, learning: bool
+    x_TBX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None, *, learning: bool
 ) -> Stretch:
     """With W x + b of all steps where the gates will stand."""
-    h_BTH = x_BTX.new_empty(*x_BTX.shape[:2], state_GH.shape[1])
-    kept_BTH = torch.empty_like(h_BTH) if learning and len(state_GH) > state_GH.shape[1] else None
-    gates_BTG = F.linear(x_BTX, input_GX, bias_G)
-    return Stretch(gates_BTG, h_BTH, begin_BH.contiguous(), state_GH.contiguous(), kept_BTH)
+    states_SBH = begin_BH.new_empty(len(x_TBX) + 1, *begin_BH.shape)
+    states_SBH[0] = begin_BH
+    kept_TBH = torch.empty_like(states_SBH[1:]) if learning and len(state_GH) > state_GH.shape[1] else None
+    return Stretch(F.linear(x_TBX, input_GX, bias_G), states_SBH, state_GH.contiguous(), kept_TBH)
 
 
 def _way(stretch: Stretch) -> ModuleType:
-    return recurrence_in_c if recurrence_in_c.fits(stretch.u_GH, len(stretch.h_BTH)) else recurrence_by_steps
+    in_c = recurrence_in_c.fits(stretch.u_GH, stretch.gates_TBG.shape[1])
+    return recurrence_in_c if in_c else recurrence_by_steps
 
 
 class _Scan(torch.autograd.Function):
@@ -77,33 +79,29 @@ class _Scan(torch.autograd.Function):
     def forward(
         ctx: Any, x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None
     ) -> Tensor:
-        stretch = _begun(x_BTX, begin_BH, input_GX, state_GH, bias_G, learning=True)
+        x_TBX = x_BTX.transpose(0, 1).contiguous()
+        stretch = _begun(x_TBX, begin_BH, input_GX, state_GH, bias_G, learning=True)
         ctx.way = _way(stretch)
         ctx.way.forward(stretch)
-        ctx.save_for_backward(x_BTX, input_GX, *stretch)
-        return stretch.h_BTH
+        ctx.save_for_backward(x_TBX, input_GX, *stretch)
+        return stretch.states_SBH[1:].transpose(0, 1)
 
     @staticmethod
     @only_once
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
-        x_BTX, input_GX, *kept = ctx.saved_tensors
+        x_TBX, input_GX, *kept = ctx.saved_tensors
         stretch = Stretch(*kept)
         with torch.autocast("cpu", enabled=False):  # the forward pass was without
             to_x, to_begin, to_w, to_u, to_b = ctx.needs_input_grad
-            grads_BTR, begin_BH = ctx.way.backward(stretch, grads[0].contiguous(), to_begin)
-            rows, width = len(stretch.u_GH), stretch.u_GH.shape[1]
+            grads_TBR, begin_BH = ctx.way.backward(stretch, grads[0].transpose(0, 1).contiguous(), to_begin)
+            outputs, width = stretch.u_GH.shape
             # Those of the candidate stand twice: first as W x wants them, and last as U h does, behind the reset gate.
-            by_w_NG, by_u_NG = (part.flatten(0, 1) for part in (grads_BTR[..., :rows], grads_BTR[..., -rows:]))
+            by_w_NG, by_u_NG = (part.flatten(0, 1) for part in (grads_TBR[..., :outputs], grads_TBR[..., -outputs:]))
             first_GX = input_GX.roll(width, 0) if to_x else None  # the candidate's block comes first there
             return (
-                None if first_GX is None else (by_w_NG @ first_GX).view_as(x_BTX),
+                None if first_GX is None else (by_w_NG @ first_GX).view_as(x_TBX).transpose(0, 1),
                 begin_BH,
-                (by_w_NG.T @ x_BTX.flatten(0, 1)).roll(-width, 0) if to_w else None,
-                by_u_NG.T @ _before(stretch).flatten(0, 1) if to_u else None,
+                (by_w_NG.T @ x_TBX.flatten(0, 1)).roll(-width, 0) if to_w else None,
+                by_u_NG.T @ stretch.states_SBH[:-1].flatten(0, 1) if to_u else None,
                 by_w_NG.sum(0).roll(-width, 0) if to_b else None,
             )
-
-
-def _before(stretch: Stretch) -> Tensor:
-    """The state before every input, B×T×H."""
-    return torch.cat([stretch.begin_BH[:, None], stretch.h_BTH[:, :-1]], dim=1)

@@ -25,7 +25,7 @@ ROWS_OF_A_CORE = 8  # that the kernel takes at once
 
 class _Work(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_void_p) for name in ("gates", "h", "begin", "u", "kept", "grad_h", "grads", "grad_begin")),
+        *((name, ctypes.c_void_p) for name in ("gates", "states", "u", "kept", "grad_h", "grads", "grad_begin")),
         *((name, ctypes.c_void_p) for name in ("panels", "room")),
         *((name, ctypes.c_int64) for name in ("rows", "steps", "width")),
         *((name, ctypes.c_int32) for name in ("kind", "narrow", "threads")),
@@ -49,27 +49,28 @@ def forward(stretch: Stretch) -> None:
     _run(stretch)
 
 
-def backward(stretch: Stretch, grad_BTH: Tensor, to_begin: bool) -> tuple[Tensor, Tensor | None]:
+def backward(stretch: Stretch, grad_TBH: Tensor, to_begin: bool) -> tuple[Tensor, Tensor | None]:
     """As its twin."""
-    rows, steps, width = grad_BTH.shape
-    grads_BTR = grad_BTH.new_empty(rows, steps, 4 * width if stretch.gated else width)
-    begin_BH = torch.empty_like(stretch.begin_BH) if to_begin else None
-    _run(stretch, grad_h=grad_BTH, grads=grads_BTR, grad_begin=begin_BH)
-    return grads_BTR, begin_BH
+    steps, rows, width = grad_TBH.shape
+    grads_TBR = grad_TBH.new_empty(steps, rows, 4 * width if stretch.gated else width)
+    begin_BH = torch.empty_like(grad_TBH[0]) if to_begin else None
+    _run(stretch, grad_h=grad_TBH, grads=grads_TBR, grad_begin=begin_BH)
+    return grads_TBR, begin_BH
 
 
 def _run(stretch: Stretch, **given: Tensor | None) -> None:
     """Forward, or backward where there is a gradient."""
     library = decided_on(SOURCE)
-    rows, steps, width = stretch.h_BTH.shape
+    steps, rows, _ = stretch.gates_TBG.shape
+    width = stretch.u_GH.shape[1]
     gates = len(stretch.u_GH) // width
     sizes = ctypes.c_int64(gates), ctypes.c_int64(width)
     library.lmlab_recurrence_panels.restype = library.lmlab_recurrence_room.restype = ctypes.c_int64
     panels = torch.empty(library.lmlab_recurrence_panels(*sizes), dtype=torch.float32)
     room = torch.empty(rows * library.lmlab_recurrence_room(*sizes), dtype=torch.float32)
-    if pretends(stretch.h_BTH):
+    if pretends(stretch.states_SBH):
         return
-    names = ("gates", "h", "begin", "u", "kept")
+    names = ("gates", "states", "u", "kept")
     tensors = dict(zip(names, stretch, strict=True)) | {"panels": panels, "room": room, **given}
     work = _Work(
         **{name: None if tensor is None else tensor.data_ptr() for name, tensor in tensors.items()},
@@ -77,7 +78,7 @@ def _run(stretch: Stretch, **given: Tensor | None) -> None:
         steps=steps,
         width=width,
         kind=gates,
-        narrow=stretch.h_BTH.dtype == torch.bfloat16,
+        narrow=stretch.states_SBH.dtype == torch.bfloat16,
         threads=max(1, min(torch.get_num_threads(), rows)),
     )
     library.lmlab_recurrence(ctypes.byref(work), ctypes.c_int32("grad_h" in given))
