@@ -25,7 +25,7 @@ needs_c = pytest.mark.skipif(bool(TROUBLE), reason=TROUBLE)
 each_cell = pytest.mark.parametrize("cell", [GRUCell(), TanhCell()], ids=lambda cell: type(cell).__name__)
 
 X = 20
-SHAPES = [(32, 9, 64), (3, 7, 16), (13, 5, 48), (1, 33, 32), (2, 1, 80), (7, 4, 96)]  # rows, steps, width
+SHAPES = [(32, 9, 64), (3, 7, 16), (13, 5, 48), (1, 33, 32), (2, 1, 80), (7, 4, 96), (1, 2, 160)]  # rows, steps, width
 PRECISIONS = [torch.float32, torch.bfloat16]
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 3e-6, torch.bfloat16: 3e-2}  # of the largest number
 

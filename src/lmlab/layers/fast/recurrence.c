@@ -84,23 +84,29 @@ static void lay_out(const Work *w, int turned) {
 
 BLOCK(deep_block, DEEP, 1)
 BLOCK(half_block, DEEP / 2, 1)
+BLOCK(pair_block, 2, AT_ONCE / 2)
 BLOCK(broad_block, 1, AT_ONCE)
 BLOCK(single_block, 1, 1)
 
 /* c = a · b, M × N of which N are in whole panels. */
 static __attribute__((noinline)) void multiply(const float *a, ptrdiff_t a_row, const float *b, float *c, ptrdiff_t c_row,
                                                ptrdiff_t M, ptrdiff_t N, ptrdiff_t K) {
-    const ptrdiff_t halves = M / (DEEP / 2) * (DEEP / 2);
+    const ptrdiff_t few = M / (DEEP / 2) * (DEEP / 2); /* from here on */
     for (ptrdiff_t n = 0; n < N; n += BROAD) {
         ptrdiff_t m = 0;
         for (; m + DEEP <= M; m += DEEP) deep_block(a + m * a_row, a_row, b + n * K, c + m * c_row + n, c_row, K);
-        if (m < halves) half_block(a + m * a_row, a_row, b + n * K, c + m * c_row + n, c_row, K);
+        if (m < few) half_block(a + m * a_row, a_row, b + n * K, c + m * c_row + n, c_row, K);
     }
-    for (ptrdiff_t m = halves; m < M; m++) {
+    for (ptrdiff_t m = few; m < M; m += 2) {
+        const float *left = a + m * a_row;
+        float *to = c + m * c_row;
+        const int both = m + 2 <= M;
         ptrdiff_t n = 0;
-        for (; n + AT_ONCE * BROAD <= N; n += AT_ONCE * BROAD)
-            broad_block(a + m * a_row, a_row, b + n * K, c + m * c_row + n, c_row, K);
-        for (; n < N; n += BROAD) single_block(a + m * a_row, a_row, b + n * K, c + m * c_row + n, c_row, K);
+        for (; both && n + AT_ONCE / 2 * BROAD <= N; n += AT_ONCE / 2 * BROAD)
+            pair_block(left, a_row, b + n * K, to + n, c_row, K);
+        for (; !both && n + AT_ONCE * BROAD <= N; n += AT_ONCE * BROAD) broad_block(left, a_row, b + n * K, to + n, c_row, K);
+        for (; n < N; n += BROAD)
+            for (int i = 0; i <= both; i++) single_block(left + i * a_row, a_row, b + n * K, to + i * c_row + n, c_row, K);
     }
 }
 
