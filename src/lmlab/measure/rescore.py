@@ -14,7 +14,7 @@ import torch
 
 from lmlab.measure.agreement import FEWEST_TOKENS, NATS_TOLERANCE, SHAKEN, disagreement, steady
 from lmlab.measure.route import Route, steps_of
-from lmlab.measure.score import evaluating, largest_difference, score_rows
+from lmlab.measure.score import differences, evaluating, largest_difference, score_rows
 from lmlab.measure.walk import Copies, after_chunks, walk
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ class Rescorer:
         self.longest = int(self.lengths_D.max())
         # what a recurrent net takes for a row does not depend on how many lie beside it
         self.steps = math.inf if self.model.policy.window is not None else steps_of(self.lengths_D)
+        self.chaotic_at_once = False  # weights shaken in their last bit were seen to move scores of the first tokens
         self.foreseen = 0.0  # nats, in one row: how much better tokens drawn by chance were foreseen than chance allows
 
     def causal(self, scored: Scored, ordinary_T: np.ndarray) -> Found:
@@ -131,10 +132,14 @@ class Rescorer:
     def made_up(self) -> float:
         """Score against begin and advance, on rows that nobody can know: pieces of the text put together by real chance.
 
-        A model that looks its answers up in what it was shown has nothing to look them up in.
+        A model that looks its answers up in what it was shown has nothing to look them up in. One that amplifies rounding from
+        its first tokens on (6 of 9,419 texts of the wildest of our own) gets another text: who cheats does it there, too.
         """
         chance = np.random.default_rng()
-        return max(self._scored_first(chance), self._asked_first(chance))
+        found = max(self._scored_first(chance), self._asked_first(chance))
+        if found > NATS_TOLERANCE and self.chaotic_at_once:
+            found = min(found, max(self._scored_first(chance), self._asked_first(chance)))
+        return found
 
     def _scored_first(self, chance: np.random.Generator) -> float:
         """Who keeps where it was asked, so as to be honest there, has not been asked when these rows are scored.
@@ -205,7 +210,9 @@ class Rescorer:
         if shaken is None:
             return found
         places_BT = np.broadcast_to(np.arange(tokens_BT.shape[1]), tokens_BT.shape)
-        by_itself = steady(score_rows(self.model, tokens_BT), score_rows(shaken, tokens_BT), places_BT)
+        nats_BT, shaken_BT = score_rows(self.model, tokens_BT), score_rows(shaken, tokens_BT)
+        by_itself = steady(nats_BT, shaken_BT, places_BT)
+        self.chaotic_at_once |= bool((differences(nats_BT, shaken_BT) > SHAKEN)[:, :FEWEST_TOKENS].any())
         return disagreement(a, b, by_itself if columns is None else by_itself[:, columns])
 
     def _cuts(self, policy: ContextPolicy) -> list[list[tuple[int, int]]]:
