@@ -6,8 +6,9 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -21,7 +22,7 @@ GAIN = 1.05  # another number of threads must be faster by this much
 LOOK_AGAIN_S = 10.0  # at first; twice as long each time nothing changed
 SELDOM_S = 80.0
 SLOWER = 1.4  # than usual, three steps running: someone else has come
-LOOKED_AT_S, LEAST_SHARE = 10.0, 0.6  # of which a thread that nobody disturbs runs nearly all
+LOOKED_AT_S, MOST_WAITING = 10.0, 0.4  # seconds; the share of them that threads, together, may wait for a core
 TRIAL_STEPS = 3  # the first of them finds memory and chooses kernels, and does not count
 
 
@@ -160,25 +161,39 @@ class KeptWaiting:
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._since: tuple[float, float] | None = None  # of the clock on the wall, and of this thread's own
+        self._since: tuple[float, float] | None = None  # the time, and how long its threads had waited until then
         self._said = False
 
     def remark(self) -> str | None:
-        """What to say, once, after some seconds of it; asked as often as one likes, by the thread that computes."""
-        if self.threads == 1 or self._said:
+        """What to say, once, after some seconds of it; asked as often as one likes."""
+        now = time.perf_counter()
+        if self.threads == 1 or self._said or (self._since is not None and now - self._since[0] < LOOKED_AT_S):
             return None
-        now = time.perf_counter(), time.thread_time()
-        if self._since is None:
-            self._since = now
-        seconds, ran = (after - before for before, after in zip(self._since, now, strict=True))
-        if seconds < LOOKED_AT_S:
+        waited = waited_for_a_core()
+        before, self._since = self._since, None if waited is None else (now, waited)
+        if before is None or waited is None:
             return None
-        self._since = now
-        if ran >= LEAST_SHARE * seconds:
+        seconds, lost = now - before[0], waited - before[1]
+        if lost < MOST_WAITING * seconds:
             return None
         self._said = True
-        waited = f"other programs kept it waiting for {1 - ran / seconds:.0%} of {seconds:.0f} s"
         return (
-            f"{waited}, and its {self.threads} threads wait for each other, too; with OMP_NUM_THREADS=1 before the command it"
-            " takes one, which may be several times as fast (the last digits are then others)"
+            f"other programs have the cores: in {seconds:.0f} s its {self.threads} threads together waited {lost:.0f} s for"
+            " one, and then for each other; begun with OMP_NUM_THREADS=1 it takes one thread, which may be several times as"
+            " fast (its last digits are then others)"
         )
+
+
+def waited_for_a_core() -> float | None:
+    """Seconds that threads of this process could have run and had no core, together; None where the system does not say.
+
+    Sleeping, being stopped and waiting for a disk are no such waiting.
+    """
+    total = 0
+    try:
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+                total += int((thread / "schedstat").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None
+    return total / 1e9

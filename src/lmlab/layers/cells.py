@@ -175,7 +175,7 @@ class LSTMCell(Cell):
 def _scanned(x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
     """By the lab's own kernel: on a CPU torch has a fused one for the LSTM alone."""
     h_BTH = scan(x_BTX, state[0], *weights)
-    return h_BTH, (h_BTH[:, -1],)
+    return h_BTH, (h_BTH[:, -1].clone(),)  # its own memory: what goes on from it keeps no whole stretch
 
 
 def _kernel(

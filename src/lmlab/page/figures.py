@@ -213,13 +213,14 @@ def svg(figure: Figure, title: str, tips: Mapping[str, str] | None = None) -> st
     head = f'<svg class="figure" viewBox="0 0 {width:g} {height:g}" role="img" aria-label="{escape(title)}" {spaces}>'
     text = head + text[text.index(">") + 1 :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    for gid, tip in (tips or {}).items():
-        text = text.replace(f'<g id="{gid}">', f'<g id="{gid}"><title>{escape(tip)}</title>', 1)
     for colour, variable in VARIABLES.items():
         text = text.replace(colour, variable)
     # Ids must be unique on the page: several figures stand on it.
     prefix = f"f{zlib.crc32(title.encode()):x}-"
-    return re.sub(r'(id="|url\(#|xlink:href="#)', rf"\g<1>{prefix}", text)
+    text = re.sub(r'(id="|url\(#|xlink:href="#)', rf"\g<1>{prefix}", text)
+    for gid, tip in (tips or {}).items():  # last: they are not ours, and may hold what looks like an id
+        text = text.replace(f'<g id="{prefix}{gid}">', f'<g id="{prefix}{gid}"><title>{escape(tip)}</title>', 1)
+    return text
 
 
 def standalone(figure: str) -> str:

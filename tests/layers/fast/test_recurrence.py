@@ -251,6 +251,15 @@ def test_what_is_not_for_these_kernels_torch_does(cell: Cell, monkeypatch: pytes
     assert not recurrence.can_scan(x_BTX[:0], begin_BH[:0], *weights)
     assert not recurrence.can_scan(x_BTX, begin_BH.double(), *weights)
     assert not recurrence.can_scan(*(t.to("meta") for t in (x_BTX, begin_BH, *weights)))
+    for others in (begin_BH[:1], begin_BH.repeat(2, 1), begin_BH[:, :8], begin_BH[0]):
+        assert not recurrence.can_scan(x_BTX, others, *weights), "the kernel would write beyond the end"
+    for w, u, b in (
+        (weights.input_GX[1:], *weights[1:]),
+        (weights.input_GX, weights.state_GH[:, :8], weights.bias_G),
+        (weights.input_GX, weights.state_GH[:8], weights.bias_G),
+        (*weights[:2], torch.zeros(3)),
+    ):
+        assert not recurrence.can_scan(x_BTX, begin_BH, w, u, b)
     with torch.autocast("cpu", torch.bfloat16):
         assert not recurrence.can_scan(x_BTX, begin_BH, *weights)
         assert cell.run(x_BTX, (begin_BH,), weights)[0].isfinite().all()
@@ -327,3 +336,37 @@ def test_a_whole_model(kind: type[RecurrentModel], dtype: torch.dtype) -> None:
         for found in (in_c, by_steps):
             apart = (found[name] - other).norm() / other.norm()
             assert apart < (1e-5 if dtype == torch.float32 else 0.05), (name, apart)
+
+
+@each_cell
+def test_a_state_of_other_rows_is_refused_by_torch(cell: Cell) -> None:
+    x_BTX, begin_BH, weights = drawn(cell, (3, recurrence.LEAST_STEPS, 16))
+    for others_BH in (begin_BH[:1], begin_BH.repeat(2, 1)):
+        with pytest.raises(RuntimeError):
+            cell.run(x_BTX, (others_BH,), weights)
+
+
+def test_widths_that_the_kernel_does_not_take_whole_are_not_for_it() -> None:
+    """It reads sixteen numbers at once, and would read those of the next row."""
+    assert not any(recurrence_in_c.fits(torch.zeros(3 * width, width), 5) for width in (1, 8, 15, 17, 24, 40))
+
+
+@each_cell
+def test_derivatives_by_torch_func_are_those_of_torch(cell: Cell) -> None:
+    x_BTX, begin_BH, weights = drawn(cell, (2, recurrence.LEAST_STEPS, 16))
+
+    def total(w_GX: Tensor) -> Tensor:
+        return cell.run(x_BTX, (begin_BH,), weights._replace(input_GX=w_GX))[0].sum()
+
+    found = torch.func.grad(total)(weights.input_GX)
+    w_GX = weights.input_GX.detach().requires_grad_()
+    agree([found], [torch.autograd.grad(total(w_GX), w_GX)[0]], torch.float32)
+
+
+@each_cell
+def test_the_state_after_the_last_input_may_be_written_over(cell: Cell) -> None:
+    x_BTX, begin_BH, weights = drawn(cell, (2, recurrence.LEAST_STEPS, 16))
+    h_BTH, (last_BH,) = cell.run(x_BTX.requires_grad_(), (begin_BH,), weights)
+    last = h_BTH[:, -1].detach().clone()
+    last_BH.detach().zero_()
+    assert torch.equal(h_BTH[:, -1], last)

@@ -185,7 +185,7 @@ class _SummedCrossEntropy(torch.autograd.Function):
                 nats_n, delta_nV = residuals(logits_nV, targets_N[chunk], weights_n)
             total = total + nats_n.sum()
             if grad_bias_V is not None:
-                grad_bias_V = grad_bias_V + delta_nV.float().sum(0)
+                grad_bias_V = grad_bias_V + delta_nV.sum(0, dtype=torch.float32)
             grad_hidden.append(delta_nV @ weight_VD)
             product_VD = delta_nV.T @ hidden_ND[chunk]
             grad_weight_VD = product_VD if grad_weight_VD is None else grad_weight_VD.float() + product_VD

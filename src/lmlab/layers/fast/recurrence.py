@@ -36,7 +36,14 @@ def can_scan(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor
     as_they_are = fast.enabled and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cpu")
     right = as_they_are and all(can_take(g) and g.device.type == "cpu" and g.dtype == x_BTX.dtype for g in given)
     long = right and x_BTX.is_floating_point() and x_BTX.shape[1] >= LEAST_STEPS and x_BTX.numel() > 0
-    return long and (_learning(given) or recurrence_in_c.fits(state_GH, len(x_BTX)))
+    return long and _belong_together(*given) and (_learning(given) or recurrence_in_c.fits(state_GH, len(x_BTX)))
+
+
+def _belong_together(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, *bias_G: Tensor) -> bool:
+    """Whether all sizes are what the kernel takes them for: it would write beyond the end, where torch says what is wrong."""
+    (rows, _, inputs), (outputs, width) = x_BTX.shape, state_GH.shape
+    right = begin_BH.shape == (rows, width) and input_GX.shape == (outputs, inputs) and outputs in (width, 3 * width)
+    return right and all(bias.shape == (outputs,) for bias in bias_G)
 
 
 def scan(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, bias_G: Tensor | None) -> Tensor:
