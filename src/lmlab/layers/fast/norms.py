@@ -36,7 +36,7 @@ def stream_and_normed(x: Tensor, weight_D: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _StreamAndNormed(torch.autograd.Function):
-    """With y the normed row before the weight, and g = grad ∘ weight: dx = d stream + (g - mean g - y mean(g ∘ y)) / spread."""
+    """With y the normed row, σ its deviation, g = grad ∘ weight: dx = d stream + (g - mean g - y mean(g ∘ y)) / σ."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight_D: Tensor) -> tuple[Tensor, Tensor]:
