@@ -13,7 +13,7 @@ from small_pairs import TINY, write_table
 import lmlab
 from killed_runs import survives_a_kill
 from lmlab.config import Mistake
-from lmlab.layers import blocks
+from lmlab.layers import attention, blocks
 from lmlab.learn.run import Run
 from lmlab.models.translator import Translator
 from lmlab.text.sentence_pairs import Pairs
@@ -124,7 +124,7 @@ def test_a_planted_bug_costs_the_certificate(trained: Run, monkeypatch: pytest.M
     if bug == "padding":
         monkeypatch.setattr(blocks, "cross_attention", lambda q, kv, there: sound(q, kv, torch.ones_like(there)))
     elif bug == "future":
-        monkeypatch.setattr(blocks, "causal_self_attention", lambda qkv, _: blocks.self_attention(qkv, None))
+        monkeypatch.setattr(attention, "causal_self_attention", lambda qkv, _: attention.self_attention(qkv, None))
     else:
         scored = evaluating.scored
         monkeypatch.setattr(evaluating, "scored", lambda *given: scored(*given) * 0.9)

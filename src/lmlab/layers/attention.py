@@ -20,9 +20,21 @@ from torch.nn import functional as F
 from lmlab.layers import fast
 from lmlab.layers.fast.attention import attention_by_products
 from lmlab.layers.fast.attention_in_c import attention_in_c, fits
-from lmlab.layers.fast.rotation import joined
+from lmlab.layers.fast.rotation import can_turn, joined, turned_heads
 from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.layers.positions import Rotation
+
+
+def projected_self_attention(x_BTI: Tensor, weight_OI: Tensor, heads: int, rotation: Rotation | None) -> Tensor:
+    """`causal_self_attention` of the queries, keys and values that the weights, in the precision of x, make of x."""
+    if rotation is not None and can_turn(x_BTI, weight_OI, heads):
+        return _to_itself_and_before(*turned_heads(x_BTI, weight_OI, rotation, heads))
+    return causal_self_attention(packed(x_BTI, weight_OI, heads), rotation)
+
+
+def packed(x_BTI: Tensor, weight_OI: Tensor, heads: int) -> Tensor:
+    """Queries, keys and values by one matrix product, B×T×3×H×D."""
+    return F.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, -1)
 
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:
@@ -35,6 +47,10 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
         q_BHTD, k_BHTD, v_BHTD = split_to_learn(qkv_BT3HD, rotation)
     else:
         q_BHTD, k_BHTD, v_BHTD = split_heads(qkv_BT3HD, rotation)
+    return _to_itself_and_before(q_BHTD, k_BHTD, v_BHTD)
+
+
+def _to_itself_and_before(q_BHTD: Tensor, k_BHTD: Tensor, v_BHTD: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, is_causal=True).transpose(1, 2).flatten(2)
 
 

@@ -17,10 +17,11 @@ from torch.nn import functional as F
 
 from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
-from lmlab.layers.attention import causal_self_attention, cross_attention, self_attention, split_heads
+from lmlab.layers.attention import cross_attention, packed, projected_self_attention, self_attention, split_heads
 from lmlab.layers.fast import norms, passes
 from lmlab.layers.fast.cross_entropy import widened
-from lmlab.layers.fast.networks import fills_a_gpu, squared_relu, squared_relu_on_gpu
+from lmlab.layers.fast.networks import squared_relu, squared_relu_on_gpu
+from lmlab.layers.fast.products import fills_a_gpu
 from lmlab.layers.looking import Unfolded, looked, silenced, written_out
 from lmlab.layers.positions import Rotation
 
@@ -58,7 +59,7 @@ class Block(nn.Module):
     def attend(self, x_BTD: Tensor, rotation: Rotation | None, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what every position finds in itself and those before it."""
         x_BTD, normed_BTD = normed_beside(x_BTD, self.norm_attention, dtype)
-        attended_BTD = causal_self_attention(self._packed(normed_BTD), rotation)
+        attended_BTD = projected_self_attention(normed_BTD, self.qkv.to(dtype), self.heads, rotation)
         return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), dropout)
 
     def attend_both_ways(self, x_BTD: Tensor, there_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
@@ -123,9 +124,7 @@ class Block(nn.Module):
 
     def _packed(self, normed_BTD: Tensor) -> Tensor:
         """The same of the normed stream."""
-        rows, length, width = normed_BTD.shape
-        made = F.linear(normed_BTD, self.qkv.to(normed_BTD.dtype))
-        return made.view(rows, length, 3, self.heads, width // self.heads)
+        return packed(normed_BTD, self.qkv.to(normed_BTD.dtype), self.heads)
 
     def network(self, x_BTD: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The stream with what the two layers make of each position."""
@@ -251,7 +250,7 @@ def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tenso
     up_HI, down_OH = up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype)
     if not torch.is_grad_enabled():
         return F.linear(F.linear(x_BTI, up_HI).relu_().square_(), down_OH)
-    if fast.enabled and fills_a_gpu(x_BTI, up_HI):
+    if fast.enabled and fills_a_gpu(x_BTI, len(up_HI)):
         return squared_relu_on_gpu(x_BTI, up_HI, down_OH)
     if fast.enabled and not torch.compiler.is_compiling():
         return squared_relu(x_BTI, up_HI, down_OH)

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lmlab.layers import fast, heads
-from lmlab.layers.attention import split_heads, split_to_learn
+from lmlab.layers.attention import packed, split_heads, split_to_learn
 from lmlab.layers.blocks import Block, normed, squared_relu_network
-from lmlab.layers.fast import cross_entropy, muon, networks, norms, softmax_kernel
-from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine
+from lmlab.layers.fast import cross_entropy, muon, norms, products, rotation, softmax_kernel
+from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine, has_trades
 from lmlab.layers.heads import plain_nats, summed_nats
 from lmlab.layers.positions import rotary_tables
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
@@ -37,16 +37,25 @@ def apart(found: Tensor, exact: Tensor) -> float:
     return float((found.detach().double() - exact.detach()).norm() / exact.detach().norm())
 
 
-@pytest.mark.parametrize(("places", "width", "hidden"), [(512, 64, 256), (333, 72, 600)])
+@pytest.mark.parametrize(
+    ("places", "width", "hidden"),
+    [
+        (512, 64, 256),
+        (333, 72, 600),
+        (1, 8, 8),
+        (40_000, 40, 1032),
+        (9_999, 520, 2000),
+    ],  # less and more than one tile each
+)
 def test_the_squared_relu_network_is_nearer_to_the_exact_one_than_its_twin(
     places: int, width: int, hidden: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if torch.cuda.get_device_capability() < (9, 0):
-        pytest.skip("its tiles are fetched by an engine that this GPU does not have")
-    monkeypatch.setattr(networks, "FILLED", 0)
+    if not has_trades():
+        pytest.skip("its kernels are for another kind of GPU")
+    monkeypatch.setattr(products, "FILLED", 0)
     x, up = drawn(places, width), drawn(hidden, width, scale=width**-0.5)
     down, grad = drawn(width, hidden, scale=hidden**-0.5), drawn(1, places, width)[0].detach()
-    assert networks.fills_a_gpu(x, up)
+    assert products.fills_a_gpu(x, hidden)
     leaves = [x, up, down]
     exactly = [leaf.detach().double().requires_grad_() for leaf in leaves]
     exact_out = (exactly[0] @ exactly[1].T).relu().square() @ exactly[2].T
@@ -64,6 +73,37 @@ def test_the_squared_relu_network_is_nearer_to_the_exact_one_than_its_twin(
     for made, plain in zip(*distances, strict=True):
         assert made < 1.1 * plain
         assert made < 0.01
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "heads", "width"),
+    [(2, 200, 4, 64), (3, 7, 16, 16), (1, 1, 8, 32), (70, 300, 2, 128), (5, 9, 1, 256)],
+)
+def test_queries_and_keys_that_are_turned_where_they_are_made_are_nearer_to_the_exact_ones(
+    rows: int, length: int, heads: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The twin rounds the product, the tables, and what it turns."""
+    if not has_trades():
+        pytest.skip("its kernels are for another kind of GPU")
+    monkeypatch.setattr(products, "FILLED", 0)
+    inputs = heads * width
+    x, weight = drawn(rows, length, inputs), drawn(3 * inputs, inputs, scale=inputs**-0.5)
+    tables = tuple(table.cuda() for table in rotary_tables(length, width))
+    grads = [drawn(i + 1, rows, heads, length, width)[i].detach() for i in range(3)]
+    assert rotation.can_turn(x, weight, heads)
+    wide = [leaf.detach().double().requires_grad_() for leaf in (x, weight)]
+
+    def with_gradients(parts: tuple[Tensor, ...], leaves: list[Tensor]) -> list[Tensor]:
+        given = [grad.to(parts[0].dtype) for grad in grads]
+        return [*parts, *torch.autograd.grad(parts, leaves, given)]
+
+    exact = with_gradients(split_heads(packed(*wide, heads), tables), wide)
+    made = with_gradients(rotation.turned_heads(x, weight, tables, heads), [x, weight])
+    plain = with_gradients(split_heads(packed(x, weight, heads), tables), [x, weight])
+    for mine, its, true in zip(made, plain, exact, strict=True):
+        assert mine.shape == its.shape
+        assert apart(mine, true) < 1.1 * apart(its, true) + 1e-6
+        assert apart(mine, true) < 0.01
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -14,12 +14,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from lmlab.layers import fast, heads
-from lmlab.layers.attention import causal_self_attention, self_attention
+from lmlab.layers.attention import causal_self_attention, packed, self_attention, split_heads
 from lmlab.layers.attentive import attentive_scan
 from lmlab.layers.blocks import squared_relu_network
 from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, triton_here
 from lmlab.layers.fast import attention as products
+from lmlab.layers.fast import products as on_gpu
 from lmlab.layers.fast.attentive import Additive, Rule
+from lmlab.layers.fast.rotation import can_turn, turned_heads
 from lmlab.layers.positions import rotary_tables
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 
@@ -97,16 +99,63 @@ def test_what_a_gpu_cannot_copy_by_tiles_is_left_to_the_twin(
     width: int, hidden: int, fits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows that do not begin at multiples of 16 bytes. The GPU is imagined: whether it is asked needs none."""
-    monkeypatch.setattr(networks, "has_copy_engine", lambda: True)
+    monkeypatch.setattr(on_gpu, "has_trades", lambda: True)
     with FakeTensorMode():
-        x, up = (torch.empty(rows, width, dtype=torch.bfloat16, device="cuda") for rows in (1 << 16, hidden))
-        assert networks.fills_a_gpu(x, up) == fits
+        x = torch.empty(1 << 16, width, dtype=torch.bfloat16, device="cuda")
+        assert on_gpu.fills_a_gpu(x, hidden) == fits
+
+
+@pytest.mark.parametrize(
+    ("heads", "width", "fits"), [(12, 64, True), (6, 64, True), (3, 64, False), (16, 8, False), (8, 48, False)]
+)
+def test_heads_that_do_not_fill_tiles_are_turned_by_the_twin(
+    heads: int, width: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tile is 256 outputs: whole heads, and all of them turned or none."""
+    monkeypatch.setattr(on_gpu, "has_trades", lambda: True)
+    with FakeTensorMode():
+        x = torch.empty(64, 1024, heads * width, dtype=torch.bfloat16, device="cuda")
+        assert can_turn(x, torch.empty(3 * heads * width, heads * width), heads) == fits
+        with torch.no_grad():
+            assert not can_turn(x, torch.empty(3 * heads * width, heads * width), heads)
+
+
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # which the compiler does
+def test_queries_and_keys_that_a_gpu_turns_where_it_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but its two kernels, which are held against theirs on a GPU: derivatives, compiled or not, and no second ones."""
+    kernels, back = ModuleType("lmlab.layers.fast._products_gluon"), ModuleType("lmlab.layers.fast._rotation_triton")
+
+    def turned(x_NI: Tensor, weight_OI: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        qkv = packed(x_NI.view(2, 5, 8), weight_OI, 2)
+        return torch.stack([part.transpose(1, 2) for part in split_heads(qkv, (cos, sin))], 2).view(10, 24).clone()
+
+    def joined(q: Tensor, k: Tensor, v: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        back = [(part * cos + (part * sin).roll(2, -1)).transpose(1, 2) for part in (q, k)]
+        return torch.stack([*back, v.transpose(1, 2)], 2)
+
+    kernels.turned, back.launch = turned, joined  # type: ignore[attr-defined]
+    for module in (kernels, back):
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    x, weight, tables = drawn(2, 5, 8), drawn(24, 8), rotary_tables(5, 4)
+
+    def found(made: tuple[Tensor, ...]) -> Tensor:
+        return sum((part * (i + 1) * torch.arange(4.0)).sum() for i, part in enumerate(made))  # type: ignore[return-value]
+
+    def nats() -> Tensor:
+        return found(turned_heads(x, weight, tables, 2))
+
+    expected = torch.autograd.grad(found(split_heads(packed(x, weight, 2), tables)), [x, weight])
+    torch.testing.assert_close(torch.autograd.grad(nats(), [x, weight]), expected)
+    compiled = torch.compile(nats, backend="aot_eager", fullgraph=True)
+    torch.testing.assert_close(torch.autograd.grad(compiled(), [x, weight]), expected)
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        torch.autograd.grad(nats() + x.square().sum(), x, create_graph=True)
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # which the compiler does
 def test_the_squared_relu_network_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """All but its two kernels, which are held against theirs on a GPU: derivatives, compiled or not, and no second ones."""
-    kernels = ModuleType("lmlab.layers.fast._network_triton")
+    kernels = ModuleType("lmlab.layers.fast._products_gluon")
     kernels.squares = lambda x, up: (x @ up.T).relu().square()  # type: ignore[attr-defined]
     kernels.grown = lambda grad, down, squared: 2 * squared.sqrt() * (grad @ down)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, kernels.__name__, kernels)
@@ -232,3 +281,24 @@ def test_kernels_that_fetch_by_the_copy_engine_need_a_gpu_that_has_one_and_a_tri
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
     monkeypatch.setattr(triton_here.importlib.util, "find_spec", lambda name: object() if speaks else None)
     assert triton_here.has_copy_engine() == told
+
+
+@pytest.mark.parametrize(
+    ("capability", "version", "told"),
+    [
+        ((9, 0), "3.6.0", True),
+        ((9, 0), "3.9.1+gpu", True),
+        ((9, 0), "3.5.1", False),
+        ((9, 0), "3.10.0", False),
+        ((10, 0), "3.6.0", False),
+        ((8, 0), "3.6.0", False),
+    ],
+)
+def test_kernels_of_several_trades_need_a_gpu_of_their_kind_and_a_gluon_that_is_known(
+    capability: tuple[int, int], version: str, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triton_here, "HAS_TRITON", True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
+    monkeypatch.setattr(triton_here.importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setattr(triton_here.importlib.metadata, "version", lambda name: version)
+    assert triton_here.has_trades() == told

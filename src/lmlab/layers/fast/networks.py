@@ -8,12 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmlab.layers.fast import passes
+from lmlab.layers.fast import passes, products
 from lmlab.layers.fast.once import only_once
-from lmlab.layers.fast.triton_here import has_copy_engine
-
-FILLED = 256  # tiles of 128 places × 256 hidden units: fewer leave much of a large GPU idle, and the library cuts finer
-ALIGNED = 8  # numbers of bf16: the engine that copies tiles takes only rows that begin at multiples of 16 bytes
 
 
 def squared_relu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
@@ -51,13 +47,6 @@ class _SquaredReLUNetwork(torch.autograd.Function):
         return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH), None
 
 
-def fills_a_gpu(x_BTI: Tensor, up_HI: Tensor) -> bool:
-    """Whether `squared_relu_on_gpu` can do it, and there is enough to do."""
-    tiles = x_BTI.numel() // x_BTI.shape[-1] // 128 * (len(up_HI) // 256)
-    fits = x_BTI.shape[-1] % ALIGNED == 0 and len(up_HI) % ALIGNED == 0
-    return fits and tiles >= FILLED and x_BTI.dtype == torch.bfloat16 and x_BTI.is_cuda and has_copy_engine()
-
-
 def squared_relu_on_gpu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """As `squared_relu`, with what lies between the products done by the products themselves."""
     apply: Callable[..., Tensor] = _SquaredReLUOnGPU.apply
@@ -69,7 +58,7 @@ class _SquaredReLUOnGPU(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x_NI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
-        squared_NH = _squares(x_NI, up_HI)
+        squared_NH = products.squares(x_NI, up_HI)
         ctx.save_for_backward(x_NI, up_HI, down_OH, squared_NH)
         return torch.mm(squared_NH, down_OH.t())
 
@@ -78,29 +67,5 @@ class _SquaredReLUOnGPU(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
         x_NI, up_HI, down_OH, squared_NH = ctx.saved_tensors
         grad_NO = grads[0]
-        hidden_NH = _grown(grad_NO, down_OH, squared_NH)
+        hidden_NH = products.grown(grad_NO, down_OH, squared_NH)
         return torch.mm(hidden_NH, up_HI), torch.mm(hidden_NH.t(), x_NI), torch.mm(grad_NO.t(), squared_NH)
-
-
-@torch.library.custom_op("lmlab::squares", mutates_args=())
-def _squares(x: Tensor, up: Tensor) -> Tensor:
-    from lmlab.layers.fast._network_triton import squares
-
-    return squares(x.contiguous(), up.contiguous())
-
-
-@_squares.register_fake
-def _(x: Tensor, up: Tensor) -> Tensor:
-    return x.new_empty(x.shape[0], up.shape[0])
-
-
-@torch.library.custom_op("lmlab::grown", mutates_args=())
-def _grown(grad: Tensor, down: Tensor, squared: Tensor) -> Tensor:
-    from lmlab.layers.fast._network_triton import grown
-
-    return grown(grad.contiguous(), down.contiguous(), squared)
-
-
-@_grown.register_fake
-def _(grad: Tensor, down: Tensor, squared: Tensor) -> Tensor:
-    return torch.empty_like(squared)
