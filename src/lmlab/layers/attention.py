@@ -4,8 +4,8 @@ PyTorch's fused kernel serves nearly everything. Training on a CPU, though, take
 (`layers/fast/attention_in_c.py`); and where there is no compiler, in bf16, matrix products on units made for them are still
 several times faster (`layers/fast/attention.py`).
 
-Shapes: B rows, T positions (S when they are keys), H heads, D width of a head. Queries, keys and values come packed, as one
-matrix product makes them: qkv_BT3HD.
+Shapes: B rows, T positions (S when they are keys), H heads, D width of a head, I of the stream, O outputs. Queries, keys and
+values come packed, as one matrix product makes them: qkv_BT3HD.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def projected_self_attention(x_BTI: Tensor, weight_OI: Tensor, heads: int, rotat
 
 def packed(x_BTI: Tensor, weight_OI: Tensor, heads: int) -> Tensor:
     """Queries, keys and values by one matrix product, B×T×3×H×D."""
-    return F.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, -1)
+    return F.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, len(weight_OI) // 3 // heads)
 
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:

@@ -250,7 +250,7 @@ def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tenso
     up_HI, down_OH = up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype)
     if not torch.is_grad_enabled():
         return F.linear(F.linear(x_BTI, up_HI).relu_().square_(), down_OH)
-    if fast.enabled and fills_a_gpu(x_BTI, len(up_HI)):
+    if fast.enabled and fills_a_gpu(x_BTI, up_HI, down_OH):
         return squared_relu_on_gpu(x_BTI, up_HI, down_OH)
     if fast.enabled and not torch.compiler.is_compiling():
         return squared_relu(x_BTI, up_HI, down_OH)

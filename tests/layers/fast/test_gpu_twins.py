@@ -55,7 +55,7 @@ def test_the_squared_relu_network_is_nearer_to_the_exact_one_than_its_twin(
     monkeypatch.setattr(products, "FILLED", 0)
     x, up = drawn(places, width), drawn(hidden, width, scale=width**-0.5)
     down, grad = drawn(width, hidden, scale=hidden**-0.5), drawn(1, places, width)[0].detach()
-    assert products.fills_a_gpu(x, hidden)
+    assert products.fills_a_gpu(x, up, down)
     leaves = [x, up, down]
     exactly = [leaf.detach().double().requires_grad_() for leaf in leaves]
     exact_out = (exactly[0] @ exactly[1].T).relu().square() @ exactly[2].T
@@ -73,11 +73,16 @@ def test_the_squared_relu_network_is_nearer_to_the_exact_one_than_its_twin(
     for made, plain in zip(*distances, strict=True):
         assert made < 1.1 * plain
         assert made < 0.01
+    wrong = x.detach().clone()
+    wrong[-1, 0] = torch.nan
+    out = squared_relu_network(wrong.requires_grad_(), up, down)
+    assert out[-1].isnan().all(), "it was hidden"
+    assert not out[:-1].isnan().any()
 
 
 @pytest.mark.parametrize(
     ("rows", "length", "heads", "width"),
-    [(2, 200, 4, 64), (3, 7, 16, 16), (1, 1, 8, 32), (70, 300, 2, 128), (5, 9, 1, 256)],
+    [(2, 200, 4, 64), (3, 7, 16, 16), (1, 1, 8, 32), (70, 300, 2, 128)],
 )
 def test_queries_and_keys_that_are_turned_where_they_are_made_are_nearer_to_the_exact_ones(
     rows: int, length: int, heads: int, width: int, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from lmlab.layers import fast, heads
 from lmlab.layers.attention import causal_self_attention, packed, self_attention, split_heads
 from lmlab.layers.attentive import attentive_scan
-from lmlab.layers.blocks import squared_relu_network
+from lmlab.layers.blocks import Block, squared_relu_network
 from lmlab.layers.fast import adamw, attentive, cross_entropy, networks, triton_here
 from lmlab.layers.fast import attention as products
 from lmlab.layers.fast import products as on_gpu
@@ -101,12 +101,16 @@ def test_what_a_gpu_cannot_copy_by_tiles_is_left_to_the_twin(
     """Rows that do not begin at multiples of 16 bytes. The GPU is imagined: whether it is asked needs none."""
     monkeypatch.setattr(on_gpu, "has_trades", lambda: True)
     with FakeTensorMode():
-        x = torch.empty(1 << 16, width, dtype=torch.bfloat16, device="cuda")
-        assert on_gpu.fills_a_gpu(x, hidden) == fits
+        x, up = (torch.empty(rows, width, dtype=torch.bfloat16, device="cuda") for rows in (1 << 16, hidden))
+        assert on_gpu.fills_a_gpu(x, up) == fits
+        wide, down = (torch.empty(12, width, dtype=d, device="cuda") for d in (torch.float32, torch.bfloat16))
+        assert not on_gpu.fills_a_gpu(x, wide)
+        assert not on_gpu.fills_a_gpu(x, up, down)
 
 
 @pytest.mark.parametrize(
-    ("heads", "width", "fits"), [(12, 64, True), (6, 64, True), (3, 64, False), (16, 8, False), (8, 48, False)]
+    ("heads", "width", "fits"),
+    [(12, 64, True), (6, 64, True), (3, 64, False), (16, 8, False), (8, 48, False), (1, 256, False)],
 )
 def test_heads_that_do_not_fill_tiles_are_turned_by_the_twin(
     heads: int, width: int, fits: bool, monkeypatch: pytest.MonkeyPatch
@@ -115,9 +119,10 @@ def test_heads_that_do_not_fill_tiles_are_turned_by_the_twin(
     monkeypatch.setattr(on_gpu, "has_trades", lambda: True)
     with FakeTensorMode():
         x = torch.empty(64, 1024, heads * width, dtype=torch.bfloat16, device="cuda")
-        assert can_turn(x, torch.empty(3 * heads * width, heads * width), heads) == fits
+        weight = torch.empty(3 * heads * width, heads * width, dtype=x.dtype, device="cuda")
+        assert can_turn(x, weight, heads) == fits
         with torch.no_grad():
-            assert not can_turn(x, torch.empty(3 * heads * width, heads * width), heads)
+            assert not can_turn(x, weight, heads)
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # which the compiler does
@@ -171,6 +176,15 @@ def test_the_squared_relu_network_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> N
     torch.testing.assert_close(torch.autograd.grad(compiled(), leaves), expected)
     with pytest.raises(RuntimeError, match="no second derivatives"):
         torch.autograd.grad(nats() + x.square().sum(), x, create_graph=True)
+
+
+@pytest.mark.parametrize(("rows", "length"), [(0, 5), (2, 0)])
+def test_a_block_of_nothing_gives_nothing(rows: int, length: int) -> None:
+    block, x = Block(16, 2, 1, "relu2"), drawn(rows, length, 16)
+    assert block(x, rotary_tables(length, 8), torch.float32, 0.0).shape == x.shape
+    cache = torch.zeros(2, rows, 2, 9, 8)
+    with torch.no_grad():
+        assert block.step(x, rotary_tables(length, 8), cache, 0, torch.float32).shape == x.shape
 
 
 @pytest.mark.parametrize("with_bias", [True, False])
@@ -290,6 +304,7 @@ def test_kernels_that_fetch_by_the_copy_engine_need_a_gpu_that_has_one_and_a_tri
         ((9, 0), "3.9.1+gpu", True),
         ((9, 0), "3.5.1", False),
         ((9, 0), "3.10.0", False),
+        ((9, 0), "unknown", False),
         ((10, 0), "3.6.0", False),
         ((8, 0), "3.6.0", False),
     ],
@@ -300,5 +315,9 @@ def test_kernels_of_several_trades_need_a_gpu_of_their_kind_and_a_gluon_that_is_
     monkeypatch.setattr(triton_here, "HAS_TRITON", True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
     monkeypatch.setattr(triton_here.importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(triton_here.importlib.metadata, "version", lambda name: version)
+    known = ModuleType("triton")
+    known.__version__ = version  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "triton", known)
     assert triton_here.has_trades() == told
+    monkeypatch.setattr(torch.version, "hip", "6.2")  # another maker's, whose GPUs have numbers like these
+    assert not triton_here.has_trades()

@@ -1,8 +1,9 @@
 """Matrix products whose results are finished before they leave the chip, for GPUs of the Hopper kind; see `products.py`.
 
 In gluon, triton's language of one level below: here warps have trades. One fetches tiles by the copy engine, as far ahead as
-there is room; two groups of four multiply, each half of the places of a tile, and while one finishes and writes its results,
-the other has the matrix units for itself. Every program takes one tile after the other.
+there is room; two groups of four multiply, each half of the places of a tile. They need not keep step: while one finishes and
+writes its results, the other has the matrix units for itself, as long as what is fetched lasts. Every program takes one tile
+after the other.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-PLACES, OUTPUTS = 128, 256  # of a tile
+from lmlab.layers.fast.products import TILE
+
+PLACES, OUTPUTS = TILE
 HALF = PLACES // 2  # the places of a group of warps
 REGISTERS = 168  # of a thread, on average: 240 of those that multiply
-# Inputs that are fetched together, and how many such pieces there is room for, beside what is finished.
+# Inputs that are fetched together, and how many such pieces, two or more, there is room for, beside what is finished.
 IN_ROWS, IN_COLUMNS = (64, 3), (32, 6)  # by how the weights lie; timed
 
 SQUARE, GROW, TURN = gl.constexpr(0), gl.constexpr(1), gl.constexpr(2)  # how a product ends
@@ -61,6 +64,7 @@ def _launch(
     squared_NH: Tensor | None = None,
     tables: tuple[Tensor, Tensor] | None = None,
 ) -> None:
+    assert x.shape[1] == weight.shape[0 if end == GROW else 1]
     inputs, stages = IN_COLUMNS if end == GROW else IN_ROWS
     cos, sin = (out, out) if tables is None else tables
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count
@@ -219,7 +223,7 @@ def _multiply(  # type: ignore[no-untyped-def]
             if end == TURN:
                 total = _turn(total, cos, sin, place, unit < to_turn, length, half_head)
             else:
-                total = gl.maximum(total, 0.0)
+                total = gl.where(total < 0.0, 0.0, total)  # the maximum would hide what is no number
                 total = total * total
             tma.store_wait(0)
         mine.store(total.to(gl.bfloat16))

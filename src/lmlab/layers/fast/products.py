@@ -11,15 +11,22 @@ from torch import Tensor
 
 from lmlab.layers.fast.triton_here import has_trades
 
-FILLED = 256  # tiles of 128 places × 256 outputs: fewer leave much of a large GPU idle, and the library cuts finer
+TILE = 128, 256  # places and outputs that are finished together
+FILLED = 256  # tiles: fewer leave much of a large GPU idle, and the library cuts finer
 ALIGNED = 8  # numbers of bf16: the engine that copies tiles takes only rows that begin at multiples of 16 bytes
 
 
-def fills_a_gpu(x_BTI: Tensor, outputs: int) -> bool:
-    """Whether such a product can be taken here, and there is enough to do."""
-    tiles = x_BTI.numel() // x_BTI.shape[-1] // 128 * (outputs // 256)
-    fits = x_BTI.shape[-1] % ALIGNED == 0 and outputs % ALIGNED == 0
-    return fits and tiles >= FILLED and x_BTI.dtype == torch.bfloat16 and x_BTI.is_cuda and has_trades()
+def fills_a_gpu(x_BTI: Tensor, *weights: Tensor) -> bool:
+    """Whether the product with the first of the weights can be taken here, and there is enough to do.
+
+    The others are those whose gradients come back by such a product.
+    """
+    alike = all(w.dtype == x_BTI.dtype and w.device == x_BTI.device for w in weights)
+    if not alike or x_BTI.dtype != torch.bfloat16 or not x_BTI.is_cuda:
+        return False
+    aligned = all(size % ALIGNED == 0 for size in (x_BTI.shape[-1], *(len(w) for w in weights)))
+    tiles = x_BTI.shape[:-1].numel() // TILE[0] * (len(weights[0]) // TILE[1])
+    return aligned and tiles >= FILLED and has_trades()
 
 
 @torch.library.custom_op("lmlab::squares", mutates_args=())
@@ -27,12 +34,12 @@ def squares(x_NI: Tensor, up_HI: Tensor) -> Tensor:
     """max(x upᵀ, 0)², N×H."""
     from lmlab.layers.fast._products_gluon import squares as made
 
-    return made(x_NI.contiguous(), up_HI.contiguous())
+    return made(_in_rows(x_NI), _in_rows(up_HI))
 
 
 @squares.register_fake
 def _(x_NI: Tensor, up_HI: Tensor) -> Tensor:
-    return x_NI.new_empty(len(x_NI), len(up_HI))
+    return x_NI.new_empty(x_NI.shape[0], up_HI.shape[0])
 
 
 @torch.library.custom_op("lmlab::grown", mutates_args=())
@@ -40,7 +47,7 @@ def grown(grad_NO: Tensor, down_OH: Tensor, squared_NH: Tensor) -> Tensor:
     """2 √squared ∘ (grad down), N×H: what reaches the first layer's outputs of a gradient by the second's."""
     from lmlab.layers.fast._products_gluon import grown as made
 
-    return made(grad_NO.contiguous(), down_OH.contiguous(), squared_NH)
+    return made(_in_rows(grad_NO), _in_rows(down_OH), _in_rows(squared_NH))
 
 
 @grown.register_fake
@@ -56,10 +63,15 @@ def turned(x_NI: Tensor, weight_OI: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> T
     """
     from lmlab.layers.fast._products_gluon import turned as made
 
-    tables = (cos_TD.contiguous(), sin_TD.contiguous())
-    return made(x_NI.contiguous(), weight_OI.contiguous(), *tables)
+    return made(_in_rows(x_NI), _in_rows(weight_OI), cos_TD.contiguous(), sin_TD.contiguous())
 
 
 @turned.register_fake
 def _(x_NI: Tensor, weight_OI: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> Tensor:
-    return x_NI.new_empty(len(x_NI), len(weight_OI))
+    return x_NI.new_empty(x_NI.shape[0], weight_OI.shape[0])
+
+
+def _in_rows(matrix: Tensor) -> Tensor:
+    """One after the other, and the first where the copy engine can begin."""
+    in_rows = matrix.contiguous()
+    return in_rows if in_rows.data_ptr() % (2 * ALIGNED) == 0 else in_rows.clone()

@@ -17,19 +17,24 @@ from lmlab.layers.fast import products
 from lmlab.layers.fast.once import only_once
 from lmlab.layers.positions import Rotation
 
-TILE = 256  # outputs that are finished together: whole heads, and either turned or not
+LEAST, MOST = 16, 128  # width of a head: of less no thread has both halves, of more the registers do not suffice
 
 
 def can_turn(x_BTI: Tensor, weight_OI: Tensor, heads: int) -> bool:
-    """Whether `turned_heads` can make queries, keys and values of this stream, and is for steps of learning from it."""
-    outputs = len(weight_OI)
+    """Whether `turned_heads` can make queries, keys and values of this stream, and is for steps of learning from it.
+
+    A tile has whole heads, and turns all of them or none.
+    """
+    outputs, tile = len(weight_OI), products.TILE[1]
     head = outputs // 3 // heads
-    whole = head >= 16 and TILE % head == 0 and 2 * outputs % (3 * TILE) == 0
-    return whole and fast.enabled and torch.is_grad_enabled() and products.fills_a_gpu(x_BTI, outputs)
+    whole = LEAST <= head <= MOST and tile % head == 0 and 2 * outputs % (3 * tile) == 0
+    return whole and fast.enabled and torch.is_grad_enabled() and products.fills_a_gpu(x_BTI, weight_OI)
 
 
 def turned_heads(x_BTI: Tensor, weight_OI: Tensor, rotation: Rotation, heads: int) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of a stream, each B×H×T×D: the same as `split_heads` of the product, rounded once."""
+    assert weight_OI.shape[1] == x_BTI.shape[2], "the copy engine would make up what is missing"
+    assert all(table_TD.shape == (x_BTI.shape[1], len(weight_OI) // 3 // heads) for table_TD in rotation)
     apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _TurnedHeads.apply
     return apply(x_BTI, weight_OI, *rotation, heads)
 
@@ -43,16 +48,18 @@ class _TurnedHeads(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         ctx.save_for_backward(x_BTI, weight_OI, cos_TD, sin_TD)
         made_NO = products.turned(x_BTI.flatten(0, 1), weight_OI, cos_TD, sin_TD)
-        q, k, v = made_NO.view(*x_BTI.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        made_BT3HD = made_NO.view(*x_BTI.shape[:2], 3, heads, len(weight_OI) // 3 // heads)
+        q, k, v = made_BT3HD.permute(2, 0, 3, 1, 4).unbind(0)
         return q, k, v
 
     @staticmethod
     @only_once
-    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         x_BTI, weight_OI, cos_TD, sin_TD = ctx.saved_tensors
-        grad_NO = joined(*grads, cos_TD, sin_TD).view(-1, len(weight_OI))
-        grad_x_NI = torch.mm(grad_NO, weight_OI)
-        return grad_x_NI.view(x_BTI.shape), torch.mm(grad_NO.t(), x_BTI.flatten(0, 1)), None, None, None
+        grad_NO = joined(*grads, cos_TD, sin_TD).flatten(2).flatten(0, 1)
+        grad_x = torch.mm(grad_NO, weight_OI).view(x_BTI.shape) if ctx.needs_input_grad[0] else None
+        grad_weight = torch.mm(grad_NO.t(), x_BTI.flatten(0, 1)) if ctx.needs_input_grad[1] else None
+        return grad_x, grad_weight, None, None, None
 
 
 @torch.library.custom_op("lmlab::joined", mutates_args=())

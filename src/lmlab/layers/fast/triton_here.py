@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,10 +12,8 @@ import torch
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 Answer = TypeVar("Answer", bound=Callable[[], Any])
 COPY_ENGINE = 9, 0  # the compute capability that brought it, with Hopper
-GLUON = (
-    (3, 6),
-    (3, 9),
-)  # the first and the last triton whose gluon is known to take our kernels: it changes from one to the next
+# The first and the last triton whose gluon takes our kernels (which have run by the first): it changes from one to the next.
+GLUON = (3, 6), (3, 9)
 
 
 def marked_constant(function: Answer) -> Answer:
@@ -29,8 +27,11 @@ def marked_constant(function: Answer) -> Answer:
 
 @marked_constant
 def has_copy_engine() -> bool:
-    """Whether kernels may fetch their tiles by it: this GPU has one, and this triton, unlike older ones, speaks to it."""
-    if not HAS_TRITON or torch.cuda.get_device_capability() < COPY_ENGINE:
+    """Whether kernels may fetch their tiles by it: this GPU has one, and this triton, unlike older ones, speaks to it.
+
+    Other makers' GPUs have numbers like these, and no such engine.
+    """
+    if not HAS_TRITON or torch.version.hip is not None or torch.cuda.get_device_capability() < COPY_ENGINE:
         return False
     return importlib.util.find_spec("triton.tools.tensor_descriptor") is not None
 
@@ -43,5 +44,7 @@ def has_trades() -> bool:
     """
     if not has_copy_engine() or torch.cuda.get_device_capability()[0] != COPY_ENGINE[0]:
         return False
-    major, minor = importlib.metadata.version("triton").split(".")[:2]
-    return GLUON[0] <= (int(major), int(minor)) <= GLUON[1]
+    import triton
+
+    version = re.match(r"(\d+)\.(\d+)", str(triton.__version__))
+    return version is not None and GLUON[0] <= (int(version[1]), int(version[2])) <= GLUON[1]
