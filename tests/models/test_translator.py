@@ -15,7 +15,7 @@ from huggingface import pegasus_of
 from lmlab.config import Mistake
 from lmlab.costs.dispatcher import counted_as_run
 from lmlab.formulas import Shape, work
-from lmlab.layers import blocks
+from lmlab.layers import attention, blocks
 from lmlab.models.translator import Conditioned, Translations, Translator, TranslatorConfig
 from lmlab.promises import checks
 
@@ -210,7 +210,7 @@ def test_padding_that_is_attended_is_noticed(monkeypatch: pytest.MonkeyPatch, wh
 
 
 def test_a_target_that_leaks_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "causal_self_attention", lambda qkv_BT3HD, _: blocks.self_attention(qkv_BT3HD, None))
+    monkeypatch.setattr(attention, "causal_self_attention", lambda qkv, _: attention.self_attention(qkv, None))
     with pytest.raises(AssertionError, match="change scores before them"):
         checks.check_the_future_does_not_leak(view(translator()))
 
