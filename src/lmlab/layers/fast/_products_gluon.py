@@ -21,10 +21,6 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from lmlab.layers.fast.products import TILE
-
-PLACES, OUTPUTS = TILE
-HALF = PLACES // 2  # the places of a group of warps
 REGISTERS = 168  # of a thread, on average: 240 of those that multiply
 # Inputs that are fetched together, and how many such pieces, two or more, there is room for, beside what is finished.
 IN_ROWS, IN_COLUMNS = (64, 3), (32, 6)  # by how the weights lie; timed
@@ -35,24 +31,24 @@ _fetch = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
 _write = getattr(tma, "async_store", None) or tma.async_copy_shared_to_global
 
 
-def squares(x_NI: Tensor, up_HI: Tensor) -> Tensor:
-    """max(x upᵀ, 0)², N×H."""
+def squares(x_NI: Tensor, up_HI: Tensor, tile: tuple[int, int]) -> Tensor:
+    """max(x upᵀ, 0)², N×H. tile: places and outputs that are finished together, here as below."""
     out_NH = x_NI.new_empty(len(x_NI), len(up_HI))
-    _launch(x_NI, up_HI, out_NH, SQUARE)
+    _launch(x_NI, up_HI, out_NH, SQUARE, tile)
     return out_NH
 
 
-def grown(grad_NO: Tensor, down_OH: Tensor, squared_NH: Tensor) -> Tensor:
+def grown(grad_NO: Tensor, down_OH: Tensor, squared_NH: Tensor, tile: tuple[int, int]) -> Tensor:
     """2 √squared ∘ (grad down), N×H."""
     out_NH = torch.empty_like(squared_NH)
-    _launch(grad_NO, down_OH, out_NH, GROW, squared_NH=squared_NH)
+    _launch(grad_NO, down_OH, out_NH, GROW, tile, squared_NH=squared_NH)
     return out_NH
 
 
-def turned(x_NI: Tensor, weight_OI: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> Tensor:
+def turned(x_NI: Tensor, weight_OI: Tensor, cos_TD: Tensor, sin_TD: Tensor, tile: tuple[int, int]) -> Tensor:
     """x weightᵀ, N×O, of which the first two thirds are heads of width D that are turned by their position, N modulo T."""
     out_NO = x_NI.new_empty(len(x_NI), len(weight_OI))
-    _launch(x_NI, weight_OI, out_NO, TURN, tables=(cos_TD, sin_TD))
+    _launch(x_NI, weight_OI, out_NO, TURN, tile, tables=(cos_TD, sin_TD))
     return out_NO
 
 
@@ -61,18 +57,20 @@ def _launch(
     weight: Tensor,
     out: Tensor,
     end: gl.constexpr,
+    tile: tuple[int, int],
     squared_NH: Tensor | None = None,
     tables: tuple[Tensor, Tensor] | None = None,
 ) -> None:
     assert x.shape[1] == weight.shape[0 if end == GROW else 1]
-    inputs, stages = IN_COLUMNS if end == GROW else IN_ROWS
+    (places, outputs), (inputs, stages) = tile, IN_COLUMNS if end == GROW else IN_ROWS
+    half = places // 2  # of a group of warps
     cos, sin = (out, out) if tables is None else tables
     programs = torch.cuda.get_device_properties(x.device).multi_processor_count
     _product[(programs,)](
-        _tiles(x, PLACES, inputs),
-        _tiles(weight, inputs, OUTPUTS) if end == GROW else _tiles(weight, OUTPUTS, inputs),
-        _tiles(out if squared_NH is None else squared_NH, HALF, OUTPUTS),
-        _tiles(out, HALF, OUTPUTS),
+        _tiles(x, places, inputs),
+        _tiles(weight, inputs, outputs) if end == GROW else _tiles(weight, outputs, inputs),
+        _tiles(out if squared_NH is None else squared_NH, half, outputs),
+        _tiles(out, half, outputs),
         cos,
         sin,
         len(x),
@@ -81,8 +79,8 @@ def _launch(
         1 if tables is None else len(cos),
         0 if tables is None else cos.shape[1] // 2,
         programs,
-        PLACES,
-        OUTPUTS,
+        places,
+        outputs,
         inputs,
         stages,
         end,

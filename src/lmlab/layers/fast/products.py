@@ -34,7 +34,7 @@ def squares(x_NI: Tensor, up_HI: Tensor) -> Tensor:
     """max(x upᵀ, 0)², N×H."""
     from lmlab.layers.fast._products_gluon import squares as made
 
-    return made(_in_rows(x_NI), _in_rows(up_HI))
+    return made(_in_rows(x_NI), _in_rows(up_HI), TILE)
 
 
 @squares.register_fake
@@ -47,7 +47,7 @@ def grown(grad_NO: Tensor, down_OH: Tensor, squared_NH: Tensor) -> Tensor:
     """2 √squared ∘ (grad down), N×H: what reaches the first layer's outputs of a gradient by the second's."""
     from lmlab.layers.fast._products_gluon import grown as made
 
-    return made(_in_rows(grad_NO), _in_rows(down_OH), _in_rows(squared_NH))
+    return made(_in_rows(grad_NO), _in_rows(down_OH), _in_rows(squared_NH), TILE)
 
 
 @grown.register_fake
@@ -63,7 +63,7 @@ def turned(x_NI: Tensor, weight_OI: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> T
     """
     from lmlab.layers.fast._products_gluon import turned as made
 
-    return made(_in_rows(x_NI), _in_rows(weight_OI), cos_TD.contiguous(), sin_TD.contiguous())
+    return made(_in_rows(x_NI), _in_rows(weight_OI), cos_TD.contiguous(), sin_TD.contiguous(), TILE)
 
 
 @turned.register_fake
