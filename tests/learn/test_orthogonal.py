@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
 
-from lmlab.learn.orthogonal import LEAST, best_quintic, orthogonalize, rounds
+from lmlab.layers import fast
+from lmlab.learn.orthogonal import LEAST, LONG, best_quintic, orthogonalize, rounds
 
 PRECISIONS = [torch.float32, torch.bfloat16]
 USUAL = (3.4445, -4.7750, 2.0315)  # in wide use, five times
@@ -110,6 +112,33 @@ def test_nor_do_they_where_all_rounding_goes_one_way(size: int, dtype: torch.dty
     columns = torch.rand(100, 1, size, generator=drawn).expand(100, size, size)
     for matrices in (powers[:, :, None] * others[:, None], steady, columns):
         assert torch.linalg.svdvals(orthogonalize(matrices, dtype)).max() < 1.6
+
+
+@pytest.mark.parametrize("falls_to", [1.0, 1e-2, 1e-4, 0.0])
+@pytest.mark.parametrize("shape", [(3, 8, 16), (2, 96, 24), (1, 48, 192)])
+def test_long_matrices_come_to_the_same_through_their_gram_matrix(shape: tuple[int, ...], falls_to: float) -> None:
+    """Whose eigenvalues are squares: of values far below the largest little is left in float32, and as little comes of them."""
+    torch.manual_seed(0)
+    u, values, vh = torch.linalg.svd(torch.randn(shape, dtype=torch.float64), full_matrices=False)
+    values *= torch.linspace(1.0, falls_to**0.25, values.shape[-1], dtype=torch.float64) ** 4
+    matrices = u @ torch.diag_embed(values) @ vh
+    with fast.plain():
+        exact, plain = orthogonalize(matrices, torch.float64), orthogonalize(matrices.float())
+    made = orthogonalize(matrices.float())
+    assert float((made.double() - exact).norm() / exact.norm()) < 2e-3
+    assert not torch.equal(made, plain), "another way"
+
+
+@pytest.mark.parametrize(("length", "fewer"), [(LONG, True), (4, True), (1, False)])
+def test_rounds_of_the_gram_matrix_are_taken_where_they_are_fewer_operations(length: int, fewer: bool) -> None:
+    def operations() -> int:
+        with FlopCounterMode(display=False) as counter:
+            orthogonalize(torch.ones(2, 32, 32 * length))
+        return counter.get_total_flops()
+
+    with fast.plain():
+        plain = operations()
+    assert (operations() < plain) == fewer
 
 
 def test_they_are_found_where_tensors_have_no_numbers() -> None:

@@ -11,7 +11,7 @@ Four of them lift small values nearly as far as five of the quintic in wide use 
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, reduce
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ LEAST = 0.001
 # How much larger than the largest value that should be there a round allows it to be: in bf16 it may be rounded up, by half of
 # this where all of a matrix is one value. It must not be exceeded: beyond, each round makes more of the excess.
 ROOM = 1.02
+LONG = 2  # times as long as wide: from there on rounds of the Gram matrix alone are fewer operations
 ALIKE = 0.999  # least and largest values whose quintic is that of one value: 1, with no slope and no bend there
 MOST_EXCHANGES = 100  # four do
 
@@ -45,10 +46,31 @@ def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32) -> T
         x = muon.orthogonalized(x, rounds())
     else:
         x = x / (x.norm(dim=(-2, -1), keepdim=True) + muon.TINY)
-        for a, b, c in rounds():
-            gram = x @ x.mT
-            x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        by_gram = fast.enabled and dtype == torch.float32 and x.shape[-1] >= LONG * x.shape[-2]
+        x = _through_gram(x) if by_gram else _round_by_round(x)
     return (x.mT if tall else x).to(matrices_KMN.dtype)
+
+
+def _round_by_round(x_KMN: Tensor) -> Tensor:
+    for a, b, c in rounds():
+        gram_KMM = x_KMN @ x_KMN.mT
+        x_KMN = torch.baddbmm(x_KMN, torch.baddbmm(gram_KMM, gram_KMM, gram_KMM, beta=b, alpha=c), x_KMN, beta=a)
+    return x_KMN
+
+
+def _through_gram(x_KMN: Tensor) -> Tensor:
+    """The same of long matrices in fewer operations: no round but the first and the last has to see the whole matrix.
+
+    What a round multiplies by, P = a + b G + c G² of G = X Xᵀ, takes G to P G P; all of these commute. In float32 alone: bf16
+    loses the small eigenvalues of G, which are squares.
+    """
+    gram_KMM, made = x_KMN @ x_KMN.mT, list[Tensor]()
+    for a, b, c in rounds():
+        if made:
+            gram_KMM = made[-1] @ gram_KMM @ made[-1]
+        made.append(torch.baddbmm(gram_KMM, gram_KMM, gram_KMM, beta=b, alpha=c))
+        made[-1].diagonal(dim1=-2, dim2=-1).add_(a)
+    return reduce(torch.bmm, made) @ x_KMN
 
 
 @cache
