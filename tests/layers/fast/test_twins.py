@@ -130,7 +130,7 @@ def test_queries_and_keys_that_a_gpu_turns_where_it_makes_them(monkeypatch: pyte
     """All but its two kernels, which are held against theirs on a GPU: derivatives, compiled or not, and no second ones."""
     kernels, back = ModuleType("lmlab.layers.fast._products_gluon"), ModuleType("lmlab.layers.fast._rotation_triton")
 
-    def turned(x_NI: Tensor, weight_OI: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def turned(x_NI: Tensor, weight_OI: Tensor, cos: Tensor, sin: Tensor, tile: tuple[int, int]) -> Tensor:
         qkv = packed(x_NI.view(2, 5, 8), weight_OI, 2)
         return torch.stack([part.transpose(1, 2) for part in split_heads(qkv, (cos, sin))], 2).view(10, 24).clone()
 
@@ -161,8 +161,8 @@ def test_queries_and_keys_that_a_gpu_turns_where_it_makes_them(monkeypatch: pyte
 def test_the_squared_relu_network_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """All but its two kernels, which are held against theirs on a GPU: derivatives, compiled or not, and no second ones."""
     kernels = ModuleType("lmlab.layers.fast._products_gluon")
-    kernels.squares = lambda x, up: (x @ up.T).relu().square()  # type: ignore[attr-defined]
-    kernels.grown = lambda grad, down, squared: 2 * squared.sqrt() * (grad @ down)  # type: ignore[attr-defined]
+    kernels.squares = lambda x, up, tile: (x @ up.T).relu().square()  # type: ignore[attr-defined]
+    kernels.grown = lambda grad, down, squared, tile: 2 * squared.sqrt() * (grad @ down)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, kernels.__name__, kernels)
     x, up, down = leaves = drawn(2, 5, 8), drawn(16, 8), drawn(8, 16)
 
