@@ -12,7 +12,7 @@ from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.precision import expect_slow_bf16
 from lmlab.hardware.rates import HIDDEN, WIDTH
 
-WORTH = 1.3  # times as fast as float32 must products in bf16 be: what is rounded must also be converted back and forth
+WORTH = 1.3  # times as fast as usual must another way be: products in bf16 must also be converted back and forth
 TYPICAL_ROWS = 2048  # tokens of a step
 DEVICES, CHOSEN = ("cpu", "cuda", "mps"), "auto"
 
@@ -148,6 +148,11 @@ def faster_precision(found: Found, device: str) -> str:
     """bf16 where its products are clearly faster, else float32."""
     gain = found.rate(device, "bf16").products / found.rate(device, "float32").products
     return "bf16" if gain >= WORTH else "float32"
+
+
+def turns_few_rows(found: Found) -> bool:
+    """Whether products of few rows are clearly faster the other way round on the CPU."""
+    return found.device("cpu").turned >= WORTH
 
 
 def faster_iteration(found: Found, device: str) -> str:

@@ -45,6 +45,7 @@ class Device:
     device: str
     copies: float  # bytes read and written per second
     request_s: float  # to ask for one kernel
+    turned: float = 1.0  # how many times as fast products of few rows are the other way round (`rates.turned_gain`)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,12 @@ def measure(device: str, key: dict[str, str] | None = None) -> Found:
                 )
     finally:
         threads_as_before(most)
-    about = Device(device=device, copies=rates.copy_bytes_per_s(place), request_s=rates.request_s(place))
+    about = Device(
+        device=device,
+        copies=rates.copy_bytes_per_s(place),
+        request_s=rates.request_s(place),
+        turned=rates.turned_gain(place),
+    )
     seconds = time.perf_counter() - started
     return Found(key=key or _key(device), rates=tuple(found), devices=(about,), seconds=seconds)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lmlab.hardware.openmp import set_threads, threads_as_before
 
-TIMED = "2"  # what is timed, and how: kept figures of another number are measured anew
+TIMED = "3"  # what is timed, and how: kept figures of another number are measured anew
 
 # A two-layer network of a small Transformer: what most of a training step goes into.
 ROWS, WIDTH, HIDDEN = 512, 192, 768
@@ -29,6 +29,7 @@ CRAWLING = 4.0  # times slower than float32 on the probe: this machine has no un
 TIMED_S = 0.025  # spent on one figure, after a first try that finds memory and chooses kernels
 PROBED_S = 0.004
 COPIED_BYTES = 32 << 20
+FEW_ROWS = 16, 384, 1536  # rows, inputs and outputs of a product as texts that are written side by side ask for it
 
 
 def settle(device: torch.device) -> None:
@@ -124,6 +125,24 @@ def copy_bytes_per_s(device: torch.device) -> float:
     source = torch.ones(COPIED_BYTES // 4, device=device)
     target = torch.empty_like(source)
     return 2.0 * COPIED_BYTES / seconds_of(lambda: target.copy_(source), device)
+
+
+def turned_gain(device: torch.device) -> float:
+    """How many times as fast (W xᵀ)ᵀ is as x Wᵀ where x has few rows: libraries share the one or the other badly.
+
+    On a CPU; elsewhere nobody asks, and it is 1.
+    """
+    if device.type != "cpu":
+        return 1.0
+    rows, inputs, outputs = FEW_ROWS
+    x_BK, weight_NK = torch.randn(rows, inputs), torch.randn(outputs, inputs)
+    plain_s, turned_s = float("inf"), float("inf")
+    for _ in range(2):  # in turns: a busy moment then makes both slower
+        plain_s = min(plain_s, seconds_of(lambda: torch.mm(x_BK, weight_NK.t()), device, TIMED_S / 2))
+        turned_s = min(
+            turned_s, seconds_of(lambda: torch.mm(weight_NK, x_BK.t()).t().contiguous(), device, TIMED_S / 2)
+        )
+    return plain_s / turned_s
 
 
 def request_s(device: torch.device) -> float:

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lmlab.layers import fast
+from lmlab.layers.fast import few_rows
 from lmlab.layers.fast.attention import attention_by_products
 from lmlab.layers.fast.attention_in_c import attention_in_c, fits
 from lmlab.layers.fast.rotation import can_turn, joined, turned_heads
@@ -34,7 +35,7 @@ def projected_self_attention(x_BTI: Tensor, weight_OI: Tensor, heads: int, rotat
 
 def packed(x_BTI: Tensor, weight_OI: Tensor, heads: int) -> Tensor:
     """Queries, keys and values by one matrix product, B×T×3×H×D."""
-    return F.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, len(weight_OI) // 3 // heads)
+    return few_rows.linear(x_BTI, weight_OI).view(*x_BTI.shape[:2], 3, heads, len(weight_OI) // 3 // heads)
 
 
 def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tensor:

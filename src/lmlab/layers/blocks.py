@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from lmlab.formulas import Part, Shape, Size, Work, joined, linear, product
 from lmlab.layers import fast
 from lmlab.layers.attention import cross_attention, packed, projected_self_attention, self_attention, split_heads
-from lmlab.layers.fast import norms, passes
+from lmlab.layers.fast import few_rows, norms, passes
 from lmlab.layers.fast.cross_entropy import widened
 from lmlab.layers.fast.networks import squared_relu, squared_relu_on_gpu
 from lmlab.layers.fast.products import fills_a_gpu
@@ -85,7 +85,7 @@ class Block(nn.Module):
             seen_TS = torch.ones(length, end, dtype=torch.bool, device=x_BTD.device).tril(filled)
             attended = F.scaled_dot_product_attention(q_BHTD, keys, values, attn_mask=seen_TS)
         attended_BTD = attended.transpose(1, 2).reshape(rows, length, width)
-        return _add(x_BTD, F.linear(attended_BTD, self.out.to(dtype)), 0.0)
+        return _add(x_BTD, few_rows.linear(attended_BTD, self.out.to(dtype)), 0.0)
 
     @torch.no_grad()
     def looks(self, x_BTD: Tensor, rotation: Rotation | None) -> tuple[Tensor, float]:
@@ -131,8 +131,8 @@ class Block(nn.Module):
         x_BTD, normed_BTD = normed_beside(x_BTD, self.norm_mlp, dtype)
         if self.activation == "relu2":
             return _add(x_BTD, squared_relu_network(normed_BTD, self.up, self.down), dropout)
-        hidden = F.gelu(F.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
-        return _add(x_BTD, F.linear(hidden, self.down.to(dtype)), dropout)
+        hidden = F.gelu(few_rows.linear(normed_BTD, self.up.to(dtype)), approximate="tanh")
+        return _add(x_BTD, few_rows.linear(hidden, self.down.to(dtype)), dropout)
 
 
 class CrossAttention(nn.Module):
@@ -249,7 +249,7 @@ def squared_relu_network(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tenso
     """max(x upᵀ, 0)² downᵀ in the precision of x. Its nonlinearity is a tenth of the cost of GELU on a CPU."""
     up_HI, down_OH = up_HI.to(x_BTI.dtype), down_OH.to(x_BTI.dtype)
     if not torch.is_grad_enabled():
-        return F.linear(F.linear(x_BTI, up_HI).relu_().square_(), down_OH)
+        return few_rows.linear(few_rows.linear(x_BTI, up_HI).relu_().square_(), down_OH)
     if fast.enabled and fills_a_gpu(x_BTI, up_HI, down_OH):
         return squared_relu_on_gpu(x_BTI, up_HI, down_OH)
     if fast.enabled and not torch.compiler.is_compiling():
