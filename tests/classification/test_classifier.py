@@ -143,6 +143,7 @@ def test_its_mistakes_are_explained_without_a_word_of_averages(tuned: Run, tmp_p
         assert one.right != one.predicted
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_it_ends_with_the_same_bits(encoder: Run, films: Path, tmp_path: Path) -> None:
     given = (encoder.folder, films)
     survives_a_kill("fine_tune", *given, folder=tmp_path, at_step=4, model="classifier", budget="8steps")

@@ -181,6 +181,7 @@ def test_what_was_scored_or_written_is_short_in_a_console_and_a_table_in_a_noteb
     assert "100 tokens" in repr(written)
 
 
+@pytest.mark.slow
 def test_where_no_folder_is_named_it_is_the_command_lines(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -251,6 +251,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no masks of signals")
+@pytest.mark.slow
 def test_the_processes_of_a_sweep_never_hear_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "hearing.py").write_text(HEARING)
     source = str(Path(lab.__file__).parents[1])

@@ -57,6 +57,7 @@ def test_the_same_folder_again_measures_again_and_trains_only_what_is_new(
     assert before.items() <= after.items()
 
 
+@pytest.mark.slow
 def test_a_folder_with_a_model_of_other_settings_is_refused(lmlab: Lmlab, small_text: Path) -> None:
     assert lmlab("compare", small_text, *COUNTED, "--set", "ngram.order=3")[0] == 0
     assert lmlab("compare", small_text, *COUNTED, "--set", "ngram.order=3")[0] == 0

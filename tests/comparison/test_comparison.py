@@ -202,6 +202,7 @@ def test_the_validation_part_says_which_models_are_mixed_and_not_the_test_part(
     assert {entry.name for entry in chosen} == {"bigram", "ngram"}
 
 
+@pytest.mark.slow
 def test_models_that_there_was_no_time_to_mix_are_named(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +301,7 @@ def test_a_model_that_diverged_is_not_ranked_with_the_weights_it_began_with(smal
     assert "diverged" in render(found.findings)
 
 
+@pytest.mark.slow
 def test_a_model_that_diverged_after_it_had_learned_is_ranked_and_said_to_have(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

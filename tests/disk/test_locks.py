@@ -30,7 +30,7 @@ def somebody_in(folder: str) -> Iterator[None]:
     "verb",
     [
         ["train", "bag", "small.txt"],
-        ["sweep", "ngram", "small.txt", "--over", "order=1,2"],
+        pytest.param(["sweep", "ngram", "small.txt", "--over", "order=1,2"], marks=pytest.mark.slow),
         ["compare", "small.txt", "--models", "bag"],
         ["mix", "one", "two"],
     ],

@@ -73,6 +73,7 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path) -> None:
 
 
 @needs_a_compiler
+@pytest.mark.slow
 def test_a_file_that_was_cut_short_is_made_anew(tmp_path: Path) -> None:
     """By a copy that was not finished, or a loss of power: loaded as it is, it would end the process."""
     subprocess.run([sys.executable, "-c", MAKE], check=True, timeout=120)

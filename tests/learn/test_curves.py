@@ -19,6 +19,7 @@ from lmlab.learn import sampling
 from lmlab.learn.curve_figures import overlaid
 from lmlab.learn.event_file import _masked, crc32c, write_events
 from lmlab.learn.run_page import _titled
+from thinning import thinned
 
 Lmlab = Callable[..., tuple[int, str, str]]
 SETTINGS = {"context": 2, "embedding_width": 4, "width": 8}
@@ -144,7 +145,7 @@ def test_tensorboards_own_reader_reads_it(tmp_path: Path) -> None:
     assert values == {"tokens": 5000, "valid_bits_per_byte": 2.25, "train_bits_per_byte": 2.5}
 
 
-@pytest.mark.parametrize("model", ["gpt", "lstm"])
+@pytest.mark.parametrize("model", thinned(["gpt", "lstm"], ["gpt"]))
 def test_a_run_has_a_page_with_its_curve_and_what_it_wrote_as_it_learned(
     model: str, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_nats_of_a_translation_are_what_scoring_it_says(trained: Run) -> Non
         assert found.nats == pytest.approx(nats, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_it_ends_with_the_same_bits(table: Path, tmp_path: Path) -> None:
     settings = {**TINY, "dropout": 0.2}
     survives_a_kill("train", "translator", table, folder=tmp_path, at_step=13, budget="20steps", settings=settings)
