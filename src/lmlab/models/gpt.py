@@ -185,20 +185,25 @@ class GPT(SoftmaxModel):
     @torch.no_grad()
     def said_by(self, head: Head, numbers: int, tokens_BT: Tensor) -> Tensor:
         """What the head says of each token under the window rule, so many numbers, B×T×F."""
-        rows, length = tokens_BT.shape
-        found_BTF = torch.empty(rows, length, numbers, device=tokens_BT.device)
+        (rows, length), device = tokens_BT.shape, tokens_BT.device
+        found_BTF = torch.empty(rows, length, numbers, device=device)
         kept, starts = self.context - self.stride, self._window_starts(length)
-        reach_C = torch.arange(min(self.context, length), device=tokens_BT.device)
+        reach_C = torch.arange(min(self.context, length))
         per_call = max(1, SCORE_CHUNK // max(1, rows * len(reach_C)))
         for group in (starts[i : i + per_call] for i in range(0, len(starts), per_call)):
-            index_WC = torch.tensor(group, device=tokens_BT.device)[:, None] + reach_C
+            start_W1 = torch.tensor(group)[:, None]
+            index_WC = start_W1 + reach_C
             # The last window may reach beyond the text; what stands there is not counted and cannot be seen from before.
-            windows_BWC = tokens_BT[:, index_WC.clamp(max=length - 1)]
-            found_BWCF = self._of_windows(windows_BWC.flatten(0, 1), head).view(*windows_BWC.shape, numbers)
-            for w, start in enumerate(group):
-                first = kept if start else 0
-                end = min(start + self.context, length)
-                found_BTF[:, start + first : end] = found_BWCF[:, w, first : end - start]
+            windows_BWC = tokens_BT[:, index_WC.clamp(max=length - 1).to(device)]
+            hidden_XCD = self._hidden_of_windows(windows_BWC.flatten(0, 1))
+            # Each token once, not what windows share: with a large vocabulary the head is the most of it.
+            new_WC = ((reach_C >= kept) | (start_W1 == 0)) & (index_WC < length)
+            places_N = new_WC.flatten().nonzero()[:, 0].to(device)
+            hidden_BND = hidden_XCD.view(rows, -1, self.width).index_select(1, places_N)
+            first = group[0] + kept if group[0] else 0
+            new_BN = tokens_BT[:, first : first + len(places_N)]
+            said_NF = head(hidden_BND.flatten(0, 1), self.output_weight(), None, new_BN.flatten())
+            found_BTF[:, first : first + len(places_N)] = said_NF.view(*new_BN.shape, numbers)
         return found_BTF
 
     @torch.no_grad()
@@ -361,10 +366,9 @@ class GPT(SoftmaxModel):
             gelu=self.config.activation == "gelu",
         )
 
-    def _of_windows(self, tokens_BT: Tensor, head: Head) -> Tensor:
-        """What the head says of every token of windows that start afresh, float32."""
-        hidden_BTD = self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), torch.float32, 0.0)
-        return head(hidden_BTD.flatten(0, 1), self.output_weight(), None, tokens_BT.reshape(-1))
+    def _hidden_of_windows(self, tokens_BT: Tensor) -> Tensor:
+        """What the head reads at every place of windows that start afresh, B×T×D, float32."""
+        return self._hidden(F.pad(tokens_BT[:, :-1], (1, 0), value=self.begin_id), torch.float32, 0.0)
 
     def _hidden(self, inputs_BT: Tensor, dtype: torch.dtype, dropout: float) -> Tensor:
         """The normed output of the last block, B×T×D."""
