@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.layers import heads
 from lmlab.layers.fast import cross_entropy
@@ -85,6 +86,14 @@ def test_no_tensor_as_large_as_positions_times_vocabulary_is_ever_made() -> None
     with Watch() as watch:
         cross_entropy_nats(*inputs).sum().backward()
     assert 0 < watch.largest <= max(cross_entropy.CHUNK_ROWS * 20_000, cross_entropy.CHUNK_ELEMENTS)
+
+
+def test_without_gradients_nothing_is_computed_for_them() -> None:
+    """Weights that could learn are scored with as well: the product of the logits is all there is."""
+    inputs = _case(300, 20_000, 4)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        cross_entropy_nats(*inputs)
+    assert counter.get_total_flops() == 2 * 300 * 20_000 * 4
 
 
 @pytest.mark.parametrize("vocab", [65, 20_000])
