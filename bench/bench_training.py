@@ -10,6 +10,7 @@ import multiprocessing
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 import torch
@@ -25,16 +26,33 @@ from table import add_row
 
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
 WANTED = {"float32": 1.5, "bf16": 2.0}  # times as fast, where a processor has units for bf16; elsewhere never slower
-VOCABULARY, LAYERS, WIDTH, CONTEXT, ROWS = 321, 6, 192, 256, 8
 
 
-def our_step(dtype: torch.dtype) -> Callable[[], None]:
-    settings = GPTConfig(layers=LAYERS, width=WIDTH, context=CONTEXT, dropout=0.0)
-    facts = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=VOCABULARY)
-    model = GPT(GPT.resolve(settings, facts, Budget(steps=1)), VOCABULARY).train()
+@dataclass(frozen=True)
+class Size:
+    """Of a model and of a batch."""
+
+    vocabulary: int = 321
+    layers: int = 6
+    width: int = 192
+    context: int = 256
+    rows: int = 8
+
+    def __str__(self) -> str:
+        return f"{self.layers}×{self.width}, {self.vocabulary} tokens, {self.rows} windows of {self.context}"
+
+
+SIZE = Size()
+
+
+def our_step(dtype: torch.dtype, size: Size = SIZE, *, muon: bool = False) -> Callable[[], None]:
+    settings = GPTConfig(layers=size.layers, width=size.width, context=size.context, dropout=0.0)
+    facts = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=size.vocabulary)
+    model = GPT(GPT.resolve(settings, facts, Budget(steps=1)), size.vocabulary).train()
     model.compute_dtype = dtype
-    optimizer = Optimizer(dict(model.named_parameters()), OptimizerConfig())
-    windows = Windows(torch.randint(VOCABULARY, (ROWS, CONTEXT)))
+    matrices = model.hidden_matrices() if muon else {}
+    optimizer = Optimizer(dict(model.named_parameters()), OptimizerConfig(), matrices=matrices)
+    windows = Windows(torch.randint(size.vocabulary, (size.rows, size.context)))
 
     def step() -> None:
         model.loss(windows).mean.backward()
@@ -45,14 +63,14 @@ def our_step(dtype: torch.dtype) -> Callable[[], None]:
     return step
 
 
-def their_step(dtype: torch.dtype) -> Callable[[], None]:
+def their_step(dtype: torch.dtype, size: Size = SIZE) -> Callable[[], None]:
     config = transformers.GPT2Config(
-        vocab_size=VOCABULARY, n_layer=LAYERS, n_embd=WIDTH, n_head=WIDTH // 64, n_positions=CONTEXT,
-        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
+        vocab_size=size.vocabulary, n_layer=size.layers, n_embd=size.width, n_head=size.width // 64,
+        n_positions=size.context, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
     model = transformers.GPT2LMHeadModel(config).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    tokens_BT = torch.randint(VOCABULARY, (ROWS, CONTEXT))
+    tokens_BT = torch.randint(size.vocabulary, (size.rows, size.context))
 
     def step() -> None:
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
@@ -125,7 +143,7 @@ def compare_optimizers(seconds: float = 45.0) -> None:
 
 
 def main() -> None:
-    print(f"{LAYERS} layers, width {WIDTH}, context {CONTEXT}, batch {ROWS}; {torch.get_num_threads()} threads")
+    print(f"{SIZE}; {torch.get_num_threads()} threads")
     default = precision_name(choose("cpu").dtype)
     precisions = list(PRECISIONS) if default == "bf16" else ["float32"]
     if default != "bf16":
@@ -135,7 +153,7 @@ def main() -> None:
         print(f"{side} {precision}: {statistics.median(found) * 1e3:.0f} ms a step")
     for precision in precisions:
         times_as_fast = ratio(times["transformers", precision], times["lmlab", precision])
-        what = f"gpt, training step, {LAYERS}×{WIDTH}, cpu {precision}"
+        what = f"gpt, training step, {SIZE.layers}×{SIZE.width}, cpu {precision}"
         least = WANTED[precision] if default == "bf16" else 1
         add_row(what, times_as_fast, against=f"transformers in {precision}", least=least)
     plain, least = ratio(times["transformers", "float32"], times["lmlab", default]), 2 if default == "bf16" else 1

@@ -28,6 +28,7 @@ SCRIPTS = {
     "training": [],
     "recurrent": [],
     "decoding": [],
+    "side_by_side": [],
     "score": [],
     "ngram": [],
     "bert": [],
