@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from lmlab.config import Note
 from lmlab.hardware import openmp, threads
-from lmlab.hardware.threads import LOOK_AGAIN_S, LOOKED_AT_S, KeptWaiting, Threads
+from lmlab.hardware.threads import LOOK_AGAIN_S, LOOKED_AT_S, KeptWaiting, Threads, saying_who_waits
 
 
 def run(threads: Threads, seconds: Callable[[float, int], float], until_s: float) -> list[int]:
@@ -104,6 +105,18 @@ def test_a_run_that_others_keep_waiting_says_so_once(
         assert "in 10 s its 2 threads together waited 7 s" in str(said[int(LOOKED_AT_S / 0.5)]), (
             "after ten seconds of it"
         )
+
+
+def test_who_writes_texts_that_others_keep_waiting_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(threads, "waited_for_a_core", lambda: 0.7 * clock[0])
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    with pytest.warns(Note, match="other programs have the cores") as told:
+        for clock[0] in saying_who_waits(range(1000, 1100)):
+            pass
+    assert len(told) == 1
+    assert list(saying_who_waits(range(3))) == [0, 1, 2], "the same steps"
 
 
 def test_where_the_system_does_not_say_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

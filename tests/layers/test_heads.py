@@ -88,6 +88,13 @@ def test_no_tensor_as_large_as_positions_times_vocabulary_is_ever_made() -> None
     assert 0 < watch.largest <= max(cross_entropy.CHUNK_ROWS * 20_000, cross_entropy.CHUNK_ELEMENTS)
 
 
+def test_nor_without_gradients() -> None:
+    inputs = _case(1024, 200_000, 4)
+    with torch.no_grad(), Watch() as watch:
+        cross_entropy_nats(*inputs)
+    assert 0 < watch.largest <= max(cross_entropy.CHUNK_ROWS_WITHOUT_GRADIENTS * 200_000, cross_entropy.CHUNK_ELEMENTS)
+
+
 def test_without_gradients_nothing_is_computed_for_them() -> None:
     """Weights that could learn are scored with as well: the product of the logits is all there is."""
     inputs = _case(300, 20_000, 4)

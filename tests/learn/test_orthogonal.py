@@ -129,6 +129,22 @@ def test_long_matrices_come_to_the_same_through_their_gram_matrix(shape: tuple[i
     assert not torch.equal(made, plain), "another way"
 
 
+@pytest.mark.filterwarnings("ignore:.*TF32:UserWarning")
+@pytest.mark.parametrize("rounded", ["autocast", "medium"])
+def test_where_products_are_rounded_further_long_matrices_go_round_by_round(rounded: str) -> None:
+    """Of rank two: what bf16 leaves of the other eigenvalues of their Gram matrix would grow to fifty times one."""
+    torch.manual_seed(0)
+    matrices = torch.randn(1, 64, 2) @ torch.randn(1, 2, 256)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium" if rounded == "medium" else "highest")
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=rounded == "autocast"):
+            made = orthogonalize(matrices)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert torch.linalg.svdvals(made.float()).max() < 1.7
+
+
 @pytest.mark.parametrize(("length", "fewer"), [(LONG, True), (4, True), (1, False)])
 def test_rounds_of_the_gram_matrix_are_taken_where_they_are_fewer_operations(length: int, fewer: bool) -> None:
     def operations() -> int:

@@ -42,6 +42,19 @@ def test_scoring_equals_stepping_across_many_windows(positions: str, tie: bool, 
     torch.testing.assert_close(torch.cat(stepped, 1), model.score(tokens_BT), atol=2e-5, rtol=1e-5, check_dtype=False)
 
 
+@pytest.mark.parametrize(("rows", "length"), [(2, 29), (1, 5), (1, 1), (0, 9)])
+def test_the_head_is_asked_about_each_token_once(rows: int, length: int) -> None:
+    """Windows share most of their tokens, and a large vocabulary makes the head the most of scoring."""
+    model, tokens_BT, asked = tiny(), torch.randint(11, (rows, length)), list[int]()
+
+    def head(hidden_ND, weight_VD, bias_V, targets_N):
+        asked.append(len(hidden_ND))
+        return targets_N[:, None].float()
+
+    torch.testing.assert_close(model.said_by(head, 1, tokens_BT)[..., 0], tokens_BT.float())
+    assert sum(asked) == rows * length
+
+
 @pytest.mark.parametrize(
     "settings", [{"positions": "rotatory"}, {"activation": "relu"}, {"heads": 0}, {"dropout": 1.0}]
 )

@@ -91,7 +91,7 @@ def devices() -> list[str]:
 def find(device: str = "cpu", *, again: bool = False) -> Found:
     """The figures of this machine for `device`: kept ones if there are any, else measured now (a second or two)."""
     key = _key(device)
-    name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+    name = _name(key)
     if not again and name in _REMEMBERED:
         return _REMEMBERED[name]
     path = figures_folder() / f"{name}.json"
@@ -101,6 +101,13 @@ def find(device: str = "cpu", *, again: bool = False) -> Found:
             found = (None if again else _read(path, key)) or _kept(path, measure(device, key))
     _REMEMBERED[name] = found
     return found
+
+
+def known(device: str = "cpu") -> Found | None:
+    """The figures of this machine if they were measured before: for who must not measure now, in the middle of other work."""
+    key = _key(device)
+    name = _name(key)
+    return _REMEMBERED.get(name) or _read(figures_folder() / f"{name}.json", key)
 
 
 def doubt(device: str, precision: str, threads: int, products: float) -> bool:
@@ -173,6 +180,10 @@ def _key(device: str) -> dict[str, str]:
     return key
 
 
+def _name(key: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def _read(path: Path, key: dict[str, str]) -> Found | None:
     """What is kept there, or None: missing, unreadable, damaged and of another machine are all the same here."""
     try:
@@ -184,7 +195,8 @@ def _read(path: Path, key: dict[str, str]) -> Found | None:
             seconds=float(kept["seconds"]),
             kept=str(path),
         )
-        numbers = [r.products for r in found.rates] + [d.copies for d in found.devices]
+        numbers = [r.products for r in found.rates]
+        numbers += [number for d in found.devices for number in (d.copies, d.request_s, d.turned)]
         sound = found.key == key and found.rates and all(isinstance(n, (int, float)) and n >= 0 for n in numbers)
         return found if sound and {r.precision for r in found.rates} == set(PRECISIONS) else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError):

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import statistics
 import time
+import warnings
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 
+from lmlab.config import Note
 from lmlab.hardware import rates
 from lmlab.hardware.choice import Hardware, precision_name
 from lmlab.hardware.kept_figures import doubt, thread_counts
 from lmlab.hardware.openmp import set_threads, threads_as_before
+
+Step = TypeVar("Step")
 
 ROUNDS = 2
 GAIN = 1.05  # another number of threads must be faster by this much
@@ -182,6 +187,15 @@ class KeptWaiting:
             " one, and then for each other; begun with OMP_NUM_THREADS=1 it takes one thread, which may be several times as"
             " fast (its last digits are then others)"
         )
+
+
+def saying_who_waits(steps: Iterable[Step]) -> Iterator[Step]:
+    """The same steps, and a Note once if other programs keep the threads waiting that take them."""
+    waiting = KeptWaiting(torch.get_num_threads())
+    for step in steps:
+        if said := waiting.remark():
+            warnings.warn(said, Note, stacklevel=2)
+        yield step
 
 
 def waited_for_a_core() -> float | None:

@@ -46,7 +46,7 @@ def orthogonalize(matrices_KMN: Tensor, dtype: torch.dtype = torch.float32) -> T
         x = muon.orthogonalized(x, rounds())
     else:
         x = x / (x.norm(dim=(-2, -1), keepdim=True) + muon.TINY)
-        by_gram = fast.enabled and dtype == torch.float32 and x.shape[-1] >= LONG * x.shape[-2]
+        by_gram = x.shape[-1] >= LONG * x.shape[-2] and fast.enabled and _in_all_of_float32(x)
         x = _through_gram(x) if by_gram else _round_by_round(x)
     return (x.mT if tall else x).to(matrices_KMN.dtype)
 
@@ -61,8 +61,7 @@ def _round_by_round(x_KMN: Tensor) -> Tensor:
 def _through_gram(x_KMN: Tensor) -> Tensor:
     """The same of long matrices in fewer operations: no round but the first and the last has to see the whole matrix.
 
-    What a round multiplies by, P = a + b G + c G² of G = X Xᵀ, takes G to P G P; all of these commute. In float32 alone: bf16
-    loses the small eigenvalues of G, which are squares.
+    What a round multiplies by, P = a + b G + c G² of G = X Xᵀ, takes G to P G P; all of these commute.
     """
     gram_KMM, made = x_KMN @ x_KMN.mT, list[Tensor]()
     for a, b, c in rounds():
@@ -71,6 +70,14 @@ def _through_gram(x_KMN: Tensor) -> Tensor:
         made.append(torch.baddbmm(gram_KMM, gram_KMM, gram_KMM, beta=b, alpha=c))
         made[-1].diagonal(dim1=-2, dim2=-1).add_(a)
     return reduce(torch.bmm, made) @ x_KMN
+
+
+def _in_all_of_float32(x: Tensor) -> bool:
+    """Whether products of it are rounded no further. In bf16 or TF32 eigenvalues of G that are next to nothing, as they are
+    squares, would come out below it, and four rounds make some 430² times as much of that: nothing brings them back.
+    """
+    rounded = torch.is_autocast_enabled(x.device.type) or torch.get_float32_matmul_precision() != "highest"
+    return x.dtype == torch.float32 and x.device.type == "cpu" and not rounded
 
 
 @cache

@@ -199,7 +199,7 @@ class GPT(SoftmaxModel):
             # Each token once, not what windows share: with a large vocabulary the head is the most of it.
             new_WC = ((reach_C >= kept) | (start_W1 == 0)) & (index_WC < length)
             places_N = new_WC.flatten().nonzero()[:, 0].to(device)
-            hidden_BND = hidden_XCD.view(rows, -1, self.width).index_select(1, places_N)
+            hidden_BND = hidden_XCD.view(rows, index_WC.numel(), self.width).index_select(1, places_N)
             first = group[0] + kept if group[0] else 0
             new_BN = tokens_BT[:, first : first + len(places_N)]
             said_NF = head(hidden_BND.flatten(0, 1), self.output_weight(), None, new_BN.flatten())

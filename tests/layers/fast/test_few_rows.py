@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -12,6 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from lmlab.hardware import kept_figures, rates
 from lmlab.hardware.choice import turns_few_rows
 from lmlab.hardware.kept_figures import find
 from lmlab.hardware.openmp import set_threads, threads_as_before
@@ -94,6 +95,45 @@ def test_other_products_are_taken_as_ever(monkeypatch: pytest.MonkeyPatch) -> No
     assert few_rows.linear(torch.randn(0, 256), WEIGHT).shape == (0, 320)
 
 
-def test_the_gain_is_measured_and_kept() -> None:
-    """Of this machine, whatever it is."""
-    assert 0.05 < find("cpu").device("cpu").turned < 50
+def test_the_gain_is_their_time_the_usual_way_by_that_the_other_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a product takes as long as its first factor has rows."""
+
+    def seconds(work: Callable[[], object], *_: object) -> float:
+        with Order() as order:
+            work()
+        return float(order.firsts[0][0])
+
+    monkeypatch.setattr(rates, "seconds_of", seconds)
+    rows, _, outputs = rates.FEW_ROWS
+    assert rates.turned_gain(torch.device("cpu")) == rows / outputs
+    assert rates.turned_gain(torch.device("cuda")) == 1
+
+
+def test_what_is_not_known_is_not_measured_in_the_middle_of_a_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_figures.forget()
+    monkeypatch.setattr(few_rows, "_faster_turned", few_rows._faster_turned.__wrapped__)
+    monkeypatch.setattr(kept_figures, "measure", lambda *_: pytest.fail("measured"))
+    set_threads(2)
+    with torch.no_grad():
+        assert first_factor(torch.randn(16, 256), WEIGHT) == (16, 256)
+
+
+@pytest.mark.usefixtures("faster_turned")
+@torch.no_grad()
+def test_it_is_asked_for_the_threads_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(few_rows, "_faster_turned", lambda threads: asked.append(threads) or False)
+    for threads in (2, 3):
+        set_threads(threads)
+        few_rows.linear(torch.randn(16, 256), WEIGHT)
+    assert asked == [2, 3]
+
+
+@pytest.mark.usefixtures("faster_turned")
+@torch.no_grad()
+def test_autocast_and_other_precisions_of_the_weights_are_left_to_torch() -> None:
+    x = torch.randn(16, 256)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert few_rows.linear(x, WEIGHT).dtype == torch.bfloat16
+    with pytest.raises(RuntimeError, match="dtype"):
+        few_rows.linear(x, WEIGHT.double())

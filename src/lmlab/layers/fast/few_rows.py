@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lmlab.hardware.choice import turns_few_rows
-from lmlab.hardware.kept_figures import find
+from lmlab.hardware.kept_figures import known
 from lmlab.hardware.tensors_for_c import can_take, pretends
 from lmlab.layers import fast
 
@@ -29,7 +29,7 @@ def linear(x_BK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None) -> Ten
     if torch.compiler.is_compiling() or not _can_turn(x_BK, weight_NK):
         return F.linear(x_BK, weight_NK, bias_N)
     made_BN = torch.mm(weight_NK, x_BK.reshape(-1, inputs).t()).t().contiguous()
-    made_BN = made_BN if bias_N is None else made_BN.add_(bias_N)
+    made_BN = made_BN if bias_N is None else made_BN + bias_N
     return made_BN.view(*x_BK.shape[:-1], len(weight_NK))
 
 
@@ -37,12 +37,14 @@ def _can_turn(x_BK: Tensor, weight_NK: Tensor) -> bool:
     """Whether the other way is open, and faster. With one thread there is nothing to share."""
     rows, large = x_BK.numel() // max(x_BK.shape[-1], 1), weight_NK.numel() >= LEAST
     usual = rows in FEW and large and fast.enabled and not torch.is_grad_enabled() and torch.get_num_threads() > 1
-    right = usual and x_BK.device.type == "cpu" and x_BK.dtype == weight_NK.dtype == torch.float32
-    in_memory = right and all(can_take(given) and not pretends(given) for given in (x_BK, weight_NK))
+    given = (x_BK, weight_NK)
+    right = usual and weight_NK.ndim == 2 and all(g.device.type == "cpu" and g.dtype == torch.float32 for g in given)
+    in_memory = right and all(g.layout == torch.strided and can_take(g) and not pretends(g) for g in given)
     return in_memory and not torch.is_autocast_enabled("cpu") and _faster_turned(torch.get_num_threads())
 
 
 @functools.cache
 def _faster_turned(threads: int) -> bool:
-    """With so many threads, those of now: what was measured is looked up once, not at every product."""
-    return turns_few_rows(find("cpu"))
+    """With so many threads, those of now: looked up once, and never measured here, in the middle of a model's work."""
+    found = known("cpu")
+    return found is not None and turns_few_rows(found)
