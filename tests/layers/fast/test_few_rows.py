@@ -57,15 +57,15 @@ def faster_turned(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     threads_as_before(before)
 
 
-WEIGHT = torch.randn(320, 256)
+WEIGHT = torch.randn(640, 512)
 
 
 @pytest.mark.usefixtures("faster_turned")
-@pytest.mark.parametrize("shape", [(16, 256), (40, 256), (8, 2, 256), (56, 1, 256)])
+@pytest.mark.parametrize("shape", [(16, 512), (40, 512), (8, 2, 512), (56, 1, 512)])
 @torch.no_grad()
 def test_either_way_round_the_numbers_are_the_same(shape: tuple[int, ...]) -> None:
-    x, bias = torch.randn(shape), torch.randn(320)
-    assert first_factor(x, WEIGHT) == (320, 256), "the other way round"
+    x, bias = torch.randn(shape), torch.randn(640)
+    assert first_factor(x, WEIGHT) == (640, 512), "the other way round"
     torch.testing.assert_close(few_rows.linear(x, WEIGHT), F.linear(x, WEIGHT), rtol=1e-5, atol=1e-4)
     made = few_rows.linear(x, WEIGHT, bias)
     torch.testing.assert_close(made, F.linear(x, WEIGHT, bias), rtol=1e-5, atol=1e-4)
@@ -75,24 +75,24 @@ def test_either_way_round_the_numbers_are_the_same(shape: tuple[int, ...]) -> No
 @pytest.mark.usefixtures("faster_turned")
 @torch.no_grad()
 def test_other_products_are_taken_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = torch.randn(16, 256)
-    assert first_factor(x, WEIGHT) == (320, 256)
-    assert first_factor(x[:15], WEIGHT) == (15, 256), "too few rows"
-    assert first_factor(torch.randn(57, 256), WEIGHT) == (57, 256), "too many"
-    assert first_factor(x, WEIGHT[:255]) == (16, 256), "a matrix that is small"
-    assert first_factor(x.double(), WEIGHT.double()) == (16, 256), "another precision"
+    x = torch.randn(16, 512)
+    assert first_factor(x, WEIGHT) == (640, 512)
+    assert first_factor(x[:15], WEIGHT) == (15, 512), "too few rows"
+    assert first_factor(torch.randn(57, 512), WEIGHT) == (57, 512), "too many"
+    assert first_factor(x, WEIGHT[:511]) == (16, 512), "a matrix that is small"
+    assert first_factor(x.double(), WEIGHT.double()) == (16, 512), "another precision"
     with torch.enable_grad():
-        assert first_factor(x, WEIGHT) == (16, 256), "a step of learning"
+        assert first_factor(x, WEIGHT) == (16, 512), "a step of learning"
     with fast.plain():
-        assert first_factor(x, WEIGHT) == (16, 256), "told to do without"
+        assert first_factor(x, WEIGHT) == (16, 512), "told to do without"
     with FakeTensorMode() as mode:
-        assert first_factor(mode.from_tensor(x), mode.from_tensor(WEIGHT)) == (16, 256), "what has no numbers"
+        assert first_factor(mode.from_tensor(x), mode.from_tensor(WEIGHT)) == (16, 512), "what has no numbers"
     set_threads(1)
-    assert first_factor(x, WEIGHT) == (16, 256), "one thread"
+    assert first_factor(x, WEIGHT) == (16, 512), "one thread"
     set_threads(2)
     told(monkeypatch, 1.1)
-    assert first_factor(x, WEIGHT) == (16, 256), "a machine on which it is hardly faster"
-    assert few_rows.linear(torch.randn(0, 256), WEIGHT).shape == (0, 320)
+    assert first_factor(x, WEIGHT) == (16, 512), "a machine on which it is hardly faster"
+    assert few_rows.linear(torch.randn(0, 512), WEIGHT).shape == (0, 640)
 
 
 def test_the_gain_is_their_time_the_usual_way_by_that_the_other_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_what_is_not_known_is_not_measured_in_the_middle_of_a_product(monkeypatc
     monkeypatch.setattr(kept_figures, "measure", lambda *_: pytest.fail("measured"))
     set_threads(2)
     with torch.no_grad():
-        assert first_factor(torch.randn(16, 256), WEIGHT) == (16, 256)
+        assert first_factor(torch.randn(16, 512), WEIGHT) == (16, 512)
 
 
 @pytest.mark.usefixtures("faster_turned")
@@ -125,14 +125,14 @@ def test_it_is_asked_for_the_threads_of_now(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(few_rows, "_faster_turned", lambda threads: asked.append(threads) or False)
     for threads in (2, 3):
         set_threads(threads)
-        few_rows.linear(torch.randn(16, 256), WEIGHT)
+        few_rows.linear(torch.randn(16, 512), WEIGHT)
     assert asked == [2, 3]
 
 
 @pytest.mark.usefixtures("faster_turned")
 @torch.no_grad()
 def test_autocast_and_other_precisions_of_the_weights_are_left_to_torch() -> None:
-    x = torch.randn(16, 256)
+    x = torch.randn(16, 512)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert few_rows.linear(x, WEIGHT).dtype == torch.bfloat16
     with pytest.raises(RuntimeError, match="dtype"):

@@ -20,7 +20,7 @@ from lmlab.hardware.tensors_for_c import can_take, pretends
 from lmlab.layers import fast
 
 FEW = range(16, 57)  # rows: of fewer the library knows that they are few, of more there are enough to share
-LEAST = 1 << 16  # numbers of W: of fewer a product takes no longer than asking for it
+LEAST = 1 << 18  # numbers of W: of fewer, laying down what comes out takes what is saved
 
 
 def linear(x_BK: Tensor, weight_NK: Tensor, bias_N: Tensor | None = None) -> Tensor:
