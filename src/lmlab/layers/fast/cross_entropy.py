@@ -24,7 +24,7 @@ CHUNK_ROWS = 256
 """But never fewer positions than this in a chunk, since each chunk runs over the whole V×D gradient once."""
 
 CHUNK_ROWS_WITHOUT_GRADIENTS = 64
-"""Where there is none: products of fewer rows are slow."""
+"""On a CPU where there is none: products of fewer rows are slow. A GPU would rather be asked less often."""
 
 GPU_SHARE = 16
 """The part of a GPU's memory that logits may take: small products leave most of it idle, and each more adds up a gradient."""
@@ -38,9 +38,8 @@ def gpu_elements() -> int:
 
 def chunked_cross_entropy(hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, targets_N: Tensor) -> Tensor:
     """Nats of each target; differentiable in hidden, weight and bias."""
-    if (
-        not torch.is_grad_enabled()
-    ):  # the function below cannot tell: it is told only which weights could have gradients
+    # The function of autograd cannot tell: it is told which weights could have gradients, not whether any are wanted.
+    if not torch.is_grad_enabled():
         return _nats_and_gradients(hidden_ND, weight_VD, bias_V, targets_N, None, (False, False, False))[0]
     apply: Callable[..., Tensor] = _ChunkedCrossEntropy.apply
     return apply(hidden_ND, weight_VD, bias_V, targets_N)
@@ -95,7 +94,8 @@ def _nats_and_gradients(
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """Nats of each target, and the gradients of sum(scale * nats) by hidden, weight and bias where wanted."""
     positions, vocab = hidden_ND.shape[0], weight_VD.shape[0]
-    rows = max(CHUNK_ROWS if any(wanted) else CHUNK_ROWS_WITHOUT_GRADIENTS, CHUNK_ELEMENTS // vocab)
+    few = not any(wanted) and hidden_ND.device.type == "cpu"
+    rows = max(CHUNK_ROWS_WITHOUT_GRADIENTS if few else CHUNK_ROWS, CHUNK_ELEMENTS // vocab)
     wide = torch.float64 if hidden_ND.dtype == torch.float64 else torch.float32
     nats_N = hidden_ND.new_empty(positions, dtype=wide)
     grad_hidden_ND = torch.empty_like(hidden_ND) if wanted[0] else None
