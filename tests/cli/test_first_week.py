@@ -50,6 +50,21 @@ def test_a_folder_says_which_files_it_passes_over_and_how_they_would_be_read(lml
         lab.read(mixed_folder)
 
 
+@pytest.mark.parametrize("usual", ["80,10,10", "90,10,0", "0.7,0.2,0.1", "1,0,0"])
+def test_usual_shares_are_taken_without_a_word(lmlab: Lmlab, small_text: Path, usual: str) -> None:
+    assert "adds up" not in lmlab("data", "show", small_text, "--split", usual)[2]
+
+
+def test_shares_of_neither_100_nor_1_are_taken_as_ratios_and_said_once(lmlab: Lmlab, small_text: Path) -> None:
+    said = "lmlab: note: --split 90,9,9 adds up to 108, which makes training 83.3%, validation 8.3%, test 8.3%\n"
+    for command in (["train", "bag", small_text], ["train", "--resume"]):
+        code, _, err = lmlab(*command, "--split", "90,9,9", "--out", "run")
+        assert (code, err.count("adds up")) == (0, 1)
+        assert said in err
+    assert lab.load("run").corpus.train.bytes == small_text.stat().st_size * 90 // 108
+    assert "adds up" not in lmlab("eval", "run")[2]
+
+
 def test_a_pattern_names_files_of_any_kind(lmlab: Lmlab, mixed_folder: Path) -> None:
     out = done(lmlab("train", "bag", "mixed/**/*.py"))
     assert "runs/bag-mixed" in out

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TextIO
 import typer
 
 from lmlab.cli import completion
-from lmlab.config import Caution, Mistake, checked_seed
+from lmlab.config import Caution, Mistake, Note, checked_seed
 from lmlab.models.registry import trainable_kind
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ DEFAULT_SPLIT = "80,10,10"
 
 
 def parse_split(text: str, valid: str | None = None, test: str | None = None) -> tuple[float, ...]:
-    """Read "80,10,10"; a Mistake if it would do nothing, since --valid or --test say what to hold out."""
+    """Read "80,10,10"; a Mistake if it would do nothing, since --valid or --test say what to hold out.
+
+    8,1,1 is the same, so what adds up to neither 100 nor 1 may be meant or a slip: a Note says what it comes to.
+    """
     try:
         shares = tuple(float(share) for share in text.split(","))
     except ValueError:
@@ -77,6 +80,11 @@ def parse_split(text: str, valid: str | None = None, test: str | None = None) ->
         given = "{test}" if valid is None else "{valid}"
         message = f"{{split}} divides TEXT, which {given} leaves whole for training; leave one of them out"
         raise Mistake(message, split=None, valid=None, test=None)
+    if not any(math.isclose(whole := sum(shares), usual) for usual in (1, 100)):
+        parts = zip(("training", "validation", "test"), shares, strict=True)
+        named = ", ".join(f"{part} {share / whole:.1%}" for part, share in parts)
+        said = f"--split {text} adds up to {whole:g}, which makes {named}"
+        warnings.warn(said, Note, stacklevel=2)
     return shares
 
 

@@ -145,7 +145,7 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     if model not in (None, name):
         options.check_model_name(model)
         raise Mistake(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
-    _refuse_changes(begun, {key: value for key, value in given.items() if not (more and key == "budget")})
+    _refuse_changes(begun, {key: asked[key] for key in given if not (more and key == "budget")})
     if begun.status != "unfinished" and not more:
         counts = registry.kind_of(name).way is registry.Way.COUNTS
         advice = "" if counts else f" For more: {begun.how_to_go_on} --budget +10m"
@@ -225,8 +225,6 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     for key in {"text", "valid", "test"} & set(wanted):
         if wanted[key] != began[key]:  # files are kept under their whole path
             wanted[key] = str(Path(wanted[key]).expanduser().resolve())
-    if "split" in wanted:
-        wanted["split"] = options.parse_split(wanted["split"])
     if "tokenizer" in wanted:
         from lmlab.text.tokenizers import plain_spec
 

@@ -120,8 +120,9 @@ def read(
         the .txt, .text, .md and .rst files are read, however deep, each as a document; a pattern such as "src/**/*.py" names
         others. A file that is called like a named corpus is written ./name.
     valid, test: texts for these parts; `text` is then all for training, and a part that is not given is empty.
-    split: shares of the three parts. A single text is cut into contiguous parts, exactly by characters; of many
-        documents each goes whole into one part (`seed` shuffles them), so that the shares hold as nearly as they can.
+    split: shares of the three parts, of their sum: 80, 10, 10 or 8, 1, 1. A single text is cut into contiguous parts,
+        exactly by characters; of many documents each goes whole into one part (`seed` shuffles them), so that the
+        shares hold as nearly as they can.
     """
     seed = checked_seed(seed)
     name, documents, kept = files_and_folders.gather(text)
