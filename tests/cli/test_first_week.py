@@ -268,6 +268,14 @@ def test_more_than_eight_bits_are_not_blamed_on_spare_bytes_where_the_text_is_an
     assert "in store" not in out
 
 
+def test_a_text_in_another_script_is_said_to_have_come_as_bytes(lmlab: Lmlab, run_folder: Path) -> None:
+    Path("other.txt").write_text("the ÄÖÜ\n" * 50, encoding="utf-8")
+    said = ", 0 unknown, 300 (54.55%) single bytes of characters without a token\n"
+    assert said in lmlab("eval", run_folder, "other.txt")[1]
+    Path("plain.txt").write_text("the\n" * 50)
+    assert ", 0 unknown\n" in lmlab("eval", run_folder, "plain.txt")[1]
+
+
 def test_the_json_of_a_comparison_is_short(lmlab: Lmlab, small_text: Path) -> None:
     _, out, _ = lmlab("compare", small_text, "--models", "bag,ngram", "--budget", "2s", "--out", "c", "--json")
     assert len(out) < 30_000

@@ -34,6 +34,9 @@ def test_the_number_is_that_of_the_stretches_alone(spec: str, tmp_path: Path) ->
     begins = np.concatenate([[0], whole.byte_ends[:-1]])
     inside = ((begins[:, None] >= places[:, 0]) & (whole.byte_ends[:, None] <= places[:, 1])).any(axis=1)
     assert scored.tokens == inside.sum()
+    fallback = int(np.isin(whole.stream.ids[inside], tokenizer.fallback_ids).sum())
+    assert scored.fallback_tokens == fallback
+    assert (fallback > 0) == (spec == "char")  # the letters of rare words
     assert scored.total_nats == pytest.approx(whole.nats_per_token[inside].sum(dtype=np.float64), rel=1e-6)
     assert scored.bits_per_byte == pytest.approx(scored.total_nats / math.log(2) / text.bytes)
     assert units_of([scored]).bits_K[0] == pytest.approx(scored.bits_per_byte)

@@ -63,6 +63,13 @@ def test_there_is_no_closed_vocabulary_where_the_tokenizer_knows_everything(tmp_
     assert set(result.to_json()["perplexity"]) == {"token", "word", "character"}
 
 
+@pytest.mark.parametrize(("spec", "fallen"), [("byte", 0), ("char", 6), ("bpe:300", 6), ("words", 0)])
+def test_characters_without_a_token_are_counted_by_their_bytes(spec: str, fallen: int, tmp_path: Path) -> None:
+    shown = evaluate(*uniform(spec), planted.part_of(tmp_path, "the cat 🦜", "é the cat")).to_json()
+    assert shown["fallback_tokens"] == fallen
+    assert (shown["unknown_tokens"] > 0) == (spec == "words")
+
+
 def test_an_infinite_result_is_valid_json_and_says_why(tmp_path: Path) -> None:
     tokenizer = planted.tokenizer_for("char")
     train = tokenize(planted.part_of(tmp_path, "the cat", name="train"), tokenizer, tmp_path)

@@ -105,7 +105,7 @@ CHAINS: dict[str, planted.Chain] = {}
 def assert_same(whole: Scored, cut: Scored) -> None:
     assert np.array_equal(whole.byte_ends, cut.byte_ends)
     assert np.allclose(whole.nats_per_token, cut.nats_per_token, rtol=1e-5, atol=1e-5)
-    for name in ("tokens", "unknown_tokens", "unspelled_tokens", "closed_tokens", "closed_unknown"):
+    for name in ("tokens", "unknown_tokens", "fallback_tokens", "unspelled_tokens", "closed_tokens", "closed_unknown"):
         assert getattr(whole, name) == getattr(cut, name), name
     for name in ("total_nats", "spelling_nats", "closed_nats"):
         assert getattr(whole, name) == pytest.approx(getattr(cut, name), rel=1e-6), name

@@ -175,6 +175,14 @@ def test_char_uses_one_token_for_a_known_character_and_bytes_for_the_others() ->
     assert char.vocab_size == len(set(PLAIN)) + 256
 
 
+@pytest.mark.parametrize("spec", SPECS)
+def test_fallback_ids_are_those_of_characters_without_a_token(spec: str) -> None:
+    of = tokenizer(spec)
+    fallen = [of.piece(i) for i in of.encode("the 🦜").ids if i in of.fallback_ids]
+    assert fallen == (["<0xF0>", "<0x9F>", "<0xA6>", "<0x9C>"] if spec.startswith(("char", "bpe")) else [])
+    assert not of.fallback_ids or of.fallback_ids[-1] < of.vocab_size
+
+
 def test_a_word_has_one_id_wherever_it_stands() -> None:
     words = tokenizer("words")
     ids = words.encode("cat cat\ncat  cat\n\tcat cat").ids

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lmlab.measure.interval import tokens_within
-from lmlab.measure.tally import closed_ids, is_closed, pieces, spelling_nats_of
+from lmlab.measure.tally import closed_ids, count_among, is_closed, pieces, spelling_nats_of
 from lmlab.text.parts import count_characters
 
 if TYPE_CHECKING:
@@ -72,13 +72,14 @@ def _summed(tokenizer: Tokenizer, scored: Scored, counts_T: np.ndarray) -> Score
     """The same scores with the sums over the tokens that count."""
     closed_V = closed_ids(tokenizer)
     total_nats, spelling_nats, closed_nats = [], [], []
-    unknown_tokens = impossible = closed_tokens = closed_unknown = 0
+    unknown_tokens = fallback_tokens = impossible = closed_tokens = closed_unknown = 0
     for piece in pieces(scored.stream, tokenizer.unknown_id):
         ids, here = piece.ids[piece.before : len(piece.ids) - piece.after], slice(piece.start, piece.stop)
         counts = counts_T[here]
         nats_T = scored.nats_per_token[here].astype(np.float64)  # spelling included
         total_nats.append(nats_T[counts].sum())
         impossible += int(np.isposinf(nats_T[counts]).sum())
+        fallback_tokens += count_among(tokenizer.fallback_ids, ids[counts])
         if closed_V is None:
             continue
         unknown, words = np.flatnonzero(ids == tokenizer.unknown_id), piece.words
@@ -100,6 +101,7 @@ def _summed(tokenizer: Tokenizer, scored: Scored, counts_T: np.ndarray) -> Score
         model_nats=total - spelling,
         spelling_nats=spelling,
         unknown_tokens=unknown_tokens,
+        fallback_tokens=fallback_tokens,
         impossible_tokens=impossible,
         closed_tokens=closed_tokens,
         closed_nats=math.fsum(closed_nats),

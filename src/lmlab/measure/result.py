@@ -141,6 +141,7 @@ class Result:
             "words": scored.words,
             "tokens": scored.tokens,
             "unknown_tokens": scored.unknown_tokens,
+            "fallback_tokens": scored.fallback_tokens,
             "impossible_tokens": scored.impossible_tokens,
             "perplexity": {name: _number(value) for name, value in perplexity.items()},
             "perplexity_units": {name: unit for name, unit in UNITS.items() if name in perplexity},

@@ -83,6 +83,7 @@ class Tally:
     model_nats: float  # without the spelling of unknown words
     spelling_nats: float
     unknown_tokens: int
+    fallback_tokens: int  # single bytes of characters that have no token (`char` and `bpe` tokenizers only, else 0)
     unspelled_tokens: int  # unknown symbols whose word nobody paid for (or spellings without a symbol): must be 0
     impossible_tokens: int  # tokens to which the model gives probability zero
     closed_tokens: int  # words and line ends (`words` tokenizers only, else 0)
@@ -95,7 +96,7 @@ def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends
     counted_V = closed_ids(tokenizer)
     end = 0
     model_nats, spelling_nats, closed_nats = [], [], []
-    unknown_tokens = spelled_tokens = impossible = closed_tokens = closed_unknown = 0
+    unknown_tokens = fallback_tokens = spelled_tokens = impossible = closed_tokens = closed_unknown = 0
     for piece in pieces(stream, tokenizer.unknown_id):
         inside = slice(piece.before, len(piece.ids) - piece.after)
         ids, here = piece.ids[inside], slice(piece.start, piece.stop)
@@ -104,6 +105,7 @@ def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends
         nats_T = nats[here].astype(np.float64)
         model_nats.append(nats_T.sum())
         impossible += int(np.isposinf(nats_T).sum())
+        fallback_tokens += count_among(tokenizer.fallback_ids, ids)
         if counted_V is None:
             continue
         unknown, words = np.flatnonzero(ids == tokenizer.unknown_id), piece.words
@@ -126,6 +128,7 @@ def tally(tokenizer: Tokenizer, stream: TokenStream, nats: np.ndarray, byte_ends
         model_nats=model,
         spelling_nats=spelling,
         unknown_tokens=unknown_tokens,
+        fallback_tokens=fallback_tokens,
         unspelled_tokens=max(unknown_tokens, len(stream.spellings)) - spelled_tokens,
         impossible_tokens=impossible,
         closed_tokens=closed_tokens,
@@ -138,6 +141,11 @@ def spelling_nats_of(spelling: Spelling, words: Sequence[str]) -> np.ndarray:
     """Nats of each spelling (float64). Unknown words come again and again, so each different one is spelled once."""
     place = {word: i for i, word in enumerate(dict.fromkeys(words))}
     return spelling.nats(list(place))[[place[word] for word in words]]
+
+
+def count_among(wanted: range, ids: np.ndarray) -> int:
+    """How many of the ids are among those wanted."""
+    return int(((ids >= wanted.start) & (ids < wanted.stop)).sum())
 
 
 def closed_ids(tokenizer: Tokenizer) -> np.ndarray | None:

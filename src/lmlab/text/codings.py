@@ -63,6 +63,7 @@ class Coding(ABC):
 
     vocab_size: int
     unknown_id: int | None = None
+    fallback_ids = range(0)  # single bytes that stand for parts of characters, where a coding also has whole ones
 
     @property
     def dtype(self) -> type[np.unsignedinteger]:
@@ -152,6 +153,7 @@ class CharCoding(ByteStringCoding):
     def __init__(self, characters: Sequence[str]) -> None:
         super().__init__([c.encode() for c in characters] + [bytes([b]) for b in range(256)])
         self._first_byte_id = len(characters)
+        self.fallback_ids = range(self._first_byte_id, self.vocab_size)
         self._id_of_codepoint = np.full(0x110000, -1, dtype=np.int32)
         self._id_of_codepoint[[ord(c) for c in characters]] = np.arange(len(characters))
 
@@ -180,6 +182,8 @@ class BpeCoding(ByteStringCoding):
     Merges never cross the pieces of BPE_PATTERN, and most pieces of a text occur again and again. So the library merges
     each different piece once, and the rest is looking up.
     """
+
+    fallback_ids = range(128, 256)  # bytes below 128 are characters
 
     def __init__(self, backend: Backend) -> None:
         byte_of = {character: byte for byte, character in enumerate(byte_alphabet())}

@@ -77,6 +77,11 @@ class Tokenizer:
         return self._coding.unknown_id
 
     @property
+    def fallback_ids(self) -> range:
+        """The ids of single bytes as which characters are written that have no token; none where all ids are bytes."""
+        return self._coding.fallback_ids
+
+    @property
     def spare_bytes(self) -> int:
         """How many ids stand for single bytes of characters that were never seen, and are else not needed."""
         return BYTES if isinstance(self._coding, CharCoding) else 0

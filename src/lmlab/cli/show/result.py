@@ -36,7 +36,10 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     if known:
         say(console, f"  that interval is {result.interval.note}{_why_wide(result.interval)}")
     sizes = f"{numbers.counted(data['bytes'], 'byte')}, {numbers.counted(scored.tokens, 'token')}"
-    say(console, f"  {result.model['name']} on {where}: {sizes}, {scored.unknown_tokens:,} unknown")
+    in_bytes = scored.fallback_tokens
+    fallen = f", {in_bytes:,} ({in_bytes / scored.tokens:.2%}) single bytes of characters without a token"
+    unknown = f"{scored.unknown_tokens:,} unknown{fallen if in_bytes else ''}"
+    say(console, f"  {result.model['name']} on {where}: {sizes}, {unknown}")
     for unit, value in result.perplexity.items():
         if unit == "word" and scored.words and not result.has_words:
             say(console, f"  {called(unit)}: none, for this text has no spaces between words")
