@@ -239,6 +239,19 @@ def test_why_nothing_was_mixed_stands_on_the_page(
     assert any(remark.startswith(why) for remark in remarks(found.findings))  # which the terminal says too
 
 
+def test_what_there_was_no_time_to_mix_is_mixed_when_the_comparison_is_asked_for_again(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"models": ["bag", "gpt"], "settings": TINY}
+    with monkeypatch.context() as patch:
+        patch.setattr("lmlab.comparison.job.MIXING", 0.0)
+        first = run(small_text, tmp_path / "out", **asked).findings
+    assert first.not_mixed[0].endswith("asked for again in its folder, mixes them once all are trained.")
+    again = run(small_text, tmp_path / "out", **asked).findings
+    assert again.not_mixed == ()
+    assert len(again.together) == 1
+
+
 def test_a_mix_that_fails_spoils_nothing(small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("no mix today")

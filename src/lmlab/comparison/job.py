@@ -268,8 +268,10 @@ class Job:
                     untried = [entry for entry in ranked if entry not in chosen]
                     self.together.append(mixed(chosen, self.measuring, place, untried))
                 else:
-                    why = f"No time was left to mix the {tokenizer} models and see what they are worth together"
-                    self.not_mixed.append(f"{why}; a longer budget leaves it.")
+                    self.not_mixed.append(
+                        f"No time was left to mix the {tokenizer} models and see what they are worth together; the"
+                        " same comparison, asked for again in its folder, mixes them once all are trained."
+                    )
             except Exception as error:  # as with a single model: the comparison must survive it
                 self.not_mixed.append(f"The mix of the {tokenizer} models failed: {in_one_line(error)}.")
 
