@@ -86,7 +86,6 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["train", "gpt", "small.txt", "--set", "dropout=1.5"], ["below 1"]),
         (["train", "gpt", "small.txt", "--set", "width=96", "--set", "heads=5"], ["divide"]),
         (["train", "gpt", "small.txt", "--learn", "rate=1"], ["no setting"]),
-        (["score", "good", "a text", ""], ["a text to score is empty"]),
         (["train", "gpt", "small.txt", "--learn", "rows=-2"], ["1 or more"]),
         (["train", "gpt", "small.txt", "--set", "layers=1000000000"], ["parameters take", "GB of memory are free"]),
         (["train", "lstm", "small.txt", "--budget", "3steps", "--set", "width=10000000"], ["parameters take", "GB"]),
@@ -125,7 +124,6 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["explain", "attention", "run", "--html", ""], ["--html is empty; name a file or a folder"]),
         (["train", "bag", "texts/nothing.txt"], ["texts/nothing.txt; name a file, a folder", "lmlab data"]),
         (["check", "nothing.sheet"], ["there is no file nothing.sheet; name one with a claim"]),
-        (["eval", "run", "small.txt", "--part", "train"], ["scored whole"]),
         (["generate", "nowhere"], ["nowhere"]),
         (["compare", "small.txt", "--models", "gpt,ngrm"], ["'ngram'"]),
         (["compare", "small.txt", "--budget", "100steps"], ["5m"]),
@@ -145,6 +143,11 @@ def test_a_slip_of_the_pen_says_what_would_be_right(
 ) -> None:
     refused(lmlab(*arguments), *words)
     assert not Path("runs").exists()
+
+
+def test_a_slip_in_what_a_run_is_asked_says_what_would_be_right(lmlab: Lmlab, run_folder: Path) -> None:
+    refused(lmlab("score", run_folder, "a text", ""), "a text to score is empty")
+    refused(lmlab("eval", run_folder, "small.txt", "--part", "train"), "scored whole")
 
 
 def test_a_run_is_never_overwritten(lmlab: Lmlab, run_folder: Path, small_text: Path) -> None:
@@ -296,6 +299,38 @@ def test_help_imports_nothing_heavy() -> None:
     environment = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+SLIPS = {
+    "eval none": "there is no run none",
+    "generate none": "there is no run none",
+    "compress small.txt --model none -o x": "there is no run none",
+    "explain attention none text": "there is no run none",
+    "train gpt none.txt": "there is no file or folder none.txt",
+    "train gtp small.txt": "did you mean 'gpt'?",
+    "train gpt small.txt --budget soon": "budget 'soon' is not understood",
+    "train gpt --bugdet 3m": "No such option: --bugdet",
+    "compare none.txt": "there is no file or folder none.txt",
+    "compare nothing*.txt --models ngrm": "did you mean 'ngram'?",
+    "sweep gpt none.txt --over layers=1": "there is no file or folder none.txt",
+    "settings gpt none.txt": "there is no file or folder none.txt",
+}
+
+
+def test_slips_are_answered_before_torch_is_imported(small_text: Path) -> None:
+    script = (
+        "import sys; from lmlab.cli.app import main\n"
+        f"for slip in {list(SLIPS)}:\n"
+        "    sys.argv = ['lmlab', *slip.split()]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: print(end.code, 'torch' in sys.modules)"
+    )
+    environment = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["2 False"] * len(SLIPS)
+    said = done.stderr.splitlines()
+    assert len(said) == len(SLIPS)
+    assert [words for words, line in zip(SLIPS.values(), said, strict=True) if words not in line] == []
 
 
 @pytest.mark.parametrize(

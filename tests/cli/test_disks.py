@@ -91,8 +91,9 @@ def test_a_folder_that_takes_nothing_is_refused_before_any_work_is_done(
     takes = lambda path, mode: not (mode == os.W_OK and Path(path) == read_only) and access(path, mode)  # noqa: E731
     monkeypatch.setattr("os.access", takes)
     read_only.mkdir()
-    refused(lmlab("train", "bag", "nothing.txt", "--out", read_only / "new"), f"nothing can be written in {read_only}")
-    refused(lmlab("train", "bag", "nothing.txt", "--out", read_only), f"nothing can be written in {read_only}")
+    Path("empty.txt").touch()  # which whoever reads it would refuse
+    refused(lmlab("train", "bag", "empty.txt", "--out", read_only / "new"), f"nothing can be written in {read_only}")
+    refused(lmlab("train", "bag", "empty.txt", "--out", read_only), f"nothing can be written in {read_only}")
     file = read_only / "small.lm"
     refused(lmlab("compress", small_text, "--model", "run", "-o", file), f"{file} cannot be written", "elsewhere")
 

@@ -76,6 +76,7 @@ def command(
         raise Mistake(f"{{models}} names no model; there are: {', '.join(registry.ladder())}", models=None)
     for name in chosen or ():
         options.check_model_name(name)
+    options.check_text(text)
     parts = options.parse_split(split, valid, test)
     from lmlab.cli.show.comparison import LiveTable, print_comparison
     from lmlab.comparison.folder import kept_in

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TextIO
 import typer
 
 from lmlab.cli import completion
-from lmlab.config import Caution, Mistake, Note, checked_seed
-from lmlab.models.registry import trainable_kind
+from lmlab.config import Budget, Caution, Mistake, Note, checked_seed
+from lmlab.learn.run_folder import config_file
+from lmlab.models.registry import kind_of, trainable_kind
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run as TrainedRun
@@ -25,11 +26,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 P = ParamSpec("P")
 
+
+def checked_run(folder: Path) -> Path:
+    """The folder of a run; a Mistake if it is none, before torch is imported."""
+    config_file(Path(folder))
+    return folder
+
+
 A_TEXT = "A named corpus (`lmlab data` lists them), a file, a folder, a pattern, or - for standard input."
 Text = Annotated[str, typer.Argument(autocompletion=completion.texts, help=A_TEXT)]
 TextOrNone = Annotated[str | None, typer.Argument(autocompletion=completion.texts, help=A_TEXT, show_default="sotu")]
-Run = Annotated[Path, typer.Argument(help="The folder of a trained model.", autocompletion=completion.runs)]
-Model = Annotated[Path, typer.Option("--model", help="The folder of a trained model.")]
+Run = Annotated[
+    Path,
+    typer.Argument(callback=checked_run, help="The folder of a trained model.", autocompletion=completion.runs),
+]
+Model = Annotated[Path, typer.Option("--model", callback=checked_run, help="The folder of a trained model.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option(callback=checked_seed, help="Makes everything random repeatable.")]
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
@@ -88,6 +99,17 @@ def parse_split(text: str, valid: str | None = None, test: str | None = None) ->
     return shares
 
 
+def check_text(text: str | None, model: str | None = None) -> None:
+    """A Mistake if a language model is to read what is not there, before torch is imported.
+
+    What models of other tasks read is looked for by their homes.
+    """
+    from lmlab.text.files_and_folders import look_for
+
+    if text is not None and (model is None or kind_of(model).home is None):
+        look_for(text)
+
+
 def check_model_name(name: str) -> None:
     """A Mistake with the nearest name; needs no torch, so a typo is answered at once."""
     trainable_kind(name)
@@ -101,6 +123,8 @@ def budget_of(model: str, typed: str | None, usual: str) -> str:
     from lmlab.learn.settings import refuse_if_it_counts
 
     refuse_if_it_counts(model, budget=typed)
+    if typed is not None:
+        Budget.parse(typed)  # a slip is answered before torch is imported
     return usual if typed is None else typed
 
 

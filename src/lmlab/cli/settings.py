@@ -37,6 +37,7 @@ def command(
     Example: lmlab settings gpt mytext.txt --budget 3m
     """
     options.check_model_name(model)
+    options.check_text(text, model)
     shares = options.parse_split(split, valid, test)
     from lmlab import face
     from lmlab.config import parse_settings

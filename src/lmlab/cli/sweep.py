@@ -60,6 +60,7 @@ def command(
     """
     keep_memory()
     options.check_model_name(model)
+    options.check_text(text, model)
     shares = options.parse_split(split, valid, test)
     from lmlab import face
     from lmlab.cli.show.sweep import print_sweep

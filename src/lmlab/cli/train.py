@@ -120,6 +120,7 @@ def _train(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
         raise Mistake(f"name a model to train: {', '.join(registry.trainable())}")
     options.check_model_name(model)
     options.budget_of(model, given.get("budget"), asked["budget"])
+    options.check_text(asked["text"], model)
     text = registry.kind_of(model).data if asked["text"] is None else asked["text"]
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine

@@ -19,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmlab.config import LISTED, Mistake
+from lmlab.config import Mistake
 from lmlab.disk.files import (
     as_typed,
     can_be_written,
@@ -33,6 +33,7 @@ from lmlab.learn import recipe
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
 from lmlab.learn.record import Record, Result
 from lmlab.learn.record_types import WrongKey
+from lmlab.learn.run_folder import config_file
 from lmlab.models.registry import file_name
 from lmlab.text.corpus import stem
 
@@ -376,17 +377,9 @@ def opened(run: Run | Path | str) -> Run:
 def load_run(folder: Path | str) -> Run:
     """Open a run; Mistake, in one line, when it is missing or damaged."""
     folder = Path(folder)
-    path = folder / "config.json"
-    if folder.is_file():
-        raise Mistake(f"{folder} is a file; a run is a folder that lmlab train made")
-    if not folder.is_dir():
-        raise Mistake(f"there is no run {folder}; train one with: lmlab train MODEL TEXT --out {as_typed(folder)}")
+    path = config_file(folder)
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        inside = sorted(str(file.parent) for file in [*folder.glob("*/config.json"), *folder.glob("*/*/config.json")])
-        runs = f"; there are runs inside it: {', '.join(inside[:LISTED])}" if inside else ""
-        raise Mistake(f"{folder} is not a run: it has no config.json{runs}") from None
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         raise Mistake(f"{path} is damaged; train again into a new folder") from None
     try:

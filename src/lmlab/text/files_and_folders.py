@@ -177,14 +177,7 @@ def checked(path: Path, label: str | None = None) -> Document:
     """The whole file as a document, but for a byte order mark, after a look at every byte. `label`: what messages call it."""
     label = label or str(path)
     with _errors_of_reading(label):
-        if not path.exists():
-            is_path = os.sep in label or path.suffix
-            hint = f", and no corpus of that name: {nearest(label, sources.available())}"
-            if is_path:
-                hint = "; name a file, a folder, a pattern, a corpus that lmlab data lists, or - for standard input"
-            if " " in label:
-                hint = "; to give a text itself, in Python: lmlab.strings(text)"
-            raise Mistake(f"there is no file or folder {label}{hint}")
+        _refuse_missing(path, label)
         if not path.is_file():
             path = _from_pipe(path, label)
         path = path.resolve()
@@ -200,6 +193,27 @@ def checked(path: Path, label: str | None = None) -> Document:
             file.seek(0)
             _check_utf8(file, label, packed)
     return Document(path, start, size)
+
+
+def look_for(text: str) -> None:
+    """Mistake where nothing is called so, which `gather` would say too, once it is its turn."""
+    path = Path(text).expanduser()
+    is_name = not is_content(text) and text not in ("", "-") and not any(sign in text for sign in "*?[")
+    if is_name and not sources.is_named(text):
+        with _errors_of_reading(str(path)):
+            _refuse_missing(path, str(path))
+
+
+def _refuse_missing(path: Path, label: str) -> None:
+    if path.exists():
+        return
+    is_path = os.sep in label or path.suffix
+    hint = f", and no corpus of that name: {nearest(label, sources.available())}"
+    if is_path:
+        hint = "; name a file, a folder, a pattern, a corpus that lmlab data lists, or - for standard input"
+    if " " in label:
+        hint = "; to give a text itself, in Python: lmlab.strings(text)"
+    raise Mistake(f"there is no file or folder {label}{hint}")
 
 
 @contextmanager
