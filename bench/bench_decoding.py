@@ -24,6 +24,7 @@ from lmlab.config import Budget, TextFacts
 from lmlab.decode import generate
 from lmlab.hardware.choice import choose
 from lmlab.models.gpt import GPT, GPTConfig
+from lmlab.page.numbers import counted
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 from table import add_row
 
@@ -170,7 +171,9 @@ def by_context(size: Size) -> None:
 def main() -> None:
     torch.manual_seed(0)
     transformers.utils.logging.set_verbosity_error()
-    print(f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.get_num_threads()} threads")
+    print(
+        f"torch {torch.__version__}, transformers {transformers.__version__}, {counted(torch.get_num_threads(), 'thread')}"
+    )
     ratios = [compare(size) for size in SIZES]
     has_units = choose("cpu").dtype == torch.bfloat16
     for size, ratio, wanted in zip(SIZES, ratios, WANTED, strict=True):

@@ -22,6 +22,7 @@ import kenlm
 import torch
 
 import lmlab
+from lmlab.page.numbers import counted
 from table import add_row
 
 ROUNDS = 5
@@ -83,7 +84,7 @@ def main() -> None:
         our_s, our_bits = fastest(lambda: lmlab.score(ours, lines).bits)
     apart = max(abs(t + bits * math.log10(2)) for t, bits in zip(their_log10, our_bits, strict=True))
     words = sum(line.count(" ") + 1 for line in lines)
-    print(f"{len(lines):,} lines, {words:,} words, order {options.order}, {torch.get_num_threads()} threads")
+    print(f"{len(lines):,} lines, {words:,} words, order {options.order}, {counted(torch.get_num_threads(), 'thread')}")
     print(f"kenlm: {their_load_s:.2f} s to load, {their_s:.3f} s to score")
     print(f"lmlab: {our_load_s:.2f} s to load, {our_s:.3f} s to score")
     whole = (their_load_s + their_s) / (our_load_s + our_s)

@@ -26,6 +26,7 @@ from lmlab.config import Budget, TextFacts
 from lmlab.decode.generate import generate_many
 from lmlab.hardware.memory import keep_memory
 from lmlab.models.gpt import GPT, GPTConfig
+from lmlab.page.numbers import counted
 from lmlab.text.tokenizers import train_tokenizer
 from table import add_row
 
@@ -154,7 +155,9 @@ def main() -> None:
     torch.manual_seed(0)
     transformers.utils.logging.set_verbosity_error()
     keep_memory()  # for both sides, which share this process
-    print(f"torch {torch.__version__}, transformers {transformers.__version__}, {torch.get_num_threads()} threads")
+    print(
+        f"torch {torch.__version__}, transformers {transformers.__version__}, {counted(torch.get_num_threads(), 'thread')}"
+    )
     writing(asked.rounds)
     scoring(asked.rounds)
     steps(asked.rounds)

@@ -22,6 +22,7 @@ from lmlab.hardware.memory import keep_memory
 from lmlab.interface import Windows
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.models.gpt import GPT, GPTConfig
+from lmlab.page.numbers import counted
 from table import add_row
 
 PRECISIONS = {"float32": torch.float32, "bf16": torch.bfloat16}
@@ -39,7 +40,7 @@ class Size:
     rows: int = 8
 
     def __str__(self) -> str:
-        return f"{self.layers}×{self.width}, {self.vocabulary} tokens, {self.rows} windows of {self.context}"
+        return f"{self.layers}×{self.width}, {self.vocabulary} tokens, {counted(self.rows, 'window')} of {self.context}"
 
 
 SIZE = Size()
@@ -143,7 +144,7 @@ def compare_optimizers(seconds: float = 45.0) -> None:
 
 
 def main() -> None:
-    print(f"{SIZE}; {torch.get_num_threads()} threads")
+    print(f"{SIZE}; {counted(torch.get_num_threads(), 'thread')}")
     default = precision_name(choose("cpu").dtype)
     precisions = list(PRECISIONS) if default == "bf16" else ["float32"]
     if default != "bf16":
