@@ -21,6 +21,7 @@ from lmlab.layers import fast
 from lmlab.layers.fast import few_rows
 from lmlab.layers.fast.attention import attention_by_products
 from lmlab.layers.fast.attention_in_c import attention_in_c, fits
+from lmlab.layers.fast.causal_attention import attended, attended_stream, can_attend
 from lmlab.layers.fast.rotation import can_turn, joined, turned_heads
 from lmlab.layers.fast.triton_here import HAS_TRITON
 from lmlab.layers.positions import Rotation
@@ -29,6 +30,8 @@ from lmlab.layers.positions import Rotation
 def projected_self_attention(x_BTI: Tensor, weight_OI: Tensor, heads: int, rotation: Rotation | None) -> Tensor:
     """`causal_self_attention` of the queries, keys and values that the weights, in the precision of x, make of x."""
     if rotation is not None and can_turn(x_BTI, weight_OI, heads):
+        if can_attend(x_BTI, x_BTI.shape[1], len(weight_OI) // 3 // heads):
+            return attended_stream(x_BTI, weight_OI, rotation, heads)
         return _to_itself_and_before(*turned_heads(x_BTI, weight_OI, rotation, heads))
     return causal_self_attention(packed(x_BTI, weight_OI, heads), rotation)
 
@@ -44,6 +47,8 @@ def causal_self_attention(qkv_BT3HD: Tensor, rotation: Rotation | None) -> Tenso
         return attention_in_c(qkv_BT3HD, rotation)
     if _by_products(qkv_BT3HD):
         return attention_by_products(qkv_BT3HD, rotation)
+    if rotation is not None and _compiled_for(qkv_BT3HD):
+        return attended(qkv_BT3HD, turned(qkv_BT3HD.detach(), rotation), rotation)
     if fast.enabled and HAS_TRITON and rotation is not None and qkv_BT3HD.is_cuda and torch.is_grad_enabled():
         q_BHTD, k_BHTD, v_BHTD = split_to_learn(qkv_BT3HD, rotation)
     else:
@@ -72,6 +77,11 @@ def _in_c(qkv_BT3HD: Tensor) -> bool:
     return fast.enabled and learning and fits(qkv_BT3HD)
 
 
+def _compiled_for(qkv_BT3HD: Tensor) -> bool:
+    """Whether this is compiled, and our kernels are for it: asked for one by one they take longer to ask for."""
+    return torch.compiler.is_compiling() and can_attend(qkv_BT3HD, qkv_BT3HD.shape[1], qkv_BT3HD.shape[-1])
+
+
 def _by_products(qkv_BT3HD: Tensor) -> bool:
     """Whether this is the case that torch's kernel is slowest in."""
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad
@@ -90,14 +100,22 @@ def split_heads(qkv_BT3HD: Tensor, rotation: Rotation | None) -> tuple[Tensor, T
     """Queries, keys and values, each B×H×T×D; queries and keys turned by their positions where `rotation` is given."""
     qk_BT2HD, v_BTHD = qkv_BT3HD[:, :, :2], qkv_BT3HD[:, :, 2]
     if rotation is not None:
-        cos, sin = (table_TD[:, None, None].to(qkv_BT3HD.dtype) for table_TD in rotation)
-        if torch.compiler.is_compiling():  # the same, as the compiler joins it into one pass forward and one backward
-            first, second = qk_BT2HD.chunk(2, -1)
-            qk_BT2HD = qk_BT2HD * cos + torch.cat([second, first], -1) * sin
-        else:
-            qk_BT2HD = torch.addcmul(qk_BT2HD * cos, qk_BT2HD.roll(qk_BT2HD.shape[-1] // 2, -1), sin)
+        qk_BT2HD = _by_position(qk_BT2HD, rotation)
     q_BHTD, k_BHTD = qk_BT2HD.permute(2, 0, 3, 1, 4).unbind(0)
     return q_BHTD, k_BHTD, v_BTHD.transpose(1, 2)
+
+
+def turned(qkv_BT3HD: Tensor, rotation: Rotation) -> Tensor:
+    """All in one still, queries and keys turned by their positions."""
+    return torch.cat([_by_position(qkv_BT3HD[:, :, :2], rotation), qkv_BT3HD[:, :, 2:]], 2)
+
+
+def _by_position(qk_BT2HD: Tensor, rotation: Rotation) -> Tensor:
+    cos, sin = (table_TD[:, None, None].to(qk_BT2HD.dtype) for table_TD in rotation)
+    if torch.compiler.is_compiling():  # the same, as the compiler joins it into one pass forward and one backward
+        first, second = qk_BT2HD.chunk(2, -1)
+        return qk_BT2HD * cos + torch.cat([second, first], -1) * sin
+    return torch.addcmul(qk_BT2HD * cos, qk_BT2HD.roll(qk_BT2HD.shape[-1] // 2, -1), sin)
 
 
 def split_to_learn(qkv_BT3HD: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor, Tensor]:

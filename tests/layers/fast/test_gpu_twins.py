@@ -10,9 +10,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lmlab.layers import fast, heads
-from lmlab.layers.attention import packed, split_heads, split_to_learn
+from lmlab.layers.attention import (
+    causal_self_attention,
+    packed,
+    projected_self_attention,
+    split_heads,
+    split_to_learn,
+    turned,
+)
 from lmlab.layers.blocks import Block, normed, squared_relu_network
-from lmlab.layers.fast import cross_entropy, muon, norms, products, rotation, softmax_kernel
+from lmlab.layers.fast import causal_attention, cross_entropy, muon, norms, products, rotation, softmax_kernel
 from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine, has_trades
 from lmlab.layers.heads import plain_nats, summed_nats
 from lmlab.layers.positions import rotary_tables
@@ -109,6 +116,125 @@ def test_queries_and_keys_that_are_turned_where_they_are_made_are_nearer_to_the_
         assert mine.shape == its.shape
         assert apart(mine, true) < 1.1 * apart(its, true) + 1e-6
         assert apart(mine, true) < 0.01
+
+
+def attention_written_out(qkv: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
+    q, k, v = split_heads(qkv, tuple(table.to(qkv.dtype) for table in tables))
+    hidden = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool, device=q.device).triu(1)
+    scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(hidden, -torch.inf)
+    return (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+def attended(qkv: Tensor, tables: tuple[Tensor, Tensor]) -> Tensor:
+    return causal_attention.attended(qkv, turned(qkv.detach(), tables), tables)
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "heads", "width"), [(2, 192, 3, 64), (1, 64, 1, 32), (3, 1024, 2, 64), (5, 128, 5, 32)]
+)
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_attention_to_learn_from_is_nearer_to_the_exact_one_than_its_twin(
+    rows: int, length: int, heads: int, width: int, scale: float
+) -> None:
+    """scale: of what is attended with, the larger the fewer places are looked at."""
+    if not has_copy_engine():
+        pytest.skip("its kernels are for another kind of GPU")
+    qkv = drawn(rows, length, 3, heads, width, scale=scale)
+    tables = tuple(table.cuda() for table in rotary_tables(length, width))
+    given = drawn(7, rows, length, heads * width)[0].detach()
+    assert causal_attention.can_attend(qkv, length, width)
+    wide = qkv.detach().double().requires_grad_()
+    exact_out = attention_written_out(wide, tables)
+    exact = [exact_out, torch.autograd.grad(exact_out, wide, given.double())[0]]
+    distances, twice = [], []
+    for way in (attended, attended, causal_self_attention):
+        out = way(qkv, tables)
+        found = [out, torch.autograd.grad(out, qkv, given)[0]]
+        twice.append(found)
+        distances.append([apart(a, b) for a, b in zip(found, exact, strict=True)])
+    assert all(torch.equal(a, b) for a, b in zip(*twice[:2], strict=True)), "sums came in another order"
+    for mine, plain in zip(distances[0], distances[2], strict=True):
+        assert mine < 1.1 * plain
+        assert mine < 0.01 * scale**2  # as scores are so many times as large, and their errors
+
+
+def test_attention_to_learn_from_takes_tensors_as_they_lie() -> None:
+    if not has_copy_engine():
+        pytest.skip("its kernels are for another kind of GPU")
+    tables = tuple(table.cuda() for table in rotary_tables(64, 32))
+    dense = drawn(2, 64, 3, 2, 32)
+    aside = drawn(2, 64, 3, 2, 33)[..., 1:]  # begins where no row of 16 bytes does, and has gaps
+    expected = attended(aside.detach().clone().requires_grad_(), tables)
+    assert torch.equal(attended(aside, tables), expected)
+    out = attended(dense, tables)
+    given = drawn(2, 64, 64)
+    otherwise = given.detach().mT.contiguous().mT
+    grads = [torch.autograd.grad(out, dense, g, retain_graph=True)[0] for g in (given.detach(), otherwise)]
+    assert torch.equal(*grads)
+    wrong = drawn(2, 128, 3, 2, 32).detach().clone()
+    wrong[1, 100] = torch.nan
+    out = attended(wrong.requires_grad_(), tuple(table.cuda() for table in rotary_tables(128, 32)))
+    assert out[1, 100:].isnan().all(), "it was hidden"
+    assert not out[0].isnan().any()
+    assert not out[1, :64].isnan().any()  # those after are multiplied together with it, times nothing
+    for length, width in ((63, 32), (96, 64), (64, 128), (4096, 64)):
+        assert not causal_attention.can_attend(dense, length, width)
+    assert causal_attention.can_attend(dense, 2048, 32)
+    assert not causal_attention.can_attend(dense.float(), 64, 32)
+    with torch.no_grad():
+        assert not causal_attention.can_attend(dense, 64, 32)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the compiler itself imports
+def test_compiled_attention_is_learned_from_by_our_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_copy_engine():
+        pytest.skip("its kernels are for another kind of GPU")
+    from lmlab.layers.fast import _attention_triton
+
+    asked = []
+
+    def noted(*given: Tensor) -> Tensor:
+        asked.append(given[0].shape)
+        return launched(*given)
+
+    launched = _attention_triton.launch_backward
+    monkeypatch.setattr(_attention_triton, "launch_backward", noted)
+    qkv, tables = drawn(2, 128, 3, 3, 64), tuple(table.cuda() for table in rotary_tables(128, 64))
+    given = drawn(7, 2, 128, 192)[0].detach()
+    out = torch.compile(causal_self_attention, fullgraph=True)(qkv, tables)
+    found = [out, torch.autograd.grad(out, qkv, given)[0]]
+    wide = qkv.detach().double().requires_grad_()
+    exact_out = attention_written_out(wide, tables)
+    for mine, exact in zip(found, [exact_out, torch.autograd.grad(exact_out, wide, given.double())[0]], strict=True):
+        assert apart(mine, exact) < 0.01
+    assert asked == [qkv.shape]
+
+
+@pytest.mark.parametrize(("rows", "length", "heads", "width"), [(2, 192, 4, 64), (70, 320, 8, 32)])
+def test_attention_to_a_stream_is_nearer_to_the_exact_one_than_its_twin(
+    rows: int, length: int, heads: int, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_trades():
+        pytest.skip("its kernels are for another kind of GPU")
+    monkeypatch.setattr(products, "FILLED", 0)
+    inputs = heads * width
+    x, weight = drawn(rows, length, inputs), drawn(3 * inputs, inputs, scale=2 * inputs**-0.5)
+    tables = tuple(table.cuda() for table in rotary_tables(length, width))
+    given = drawn(7, rows, length, inputs)[0].detach()
+    assert rotation.can_turn(x, weight, heads)
+    assert causal_attention.can_attend(x, length, width)
+    wide = [leaf.detach().double().requires_grad_() for leaf in (x, weight)]
+    exact_out = attention_written_out(packed(*wide, heads), tables)
+    exact = [exact_out, *torch.autograd.grad(exact_out, wide, given.double())]
+    distances = []
+    for plainly in (False, True):
+        with fast.plain() if plainly else nullcontext():
+            out = projected_self_attention(x, weight, heads, tables)
+        found = [out, *torch.autograd.grad(out, [x, weight], given)]
+        distances.append([apart(a, b) for a, b in zip(found, exact, strict=True)])
+    for mine, plain in zip(*distances, strict=True):
+        assert mine < 1.1 * plain
+        assert mine < 0.01
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -34,7 +34,7 @@ def squares(x_NI: Tensor, up_HI: Tensor) -> Tensor:
     """max(x upᵀ, 0)², N×H."""
     from lmlab.layers.fast._products_gluon import squares as made
 
-    return made(_in_rows(x_NI), _in_rows(up_HI), TILE)
+    return made(in_rows(x_NI), in_rows(up_HI), TILE)
 
 
 @squares.register_fake
@@ -47,7 +47,7 @@ def grown(grad_NO: Tensor, down_OH: Tensor, squared_NH: Tensor) -> Tensor:
     """2 √squared ∘ (grad down), N×H: what reaches the first layer's outputs of a gradient by the second's."""
     from lmlab.layers.fast._products_gluon import grown as made
 
-    return made(_in_rows(grad_NO), _in_rows(down_OH), _in_rows(squared_NH), TILE)
+    return made(in_rows(grad_NO), in_rows(down_OH), in_rows(squared_NH), TILE)
 
 
 @grown.register_fake
@@ -63,7 +63,7 @@ def turned(x_NI: Tensor, weight_OI: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> T
     """
     from lmlab.layers.fast._products_gluon import turned as made
 
-    return made(_in_rows(x_NI), _in_rows(weight_OI), cos_TD.contiguous(), sin_TD.contiguous(), TILE)
+    return made(in_rows(x_NI), in_rows(weight_OI), cos_TD.contiguous(), sin_TD.contiguous(), TILE)
 
 
 @turned.register_fake
@@ -71,7 +71,7 @@ def _(x_NI: Tensor, weight_OI: Tensor, cos_TD: Tensor, sin_TD: Tensor) -> Tensor
     return x_NI.new_empty(x_NI.shape[0], weight_OI.shape[0])
 
 
-def _in_rows(matrix: Tensor) -> Tensor:
+def in_rows(matrix: Tensor) -> Tensor:
     """One after the other, and the first where the copy engine can begin."""
-    in_rows = matrix.contiguous()
-    return in_rows if in_rows.data_ptr() % (2 * ALIGNED) == 0 else in_rows.clone()
+    dense = matrix.contiguous()
+    return dense if dense.data_ptr() % (2 * ALIGNED) == 0 else dense.clone()
