@@ -8,7 +8,9 @@ import json
 import pytest
 
 from lmlab.checker import check, limits
-from lmlab.checker.limits import Deadline
+from lmlab.checker.limits import Deadline, OutOfTime
+from lmlab.checker.sheets import verdict
+from lmlab.checker.sheets.relation import Relation
 from lmlab.checker.sheets.report import ClaimReport
 
 
@@ -197,6 +199,21 @@ def test_a_claim_that_takes_too_long_is_undecided(monkeypatch: pytest.MonkeyPatc
     answer = one("given x\nclaim exp(x) >= 1 + x")
     assert answer.verdict == "undecided"
     assert "too long" in answer.reason
+
+
+def test_what_holds_as_far_as_there_was_time_says_that_there_was_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    sheet, said = "given x\nclaim exp(x) >= 1 + x", "its time ran out before everything was tried"
+
+    def out_of_time(relation: Relation) -> None:
+        assert relation.tally.points > 0
+        raise OutOfTime
+
+    whole = one(sheet)
+    monkeypatch.setattr(verdict, "search_extremes", out_of_time)
+    cut = one(sheet)
+    assert cut.verdict == whole.verdict == "supported"
+    assert said in cut.reason
+    assert said not in whole.reason
 
 
 def test_a_busy_machine_does_not_run_a_claim_out_of_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,6 +59,7 @@ class Tally:
     divided: bool = False  # at sizes of 1, one side has no value where something that is divided by is 0
     attempts: int = 0  # points where a strict bound seemed to be attained
     acquitted: int = 0  # points where doubles saw a difference between sides that are next to nothing, and were wrong
+    cut_short: bool = False  # the time of the claim ran out before everything was tried
 
     def reaches(self, point: Point, whole: list[str]) -> None:
         """Remember how large sizes, values and, among these, whole numbers by themselves have been."""

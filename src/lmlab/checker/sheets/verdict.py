@@ -63,7 +63,7 @@ class Judge:
             if self.tally.doubted:
                 what = "the sides seem to differ at a point, and there was no time to look at it more closely"
                 return Finding(UNDECIDED, what)
-            finding = None
+            finding, self.tally.cut_short = None, True
         if finding is not None:
             return finding
         if self.tally.vague and not self.tally.ordinary:
@@ -264,4 +264,6 @@ class Judge:
             text += "; an expectation was estimated from random samples (twelve standard errors allowed)"
         elif tally.refereed:
             text += f"; confirmed in {DIGITS}-digit arithmetic"
+        if tally.cut_short:
+            text += "; its time ran out before everything was tried"
         return text
