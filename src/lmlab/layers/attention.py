@@ -1,8 +1,9 @@
 """Multi-head attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
 
-PyTorch's fused kernel serves nearly everything. Training on a CPU, though, takes it twice as long as a kernel in C does
-(`layers/fast/attention_in_c.py`); and where there is no compiler, in bf16, matrix products on units made for them are still
-several times faster (`layers/fast/attention.py`).
+PyTorch's fused kernel serves most. Training on a CPU, though, takes it twice as long as a kernel in C does
+(`layers/fast/attention_in_c.py`); where there is no compiler, in bf16, matrix products on units made for them are still
+several times faster (`layers/fast/attention.py`); and on a Hopper what is compiled is learned from by kernels that need fewer
+passes over memory (`layers/fast/causal_attention.py`).
 
 Shapes: B rows, T positions (S when they are keys), H heads, D width of a head, I of the stream, O outputs. Queries, keys and
 values come packed, as one matrix product makes them: qkv_BT3HD.

@@ -163,7 +163,8 @@ class Captured(Steps):
         except RuntimeError as error:
             generator.graphsafe_set_state(spare)
             forget_gradients(self.optimizer)
-            raise CannotRecord(str(error.__context__ or error).split("\n")[0]) from error
+            cause = error.__context__ or error
+            raise CannotRecord(str(cause).split("\n")[0] or type(cause).__name__) from error
         finally:
             with torch.no_grad():
                 for tensor, value in zip(changing, before, strict=True):

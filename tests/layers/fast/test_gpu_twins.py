@@ -20,7 +20,7 @@ from lmlab.layers.attention import (
 )
 from lmlab.layers.blocks import Block, normed, squared_relu_network
 from lmlab.layers.fast import causal_attention, cross_entropy, muon, norms, products, rotation, softmax_kernel
-from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine, has_trades
+from lmlab.layers.fast.triton_here import HAS_TRITON, has_copy_engine, has_trades, is_hopper
 from lmlab.layers.heads import plain_nats, summed_nats
 from lmlab.layers.positions import rotary_tables
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
@@ -137,7 +137,7 @@ def test_attention_to_learn_from_is_nearer_to_the_exact_one_than_its_twin(
     rows: int, length: int, heads: int, width: int, scale: float
 ) -> None:
     """scale: of what is attended with, the larger the fewer places are looked at."""
-    if not has_copy_engine():
+    if not is_hopper():
         pytest.skip("its kernels are for another kind of GPU")
     qkv = drawn(rows, length, 3, heads, width, scale=scale)
     tables = tuple(table.cuda() for table in rotary_tables(length, width))
@@ -145,11 +145,11 @@ def test_attention_to_learn_from_is_nearer_to_the_exact_one_than_its_twin(
     assert causal_attention.can_attend(qkv, length, width)
     wide = qkv.detach().double().requires_grad_()
     exact_out = attention_written_out(wide, tables)
-    exact = [exact_out, torch.autograd.grad(exact_out, wide, given.double())[0]]
+    exact = [exact_out, *torch.autograd.grad(exact_out, wide, given.double())[0].unbind(2)]
     distances, twice = [], []
     for way in (attended, attended, causal_self_attention):
         out = way(qkv, tables)
-        found = [out, torch.autograd.grad(out, qkv, given)[0]]
+        found = [out, *torch.autograd.grad(out, qkv, given)[0].unbind(2)]
         twice.append(found)
         distances.append([apart(a, b) for a, b in zip(found, exact, strict=True)])
     assert all(torch.equal(a, b) for a, b in zip(*twice[:2], strict=True)), "sums came in another order"
@@ -159,35 +159,70 @@ def test_attention_to_learn_from_is_nearer_to_the_exact_one_than_its_twin(
 
 
 def test_attention_to_learn_from_takes_tensors_as_they_lie() -> None:
-    if not has_copy_engine():
+    if not is_hopper():
         pytest.skip("its kernels are for another kind of GPU")
-    tables = tuple(table.cuda() for table in rotary_tables(64, 32))
-    dense = drawn(2, 64, 3, 2, 32)
-    aside = drawn(2, 64, 3, 2, 33)[..., 1:]  # begins where no row of 16 bytes does, and has gaps
-    expected = attended(aside.detach().clone().requires_grad_(), tables)
-    assert torch.equal(attended(aside, tables), expected)
-    out = attended(dense, tables)
-    given = drawn(2, 64, 64)
-    otherwise = given.detach().mT.contiguous().mT
-    grads = [torch.autograd.grad(out, dense, g, retain_graph=True)[0] for g in (given.detach(), otherwise)]
-    assert torch.equal(*grads)
-    wrong = drawn(2, 128, 3, 2, 32).detach().clone()
+    cos, sin = (table.cuda() for table in rotary_tables(64, 32))
+    aside = drawn(2, 64, 3, 2, 33).detach()[..., 1:]  # begins where no row of 16 bytes does, and has gaps
+    for found, expected in zip(causal_attention.attend(aside), causal_attention.attend(dense(aside)), strict=True):
+        assert torch.equal(found, expected)
+    qkv = drawn(2, 64, 3, 2, 32)
+    out = attended(qkv, (cos, sin))
+    given = drawn(2, 64, 64).detach()
+    expected = torch.autograd.grad(out, qkv, given, retain_graph=True)[0]
+    shifted = torch.cat([given.new_zeros(3), given.flatten()])[3:].view(given.shape)
+    for otherwise in (given.mT.contiguous().mT, shifted):
+        assert torch.equal(torch.autograd.grad(out, qkv, otherwise, retain_graph=True)[0], expected)
+    ones = [
+        torch.autograd.grad(out, qkv, g, retain_graph=True)[0]
+        for g in (dense(out) * 0 + 1, out.new_ones(()).expand(out.shape))
+    ]
+    assert torch.equal(*ones)
+    tables = tuple(table.mT.contiguous().mT for table in (cos, sin))
+    assert torch.equal(torch.autograd.grad(attended(qkv, tables), qkv, given)[0], expected)
+
+
+def dense(x: Tensor) -> Tensor:
+    return x.detach().clone(memory_format=torch.contiguous_format)
+
+
+def test_attention_to_learn_from_hides_nothing_and_knows_no_lowest_score() -> None:
+    if not is_hopper():
+        pytest.skip("its kernels are for another kind of GPU")
+    tables = tuple(table.cuda() for table in rotary_tables(128, 32))
+    wrong = dense(drawn(2, 128, 3, 2, 32))
     wrong[1, 100] = torch.nan
-    out = attended(wrong.requires_grad_(), tuple(table.cuda() for table in rotary_tables(128, 32)))
+    out = attended(wrong.requires_grad_(), tables)
     assert out[1, 100:].isnan().all(), "it was hidden"
     assert not out[0].isnan().any()
     assert not out[1, :64].isnan().any()  # those after are multiplied together with it, times nothing
+    low = dense(drawn(2, 128, 3, 2, 32))
+    low[:, :, 0] = -30 * low[:, :, 1]
+    out = attended(low.requires_grad_(), tables)
+    assert out.isfinite().all()
+    assert torch.equal(out[:, 0], low[:, 0, 2].flatten(1)), "the first has only itself to look at"
+
+
+def test_attention_to_learn_from_is_left_to_the_library_where_it_is_not_for() -> None:
+    if not is_hopper():
+        pytest.skip("its kernels are for another kind of GPU")
+    x = drawn(2, 64)
+    for length, width in ((64, 32), (2048, 64)):
+        assert causal_attention.can_attend(x, length, width)
     for length, width in ((63, 32), (96, 64), (64, 128), (4096, 64)):
-        assert not causal_attention.can_attend(dense, length, width)
-    assert causal_attention.can_attend(dense, 2048, 32)
-    assert not causal_attention.can_attend(dense.float(), 64, 32)
+        assert not causal_attention.can_attend(x, length, width)
+    assert not causal_attention.can_attend(x.float(), 64, 32)
     with torch.no_grad():
-        assert not causal_attention.can_attend(dense, 64, 32)
+        assert not causal_attention.can_attend(x, 64, 32)
+    with fast.plain():
+        assert not causal_attention.can_attend(x, 64, 32)
+    qkv, short = drawn(2, 64, 3, 2, 32), tuple(table.cuda() for table in rotary_tables(63, 32))
+    with pytest.raises(AssertionError):
+        causal_attention.attended(qkv, qkv.detach(), short)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the compiler itself imports
 def test_compiled_attention_is_learned_from_by_our_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not has_copy_engine():
+    if not is_hopper():
         pytest.skip("its kernels are for another kind of GPU")
     from lmlab.layers.fast import _attention_triton
 

@@ -22,28 +22,39 @@ from torch import Tensor
 from lmlab.layers import fast
 from lmlab.layers.fast import products
 from lmlab.layers.fast.once import only_once
-from lmlab.layers.fast.triton_here import has_copy_engine
+from lmlab.layers.fast.triton_here import is_hopper, marked_constant, version
 from lmlab.layers.positions import Rotation
 
 WIDTHS = 32, 64  # of a head: with 128 the library is as fast
-TOGETHER, LONGEST = 64, 2048  # a length is a multiple of the one; beyond the other the library is faster
+TRITON = 3, 5  # older ones fail to make the kernel of the queries' gradients
+TOGETHER, LONGEST = 64, 2048  # a length is a multiple of the one; beyond the other the library is faster with heads of 64
+
+
+@marked_constant
+def can_be_made() -> bool:
+    """Whether triton makes these kernels, and this GPU is of the kind they were timed on."""
+    return is_hopper() and version() >= TRITON
 
 
 def can_attend(x: Tensor, length: int, width: int) -> bool:
     """Whether this is for texts of this length and heads of this width, in the precision of x and where it lies."""
     fits = width in WIDTHS and length % TOGETHER == 0 and 0 < length <= LONGEST and x.numel() > 0
     learning = fast.enabled and torch.is_grad_enabled() and x.requires_grad
-    return fits and learning and x.dtype == torch.bfloat16 and x.is_cuda and has_copy_engine()
+    return fits and learning and x.dtype == torch.bfloat16 and x.is_cuda and can_be_made()
 
 
 def attended(qkv_BT3HD: Tensor, turned_BT3HD: Tensor, rotation: Rotation) -> Tensor:
     """`causal_self_attention` of queries, keys and values that were also turned, without a way back from there."""
+    length, width = qkv_BT3HD.shape[1], qkv_BT3HD.shape[-1]
+    assert all(table_TD.shape == (length, width) for table_TD in rotation)
     apply: Callable[..., Tensor] = _Attended.apply
     return apply(qkv_BT3HD, turned_BT3HD, *rotation)
 
 
 def attended_stream(x_BTI: Tensor, weight_OI: Tensor, rotation: Rotation, heads: int) -> Tensor:
     """`projected_self_attention`, where `rotation.can_turn` of this folder is true too."""
+    assert weight_OI.shape[1] == x_BTI.shape[2], "the copy engine would make up what is missing"
+    assert all(table_TD.shape == (x_BTI.shape[1], len(weight_OI) // 3 // heads) for table_TD in rotation)
     apply: Callable[..., Tensor] = _AttendedStream.apply
     return apply(x_BTI, weight_OI, *rotation, heads)
 

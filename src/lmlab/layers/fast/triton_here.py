@@ -37,14 +37,25 @@ def has_copy_engine() -> bool:
 
 
 @marked_constant
+def is_hopper() -> bool:
+    """Whether this GPU is of the kind that kernels with many settings were timed on, and triton can use its copy engine."""
+    return has_copy_engine() and torch.cuda.get_device_capability()[0] == COPY_ENGINE[0]
+
+
+@marked_constant
 def has_trades() -> bool:
     """Whether kernels can be made whose warps have different trades: this GPU is a Hopper, and triton's gluon is known.
 
     Not newer ones: what multiplies there is told so in another way.
     """
-    if not has_copy_engine() or torch.cuda.get_device_capability()[0] != COPY_ENGINE[0]:
-        return False
+    return is_hopper() and GLUON[0] <= version() <= GLUON[1]
+
+
+def version() -> tuple[int, int]:
+    """Of triton; 0.0 where there is none or it does not tell."""
+    if not HAS_TRITON:
+        return 0, 0
     import triton
 
-    version = re.match(r"(\d+)\.(\d+)", str(triton.__version__))
-    return version is not None and GLUON[0] <= (int(version[1]), int(version[2])) <= GLUON[1]
+    found = re.match(r"(\d+)\.(\d+)", str(triton.__version__))
+    return (0, 0) if found is None else (int(found[1]), int(found[2]))
