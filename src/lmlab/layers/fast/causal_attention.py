@@ -27,7 +27,8 @@ from lmlab.layers.positions import Rotation
 
 WIDTHS = 32, 64  # of a head: with 128 the library is as fast
 TRITON = 3, 5  # older ones fail to make the kernel of the queries' gradients
-TOGETHER, LONGEST = 64, 2048  # a length is a multiple of the one; beyond the other the library is faster with heads of 64
+TOGETHER = 64  # a length is a multiple of it
+LONGEST = 2048  # beyond it the library is faster with heads of 64
 
 
 @marked_constant
