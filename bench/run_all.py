@@ -26,6 +26,7 @@ HERE = Path(__file__).parent
 SCRIPTS = {
     "startup": [],
     "training": [],
+    "learning": [],
     "recurrent": [],
     "decoding": [],
     "side_by_side": [],

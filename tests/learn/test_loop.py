@@ -24,6 +24,7 @@ from lmlab.learn import fit, loop
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.sums import Sums
+from lmlab.models import gpt
 from lmlab.models.gpt import GPT
 from lmlab.text.stream import tokenize
 
@@ -264,8 +265,9 @@ def test_a_gpu_gets_larger_batches_where_seconds_count_and_the_same_where_steps_
 def test_a_model_that_begins_far_above_guessing_has_not_diverged(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One table for embedding and output expects the token that was just read; looked at after every step, it goes on."""
+    """A table for embedding and output that begins large expects the token just read; looked at every step, it goes on."""
     monkeypatch.setattr(loop, "SHOW_EVERY_S", -1.0)
+    monkeypatch.setattr(gpt, "TIED", 1.0)
     settings = {"layers": 1, "width": 256, "heads": 4, "context": 16, "tie": True}
     run = lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=settings)
     assert run.status == "finished"
@@ -277,6 +279,7 @@ def test_a_model_that_began_far_above_guessing_has_not_diverged_when_it_is_resum
 ) -> None:
     """What it began with goes along: the losses before the stop are looked at again, and it had the right to them."""
     monkeypatch.setattr(loop, "SHOW_EVERY_S", -1.0)
+    monkeypatch.setattr(gpt, "TIED", 1.0)
     settings = {"layers": 1, "width": 256, "heads": 4, "context": 16, "tie": True}
     learning = {"validations": 1, "rows": 8}
     options: dict[str, Any] = {"budget": "12steps", "settings": settings, "learning": learning}

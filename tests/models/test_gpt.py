@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
@@ -150,6 +152,18 @@ def test_bf16_training_has_nearly_the_gradients_of_float32() -> None:
     model.loss(Windows(tokens_BT)).total.backward()
     rounded = torch.cat([p.grad.flatten() for p in model.parameters()])
     assert torch.nn.functional.cosine_similarity(exact, rounded, dim=0) > 0.995
+
+
+@pytest.mark.parametrize("width", [64, 384])
+@pytest.mark.parametrize("tie", [True, False])
+def test_before_it_has_learned_it_guesses(width: int, tie: bool) -> None:
+    """With one table for embedding and output it was once nearly sure of the token that it had just read."""
+    torch.manual_seed(0)
+    facts = TextFacts(train_tokens=1_000_000, train_bytes=1_000_000, vocab_size=2000)
+    settings = GPTConfig(layers=2, width=width, heads=2, context=64, dropout=0.0, tie=tie)
+    model = GPT(GPT.resolve(settings, facts, Budget(steps=1)), 2000)
+    nats = float(model.loss(Windows(torch.randint(2000, (8, 64)))).mean.detach())
+    assert math.log(2000) - 0.01 < nats < math.log(2000) + 0.2
 
 
 def test_parameters_depend_on_the_context_only_for_learned_positions() -> None:

@@ -86,7 +86,7 @@ class Trainer:
         self.progress = Progress()
         self.samples = Samples(folder / "samples.jsonl", task, self.model)
         self.sums = Sums(self.device)
-        # Far above guessing where one table, tied, expects what it has just read.
+        # Far above guessing where a model begins sure of itself, as one that learned from another text may be.
         self.first_nats: float | Tensor | None = None
         self.validation = list(task.validation())
         self.validation_s = 0.0
