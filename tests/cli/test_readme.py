@@ -60,7 +60,8 @@ def test_what_needs_no_training_is_printed_as_shown(start: str, lmlab: Lmlab, tm
 
 def test_what_a_trained_model_prints_is_of_the_kind_that_is_shown(lmlab: Lmlab, small_text: Path) -> None:
     settings = ["--set", "layers=1", "--set", "width=8", "--set", "context=8"]
-    trained = ["train", "gpt", small_text, "--tokenizer", "char", "--budget", "6steps", "--out", "runs/mine", *settings]
+    learning = ["--tokenizer", "char", "--budget", "60steps"]
+    trained = ["train", "gpt", small_text, "--out", "runs/mine", *learning, *settings]
     Path("notes.txt").write_text(small_text.read_text()[:400])
     Path("lines.txt").write_text("the cat sat\na dog\n")
     for command in (
