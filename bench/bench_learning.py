@@ -23,7 +23,7 @@ import transformers
 
 import lmlab
 from bench_side_by_side import nats_by_windows
-from bench_training import Size
+from bench_training import Size, their_loss, their_model
 from lmlab.hardware.choice import choose, precision_name
 from lmlab.hardware.memory import keep_memory
 from lmlab.page.numbers import counted
@@ -53,7 +53,9 @@ def main() -> None:
                 for part in ("train", "valid")
             )
             valid_1T = valid[None, :SCORED]
-            found = [float(run.load("cpu").score(valid_1T).sum()) / valid_1T.numel() for run in runs]
+            found = [
+                float(run.load("cpu").score(valid_1T)[:, 1:].mean()) for run in runs
+            ]  # theirs begins with the second
             size = replace(size, vocabulary=runs[0].tokenizer.vocab_size)
         peers = {rate: theirs(train, valid_1T, size, asked.seconds, rate, dtype) for rate in RATES}
         for rate, nats in peers.items():
@@ -89,11 +91,7 @@ def theirs(
 ) -> float:
     """Nats per token after learning for so many seconds at this highest rate."""
     torch.manual_seed(0)
-    config = transformers.GPT2Config(
-        vocab_size=size.vocabulary, n_layer=size.layers, n_embd=size.width, n_head=size.width // 64,
-        n_positions=size.context, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
-    )  # fmt: skip
-    model = transformers.GPT2LMHeadModel(config).train()
+    model = their_model(size)
     groups = [
         {"params": [p for p in model.parameters() if (p.ndim >= 2) == matrices], "weight_decay": 0.1 * matrices}
         for matrices in (True, False)
@@ -105,9 +103,7 @@ def theirs(
             group["lr"] = rate * min(done / WARM_UP, (1 - done) / (1 - WARM_UP))
         begins = torch.randint(len(train) - size.context, (size.rows,))
         tokens_BT = torch.stack([train[begin : begin + size.context] for begin in begins])
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
-            loss = model(tokens_BT, labels=tokens_BT).loss
-        loss.backward()
+        their_loss(model, tokens_BT, dtype).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()

@@ -64,19 +64,27 @@ def our_step(dtype: torch.dtype, size: Size = SIZE, *, muon: bool = False) -> Ca
     return step
 
 
-def their_step(dtype: torch.dtype, size: Size = SIZE) -> Callable[[], None]:
+def their_model(size: Size) -> transformers.GPT2LMHeadModel:
     config = transformers.GPT2Config(
         vocab_size=size.vocabulary, n_layer=size.layers, n_embd=size.width, n_head=size.width // 64,
         n_positions=size.context, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
-    model = transformers.GPT2LMHeadModel(config).train()
+    return transformers.GPT2LMHeadModel(config).train()
+
+
+def their_loss(model: transformers.GPT2LMHeadModel, tokens_BT: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+        loss: torch.Tensor = model(tokens_BT, labels=tokens_BT).loss
+        return loss
+
+
+def their_step(dtype: torch.dtype, size: Size = SIZE) -> Callable[[], None]:
+    model = their_model(size)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     tokens_BT = torch.randint(size.vocabulary, (size.rows, size.context))
 
     def step() -> None:
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
-            loss = model(tokens_BT, labels=tokens_BT).loss
-        loss.backward()
+        their_loss(model, tokens_BT, dtype).backward()
         optimizer.step()
         optimizer.zero_grad()
 

@@ -46,8 +46,8 @@ SCORE_CHUNK = 1 << 15  # inputs scored at once: bounds memory, large enough that
 SHORT_CONTEXT, MANY_TOKENS = 128, 1_500_000  # a budget that reads fewer learns nothing from what lies further back
 BATCH_TOKENS = 2048  # per step: fewer starve the matrix units, more make fewer steps of the same budget
 HEAD_WIDTH = 64  # narrower heads predict a little better per step, and cost it again in time
-# How large embeddings begin that are the output layer too, in what makes their lengths one. A token's own score begins this
-# times the root of the width above the others: with one, every model began nearly sure that each token is followed by itself.
+# The length that embeddings begin with where they are the output layer too. The token just read scores this times the root of
+# the width above the others at first: with a length of one, a wide model began nearly sure that it comes again.
 TIED = 0.35
 
 # (layers, width), each about twice the one before it. Found on a grid over character and BPE text.

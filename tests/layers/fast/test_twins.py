@@ -297,6 +297,16 @@ def test_kernels_that_fetch_by_the_copy_engine_need_a_gpu_that_has_one_and_a_tri
     assert triton_here.has_copy_engine() == told
 
 
+def pretend(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], version: str) -> None:
+    """That there is a GPU of this kind, and a triton of this version."""
+    monkeypatch.setattr(triton_here, "HAS_TRITON", True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
+    monkeypatch.setattr(triton_here.importlib.util, "find_spec", lambda name: object())
+    known = ModuleType("triton")
+    known.__version__ = version  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "triton", known)
+
+
 @pytest.mark.parametrize(
     ("capability", "version", "told"),
     [
@@ -312,12 +322,7 @@ def test_kernels_that_fetch_by_the_copy_engine_need_a_gpu_that_has_one_and_a_tri
 def test_kernels_of_several_trades_need_a_gpu_of_their_kind_and_a_gluon_that_is_known(
     capability: tuple[int, int], version: str, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(triton_here, "HAS_TRITON", True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
-    monkeypatch.setattr(triton_here.importlib.util, "find_spec", lambda name: object())
-    known = ModuleType("triton")
-    known.__version__ = version  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "triton", known)
+    pretend(monkeypatch, capability, version)
     assert triton_here.has_trades() == told
     monkeypatch.setattr(torch.version, "hip", "6.2")  # another maker's, whose GPUs have numbers like these
     assert not triton_here.has_trades()
@@ -337,11 +342,6 @@ def test_kernels_of_several_trades_need_a_gpu_of_their_kind_and_a_gluon_that_is_
 def test_attention_to_learn_from_needs_the_gpu_it_was_timed_on_and_a_triton_that_makes_it(
     capability: tuple[int, int], version: str, told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(triton_here, "HAS_TRITON", True)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: capability)
-    monkeypatch.setattr(triton_here.importlib.util, "find_spec", lambda name: object())
-    known = ModuleType("triton")
-    known.__version__ = version  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "triton", known)
+    pretend(monkeypatch, capability, version)
     assert causal_attention.can_be_made() == told
     assert vars(causal_attention.can_be_made) == vars(triton_here.has_trades) != {}, "the compiler would look into it"
