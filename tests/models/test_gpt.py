@@ -183,10 +183,11 @@ def test_the_count_is_the_formula() -> None:
     assert model.parameters_count == (vocab + 1) * width + layers * (12 * width**2 + 2 * width) + width + vocab * width
 
 
-def test_a_copy_through_transformers_has_the_same_log_probabilities() -> None:
+@pytest.mark.parametrize("tie", [True, False])
+def test_a_copy_through_transformers_has_the_same_log_probabilities(tie: bool) -> None:
     """GPT-NeoX of transformers is this architecture with rotary positions; its logits are an independent reference."""
     transformers = pytest.importorskip("transformers")
-    model = tiny(context=16, stride=8, tie=False)
+    model = tiny(context=16, stride=8, tie=tie)
     config = transformers.GPTNeoXConfig(
         vocab_size=12, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,
         hidden_act="relu2", max_position_embeddings=16, use_parallel_residual=False, attention_bias=True,
@@ -199,9 +200,10 @@ def test_a_copy_through_transformers_has_the_same_log_probabilities() -> None:
     for name in theirs:
         if name.endswith("bias"):
             theirs[name].zero_()
-    theirs["gpt_neox.embed_in.weight"].copy_(mine["embedding"])
+    theirs["gpt_neox.embed_in.weight"].copy_(mine["embedding"] * (32**0.5 if tie else 1))
     theirs["gpt_neox.final_layer_norm.weight"].copy_(mine["norm"])
-    theirs["embed_out.weight" if "embed_out.weight" in theirs else "lm_head.weight"][:11] = mine["output"].detach()
+    output = "embed_out.weight" if "embed_out.weight" in theirs else "lm_head.weight"
+    theirs[output][:11] = mine["embedding" if tie else "output"].detach()[:11]
     for i in range(2):
         block, layer = f"blocks.{i}.", f"gpt_neox.layers.{i}."
         # NeoX packs its projection head by head (q, k, v of head 0, then of head 1, …).
