@@ -207,7 +207,7 @@ def waited_for_a_core() -> float | None:
     try:
         for thread in Path("/proc/self/task").iterdir():
             with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-                total += int((thread / "schedstat").read_text().split()[1])
+                total += int((thread / "schedstat").read_text(encoding="ascii").split()[1])
     except (OSError, IndexError, ValueError):
         return None
     return total / 1e9
