@@ -387,5 +387,6 @@ def prove(
 def machine(*, again: bool = False) -> MachineReport:
     """What this machine was found to do and what is chosen because of it. again: measure anew what is known already."""
     from lmlab.hardware.report import about_machine
+    from lmlab.layers.raced import RACES
 
-    return about_machine(again=again)
+    return about_machine(RACES, again=again)

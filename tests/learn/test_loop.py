@@ -18,8 +18,12 @@ from safetensors.torch import load_file
 import lmlab
 from interrupts import InterruptAt
 from lmlab.config import Budget
+from lmlab.hardware import races
+from lmlab.hardware.c_kernels import why_not
 from lmlab.hardware.choice import Hardware
 from lmlab.interface import Loss, Windows
+from lmlab.layers.attention import RACE
+from lmlab.layers.fast import attention_in_c
 from lmlab.learn import fit, loop
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
@@ -30,6 +34,7 @@ from lmlab.text.stream import tokenize
 
 SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
 FEW = {"rows": 8}  # of a batch: what is tested here does not need more
+NO_ATTENTION_IN_C = why_not(attention_in_c.SOURCE, shared=True)
 
 
 def run_gpt(text: Path, out: Path, steps: int = 30, **kwargs: object) -> lmlab.face.Run:
@@ -69,6 +74,23 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
     assert resumed.record.model.sha256 == whole.record.model.sha256
     keys = ("step", "train_nats_per_token", "valid_nats_per_token")
     assert [[line[k] for k in keys] for line in resumed.metrics] == [[line[k] for k in keys] for line in whole.metrics]
+
+
+@pytest.mark.skipif(bool(NO_ATTENTION_IN_C), reason=NO_ATTENTION_IN_C)
+def test_a_resumed_run_keeps_to_the_functions_in_c_it_began_with(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which are faster is found out by timing, and may come out differently on another day; they round differently."""
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
+    options: dict[str, Any] = {"budget": "40steps", "settings": SETTINGS, "learning": FEW, "device": "cpu"}
+    without = {f"{RACE.what}, {precision}": False for precision in ("float32", "bf16")}
+    with races.as_begun(without):
+        whole = lmlab.train("gpt", small_text, out=tmp_path / "whole", **options)
+        lmlab.train("gpt", small_text, out=tmp_path / "broken", watch=InterruptAt(9), **options)
+    resumed = lmlab.resume(tmp_path / "broken")
+    assert resumed.record.model.sha256 == whole.record.model.sha256
+    today = lmlab.train("gpt", small_text, out=tmp_path / "today", **options)
+    assert today.record.model.sha256 != whole.record.model.sha256
 
 
 def test_what_a_kill_left_half_written_is_gone_when_the_run_ends(

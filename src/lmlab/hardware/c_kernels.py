@@ -43,7 +43,8 @@ SHARES_WORK = b"#pragma omp"
 ROUNDS_EACH, TOLD = b"#pragma STDC FP_CONTRACT OFF", "-ffp-contract=off"
 LONGEST_S = 60.0  # that a compiler may take for one file
 PROBE, PLAIN_PROBE = Path(__file__).with_name("probe.c"), Path(__file__).with_name("plain_probe.c")
-SWITCH, OFF = "LMLAB_C_KERNELS", ("off", "0", "no", "false")  # environment: does without
+# Environment: does without, or takes them without asking whether they are faster here (`races.py`).
+SWITCH, OFF, ALWAYS = "LMLAB_C_KERNELS", ("off", "0", "no", "false"), ("always", "on", "1", "yes", "true")
 
 
 @contextmanager

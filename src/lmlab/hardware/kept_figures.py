@@ -90,7 +90,7 @@ def devices() -> list[str]:
 
 def find(device: str = "cpu", *, again: bool = False) -> Found:
     """The figures of this machine for `device`: kept ones if there are any, else measured now (a second or two)."""
-    key = _key(device)
+    key = what_they_depend_on(device)
     name = _name(key)
     if not again and name in _REMEMBERED:
         return _REMEMBERED[name]
@@ -105,7 +105,7 @@ def find(device: str = "cpu", *, again: bool = False) -> Found:
 
 def known(device: str = "cpu") -> Found | None:
     """The figures of this machine if they were measured before: for who must not measure now, in the middle of other work."""
-    key = _key(device)
+    key = what_they_depend_on(device)
     name = _name(key)
     return _REMEMBERED.get(name) or _read(figures_folder() / f"{name}.json", key)
 
@@ -147,7 +147,7 @@ def measure(device: str, key: dict[str, str] | None = None) -> Found:
         turned=rates.turned_gain(place),
     )
     seconds = time.perf_counter() - started
-    return Found(key=key or _key(device), rates=tuple(found), devices=(about,), seconds=seconds)
+    return Found(key=key or what_they_depend_on(device), rates=tuple(found), devices=(about,), seconds=seconds)
 
 
 def figures_folder() -> Path:
@@ -163,7 +163,8 @@ def forget() -> None:
 _REMEMBERED: dict[str, Found] = {}
 
 
-def _key(device: str) -> dict[str, str]:
+def what_they_depend_on(device: str) -> dict[str, str]:
+    """Everything that figures of this device must have in common to be the same figures."""
     key = {
         "timed": rates.TIMED,
         "device": device,

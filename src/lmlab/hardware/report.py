@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import torch
 
 from lmlab.disk.files import cache_folder
 from lmlab.hardware.c_kernels import PLAIN_PROBE, PROBE, SWITCH, compiler_here, is_kept, why_not
-from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision, turns_few_rows
+from lmlab.hardware.choice import batch_for, faster_iteration, faster_precision, precision_name, turns_few_rows
 from lmlab.hardware.kept_figures import PRECISIONS, Found, devices, find
 from lmlab.hardware.memory import available_bytes
+from lmlab.hardware.races import Race, Raced
 from lmlab.hardware.threads import threads_now
 from lmlab.hardware.versions import versions
 
@@ -51,21 +53,25 @@ class MachineReport:
     versions: dict[str, str]
     cache: str
     kept: tuple[Kept, ...]
+    raced: tuple[Raced, ...] = ()  # functions in C against their plain twins
 
     def to_json(self) -> dict[str, Any]:
         """As JSON can hold it."""
         return asdict(self)
 
 
-def about_machine(*, again: bool = False) -> MachineReport:
-    """Measure (or look up) this machine; `again`: measure even what is known."""
+def about_machine(races: Sequence[Race] = (), *, again: bool = False) -> MachineReport:
+    """Measure (or look up) this machine; `again`: measure even what is known. races: of functions in C, to be shown too."""
     found = tuple(find(device, again=again) for device in devices())
-    choices = tuple(
-        choice for figures, device in zip(found, devices(), strict=True) for choice in _choices(figures, device)
+    choices = [choice for figures, device in zip(found, devices(), strict=True) for choice in _choices(figures, device)]
+    there = [race for race in races if race.can_be_run]
+    raced = tuple(
+        race.result(dtype, again=again) for race in there for dtype in race.precisions if not _crawls(found, dtype)
     )
     return MachineReport(
         found=found,
-        choices=choices,
+        choices=(*choices, *(_winner(race, raced) for race in there)),
+        raced=raced,
         memory_bytes=available_bytes(),
         versions=versions(),
         cache=str(cache_folder()),
@@ -129,6 +135,25 @@ def _kernels_in_c(device: str) -> Choice:
     if one_core := why_not(PROBE, shared=True):
         return choice("to write texts and to count, not to train", f"{one_core}; {why}")
     return choice("yes", why)
+
+
+def _crawls(found: tuple[Found, ...], dtype: torch.dtype) -> bool:
+    """Whether nobody computes in this precision on the CPU unless asked to."""
+    figures = next(one for one in found if one.rates[0].device == "cpu")
+    return not figures.rate("cpu", precision_name(dtype)).products
+
+
+def _winner(race: Race, raced: tuple[Raced, ...]) -> Choice:
+    """What is taken where there is a function in C and a plain way."""
+    ended = [one for one in raced if one.what == race.what]
+    taken = {one.precision: one.ours_is_taken for one in ended}
+    if len(set(taken.values())) == 1:
+        chosen = "in C" if all(taken.values()) else "without C"
+    else:
+        chosen = ", ".join(f"{'in' if ours else 'without'} C in {precision}" for precision, ours in taken.items())
+    gains = [f"{one.gain:.2g}{' times as fast' * (one is ended[0])} in {one.precision}" for one in ended]
+    why = f"C is {', '.join(gains)}"
+    return Choice(device="cpu", what=race.what, chosen=chosen, why=why)
 
 
 def _ratio(speeds: dict[str, float]) -> str:

@@ -1,7 +1,7 @@
 """Multi-head attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
 
-PyTorch's fused kernel serves most. Training on a CPU, though, takes it twice as long as a kernel in C does
-(`layers/fast/attention_in_c.py`); where there is no compiler, in bf16, matrix products on units made for them are still
+PyTorch's fused kernel serves most. Training on a CPU, though, takes it longer than a kernel in C wherever the two were raced
+(`layers/fast/attention_in_c.py`, `RACE`); where there is no compiler, in bf16, matrix products on units made for them are still
 several times faster (`layers/fast/attention.py`); and on a Hopper what is compiled is learned from by kernels that need fewer
 passes over memory (`layers/fast/causal_attention.py`).
 
@@ -18,14 +18,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lmlab.hardware.races import Race, Work
 from lmlab.layers import fast
 from lmlab.layers.fast import few_rows
 from lmlab.layers.fast.attention import attention_by_products
-from lmlab.layers.fast.attention_in_c import attention_in_c, fits
+from lmlab.layers.fast.attention_in_c import SOURCE, attention_in_c, fits
 from lmlab.layers.fast.causal_attention import attended, attended_stream, can_attend
 from lmlab.layers.fast.rotation import can_turn, joined, turned_heads
 from lmlab.layers.fast.triton_here import HAS_TRITON
-from lmlab.layers.positions import Rotation
+from lmlab.layers.positions import Rotation, rotary_tables
 
 
 def projected_self_attention(x_BTI: Tensor, weight_OI: Tensor, heads: int, rotation: Rotation | None) -> Tensor:
@@ -73,9 +74,30 @@ def self_attention(qkv_BT3HD: Tensor, text_BT: Tensor | None) -> Tensor:
 
 
 def _in_c(qkv_BT3HD: Tensor) -> bool:
-    """Whether this is learned from on a CPU, for which there is a kernel in C."""
+    """Whether this is learned from on a CPU, and there is a kernel in C that is faster at it here."""
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad and not torch.compiler.is_compiling()
-    return fast.enabled and learning and fits(qkv_BT3HD)
+    return fast.enabled and learning and fits(qkv_BT3HD) and RACE.won(qkv_BT3HD.dtype)
+
+
+def _ways_to_learn(dtype: torch.dtype) -> tuple[Work, Work]:
+    """In C, and as it would be done otherwise: eight windows of a small model, forward and backward."""
+    rows, length, heads, width = 8, 256, 6, 32
+    generator = torch.Generator().manual_seed(0)
+    qkv_BT3HD = torch.randn(rows, length, 3, heads, width, generator=generator).to(dtype).requires_grad_()
+    rotation, grad_BTE = rotary_tables(length, width), torch.ones(rows, length, heads * width, dtype=dtype)
+
+    def plain(qkv_BT3HD: Tensor, rotation: Rotation) -> Tensor:
+        if dtype == torch.bfloat16:
+            return attention_by_products(qkv_BT3HD, rotation)
+        return _to_itself_and_before(*split_heads(qkv_BT3HD, rotation))
+
+    def learned_from(attend: Callable[[Tensor, Rotation], Tensor]) -> Work:
+        return lambda: torch.autograd.grad(attend(qkv_BT3HD, rotation), qkv_BT3HD, grad_BTE)
+
+    return learned_from(attention_in_c), learned_from(plain)
+
+
+RACE = Race("attention in training", SOURCE, _ways_to_learn)
 
 
 def _compiled_for(qkv_BT3HD: Tensor) -> bool:

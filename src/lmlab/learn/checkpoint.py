@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import safetensors
@@ -34,6 +34,7 @@ class Progress:
     first_nats: float | None = (
         None  # that the first batch cost: far above guessing is no divergence where it began there
     )
+    kernels: dict[str, bool] = field(default_factory=dict)  # functions in C that were taken or left (hardware/races.py)
 
     @property
     def has_learned(self) -> bool:

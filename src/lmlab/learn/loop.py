@@ -23,6 +23,7 @@ from lmlab.disk.files import append_line, drop_unfinished
 from lmlab.hardware.choice import Hardware
 from lmlab.hardware.openmp import set_threads
 from lmlab.hardware.precision import onednn_as_at_first
+from lmlab.hardware.races import answers, as_begun
 from lmlab.hardware.threads import KeptWaiting, Threads, using_threads
 from lmlab.interface import Learner
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, Progress, load_checkpoint
@@ -109,6 +110,11 @@ class Trainer:
                 self.fresh = self.best
             else:
                 self._begin_with_learned_weights()
+        with as_begun(self.progress.kernels):
+            return self._learned()
+
+    def _learned(self) -> Outcome:
+        """From where the checkpoint left off, or from the beginning."""
         with interruptible() as interrupted, using_threads(self.device, self.most_threads):
             try:
                 status, message = self._steps(interrupted)
@@ -354,15 +360,8 @@ class Trainer:
             self.fresh = None
 
     def _progress_now(self, **changes: Any) -> Progress:
-        fields = {
-            "best_nats": self.progress.best_nats,
-            "best_step": self.progress.best_step,
-            "lowest_nats": self.progress.lowest_nats,
-            "worse": self.progress.worse,
-            "metrics": self.progress.metrics,
-            "first_nats": self._first(),
-        } | changes
-        return Progress(steps=self.clock.steps, tokens=self.clock.tokens, seconds=self.clock.seconds, **fields)
+        spent = {"steps": self.clock.steps, "tokens": self.clock.tokens, "seconds": self.clock.seconds}
+        return replace(self.progress, **{**spent, "first_nats": self._first(), "kernels": answers(), **changes})
 
     def save(self, wait: bool = True) -> None:
         """Write the checkpoint. The losses since the last metrics line go along, so that the next line is exact too."""

@@ -14,10 +14,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lmlab.hardware.c_kernels import made
+from lmlab.hardware.c_kernels import decided_on, made
 from lmlab.hardware.kept_figures import thread_counts
+from lmlab.hardware.races import Race, Work
 from lmlab.layers import fast
-from lmlab.layers.fast.one_row import OneRow, Weights, refuse_outside
+from lmlab.layers.fast.one_row import BlockWeights, OneRow, Weights, refuse_outside
 from lmlab.layers.positions import rotary_tables
 
 SOURCE = Path(__file__).with_name("one_row.c")
@@ -48,7 +49,7 @@ def one_row(weights: Weights) -> Row:
     """The fastest way there is here to read one token of one text after another with these weights."""
     fits = fast.enabled and all(w.dtype == torch.float32 and w.is_contiguous() for w in _tensors(weights))
     library = made(SOURCE) if fits else None
-    return OneRow(weights) if library is None else OneRowInC(weights, library)
+    return OneRowInC(weights, library) if library is not None and RACE.won(torch.float32) else OneRow(weights)
 
 
 class OneRowInC:
@@ -109,6 +110,32 @@ class OneRowInC:
 
 
 Row = OneRow | OneRowInC
+
+
+def _ways(dtype: torch.dtype) -> tuple[Work, Work]:
+    """The last of 128 tokens by a small model."""
+    layers, width, heads, context, vocabulary = 6, 192, 6, 128, 512
+    generator = torch.Generator().manual_seed(0)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=dtype) / shape[-1] ** 0.5
+
+    norm_D, table_VD = torch.ones(width), drawn(vocabulary, width)
+    shapes = (3 * width, width), (width, width), (4 * width, width), (width, 4 * width)
+    blocks = [
+        BlockWeights(norm_D, qkv, out, norm_D, up, down)
+        for qkv, out, up, down in ([drawn(*shape) for shape in shapes] for _ in range(layers))
+    ]
+    weights = Weights(table_VD, blocks, norm_D, table_VD, None, heads, context, scale=1.0, gelu=False)
+    kv_L2BHCD = torch.zeros(layers, 2, 1, heads, context, width // heads)
+
+    def read_by(row: Row) -> Work:
+        return lambda: row.log_probabilities(0, context - 1, kv_L2BHCD)
+
+    return read_by(OneRowInC(weights, decided_on(SOURCE))), read_by(OneRow(weights))
+
+
+RACE = Race("a token after others", SOURCE, _ways, precisions=(torch.float32,), shared=False)
 
 
 class _Pace:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lmlab.hardware.races import Race, Work
 from lmlab.hardware.tensors_for_c import can_take
 from lmlab.layers import fast
 from lmlab.layers.fast import recurrence_by_steps, recurrence_in_c
@@ -36,7 +37,7 @@ def can_scan(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor
     as_they_are = fast.enabled and not torch.compiler.is_compiling() and not torch.is_autocast_enabled("cpu")
     right = as_they_are and all(can_take(g) and g.device.type == "cpu" and g.dtype == x_BTX.dtype for g in given)
     long = right and x_BTX.is_floating_point() and x_BTX.shape[1] >= LEAST_STEPS and x_BTX.numel() > 0
-    return long and _belong_together(*given) and (_learning(given) or recurrence_in_c.fits(state_GH, len(x_BTX)))
+    return long and _belong_together(*given) and (_learning(given) or _in_c(state_GH, len(x_BTX)))
 
 
 def _belong_together(x_BTX: Tensor, begin_BH: Tensor, input_GX: Tensor, state_GH: Tensor, *bias_G: Tensor) -> bool:
@@ -75,8 +76,37 @@ def _begun(
 
 
 def _way(stretch: Stretch) -> ModuleType:
-    in_c = recurrence_in_c.fits(stretch.u_GH, stretch.gates_TBG.shape[1])
+    in_c = _in_c(stretch.u_GH, stretch.gates_TBG.shape[1])
     return recurrence_in_c if in_c else recurrence_by_steps
+
+
+def _in_c(state_GH: Tensor, rows: int) -> bool:
+    """Whether there is a kernel for these in C, and it is faster here."""
+    return recurrence_in_c.fits(state_GH, rows) and RACE.won(state_GH.dtype)
+
+
+def _ways_to_learn(dtype: torch.dtype) -> tuple[Work, Work]:
+    """Gated units, forward and backward: 32 rows of 64 steps."""
+    rows, steps, width = 32, 64, 128
+    generator = torch.Generator().manual_seed(0)
+    u_GH = (torch.randn(3 * width, width, generator=generator) / width**0.5).to(dtype)
+    grad_TBH = torch.randn(steps, rows, width, generator=generator).to(dtype)
+
+    def learned_from(way: ModuleType) -> Work:
+        gates_TBG = torch.randn(steps, rows, 3 * width, generator=generator).to(dtype)
+        stretch = Stretch(gates_TBG, grad_TBH.new_zeros(steps + 1, rows, width), u_GH, torch.empty_like(grad_TBH))
+
+        def work() -> None:
+            with torch.no_grad():
+                way.forward(stretch)
+                way.backward(stretch, grad_TBH, False)
+
+        return work
+
+    return learned_from(recurrence_in_c), learned_from(recurrence_by_steps)
+
+
+RACE = Race("recurrent cells", recurrence_in_c.SOURCE, _ways_to_learn)
 
 
 class _Scan(torch.autograd.Function):
