@@ -6,4 +6,5 @@ choice        what follows: device, precision of products and of Muon's iteratio
 threads       how many threads are fastest now, beside whatever else runs
 memory        what is available, what this process holds; habits of the C library that slow a training step down
 c_kernels     functions in C, made here at first use; `arrays_for_c` and `tensors_for_c`: what they are given
+races         whether such a function is faster here than what it replaces
 """
