@@ -146,7 +146,7 @@ def _crawls(found: tuple[Found, ...], dtype: torch.dtype) -> bool:
 def _winner(race: Race, raced: tuple[Raced, ...]) -> Choice:
     """What is taken where there is a function in C and a plain way."""
     ended = [one for one in raced if one.what == race.what]
-    taken = {one.precision: one.ours_is_taken for one in ended}
+    taken = {one.precision: race.taken(PRECISIONS[one.precision]) for one in ended}
     if len(set(taken.values())) == 1:
         chosen = "in C" if all(taken.values()) else "without C"
     else:

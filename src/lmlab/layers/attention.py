@@ -76,12 +76,12 @@ def self_attention(qkv_BT3HD: Tensor, text_BT: Tensor | None) -> Tensor:
 def _in_c(qkv_BT3HD: Tensor) -> bool:
     """Whether this is learned from on a CPU, and there is a kernel in C that is faster at it here."""
     learning = torch.is_grad_enabled() and qkv_BT3HD.requires_grad and not torch.compiler.is_compiling()
-    return fast.enabled and learning and fits(qkv_BT3HD) and RACE.won(qkv_BT3HD.dtype)
+    return fast.enabled and learning and fits(qkv_BT3HD) and RACE.taken(qkv_BT3HD.dtype)
 
 
 def _ways_to_learn(dtype: torch.dtype) -> tuple[Work, Work]:
-    """In C, and as it would be done otherwise: eight windows of a small model, forward and backward."""
-    rows, length, heads, width = 8, 256, 6, 32
+    """In C, and as it would be done otherwise: four windows of a small model, forward and backward."""
+    rows, length, heads, width = 4, 256, 6, 32
     generator = torch.Generator().manual_seed(0)
     qkv_BT3HD = torch.randn(rows, length, 3, heads, width, generator=generator).to(dtype).requires_grad_()
     rotation, grad_BTE = rotary_tables(length, width), torch.ones(rows, length, heads * width, dtype=dtype)

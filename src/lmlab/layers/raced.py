@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lmlab.layers import attention
 from lmlab.layers.fast import one_row_in_c, passes, recurrence
 
-RACES = (attention.RACE, passes.RACE, recurrence.RACE, one_row_in_c.RACE)
+RACES = (attention.RACE, passes.STREAM, passes.SQUARES, recurrence.RACE, one_row_in_c.RACE)
+ALL_TAKEN = {race.name(dtype): True for race in RACES for dtype in race.precisions}
+
+
+def missing(taken: Mapping[str, bool]) -> list[str]:
+    """What a run took, by its checkpoint, and cannot be made here."""
+    lacking = (race for race in RACES if not race.can_be_run)
+    return [race.what for race in lacking if any(taken.get(race.name(dtype)) for dtype in race.precisions)]

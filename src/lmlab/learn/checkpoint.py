@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import safetensors
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from lmlab.config import Mistake
+from lmlab.layers.raced import ALL_TAKEN, missing
 from lmlab.learn.tensor_file import write_tensors
 
 Groups = dict[str, dict[str, Tensor]]
@@ -34,7 +36,9 @@ class Progress:
     first_nats: float | None = (
         None  # that the first batch cost: far above guessing is no divergence where it began there
     )
-    kernels: dict[str, bool] = field(default_factory=dict)  # functions in C that were taken or left (hardware/races.py)
+    kernels: dict[str, bool] | None = (
+        None  # functions in C that were taken or left (hardware/races.py); None: all taken
+    )
 
     @property
     def has_learned(self) -> bool:
@@ -86,6 +90,18 @@ def _save_copies(path: Path, progress: Progress, copies: Groups, copied: torch.c
     stream.wait_event(copied)
     with torch.cuda.stream(stream):
         save_checkpoint(path, progress, copies)
+
+
+def kernels_begun_with(progress: Progress, say: Callable[[str], None]) -> dict[str, bool]:
+    """Which functions in C a run took and which it left, for who goes on with it; what cannot be had any more is said."""
+    if progress.kernels is None:  # of a time when they were taken wherever there was a compiler
+        return ALL_TAKEN
+    if lacking := missing(progress.kernels):
+        say(
+            f"it began with functions in C that are not here now ({', '.join(lacking)}):"
+            " the same is done without them, and rounded differently"
+        )
+    return progress.kernels
 
 
 def read_progress(path: Path) -> Progress | None:

@@ -26,7 +26,7 @@ from lmlab.hardware.precision import onednn_as_at_first
 from lmlab.hardware.races import answers, as_begun
 from lmlab.hardware.threads import KeptWaiting, Threads, using_threads
 from lmlab.interface import Learner
-from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, Progress, load_checkpoint
+from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, Progress, kernels_begun_with, load_checkpoint
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.lines import cut_back, is_metrics, is_sample
@@ -101,8 +101,10 @@ class Trainer:
         """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts."""
         onednn_as_at_first()  # what was multiplied before in this process must not show in the weights
         drop_unfinished(self.checkpoint_path)  # before more is written: a disk may have had room for just that
+        begun_with: dict[str, bool] = {}
         if self.checkpoint_path.exists():
             self._restore()
+            begun_with = kernels_begun_with(self.progress, lambda what: self.watch.say(f"{self.model.name}: {what}"))
         else:
             self._cut_metrics()
             self._keep_best(None)
@@ -110,7 +112,7 @@ class Trainer:
                 self.fresh = self.best
             else:
                 self._begin_with_learned_weights()
-        with as_begun(self.progress.kernels):
+        with as_begun(begun_with):
             return self._learned()
 
     def _learned(self) -> Outcome:

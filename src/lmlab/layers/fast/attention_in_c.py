@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmlab.hardware.c_kernels import decided_on, made
+from lmlab.hardware.c_kernels import decided_on
 from lmlab.hardware.tensors_for_c import can_take, pretends
 from lmlab.layers.fast.once import only_once
 from lmlab.layers.positions import Rotation
@@ -35,12 +35,12 @@ class _Work(ctypes.Structure):
 
 
 def fits(qkv_BT3HD: Tensor) -> bool:
-    """Whether there is a kernel here that takes this."""
+    """Whether the kernel takes this; whether there is one here, its race knows (`layers/attention.py`)."""
     _, length, _, _, width = qkv_BT3HD.shape
     right = (
         can_take(qkv_BT3HD) and qkv_BT3HD.device.type == "cpu" and qkv_BT3HD.dtype in (torch.float32, torch.bfloat16)
     )
-    return right and width in WIDTHS and length <= LONGEST and made(SOURCE, shared=True) is not None
+    return right and width in WIDTHS and length <= LONGEST
 
 
 def attention_in_c(

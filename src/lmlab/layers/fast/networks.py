@@ -14,7 +14,7 @@ from lmlab.layers.fast.once import only_once
 
 def squared_relu(x_BTI: Tensor, up_HI: Tensor, down_OH: Tensor) -> Tensor:
     """max(x upᵀ, 0)² downᵀ; all three in one precision."""
-    in_c = len(up_HI) % passes.TOGETHER == 0 and passes.learning_here(x_BTI)
+    in_c = len(up_HI) % passes.TOGETHER == 0 and passes.can_square(x_BTI)
     apply: Callable[..., Tensor] = _SquaredReLUNetwork.apply
     return apply(x_BTI.flatten(0, -2), up_HI, down_OH, in_c).view(*x_BTI.shape[:-1], len(down_OH))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lmlab.hardware.c_kernels import decided_on, made
+from lmlab.hardware.c_kernels import decided_on
 from lmlab.hardware.kept_figures import thread_counts
 from lmlab.hardware.races import Race, Work
 from lmlab.layers import fast
@@ -48,8 +48,7 @@ class _Buffers(ctypes.Structure):
 def one_row(weights: Weights) -> Row:
     """The fastest way there is here to read one token of one text after another with these weights."""
     fits = fast.enabled and all(w.dtype == torch.float32 and w.is_contiguous() for w in _tensors(weights))
-    library = made(SOURCE) if fits else None
-    return OneRowInC(weights, library) if library is not None and RACE.won(torch.float32) else OneRow(weights)
+    return OneRowInC(weights, decided_on(SOURCE)) if fits and RACE.taken(torch.float32) else OneRow(weights)
 
 
 class OneRowInC:
@@ -120,14 +119,14 @@ def _ways(dtype: torch.dtype) -> tuple[Work, Work]:
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=dtype) / shape[-1] ** 0.5
 
-    norm_D, table_VD = torch.ones(width), drawn(vocabulary, width)
+    norm_D, table_VD = torch.ones(width, dtype=dtype), drawn(vocabulary, width)
     shapes = (3 * width, width), (width, width), (4 * width, width), (width, 4 * width)
     blocks = [
         BlockWeights(norm_D, qkv, out, norm_D, up, down)
         for qkv, out, up, down in ([drawn(*shape) for shape in shapes] for _ in range(layers))
     ]
     weights = Weights(table_VD, blocks, norm_D, table_VD, None, heads, context, scale=1.0, gelu=False)
-    kv_L2BHCD = torch.zeros(layers, 2, 1, heads, context, width // heads)
+    kv_L2BHCD = torch.zeros(layers, 2, 1, heads, context, width // heads, dtype=dtype)
 
     def read_by(row: Row) -> Work:
         return lambda: row.log_probabilities(0, context - 1, kv_L2BHCD)

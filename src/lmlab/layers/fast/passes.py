@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lmlab.hardware.c_kernels import decided_on, made
+from lmlab.hardware.c_kernels import decided_on
 from lmlab.hardware.races import Race, Work
 from lmlab.hardware.tensors_for_c import can_take, pretends
 from lmlab.layers import fast
@@ -26,24 +26,28 @@ TOGETHER = 16  # numbers that a kernel takes at once
 CHUNK = 64  # rows whose gradients are summed up together, as in passes.c
 
 
-def learning_here(x: Tensor) -> bool:
-    """Whether there are kernels for learning with this, faster than torch's here: on a CPU, rows of whole sixteens."""
-    wanted = fast.enabled and torch.is_grad_enabled() and not torch.compiler.is_compiling()
-    right = wanted and can_take(x) and x.device.type == "cpu" and x.dtype in (torch.float32, torch.bfloat16)
-    fits = right and x.shape[-1] % TOGETHER == 0 and x.is_contiguous()
-    return fits and made(SOURCE, shared=True) is not None and RACE.won(x.dtype)
+def can_square(x: Tensor) -> bool:
+    """Whether `squares` and `squares_back_` are to be taken for products in the precision of x, in rows of whole sixteens."""
+    return _learning_here(x) and SQUARES.taken(x.dtype)
 
 
 def can_norm(x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> bool:
     """Whether `normed` takes these: a kernel believes what it is told of precisions and sizes, and writes beyond the end."""
     right = x.dtype == weight_D.dtype == torch.float32 and dtype == torch.bfloat16 and weight_D.shape == x.shape[-1:]
-    return right and weight_D.is_contiguous() and can_take(weight_D) and learning_here(x)
+    return right and weight_D.is_contiguous() and can_take(weight_D) and _learning_here(x) and STREAM.taken(dtype)
 
 
 def can_add(x: Tensor, change: Tensor) -> bool:
     """Whether `added` takes these."""
     right = x.dtype == torch.float32 and change.dtype == torch.bfloat16 and x.shape == change.shape
-    return right and learning_here(x) and learning_here(change)
+    return right and _learning_here(x) and _learning_here(change) and STREAM.taken(change.dtype)
+
+
+def _learning_here(x: Tensor) -> bool:
+    """Whether there may be kernels for learning with this: on a CPU, float32 or bf16."""
+    wanted = fast.enabled and torch.is_grad_enabled() and not torch.compiler.is_compiling()
+    right = wanted and can_take(x) and x.device.type == "cpu" and x.dtype in (torch.float32, torch.bfloat16)
+    return right and x.shape[-1] % TOGETHER == 0 and x.is_contiguous()
 
 
 def normed(x: Tensor, weight_D: Tensor, dtype: torch.dtype) -> Tensor:
@@ -103,32 +107,45 @@ class _Added(torch.autograd.Function):
         return grads[0], grads[0].to(ctx.dtype)
 
 
-def _ways(dtype: torch.dtype) -> tuple[Work, Work]:
-    """What lies between the products of a block, forward and backward, here and as torch would do it: 2,048 tokens."""
-    rows, width, hidden = 2048, 192, 768
-    generator = torch.Generator().manual_seed(0)
-    x_ND = torch.randn(rows, width, generator=generator).requires_grad_()
-    change_ND, inner_NH = x_ND.detach().to(dtype), torch.randn(rows, hidden, generator=generator).to(dtype)
-    weight_D = torch.ones(width, requires_grad=True)
-    widened = dtype != torch.float32  # else a norm and a sum are torch's in any case
+ROWS, WIDTH, HIDDEN = 1024, 192, 768  # of a race: some windows of a small model
+
+
+def _ways_to_square(dtype: torch.dtype) -> tuple[Work, Work]:
+    """Forward and backward, here and as `networks.py` does it without; gradients stay as large as they are."""
+    half_NH, one_NH, grad_NH = (torch.full((ROWS, HIDDEN), number, dtype=dtype) for number in (0.5, 1.0, 1.0))
+    down_DH = torch.ones(WIDTH, HIDDEN, dtype=dtype)
 
     def ours() -> None:
-        if widened:
-            normed_ND = normed(added(x_ND, change_ND), weight_D, dtype)
-            torch.autograd.grad(normed_ND, (x_ND, weight_D), change_ND)
-        squares_back_(squares(inner_NH), inner_NH)
+        squares(half_NH)
+        squares_back_(grad_NH, half_NH)
 
     def plain() -> None:
-        if widened:
-            stream_ND = x_ND + change_ND.to(x_ND.dtype)
-            normed_ND = F.layer_norm(stream_ND, (width,), weight_D).to(dtype)
-            torch.autograd.grad(normed_ND, (x_ND, weight_D), change_ND)
-        inner_NH.relu_().square().mul_(inner_NH)
+        one_NH.relu_().square()
+        torch.mul(down_DH, 2)
+        grad_NH.mul_(one_NH)
 
     return ours, plain
 
 
-RACE = Race("what lies between products in training", SOURCE, _ways)
+def _ways_along_the_stream(dtype: torch.dtype) -> tuple[Work, Work]:
+    """A change that is added, and the norm of what comes out, forward and backward, here and as `blocks.py` does it without."""
+    generator = torch.Generator().manual_seed(0)
+    x_ND = torch.randn(ROWS, WIDTH, generator=generator, dtype=torch.float32).requires_grad_()
+    weight_D = torch.ones(WIDTH, dtype=torch.float32).requires_grad_()
+    change_ND = x_ND.detach().to(dtype)
+
+    def ours() -> object:
+        return torch.autograd.grad(normed(added(x_ND, change_ND), weight_D, dtype), (x_ND, weight_D), change_ND)
+
+    def plain() -> object:
+        out_ND = F.layer_norm(x_ND + change_ND.to(x_ND.dtype), (WIDTH,), weight_D).to(dtype)
+        return torch.autograd.grad(out_ND, (x_ND, weight_D), change_ND)
+
+    return ours, plain
+
+
+SQUARES = Race("squares in training", SOURCE, _ways_to_square)
+STREAM = Race("sums and norms in training", SOURCE, _ways_along_the_stream, precisions=(torch.bfloat16,))
 
 
 class _Flag(int):

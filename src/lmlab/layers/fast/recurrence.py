@@ -82,12 +82,12 @@ def _way(stretch: Stretch) -> ModuleType:
 
 def _in_c(state_GH: Tensor, rows: int) -> bool:
     """Whether there is a kernel for these in C, and it is faster here."""
-    return recurrence_in_c.fits(state_GH, rows) and RACE.won(state_GH.dtype)
+    return recurrence_in_c.fits(state_GH, rows) and RACE.taken(state_GH.dtype)
 
 
 def _ways_to_learn(dtype: torch.dtype) -> tuple[Work, Work]:
-    """Gated units, forward and backward: 32 rows of 64 steps."""
-    rows, steps, width = 32, 64, 128
+    """Gated units, forward and backward: 32 rows of 32 steps."""
+    rows, steps, width = 32, 32, 128
     generator = torch.Generator().manual_seed(0)
     u_GH = (torch.randn(3 * width, width, generator=generator) / width**0.5).to(dtype)
     grad_TBH = torch.randn(steps, rows, width, generator=generator).to(dtype)

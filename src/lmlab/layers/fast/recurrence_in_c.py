@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from lmlab.hardware.c_kernels import decided_on, made
+from lmlab.hardware.c_kernels import decided_on
 from lmlab.hardware.tensors_for_c import pretends
 from lmlab.hardware.versions import usable_cores
 from lmlab.layers.fast.recurrence_by_steps import Stretch
@@ -33,7 +33,7 @@ class _Work(ctypes.Structure):
 
 
 def fits(state_GH: Tensor, rows: int) -> bool:
-    """Whether there is a kernel here for so many rows of cells with such a U.
+    """Whether the kernel is for so many rows of cells with such a U; whether it is here, its race knows (`recurrence.py`).
 
     Every thread reads all of U at every step. One that no core can keep near is better shared among them, as torch's products
     share it, unless a core has rows enough for what it reads. It is cores that count, not the threads of the moment, which
@@ -41,7 +41,7 @@ def fits(state_GH: Tensor, rows: int) -> bool:
     """
     right = state_GH.dtype in (torch.float32, torch.bfloat16) and state_GH.shape[1] % TOGETHER == 0
     near = state_GH.numel() <= KEPT_NEAR or rows >= ROWS_OF_A_CORE * usable_cores()
-    return right and near and made(SOURCE, shared=True) is not None
+    return right and near
 
 
 def forward(stretch: Stretch) -> None:
