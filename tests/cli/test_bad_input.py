@@ -150,6 +150,11 @@ def test_a_slip_in_what_a_run_is_asked_says_what_would_be_right(lmlab: Lmlab, ru
     refused(lmlab("eval", run_folder, "small.txt", "--part", "train"), "scored whole")
 
 
+def test_a_run_in_the_place_of_a_text_is_no_text(lmlab: Lmlab, run_folder: Path) -> None:
+    """Its README would be read, and measured."""
+    refused(lmlab("eval", run_folder, run_folder), "holds a trained model, not a text")
+
+
 def test_a_run_is_never_overwritten(lmlab: Lmlab, run_folder: Path, small_text: Path) -> None:
     before = {path: path.read_bytes() for path in run_folder.iterdir() if path.is_file()}
     refused(lmlab("train", "bag", small_text, "--out", "good"), "not empty", "--resume --out good")

@@ -29,6 +29,7 @@ from lmlab.comparison.time_shares import (
     in_order,
     least_budget_s,
     measuring_s,
+    seconds_now,
     training_s,
 )
 from lmlab.comparison.together import FITTING_S, READINGS, TRIED, worth_mixing
@@ -446,6 +447,13 @@ def test_the_time_is_divided_so_that_all_turns_fit_exactly() -> None:
 
 def test_what_runs_take_beside_training_is_kept_for_them() -> None:
     assert equal_seconds([turn(), turn(runs=3)], 100.0, around_s=2.7) == pytest.approx((100.0 - 4 * 2.7) / 4 / 1.04)
+
+
+def test_who_comes_late_has_half_of_what_was_planned_at_least() -> None:
+    """Less would be a rank for having come late; a little less than the others is not worth a difference."""
+    assert seconds_now(10.0, 25.0) == seconds_now(10.0, 9.5) == 10.0
+    assert seconds_now(10.0, 8.0) == 8.0
+    assert seconds_now(10.0, 0.5) == 5.0
 
 
 def test_a_share_is_so_many_times_what_the_others_get() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +17,7 @@ from lmlab.comparison.remarks import (
     repeated,
     reused,
     undertrained,
+    unequal,
     unknown,
     unlike_the_rest,
     untold,
@@ -31,16 +32,19 @@ def model(
     wanted: str | None = None,
     untold: bool = False,
     reused: bool = False,
+    allowed_s: float | None = None,
 ) -> Any:
     curve = (
         () if valid is None else (CurvePoint(seconds=1, bits_per_byte=9.0), CurvePoint(seconds=2, bits_per_byte=valid))
     )
-    training = Training(tokens=1, seconds=1.0, steps=1, wanted=wanted, untold=untold)
-    return SimpleNamespace(name=name, bits_per_byte=bits, curve=curve, training=training, reused=reused)
+    training = Training(tokens=1, seconds=1.0, steps=1, wanted=wanted, untold=untold, allowed_s=allowed_s)
+    return SimpleNamespace(name=name, model=name, bits_per_byte=bits, curve=curve, training=training, reused=reused)
 
 
-def found(entries: Sequence[Any], yardsticks: Sequence[Yardstick] = ()) -> Findings:
-    made = SimpleNamespace(entries=entries, measured_entries=entries, yardsticks=yardsticks)
+def found(
+    entries: Sequence[Any], yardsticks: Sequence[Yardstick] = (), shares: Mapping[str, float] | None = None
+) -> Findings:
+    made = SimpleNamespace(entries=entries, measured_entries=entries, yardsticks=yardsticks, shares=shares or {})
     return made  # type: ignore[return-value]
 
 
@@ -59,6 +63,15 @@ def test_models_whose_curves_are_too_short_to_tell_are_named() -> None:
     ]
     assert untold(found(entries)).endswith("too short to tell whether it was enough: gru, rnn-attention.")
     assert untold(found(entries[:1])) == ""
+
+
+def test_models_that_had_less_time_than_others_are_named() -> None:
+    entries = [model("ngram", 2.0), model("gru", 2.5, allowed_s=8.9), model("gpt", 7.5, allowed_s=4.4)]
+    said = unequal(found(entries))
+    assert "their turn came: gpt (4.4 s); others had 8.9 s." in said
+    assert unequal(found(entries[:2])) == ""
+    assert unequal(found([*entries[:2], model("gpt", 3.0, allowed_s=8.1)])) == ""
+    assert unequal(found(entries, shares={"gpt": 0.5})) == ""
 
 
 def test_models_of_an_earlier_comparison_are_named() -> None:

@@ -123,6 +123,23 @@ def test_killed_at_random_moments_it_still_ends_bit_identical(small_text: Path, 
     assert all(torch.equal(mine[name], whole[name]) for name in mine)
 
 
+def test_what_was_validated_first_is_saved_at_once(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of seconds may be killed before the next checkpoint would be due; until then its best weights answer."""
+    saved: list[int] = []
+    honest = loop.Trainer.save
+
+    def save(self: loop.Trainer, wait: bool = True) -> None:
+        saved.append(self.progress.metrics)
+        honest(self, wait)
+
+    monkeypatch.setattr(loop.Trainer, "save", save)
+    run = run_gpt(small_text, tmp_path / "run", steps=60)
+    assert len(run.metrics) > 3
+    assert saved == [1]
+
+
 def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_good_weights(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

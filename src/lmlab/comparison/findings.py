@@ -89,6 +89,7 @@ class Training:
     tokens: int
     seconds: float
     steps: int | None
+    allowed_s: float | None = None  # that each run of a model that learns was to have; the shortest
     planned_tokens: float | None = None  # what the size was chosen for; None: nothing was planned
     untold: bool = False  # it was first validated in the second half of its time: whether it needed more cannot be told
     wanted: str | None = None  # the least it would have liked, where its curve was still falling steeply at the end

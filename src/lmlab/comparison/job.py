@@ -206,7 +206,7 @@ class Job:
         seconds = self.train_s
         if turns and self.each_s is None:
             fair_s = time_shares.equal_seconds(turns, self.left_s - after_s, self.around_s)
-            seconds = seconds if fair_s > time_shares.NEARLY * seconds else fair_s
+            seconds = time_shares.seconds_now(seconds, fair_s)
         return seconds * self.shares.get(entry.model, 1.0)
 
     def _train(self, entry: Contender, seconds: float) -> None:

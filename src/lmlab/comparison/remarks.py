@@ -7,6 +7,7 @@ from lmlab.measure.near_copies import how_much
 from lmlab.text.shared_substrings import WINDOW
 
 FIRST_SEEDS = "Of a model with several seeds the first run is mixed, and held against the mix."
+EQUAL = 0.8  # of the longest time that a model had: who had less is named
 WORTH_TELLING = 0.01  # of the test part, in long pieces that the training part has too
 DRIFTED = 1.2  # times its bits per byte in validation: from there on a test part is another kind of text
 
@@ -22,6 +23,7 @@ def remarks(found: Findings) -> list[str]:
     said = (
         copied(found),
         unknown(found),
+        unequal(found),
         repeated(found),
         unlike_the_rest(found),
         beaten(found),
@@ -65,6 +67,23 @@ def repeated(found: Findings) -> str:
     if share < WORTH_TELLING or copied(found):
         return ""
     return f"{share:.0%} of the test part also stands in the training part, in pieces of {WINDOW} bytes or more. {REMEMBERED}"
+
+
+def unequal(found: Findings) -> str:
+    """Which learned models had less time than others, though they were to have the same; empty: none."""
+    allowed = {
+        entry.name: entry.training.allowed_s / found.shares.get(entry.model, 1.0)
+        for entry in found.measured_entries
+        if entry.training is not None and entry.training.allowed_s
+    }
+    longest = max(allowed.values(), default=0.0)
+    short = ", ".join(f"{name} ({seconds:.1f} s)" for name, seconds in allowed.items() if seconds < EQUAL * longest)
+    return (
+        f"Not trained equally long, since time was lost before their turn came: {short}; others had {longest:.1f} s. They may"
+        " be behind for that alone: a longer budget, or a machine with less beside it, gives all the same."
+        if short
+        else ""
+    )
 
 
 def reused(found: Findings) -> str:

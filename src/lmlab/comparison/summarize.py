@@ -27,6 +27,7 @@ from lmlab.comparison.findings import (
 from lmlab.comparison.luck_over_seeds import Luck
 from lmlab.comparison.mixes_found import Together
 from lmlab.comparison.score_found import Score
+from lmlab.config import Budget
 from lmlab.hardware.versions import versions
 from lmlab.learn.run import Run
 from lmlab.learn.undertrained import too_short_to_tell
@@ -142,6 +143,7 @@ def _entry(entry: Contender) -> Entry:
         ),
         training=Training(
             tokens=tokens,
+            allowed_s=min(filter(None, map(_allowed_s, entry.runs)), default=None) if steps else None,
             planned_tokens=planned,
             seconds=seconds,
             steps=steps or None,
@@ -154,6 +156,11 @@ def _entry(entry: Contender) -> Entry:
         tokens_per_second=tokens / seconds if seconds > 0.01 else None,
         curve=_curve(entry.run),
     )
+
+
+def _allowed_s(run: Run) -> float | None:
+    """Its budget, if it was one of seconds."""
+    return Budget.parse(run.record.training.budget).seconds
 
 
 def _untold(run: Run) -> bool:

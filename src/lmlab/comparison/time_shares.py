@@ -28,6 +28,7 @@ COUNTING_BYTE_S = 1.5e-6  # a byte of training text: what looking for overlap an
 LEAST_S = 0.5  # of training: less teaches nothing
 LATE = 0.5  # of the time for measuring: where so much of it would be lost, models still to come train less,
 NEARLY = 0.9  # but not if they would have nearly as long: equal turns are worth more
+AT_LEAST = 0.5  # of what was planned: who had less would be behind for that alone, so the budget is overrun instead
 TEST_BYTES_PER_SECOND = 400  # of the budget: how much test text is measured, where time and text allow it
 LEAST_TEST_BYTES = 20_000
 
@@ -78,6 +79,11 @@ def equal_seconds(turns: Sequence[Turn], time_s: float, around_s: float = AROUND
     """Seconds of training for a run of share 1, the same for all, when all have `time_s` seconds together; some in any case."""
     no_training_s = training_s(turns, 0.0, around_s)
     return max(LEAST_S, (time_s - no_training_s) / (training_s(turns, 1.0, around_s) - no_training_s))
+
+
+def seconds_now(planned_s: float, fair_s: float) -> float:
+    """Seconds for a model whose turn has come: as planned, or less where time was lost and equal parts of it are `fair_s`."""
+    return planned_s if fair_s > NEARLY * planned_s else max(fair_s, AT_LEAST * planned_s)
 
 
 def measuring_s(left_s: float, models: int, test_bytes: int, took_s: float = 0.0) -> float:

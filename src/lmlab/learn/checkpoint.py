@@ -56,13 +56,14 @@ class Checkpoints:
     """Those of a run, one after the other in one file. beside: of a GPU, which goes on while the disk is written to."""
 
     def __init__(self, path: Path, *, beside: bool) -> None:
-        self.path = path
+        self.path, self._any = path, path.exists()
         self._pool = _thread_of_this_gpu() if beside else None
         self._last: Future[None] | None = None
 
     def save(self, progress: Progress, groups: Groups, *, wait: bool) -> None:
         """As `save_checkpoint`. Without waiting it may still be under way afterwards, where a GPU has room for a copy."""
         self.finish()
+        self._any = True
         size = sum(t.nbytes for tensors in groups.values() for t in tensors.values())
         if wait or self._pool is None or torch.cuda.mem_get_info()[0] < 2 * size:
             save_checkpoint(self.path, progress, groups)
@@ -71,6 +72,10 @@ class Checkpoints:
         copied = torch.cuda.Event()
         copied.record()
         self._last = self._pool.submit(_save_copies, self.path, progress, copies, copied)
+
+    def lack(self, progress: Progress) -> bool:
+        """Whether weights were validated and none are kept yet: a short run may be killed before its next look at the clock."""
+        return progress.best_nats is not None and not self._any
 
     def finish(self) -> None:
         """Wait until the last one is written; what went wrong with it is raised here."""

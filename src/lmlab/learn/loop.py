@@ -159,7 +159,7 @@ class Trainer:
             if interrupted():
                 self._check_what_is_kept()
                 return "interrupted", "interrupted; everything up to this step is saved"
-            if now - saved_at > CHECKPOINT_EVERY_S:
+            if now - saved_at > CHECKPOINT_EVERY_S or self.checkpoints.lack(self.progress):
                 self._check_what_is_kept()
                 self.save(wait=False)
                 saved_at = self.clock.seconds
