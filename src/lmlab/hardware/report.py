@@ -70,7 +70,7 @@ def about_machine(races: Sequence[Race] = (), *, again: bool = False) -> Machine
     )
     return MachineReport(
         found=found,
-        choices=(*choices, *(_winner(race, raced) for race in there)),
+        choices=(*choices, *(_winner(race, raced) for race in there if race.what in {one.what for one in raced})),
         raced=raced,
         memory_bytes=available_bytes(),
         versions=versions(),
