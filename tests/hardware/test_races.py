@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ def nothing_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(races, "figures_folder", lambda: tmp_path / "figures")
     for known in ("_REMEMBERED", "_WON", "_TAKEN"):
         monkeypatch.setattr(races, known, {})
+    monkeypatch.setattr(races, "_OF_A_RUN", threading.local())
 
 
 @dataclass
@@ -244,6 +246,22 @@ def test_a_run_goes_on_with_what_it_began_with(clock: Clock) -> None:
         assert races.answers() == {"anything, float32": True, "another, float32": True}
     assert not asked.taken(FLOAT)
     assert races.answers() == {"anything, float32": False}
+
+
+def test_what_a_run_was_answered_is_its_own(clock: Clock) -> None:
+    """Another run in the same process took other functions: its checkpoint is not about them."""
+    race(clock, 1, 2).taken(FLOAT)
+    with races.as_begun({}):
+        race(clock, 2, 1, "another").taken(FLOAT)
+        assert races.answers() == {"another, float32": False}
+    assert races.answers() == {"anything, float32": True}
+
+
+def test_a_pause_at_the_wrong_moment_leaves_no_race_without_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first tries were quick enough, and then the clock had gone too far for another: none was run, none counted."""
+    moments = iter([0.0, 0.0, 0.02, 0.021, 0.199, 0.2001])
+    monkeypatch.setattr(races.time, "perf_counter", lambda: next(moments, 9.0))
+    assert all(map(math.isfinite, races._quickest_s((list, list))))
 
 
 def test_what_one_thread_goes_on_with_is_not_told_to_another(clock: Clock) -> None:

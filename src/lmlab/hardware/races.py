@@ -84,7 +84,7 @@ class Race:
         name = self.name(dtype)
         if made(self.source, shared=self._shared) is None:
             if not self.can_be_run:  # else only for a while (`no_c_kernels`), which says nothing of a run
-                _TAKEN[name] = False
+                _record()[name] = False
             return False
         begun = _begun_with()
         if name in begun:
@@ -94,7 +94,7 @@ class Race:
                 return True
             asked_for = os.environ.get(SWITCH, "").lower() in ALWAYS
             _WON[name] = asked_for or self.result(dtype).ours_won
-        _TAKEN[name] = _WON[name]
+        _record()[name] = _WON[name]
         return _WON[name]
 
     def result(self, dtype: torch.dtype, *, again: bool = False) -> Raced:
@@ -139,16 +139,15 @@ class Race:
 
 def _quickest_s(ways: tuple[Work, Work]) -> list[float]:
     """Seconds of either way, in turns: whatever else runs disturbs both, and makes a try slower, never faster."""
-    began, rounds = time.perf_counter(), 0
-    best_s = [
-        _seconds(way) for way in ways
-    ]  # which also finds memory and begins threads: it counts where it takes long
-    if sum(best_s) < MOST_S:
-        best_s = [math.inf] * len(ways)
-    while (taken_s := time.perf_counter() - began) < MOST_S and (rounds < ROUNDS or taken_s < LEAST_S):
+    first_s = [_seconds(way) for way in ways]  # finds memory and begins threads: it counts only where it takes long
+    if sum(first_s) >= MOST_S:
+        return first_s
+    best_s, began, rounds = [math.inf] * len(ways), time.perf_counter(), 0
+    while True:
         best_s = [min(best, _seconds(way)) for best, way in zip(best_s, ways, strict=True)]
-        rounds += 1
-    return best_s
+        rounds, taken_s = rounds + 1, time.perf_counter() - began
+        if taken_s >= MOST_S or (rounds >= ROUNDS and taken_s >= LEAST_S):
+            return best_s
 
 
 def _seconds(way: Work) -> float:
@@ -160,27 +159,32 @@ def _seconds(way: Work) -> float:
 _REMEMBERED: dict[str, Raced] = {}
 _WON: dict[str, bool] = {}  # what was decided in this process
 _TAKEN: dict[str, bool] = {}  # what was answered last
-_OF_A_RUN = threading.local()  # one that is resumed, in this thread
+_OF_A_RUN = threading.local()  # in this thread: what it began with, and what it was answered
 
 
 def answers() -> dict[str, bool]:
     """Which functions were taken and which were left, for whoever must go on as it began."""
-    return _TAKEN | _begun_with()
+    return _record() | _begun_with()
 
 
 @contextmanager
 def as_begun(answered: Mapping[str, bool]) -> Iterator[None]:
-    """The same answers while it lasts, in this thread, whatever would come out today."""
-    before = _begun_with()
-    _OF_A_RUN.answered = before | dict(answered)
+    """The same answers while it lasts, in this thread, whatever would come out today; what else is answered is its own."""
+    before, record = _begun_with(), _record()
+    _OF_A_RUN.answered, _OF_A_RUN.record = before | dict(answered), {}
     try:
         yield
     finally:
-        _OF_A_RUN.answered = before
+        _OF_A_RUN.answered, _OF_A_RUN.record = before, record
 
 
 def _begun_with() -> dict[str, bool]:
     found: dict[str, bool] = getattr(_OF_A_RUN, "answered", _NOTHING)
+    return found
+
+
+def _record() -> dict[str, bool]:
+    found: dict[str, bool] = getattr(_OF_A_RUN, "record", _TAKEN)
     return found
 
 
