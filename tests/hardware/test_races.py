@@ -19,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.hardware import c_kernels, races, report
 from lmlab.hardware.c_kernels import PROBE, SWITCH, no_c_kernels, why_not
+from lmlab.hardware.choice import precision_name
 from lmlab.hardware.kept_figures import PRECISIONS
 from lmlab.hardware.races import Race, Raced
 from lmlab.hardware.rates import crawls
@@ -411,8 +412,8 @@ def test_the_machine_tells_how_its_races_ended(gains: dict[str, float], chosen: 
 def test_the_machine_is_asked_for_every_race() -> None:
     """In every precision that somebody might choose here."""
     found = about_machine(RACES)
-    chosen = [dtype for dtype in (FLOAT, NARROW) if found.found[-1].rate("cpu", races._written(dtype)).products]
-    expected = {(race.what, races._written(dtype)) for race in RACES for dtype in race.precisions if dtype in chosen}
+    chosen = [dtype for dtype in (FLOAT, NARROW) if found.found[-1].rate("cpu", precision_name(dtype)).products]
+    expected = {(race.what, precision_name(dtype)) for race in RACES for dtype in race.precisions if dtype in chosen}
     assert {(raced.what, raced.precision) for raced in found.raced} == expected
     told = {choice.what: choice for choice in found.choices}
     assert all(told[what].chosen and told[what].why.startswith("C is") for what, _ in expected)

@@ -7,7 +7,6 @@ The two round differently, so a run that is resumed keeps to what it began with 
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import math
@@ -26,7 +25,8 @@ from lmlab.config import Mistake
 from lmlab.disk.files import write_atomically
 from lmlab.disk.locks import in_turn
 from lmlab.hardware.c_kernels import ALWAYS, SWITCH, decided_on, made, why_not
-from lmlab.hardware.kept_figures import PRECISIONS, figures_folder, what_they_depend_on
+from lmlab.hardware.choice import precision_name
+from lmlab.hardware.kept_figures import figures_folder, what_they_depend_on
 from lmlab.hardware.tensors_for_c import pretends
 
 CLEARLY = 1.1  # times as fast must the plain way be before ours is left out: where they are even nothing is gained
@@ -99,7 +99,7 @@ class Race:
 
     def result(self, dtype: torch.dtype, *, again: bool = False) -> Raced:
         """How it ended here, now or before."""
-        about = {**what_they_depend_on("cpu"), "race": self.what, "precision": _written(dtype)}
+        about = {**what_they_depend_on("cpu"), "race": self.what, "precision": precision_name(dtype)}
         about["library"] = Path(decided_on(self.source)._name).stem  # says of which source and by which compiler
         del about["threads"]  # it is cores that count, not the threads of the moment
         key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
@@ -109,13 +109,13 @@ class Race:
         if key not in _REMEMBERED:
             path = figures_folder() / f"race-{key}.json"
             with in_turn(path.parent):  # two that race at once would each have half a machine
-                kept = None if again else _read(path, self.what, _written(dtype))
+                kept = None if again else _read(path, self.what, precision_name(dtype))
                 _REMEMBERED[key] = kept or _kept(path, self._run(dtype))
         return _REMEMBERED[key]
 
     def name(self, dtype: torch.dtype) -> str:
         """As checkpoints call it."""
-        return f"{self.what}, {_written(dtype)}"
+        return f"{self.what}, {precision_name(dtype)}"
 
     def _run(self, dtype: torch.dtype) -> Raced:
         """With nothing of what the caller does just now: gradients, precision, device, and who counts or records."""
@@ -129,7 +129,7 @@ class Race:
             ways, best = self._ways(dtype), None
             for _ in range(CHANCES):
                 ours_s, plain_s = _quickest_s(ways)
-                raced = Raced(what=self.what, precision=_written(dtype), ours_s=ours_s, plain_s=plain_s)
+                raced = Raced(what=self.what, precision=precision_name(dtype), ours_s=ours_s, plain_s=plain_s)
                 best = raced if best is None or raced.gain > best.gain else best
                 if best.ours_won:
                     break
@@ -197,11 +197,6 @@ def forget() -> None:
         known.clear()
 
 
-@functools.cache
-def _written(dtype: torch.dtype) -> str:
-    return next(name for name, known in PRECISIONS.items() if known == dtype)
-
-
 def _read(path: Path, what: str, precision: str) -> Raced | None:
     """What is kept there; missing, damaged and of another race are the same here."""
     try:
@@ -213,8 +208,7 @@ def _read(path: Path, what: str, precision: str) -> Raced | None:
 
 
 def _kept(path: Path, raced: Raced) -> Raced:
-    with suppress(
-        OSError, Mistake
-    ):  # a cache that cannot be written only means racing again, as with the other figures
+    # A cache that cannot be written only means racing again, as with the other figures.
+    with suppress(OSError, Mistake):
         write_atomically(path, json.dumps(asdict(raced), indent=2).encode())
     return raced
