@@ -143,6 +143,7 @@ def evaluate(
     level: float = 0.95,
     device: str = "auto",
     against: Run | str | Path | None = None,
+    watch: Callable[[str, int, int], None] | None = None,
 ) -> Result | OtherResult:
     """Bits per byte of a text under a run's model, with interval (of that level) and certificate.
 
@@ -150,6 +151,7 @@ def evaluate(
     corpus.
     Of a model of another task: what that task is measured by, such as accuracy, with something simpler beside it.
     against: of a translator another one, compared with it sentence by sentence.
+    watch: told, of a language model, what is being done ("tokenise", "walk", "score", "check"), and how much of how much.
     """
     if part not in (None, "train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
@@ -180,7 +182,7 @@ def evaluate(
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
     with fastest_threads():
-        found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device)
+        found = measure_run(run, chosen, name=name, seed=seed, level=level, device=device, progress=watch)
     return replace(found, notes=(run.caution, *found.notes)) if run.caution else found
 
 

@@ -58,6 +58,24 @@ def test_the_document_holds_everything_a_reader_needs(tmp_path: Path) -> None:
     assert shown["notes"] == []
 
 
+def test_who_looks_on_is_told_of_every_part_of_the_work(tmp_path: Path) -> None:
+    tokenizer = planted.tokenizer_for("words")
+    heard: list[tuple[str, int, int]] = []
+    part = planted.part_of(tmp_path, planted.some_text(3000))
+    looked_at = evaluate(
+        planted.Chain.random(tokenizer), tokenizer, part, seed=1, progress=lambda *said: heard.append(said)
+    )
+    assert list(dict.fromkeys(what for what, _, _ in heard)) == ["tokenise", "walk", "score", "check"]
+    for work in ("tokenise", "walk", "score", "check"):
+        done, totals = [n for what, n, _ in heard if what == work], {n for what, _, n in heard if what == work}
+        assert done == sorted(done)
+        assert {done[-1]} == totals
+    assert (
+        looked_at.scored.total_nats
+        == evaluate(planted.Chain.random(tokenizer), tokenizer, part, seed=1).scored.total_nats
+    )
+
+
 def test_there_is_no_closed_vocabulary_where_the_tokenizer_knows_everything(tmp_path: Path) -> None:
     result = evaluate(*uniform("char"), planted.part_of(tmp_path, "the cat"))
     assert set(result.to_json()["perplexity"]) == {"token", "word", "character"}

@@ -32,9 +32,11 @@ def command(
     The exit code is 1 if a check of the certificate fails, such as that the text was held out.
     """
     from lmlab import face
+    from lmlab.cli.show.progress import ProgressLine
     from lmlab.measure import Result
 
-    result = face.evaluate(run, text, part=part, seed=seed, device=device, against=against)
+    with ProgressLine("eval") as line:
+        result = face.evaluate(run, text, part=part, seed=seed, device=device, against=against, watch=line.measuring)
     if isinstance(result, Result):
         from lmlab.cli.show.result import print_result
 

@@ -6,13 +6,24 @@ from functools import partial
 
 from lmlab.learn.run import Run
 from lmlab.measure import Result, Spread, evaluate
+from lmlab.measure.score import Progress
 from lmlab.text.parts import Part
 
 
 def measure_run(
-    run: Run, text: Part | Spread, *, name: str, seed: int = 0, level: float = 0.95, device: str = "auto"
+    run: Run,
+    text: Part | Spread,
+    *,
+    name: str,
+    seed: int = 0,
+    level: float = 0.95,
+    device: str = "auto",
+    progress: Progress | None = None,
 ) -> Result:
-    """Bits per byte of a text under a run's model. name: of the corpus; level: of the interval."""
+    """Bits per byte of a text under a run's model.
+
+    name: of the corpus. level: of the interval. progress: told what is being done, and how much of it is done.
+    """
     model = run.load(device)
     return evaluate(
         model,
@@ -24,4 +35,5 @@ def measure_run(
         load=partial(run.load_again, device),
         learned_from=run.learned_from,
         known_hash=run.model_hash,
+        progress=progress,
     )

@@ -48,7 +48,7 @@ from lmlab.measure.agreement import LEAN_TOLERANCE, NATS_TOLERANCE
 from lmlab.measure.recorded_scores import Held, Recorded, hold_against
 from lmlab.measure.rescore import Found, Rescorer
 from lmlab.measure.roundtrip import RoundTrip, round_trip
-from lmlab.measure.score import evaluating
+from lmlab.measure.score import Progress, evaluating, stage
 from lmlab.measure.spread_sample import derived_seed
 from lmlab.measure.tally import PIECE_TOKENS, pieces, spelling_nats_of
 from lmlab.measure.walk import Copies, Load, Walked, Walks, walk_later, walk_through
@@ -111,6 +111,7 @@ def certify(
     load: Load | None = None,
     held_out: HeldOut | None = None,
     known_hash: str | None = None,
+    progress: Progress | None = None,
 ) -> Certificate:
     """Check a result; the text's hash and `seed` choose the places.
 
@@ -118,6 +119,7 @@ def certify(
         copies of the model as it is (`load` brings it from disk instead).
     held_out: what is known of the text's part in training.
     known_hash: of the model, where it is known; otherwise it is worked out, which large tables make long.
+    progress: told how far the walk after scoring is, which of checking takes longest.
     """
     started = time.perf_counter()
     trip = round_trip(tokenizer, scored.part, scored.stream)
@@ -132,7 +134,7 @@ def certify(
     with evaluating(model):
         recorded = Recorded.of(tokenizer, scored)
         held = hold_against(walks, recorded)
-        later = walk_later(walks, scored.stream)
+        later = walk_later(walks, scored.stream, stage(progress, "check"))
         held_later = hold_against(later, recorded)
         again = Rescorer(walks.copies, scored.stream, np.random.Generator(np.random.PCG64(drawn)))
         checks: tuple[Check, ...] = (

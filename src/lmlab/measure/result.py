@@ -14,7 +14,7 @@ from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
 from lmlab.measure.interval import Interval, interval
 from lmlab.measure.near_copies import HeldOut, held_out
-from lmlab.measure.score import Progress, Scored, score_part
+from lmlab.measure.score import Progress, Scored, score_part, stage
 from lmlab.measure.spread_sample import Spread, derived_seed, everything
 from lmlab.measure.walk import Copies, Load, Walks, walk_through
 from lmlab.page import numbers
@@ -179,6 +179,7 @@ def evaluate(
     load: brings the model from disk once more, for the certificate; without it, from what it would save.
     learned_from: fingerprints of all texts the model was trained on; none where that is not known.
     known_hash: of the model, where somebody worked it out before (`lmlab.identity.model_hash`).
+    progress: told what is being done, and how much of it is done.
     """
     started = time.perf_counter()
     chosen = text if isinstance(text, Spread) else everything(text)
@@ -188,14 +189,16 @@ def evaluate(
 
     def walk_first(stream: TokenStream) -> None:
         """Before the model is shown anything of the text, so that nothing of it can be remembered."""
-        walks.append(walk_through(copies, stream, derived_seed(chosen.part, seed)))
+        walks.append(walk_through(copies, stream, derived_seed(chosen.part, seed), stage(progress, "walk")))
 
     read = score_part(model, tokenizer, chosen.part, folder=folder, progress=progress, before=walk_first)
     looked = time.perf_counter()
     known = held_out(learned_from, chosen.counted())
     looked_s = time.perf_counter() - looked
     # of all that was read, history included
-    certificate = certify(model, tokenizer, read, seed=seed, walks=walks[0], held_out=known, known_hash=known_hash)
+    certificate = certify(
+        model, tokenizer, read, seed=seed, walks=walks[0], held_out=known, known_hash=known_hash, progress=progress
+    )
     certificate = dataclasses.replace(certificate, seconds=copied_s + looked_s + certificate.seconds)
     scored = count_within(tokenizer, read, chosen)
     found = interval(scored, level=level)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from lmlab.text.parts import Part
     from lmlab.text.tokenizers import Tokenizer
 
-# ("tokenise", bytes done, bytes in all), then ("score", tokens done, tokens in all)
+# What is being done, how much of it is done, and of how much: bytes where it is "tokenise"; tokens where it is "walk", which
+# comes before scoring, "score", and "check", which comes after it.
 Progress = Callable[[str, int, int], None]
 
 BATCH_TOKENS = 1 << 18  # tokens of short documents scored side by side, what fills them up included
@@ -101,10 +102,10 @@ def score_part(
         raise Mistake(f"the {part.name} part is empty: there is nothing to measure; give it some text")
     place = Path(tempfile.mkdtemp(prefix="lmlab-")) if folder is None else Path(folder)
     try:
-        stream = tokenize(part, tokenizer, place, _stage(progress, "tokenise"))
+        stream = tokenize(part, tokenizer, place, stage(progress, "tokenise"))
         if before is not None:
             before(stream)
-        scored = score_stream(model, tokenizer, part, stream, _stage(progress, "score"))
+        scored = score_stream(model, tokenizer, part, stream, stage(progress, "score"))
     except BaseException:
         if folder is None:
             shutil.rmtree(place, ignore_errors=True)
@@ -172,6 +173,8 @@ class _Calls:
     def run(self) -> None:
         """Score all documents, short ones in batches, by length where shorter rows are filled up."""
         lengths = np.diff(self.starts)
+        if self.progress:
+            self.progress(0, len(self.ids))  # one call may be all there is
         for batch in batches(lengths, BATCH_TOKENS) if self.model.fills_rows else in_turn(lengths, PIECE_TOKENS):
             if len(batch) == 1:
                 self._one(int(batch[0]))
@@ -304,7 +307,8 @@ def _array(size: int, dtype: type) -> np.ndarray:
         return np.memmap(file, dtype=dtype, mode="w+", shape=(size,))
 
 
-def _stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
+def stage(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
+    """Tells of one piece of work; None where nobody wants to know."""
     if progress is None:
         return None
     return lambda done, total: progress(name, done, total)

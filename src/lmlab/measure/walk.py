@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lmlab.text.stream import TokenStream
 
 Load = Callable[[], "LanguageModel"]
+Watch = Callable[[int, int], None]  # (tokens walked, tokens in all)
 
 LAST_BIT = 2.0**-23  # relative size of the last bit of a float32
 HEARD = 1 << 20  # numbers, at most, that are kept until they are looked at together
@@ -89,14 +90,16 @@ class Walked:
     highest_P: np.ndarray  # log-probability
 
 
-def walk(model: LanguageModel, route: Route) -> Walked:
-    """Take a copy along a route: every chunk that it reads ends where it is asked."""
+def walk(model: LanguageModel, route: Route, watch: Watch | None = None) -> Walked:
+    """Take a copy along a route: every chunk that it reads ends where it is asked. watch: told how far it is."""
     tokens_BT = torch.from_numpy(route.tokens_BT).to(device_of(model))
     said = []
-    place = 0
+    place, last = 0, int(route.asks_A[-1])
     with evaluating(model), torch.no_grad():
         logp_BV, state = model.begin(len(tokens_BT))
         at_once = max(1, HEARD // logp_BV.numel())
+        if watch is not None:
+            watch(0, last)
         for first in range(0, len(route.asks_A), at_once):
             asks = route.asks_A[first : first + at_once].tolist()
             heard_GBV = torch.empty(len(asks), *logp_BV.shape)
@@ -104,6 +107,8 @@ def walk(model: LanguageModel, route: Route) -> Walked:
                 if ask > place:
                     logp_BV, state = model.advance(_by_itself(tokens_BT, place, ask), state)
                     place = ask
+                    if watch is not None:
+                        watch(place, last)
                 heard_BV.copy_(logp_BV)  # at once: what a model gave it may write over when it has read the next token
             said.append(_looked_at(heard_GBV, torch.from_numpy(route.tokens_BT[:, asks].T)))
     nats_AB, sums_AB, highest_AB = (np.concatenate(parts) for parts in zip(*said, strict=True))
@@ -153,23 +158,29 @@ class Walks:
         return [self.beginnings] if self.middle is None else [self.beginnings, self.middle]
 
 
-def walk_through(copies: Copies, stream: TokenStream, seed: int) -> Walks:
+def walk_through(copies: Copies, stream: TokenStream, seed: int, watch: Watch | None = None) -> Walks:
     """Draw the routes by `seed` and walk them, each with a copy of its own."""
     started = time.perf_counter()
     generator = np.random.Generator(np.random.PCG64(seed))
     model = copies.new()
-    first = walk(model, beginnings(stream, model.policy, generator))
-    route = middle(stream, model.policy, generator)
+    first = beginnings(stream, model.policy, generator)
+    then = middle(stream, model.policy, generator)
+    sizes = [0 if route is None else int(route.asks_A[-1]) for route in (first, then)]
     return Walks(
         copies=copies,
         unbounded=model.policy.window is None,
-        beginnings=first,
-        middle=None if route is None else walk(copies.new(), route),
+        beginnings=walk(model, first, _of_both(watch, 0, sizes)),
+        middle=None if then is None else walk(copies.new(), then, _of_both(watch, sizes[0], sizes)),
         seconds=time.perf_counter() - started,
     )
 
 
-def walk_later(walks: Walks, stream: TokenStream) -> Walks:
+def _of_both(watch: Watch | None, before: int, sizes: Sequence[int]) -> Watch | None:
+    """One of two walks, after so many tokens of the other, told as a part of both."""
+    return None if watch is None else lambda done, _: watch(before + done, sum(sizes))
+
+
+def walk_later(walks: Walks, stream: TokenStream, watch: Watch | None = None) -> Walks:
     """The same with a walk to other places, drawn by real chance when the text is scored.
 
     A model whose code keeps where it was asked, so as to be honest there alone, has not been asked here.
@@ -177,5 +188,5 @@ def walk_later(walks: Walks, stream: TokenStream) -> Walks:
     model, chance = walks.copies.new(), np.random.default_rng()
     route = middle(stream, model.policy, chance, LATER)
     if route is None:
-        return replace(walks, beginnings=walk(model, beginnings(stream, model.policy, chance)))
-    return replace(walks, middle=walk(model, route))
+        return replace(walks, beginnings=walk(model, beginnings(stream, model.policy, chance), watch))
+    return replace(walks, middle=walk(model, route, watch))

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 PLAIN_EVERY_S = 15.0
 SHOW_EVERY_S = 0.1
+MEASURING = {
+    "tokenise": "finding tokens",
+    "walk": "asking a copy that has seen nothing, for the certificate",
+    "score": "scoring",
+    "check": "asking another copy elsewhere, for the certificate",
+}
 
 
 class ProgressLine:
@@ -26,6 +32,7 @@ class ProgressLine:
         self.console = Console(stderr=True)
         self._bar: Progress | None = None
         self._said_at = time.monotonic()
+        self._measuring = ""
 
     def __enter__(self) -> Self:
         return self
@@ -64,3 +71,10 @@ class ProgressLine:
     def tokens(self, done: int, total: int) -> None:
         """Of coding: how many tokens of how many."""
         self.show(done / max(1, total), f"{done:,} of {total:,} tokens")
+
+    def measuring(self, what: str, done: int, total: int) -> None:
+        """Of measuring: which part of the work, and how much of that."""
+        if self.console.is_terminal and what != self._measuring:
+            self._said_at = 0.0  # what is done now is shown at once: it may tell no more before it ends
+        self._measuring = what
+        self.show(done / max(1, total), MEASURING[what])
