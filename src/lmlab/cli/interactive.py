@@ -24,15 +24,17 @@ NAMES = {"tokens": "max_tokens", "beam": "beam_width"}  # here as on the command
 
 def converse(conversation: Conversation, read: Callable[[str], str] = input) -> None:
     """Read prompts and commands until the end of input. read: as `input`, which knows arrow keys and earlier lines."""
-    if sys.stdin.isatty():
+    someone_types = sys.stdin.isatty()
+    if someone_types:
         import readline  # noqa: F401  (makes `input` do so)
 
         print(HELP)
     while True:
         try:
-            line = read("> ")
+            line = read("> " if someone_types else "")
         except (EOFError, KeyboardInterrupt):
-            print()
+            if someone_types:
+                print()
             _end_if_killed()
             return
         try:
@@ -84,5 +86,5 @@ def _write(before: str, pieces: Iterator[str]) -> None:
         written.append(piece)
         print(visible(before + piece) if sys.stdout.isatty() else before + piece, end="", flush=True)
         before = ""
-    print()
+    print() if sys.stdin.isatty() else print("\n")  # in a file of texts an empty line says where one ends
     say_what_bytes_are(written)

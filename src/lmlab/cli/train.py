@@ -151,6 +151,7 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
         counts = registry.kind_of(name).way is registry.Way.COUNTS
         advice = "" if counts else f" For more: {begun.how_to_go_on} --budget +10m"
         print(f"{out} came to its end before and is left as it was.{advice}", file=sys.stderr)
+        return begun
     with ProgressLine(out.name) as watch:
         return face.resume(out, budget=asked["budget"] if more else None, watch=watch)
 

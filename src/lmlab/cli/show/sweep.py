@@ -21,7 +21,7 @@ def print_sweep(found: Sweep) -> None:
     many = f"mean and {LEVEL:.0%} interval over {seeds} seeds" if seeds > 1 else "one seed"
     many = f"the same with every seed, since {found.model} counts" if counts else many
     measured = next((f" of {c.measured.bytes:,} {c.measured.part} bytes" for c in found.cells if c.measured), "")
-    say(console, f"{found.unit}{measured}, {many}")
+    say(console, f"{found.unit}{measured}, {many}" + ("; validation in bits per byte" * (found.unit == PERPLEXITY)))
     keys = list(found.cells[0].settings)
     columns = [Column(key, left=True) for key in keys]
     if found.unit == PERPLEXITY:
