@@ -20,6 +20,7 @@ from lmlab.config import Budget, TextFacts
 from lmlab.hardware.choice import choose, precision_name
 from lmlab.hardware.memory import keep_memory
 from lmlab.interface import Windows
+from lmlab.learn.choose_optimizer import in_turns
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.models.gpt import GPT, GPTConfig
 from lmlab.page.numbers import counted
@@ -52,7 +53,8 @@ def our_step(dtype: torch.dtype, size: Size = SIZE, *, muon: bool = False) -> Ca
     model = GPT(GPT.resolve(settings, facts, Budget(steps=1)), size.vocabulary).train()
     model.compute_dtype = dtype
     matrices = model.hidden_matrices() if muon else {}
-    optimizer = Optimizer(dict(model.named_parameters()), OptimizerConfig(), matrices=matrices)
+    every = in_turns(model, model.training_flops(size.rows, size.context)) if muon else 1
+    optimizer = Optimizer(dict(model.named_parameters()), OptimizerConfig(matrix_every=every), matrices=matrices)
     windows = Windows(torch.randint(size.vocabulary, (size.rows, size.context)))
 
     def step() -> None:

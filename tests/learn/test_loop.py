@@ -60,12 +60,13 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(small_text: P
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-@pytest.mark.parametrize("model", ["gpt", "lstm"])
+@pytest.mark.parametrize(("model", "every"), [("gpt", 1), ("gpt", 4), ("lstm", None)])
 def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(
-    model: str, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: str, every: int | None, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = SETTINGS if model == "gpt" else {"width": 24}
-    options: dict[str, Any] = {"budget": "40steps", "settings": settings, "learning": FEW}
+    learning = FEW | {"matrix_every": every}
+    options: dict[str, Any] = {"budget": "40steps", "settings": settings, "learning": learning, "device": "cpu"}
     whole = lmlab.train(model, small_text, out=tmp_path / "whole", **options)
     monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
     broken = lmlab.train(model, small_text, out=tmp_path / "broken", watch=InterruptAt(9), **options)

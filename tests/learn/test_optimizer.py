@@ -117,15 +117,38 @@ def test_kernels_of_a_gpu_are_given_only_matrices_that_lie_row_by_row(
     assert bool(taken) == by_kernels
 
 
-def test_an_optimizer_goes_on_exactly_from_its_saved_state() -> None:
+def test_in_turns_each_matrix_moves_as_far_as_it_would_have_in_all_its_steps_together() -> None:
+    """Under gradients that stay as they are the direction does, too: then nothing is lost by waiting."""
+    begun = {name: torch.randn(8, 8) for name in "abcd"}
+    grads = {name: torch.randn(8, 8) for name in "abcd"}
+
+    def after(steps: int, every: int) -> dict[str, torch.Tensor]:
+        weights = {name: p.clone().requires_grad_() for name, p in begun.items()}
+        config = OptimizerConfig(matrix_every=every, weight_decay=0.0)
+        optimizer = Optimizer(weights, config, dict.fromkeys(weights, 1))
+        for _ in range(steps):
+            for name, p in weights.items():
+                p.grad = grads[name].clone()
+            optimizer.step(1.0)
+        return {name: p.detach() for name, p in weights.items()}
+
+    at_once, in_turns = after(6, 1), after(6, 3)
+    for name in begun:
+        torch.testing.assert_close(in_turns[name], at_once[name], atol=1e-4, rtol=1e-4)
+    moved = [sum(not torch.equal(p, begun[name]) for name, p in after(steps, 3).items()) for steps in (1, 2, 3)]
+    assert moved == [1, 2, 4], "four in three turns"
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_an_optimizer_goes_on_exactly_from_its_saved_state(every: int) -> None:
     def run(break_at: int | None) -> torch.Tensor:
         torch.manual_seed(0)
         tensors = {"m": torch.randn(8, 8, requires_grad=True), "v": torch.randn(8, requires_grad=True)}
-        optimizer = Optimizer(tensors, OptimizerConfig(), {"m": 1})
+        optimizer = Optimizer(tensors, OptimizerConfig(matrix_every=every), {"m": 1})
         for step in range(6):
             if step == break_at:
                 saved = {name: t.clone() for name, t in optimizer.tensors().items()}
-                optimizer = Optimizer(tensors, OptimizerConfig(), {"m": 1})
+                optimizer = Optimizer(tensors, OptimizerConfig(matrix_every=every), {"m": 1})
                 optimizer.load(saved, step)
             for p in tensors.values():
                 p.grad = torch.sin(p.detach() * (step + 1))

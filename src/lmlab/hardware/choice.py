@@ -26,6 +26,7 @@ class Chosen:
     threads: int
     batch: int
     stepping: str = "eager"  # how a step is taken: kernel by kernel, recorded and replayed, or compiled and replayed
+    turns: bool = False  # whether Muon may come to a matrix only every so many steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class Hardware:
     now: int = 1  # threads that are fastest at this moment (see `threads.at_this_moment`)
     batch: int = 1  # how many times the usual rows a step should have where seconds count
     stepping: str = "eager"  # "captured": recorded once and replayed; "compiled": that, of a compiled loss
+    turns: bool = False  # whether Muon may come to a matrix only every so many steps; recorded steps are all alike
     flops: float = 1e11  # per second, of the products that training makes: a first guess, corrected by real steps
 
     @property
@@ -46,8 +48,9 @@ class Hardware:
         """For the record of a run."""
         precision, iteration = precision_name(self.dtype), precision_name(self.iteration_dtype)
         return Chosen(
-            precision=precision, iteration=iteration, threads=self.threads, batch=self.batch, stepping=self.stepping
-        )
+            precision=precision, iteration=iteration, threads=self.threads, batch=self.batch, stepping=self.stepping,
+            turns=self.turns,
+        )  # fmt: skip
 
     def __str__(self) -> str:
         threads = f", {self.threads} thread{'s' * (self.threads > 1)}" if self.device.type == "cpu" else ""
@@ -66,6 +69,7 @@ def as_chosen(hardware: Hardware, chosen: Chosen | None) -> Hardware:
         now=chosen.threads,
         batch=chosen.batch,
         stepping=chosen.stepping,
+        turns=chosen.turns,
     )
 
 
@@ -120,6 +124,7 @@ def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
         now=threads,
         batch=batch_for(found, place.type, precision),
         stepping="captured" if place.type == "cuda" else "eager",
+        turns=place.type == "cpu",
         # Asked for although it crawls: the guess is corrected by the first real step.
         flops=max(rate.products, 1e9),
     )

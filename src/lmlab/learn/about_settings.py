@@ -17,6 +17,7 @@ from typing import Any
 
 from lmlab.config import Budget, Mistake, make
 from lmlab.interface import CountModel, TextLearner
+from lmlab.learn.choose_optimizer import method_for, optimizer_for
 from lmlab.learn.fit import hardware_for, stream_folder, task_of
 from lmlab.learn.settings import OWN_OPTIONS, TrainConfig, refuse_if_it_counts, training_config
 from lmlab.learn.train import sized_on_text, tokenizer_for, with_rows
@@ -108,12 +109,10 @@ def settings(
         train_config = train_config if plan is None else with_rows(train_config, made, hardware, plan.rows)
         task, parameters = task_of(made, tokens, None, stream, train_config, hardware), made.parameters_count
         loop = dataclasses.asdict(train_config)
-        usual = made.default_optimizer if made.hidden_matrices() else "adamw"
-        loop["optimizer"] = train_config.optimizer or usual
-        loop["learning_rate"] = train_config.learning_rate or cls.default_learning_rate
-        loop["matrix_learning_rate"] = train_config.matrix_learning_rate or cls.default_matrix_learning_rate
-        if train_config.weight_decay is None:
-            loop["weight_decay"] = cls.default_weight_decay
+        optimizer = optimizer_for(made, task, train_config, hardware).config
+        loop["optimizer"] = method_for(made, train_config)
+        chosen = ("learning_rate", "matrix_learning_rate", "matrix_every", "weight_decay")
+        loop |= {name: getattr(optimizer, name) for name in chosen}
         loop |= {"rows": task.rows, "length": task.length, "stepping": hardware.stepping}
     found = dataclasses.asdict(config)
     return dataclasses.replace(

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from lmlab.config import Stopped
+from lmlab.config import Mistake, Stopped
 from lmlab.disk.files import cache_folder, write_atomically
 from lmlab.hardware.choice import Hardware, as_asked, choose
 from lmlab.hardware.threads import at_this_moment
@@ -41,6 +41,10 @@ def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
     hardware = choose(device, precision)
     if config.stepping is not None:
         hardware = as_asked(hardware, config.stepping)
+    if (config.matrix_every or 1) > 1 and hardware.stepping != "eager":
+        raise Mistake(
+            f"steps that are {hardware.stepping} are all alike: leave matrix_every at 1, or take stepping=eager"
+        )
     return hardware if config.budget.seconds is None else at_this_moment(hardware)
 
 

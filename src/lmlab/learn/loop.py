@@ -27,11 +27,11 @@ from lmlab.hardware.races import answers, as_begun
 from lmlab.hardware.threads import KeptWaiting, Threads, using_threads
 from lmlab.interface import Learner
 from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, Progress, kernels_begun_with, load_checkpoint
+from lmlab.learn.choose_optimizer import optimizer_for
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.lines import cut_back, is_metrics, is_sample
 from lmlab.learn.onlookers import Watch
-from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.outcome import Diverged, Outcome, Status
 from lmlab.learn.sampling import Samples
 from lmlab.learn.schedule import learning_rate_factor
@@ -60,20 +60,7 @@ class Trainer:
         self.model, self.task, self.config, self.watch = model.to(hardware.device), task, config, watch
         self.model.compute_dtype = hardware.dtype
         self.device = hardware.device
-        method = config.optimizer or model.default_optimizer
-        self.optimizer = Optimizer(
-            dict(model.named_parameters()),
-            OptimizerConfig(
-                adaptive="adagrad" if method == "adagrad" else "adamw",
-                learning_rate=config.learning_rate or model.default_learning_rate,
-                matrix_learning_rate=config.matrix_learning_rate or model.default_matrix_learning_rate,
-                momentum=model.default_momentum,
-                weight_decay=model.default_weight_decay if config.weight_decay is None else config.weight_decay,
-                iteration_dtype=hardware.iteration_dtype,
-            ),
-            model.hidden_matrices() if method == "muon" else {},
-            model.read_by_row,
-        )
+        self.optimizer = optimizer_for(model, task, config, hardware)
         self.stepping = hardware.stepping
         self.steps = steps_for(
             hardware.stepping, self.model, task.loss, self.optimizer, self.device, config.budget.seconds

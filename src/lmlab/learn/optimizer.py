@@ -19,7 +19,8 @@ from torch import Tensor
 from lmlab.layers import fast
 from lmlab.layers.fast import muon
 from lmlab.layers.fast.adamw import fused_adamw
-from lmlab.learn.orthogonal import orthogonalize
+from lmlab.learn.orthogonal import orthogonalize, orthogonalizing_flops
+from lmlab.learn.turns import dealt
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class OptimizerConfig:
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-8
     momentum: float = 0.95  # Muon
+    matrix_every: int = 1  # steps of Muon from one move of a matrix to its next, which is as many times as far
     iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration: whatever is faster here
     clip: float = 1.0  # of the global gradient norm, for all but Muon, which has no need of it (lab11 problem 1)
     adagrad_epsilon: float = 1e-12  # far below the gradients of rare words, which are means over many examples
@@ -54,6 +56,8 @@ class Optimizer:
     def __post_init__(self) -> None:
         unknown = {*self.matrices, *self.tables} - set(self.parameters)
         assert not unknown, f"not parameters: {unknown}"
+        costs = flops_of_muon({n: p.shape for n, p in self.parameters.items()}, self.matrices)
+        self._turns = dealt(costs, self.config.matrix_every)
         self.slots: dict[str, Tensor] = {}
         for name, p in self.parameters.items():
             if name in self.tables:
@@ -83,7 +87,7 @@ class Optimizer:
                 self._adagrad(vectors, grads, factor, excess)
             else:
                 self._adamw(vectors, grads, factor, steps, excess)
-        self._muon([n for n in grads if n in self.matrices], grads, factor)
+        self._muon([n for n in grads if n in self.matrices], grads, factor, steps)
         return _length(norms.values())
 
     def _adamw(
@@ -149,26 +153,36 @@ class Optimizer:
         second_VX.index_copy_(0, rows_R, second_RX)
         p.index_copy_(0, rows_R, moved_RX)
 
-    def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor) -> None:
-        """Nesterov momentum, then the nearest orthogonal matrix; equal shapes go through the iteration together."""
-        c, rate = self.config, self.config.matrix_learning_rate * factor
+    def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor, steps: int | Tensor) -> None:
+        """Nesterov momentum, then, of those whose turn it is, the nearest orthogonal matrix; equal shapes go together."""
+        c, rate = self.config, self.config.matrix_learning_rate * factor * self.config.matrix_every
         groups: dict[tuple[int, int], list[str]] = {}
         for name in names:
-            rows, columns = self.parameters[name].shape
-            groups.setdefault((rows // self.matrices[name], columns), []).append(name)
+            groups.setdefault(self._shape(name), []).append(name)
         in_rows = all(self.parameters[n].is_contiguous() for n in names)  # as the kernels take them to lie
         if fast.enabled and in_rows and isinstance(rate, Tensor) and rate.is_cuda and muon.has_kernels():
+            assert c.matrix_every == 1, "a step that is recorded is like every other"
             self._muon_on_a_gpu(groups, grads, rate)
             return
         for (rows, columns), members in groups.items():
-            parameters, found = [self.parameters[n] for n in members], [grads[n] for n in members]
-            momenta = [self.slots[f"first.{n}"] for n in members]
-            torch._foreach_lerp_(momenta, found, 1 - c.momentum)
+            torch._foreach_lerp_(
+                [self.slots[f"first.{n}"] for n in members], [grads[n] for n in members], 1 - c.momentum
+            )
+            moving = [n for n in members if c.matrix_every == 1 or self._turns[n] == steps % c.matrix_every]
+            if not moving:
+                continue
+            parameters, found = [self.parameters[n] for n in moving], [grads[n] for n in moving]
+            momenta = [self.slots[f"first.{n}"] for n in moving]
             directions = torch.cat([d.view(-1, rows, columns) for d in torch._foreach_lerp(found, momenta, c.momentum)])
             update = orthogonalize(directions, c.iteration_dtype)
             torch._foreach_mul_(parameters, 1 - rate * c.weight_decay)
-            for p, piece in zip(parameters, update.split([self.matrices[n] for n in members]), strict=True):
+            for p, piece in zip(parameters, update.split([self.matrices[n] for n in moving]), strict=True):
                 _move(p, piece.reshape(p.shape), -rate * _size(rows, columns))
+
+    def _shape(self, name: str) -> tuple[int, int]:
+        """Of each of the matrices that a parameter packs."""
+        rows, columns = self.parameters[name].shape
+        return rows // self.matrices[name], columns
 
     def _muon_on_a_gpu(
         self, groups: dict[tuple[int, int], list[str]], grads: Mapping[str, Tensor], rate: Tensor
@@ -220,6 +234,11 @@ def plain_adamw(
         second.lerp_(grad * grad, 1 - betas[1])
         p.mul_(1 - rate * weight_decay)
         _move(p, first / (second / second_sum).sqrt_().add_(epsilon), -rate / first_sum)
+
+
+def flops_of_muon(shapes: Mapping[str, Sequence[int]], matrices: Mapping[str, int]) -> dict[str, int]:
+    """Operations of one move of each parameter that Muon steps, by name. matrices: how many each packs."""
+    return {n: k * orthogonalizing_flops(shapes[n][0] // k, shapes[n][1]) for n, k in matrices.items()}
 
 
 def _size(rows: int, columns: int) -> float:

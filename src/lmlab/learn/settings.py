@@ -33,6 +33,7 @@ class TrainConfig:
     optimizer: Method | None = None  # muon: for matrices between hidden vectors, with AdamW for the rest
     learning_rate: float | None = None  # of AdamW or AdaGrad, at its highest
     matrix_learning_rate: float | None = None  # of Muon, for models with hidden matrices
+    matrix_every: int | None = None  # steps from one move of a matrix by Muon to its next; None: by what both cost
     weight_decay: float | None = None  # how strongly matrices and tables are drawn to zero
     stepping: Stepping | None = None  # kernel by kernel, or (on a GPU) recorded and replayed, or of a compiled loss
     rows: int | None = None  # sequences per step
@@ -46,6 +47,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         at_least_one("training", rows=self.rows, length=self.length)
         at_least_one("training", validations=self.validations, patience=self.patience)
+        at_least_one("training", matrix_every=self.matrix_every)
         if (self.rows or 1) > MOST_ROWS:
             raise Mistake(f"training: rows is a whole number from 1 to {MOST_ROWS}; got {self.rows}")
         if self.optimizer is not None:
