@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import errno
 import re
 import types
 import typing
@@ -55,8 +56,17 @@ class Mistake(ValueError):
 
 def in_one_line(error: Exception) -> str:
     """What went wrong, where that must not end all work. A mistake speaks for itself; of anything else the kind helps."""
+    if isinstance(error, OSError) and error.strerror:
+        return about_a_file(error)
     kind = "" if isinstance(error, Mistake) else f"{type(error).__name__}: "
     return kind + " ".join(str(error).split())
+
+
+def about_a_file(error: OSError) -> str:
+    """What went wrong with which file, and what helps where that is known."""
+    advice = {errno.ENOSPC: "; make room on that disk", errno.EROFS: "; name a place that can be written to"}
+    where = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror}{where}{advice.get(error.errno or 0, '')}"
 
 
 class Stopped(KeyboardInterrupt):

@@ -78,6 +78,7 @@ def test_it_is_trained_measured_and_used_in_json_on_the_device_asked_for(
     data = tmp_path / ("data.tsv" if "\t" in trial.data else "data.txt")
     data.write_text(trial.data)
     monkeypatch.setattr(progress, "PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "FIRST_PLAIN_S", 0.0)
     monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
     monkeypatch.setattr(scores, "RESAMPLES", 20)  # intervals have tests of their own
 

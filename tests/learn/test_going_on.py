@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,50 @@ def test_a_finished_run_that_gets_more_goes_on_from_its_weights_and_gets_better(
     assert lmlab.load(tmp_path / "run").record == more.record
     again = lmlab.resume(more, budget="+10steps")
     assert [a.steps for a in again.record.training.lineage] == [20, 50]
+
+
+@pytest.mark.parametrize(
+    ("curve", "steps"),
+    [
+        ([2.5, 2.4, 2.5, 2.6, 2.7, 2.8, 2.7, 2.6, 2.5, 2.4, 2.3], 30),  # the rate rises again, and unsettles it
+        ([2.5, 2.4, 2.5, 2.6, 2.7, 2.8, 2.7, 2.75, 2.75, 2.7], 28),  # three that are no better than the best since
+        ([2.5, 2.0, 2.1, 2.2, 2.3], 18),  # all below where it began: it learned, and then it learned by heart
+    ],
+)
+def test_the_rise_that_a_rate_brings_which_rose_again_does_not_end_what_was_added(
+    curve: list[float], steps: int, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of the curve is where it begins; after that it is looked at after every second step."""
+    gpt(small_text, tmp_path / "run", budget="10steps", learning={**FEW, "patience": 3, "validations": 10})
+    nats = iter(curve)
+    plain = loop.Trainer._validation_nats
+    monkeypatch.setattr(loop.Trainer, "_validation_nats", lambda trainer: (next(nats), plain(trainer)[1]))
+    more = lmlab.resume(tmp_path / "run", budget="+20steps")
+    assert more.record.result.steps == steps
+    assert more.record.result.status == ("finished" if steps == 30 else "stopped early")
+
+
+def test_looks_at_validation_take_their_share_of_what_was_added_alone(
+    small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The seconds of a long run before would allow any number of them."""
+    run = gpt(small_text, tmp_path / "run", budget="1s", learning={**FEW, "validations": 1})
+    path, before = run.folder / "config.json", len(run.metrics)
+    record = json.loads(path.read_text())
+    record["result"]["seconds"] = 10_000.0
+    path.write_text(json.dumps(record))
+    plain = loop.Trainer._validation_nats
+
+    def slow(trainer: loop.Trainer) -> Any:
+        time.sleep(0.2)
+        return plain(trainer)
+
+    monkeypatch.setattr(loop.Trainer, "_validation_nats", slow)
+    monkeypatch.setattr(loop, "MOST_VALIDATING", 0.1)
+    record["training"]["learning"] = {**FEW, "validations": 20}
+    path.write_text(json.dumps(record))
+    more = lmlab.resume(run.folder, budget="+3s")
+    assert len(more.metrics) - before <= 3  # one after two seconds, and the last
 
 
 @pytest.mark.parametrize("model", ["gpt", "lstm"])

@@ -221,6 +221,23 @@ def test_where_steps_would_be_few_they_have_fewer_rows_if_that_costs_little(
     assert len(machine.built) == built
 
 
+def test_a_neighbour_who_comes_when_fewer_rows_are_timed_says_nothing_against_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three times as slow from the second timing on, which is of half the rows; by itself that would decide against them."""
+
+    class Joined(Simulated):
+        def step_s(self, config: Config) -> float:
+            return super().step_s(config) * (3 if len(self.built) > 1 else 1)
+
+    config = Config(80)
+    machine = Joined(monkeypatch, BATCH * work(config) / 0.03)
+    pace = Pace("fake", work, machine.begin, HARDWARE)
+    _, plan = size_by_the_clock(lambda *_: config, FACTS, Budget(seconds=10), pace, fewer_rows=True)
+    assert plan is not None
+    assert plan.rows < 1
+
+
 @pytest.mark.slow
 def test_rows_that_followed_from_the_seconds_are_kept_by_whoever_goes_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from lmlab.cli.flags import as_flag
-from lmlab.config import Mistake
+from lmlab.config import Mistake, about_a_file
 from lmlab.disk.files import cache_folder, is_cached
 from lmlab.learn import interrupt
 
@@ -120,5 +120,5 @@ def _line(error: BaseException, commands: Callable[[], Mapping[str, Any]]) -> st
         if is_cached(error.filename) and not isinstance(error, FileNotFoundError):
             cache = f"the cache folder {cache_folder()} cannot be written to ({error.strerror})"
             return f"{cache}; set LMLAB_CACHE to a folder that can, with room in it"
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        return about_a_file(error)
     return " ".join(str(error).split())

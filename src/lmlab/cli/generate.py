@@ -128,7 +128,7 @@ class Prompt:
 
 def read_prompts(file: str) -> list[Prompt]:
     """The prompts in a file of JSON lines; empty lines are passed over."""
-    prompts = []
+    prompts, where = [], "standard input" if file == "-" else file
     for number, line in enumerate(_read(file).split("\n"), start=1):
         if not line.strip():
             continue
@@ -139,11 +139,14 @@ def read_prompts(file: str) -> list[Prompt]:
             value = None
         keys = {"prompt": value} if isinstance(value, str) else value
         if not isinstance(keys, dict) or not isinstance(keys.get("prompt"), str):
-            raise Mistake(f'line {number} of {file} is no prompt; write "text" or {{"prompt": "text"}} on every line')
-        _refuse_other_keys(keys, f"line {number} of {file}")
+            raise Mistake(
+                f"line {number} of {where} is no prompt; on every line write JSON:"
+                ' "text", quotation marks included, or {"prompt": "text"}'
+            )
+        _refuse_other_keys(keys, f"line {number} of {where}")
         prompts.append(Prompt(**keys))
     if not prompts:
-        raise Mistake(f"{file} holds no prompt; write one on every line, as JSON")
+        raise Mistake(f"{where} holds no prompt; write one on every line, as JSON")
     return prompts
 
 

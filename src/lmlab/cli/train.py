@@ -121,7 +121,10 @@ def _train(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     options.check_model_name(model)
     options.budget_of(model, given.get("budget"), asked["budget"])
     options.check_text(asked["text"], model)
-    text = registry.kind_of(model).data if asked["text"] is None else asked["text"]
+    text = asked["text"]
+    if text is None:
+        text = registry.kind_of(model).data
+        print(f"No text is named: {model} learns {text} (lmlab data {text} says what that is).", file=sys.stderr)
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CHANCE = ("same", "induction", "along")  # shares that mean little without what chance would give
 TITLES = {
     Way.BACK: {
-        "distance": "tokens back",
+        "distance": "tokens off",
         "current": "just read",
         "previous": "before it",
         "beginning": "beginning",

@@ -32,6 +32,7 @@ class Progress:
     best_step: int = 0
     lowest_nats: float | None = None  # as best_nats, of the weights that were learned since the budget began
     worse: int = 0  # validations since the lowest one
+    highest_nats: float | None = None  # likewise, of weights that were learned before the budget began too
     metrics: int = 0  # lines of metrics.jsonl that belong to the run so far
     first_nats: float | None = (
         None  # that the first batch cost: far above guessing is no divergence where it began there

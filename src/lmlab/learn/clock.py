@@ -46,6 +46,11 @@ class Clock:
         return self._before + time.perf_counter() - self._started
 
     @property
+    def seconds_here(self) -> float:
+        """Seconds of training in this process."""
+        return time.perf_counter() - self._started
+
+    @property
     def fraction(self) -> float:
         """Share of the budget that is used, 0 to 1 (or a little beyond)."""
         if self.budget.steps is not None:

@@ -168,7 +168,7 @@ class Trainer:
         with torch.no_grad():
             nats, _ = self._validation_nats()
         self._keep_best(nats)
-        self.progress = self._progress_now(lowest_nats=None)
+        self.progress = self._progress_now(lowest_nats=None, highest_nats=nats)
         self.save()
 
     def _clock(self, spent: Spent | Progress) -> Clock:
@@ -191,7 +191,7 @@ class Trainer:
             return False
         if self.config.budget.seconds is None or self.clock.fraction >= 1:
             return True
-        return self.validation_s + self.clock.reserve_s <= MOST_VALIDATING * self.clock.seconds
+        return self.validation_s + self.clock.reserve_s <= MOST_VALIDATING * self.clock.seconds_here
 
     def to_be_timed(self) -> Callable[[], int]:
         """Single steps of a trainer that does nothing else: no thread or way of stepping is tried beside those at hand."""
@@ -304,6 +304,9 @@ class Trainer:
             self._keep_best(valid_nats)
         elif self.progress.lowest_nats is None or valid_nats < self.progress.lowest_nats:
             self.progress = self._progress_now(lowest_nats=valid_nats, worse=0)
+        elif self.progress.highest_nats is not None and valid_nats > self.progress.highest_nats:
+            # The rate, which rose again, unsettles what was learned: how low it comes from here is what counts.
+            self.progress = self._progress_now(lowest_nats=valid_nats, highest_nats=valid_nats, worse=0)
         else:
             self.progress = self._progress_now(worse=self.progress.worse + 1)
 

@@ -142,7 +142,11 @@ class Pace:
         tokens = self._shared.step_tokens.get(self._kind, 0)
         while tokens and speed * seconds < ENOUGH_STEPS * tokens and share > LEAST_ROWS:
             halved, fewer = self._with_rows(config, share / 2, least_s)
-            if halved < NEARLY * speed or fewer == tokens:
+            if fewer == tokens:
+                break
+            if halved < NEARLY * speed:  # a moment in which others took the machine says nothing against fewer rows
+                speed = min(speed, self._with_rows(config, share, least_s)[0])
+            if halved < NEARLY * speed:
                 break
             share, speed, tokens = share / 2, halved, fewer
         self._shared.rows[self._kind, config] = share, speed

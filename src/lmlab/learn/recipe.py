@@ -56,7 +56,9 @@ def recipe(file: str | Path) -> dict[str, Any]:
     try:
         found = tomllib.loads(read_text(path, f"every run has a {FILE}, which is TOML"))
     except tomllib.TOMLDecodeError as error:
-        raise Mistake(f"{path} is not TOML: {error}") from None
+        beside = path.with_name(FILE)
+        meant = f"; the recipe of that run is {beside}" if path.suffix == ".json" and beside.exists() else ""
+        raise Mistake(f"{path} is not TOML: {error}{meant}") from None
     for key, value in found.items():
         if key not in PLAIN:
             raise Mistake(f"{path} has no use for {key!r}; {nearest(key, PLAIN)}")

@@ -103,7 +103,7 @@ def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
         return "stdin" if name == "-" else "text"
     while any(sign in name for sign in "*?[") and not Path(name).exists():  # a pattern is called after its folder
         name = str(Path(name).parent)
-    return bare_name(Path(name).resolve()).split(":")[0]
+    return bare_name(Path(name).resolve()).split(":")[0].strip() or "text"
 
 
 def read(

@@ -63,7 +63,9 @@ def is_content(text: object) -> TypeGuard[str]:
 def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
     """(name, documents, the same text as it can be asked for again from any working directory)."""
     if not isinstance(text, Path) and not text:
-        raise Mistake("no text was given; name a file, a folder, a corpus, or - for standard input")
+        if text is None or isinstance(text, str):
+            raise Mistake("no text was given; name a file, a folder, a corpus, or - for standard input")
+        raise Mistake("no text was given: the list of texts is empty")
     if is_content(text):
         try:
             path = _spool(io.BytesIO(text.encode()))

@@ -169,7 +169,7 @@ class Tokenizer:
                 return _byte()
             return cls(f"bpe:{backend.get_vocab_size()}", backend, BpeCoding(backend))
         except FileNotFoundError as error:
-            raise Mistake(f"{error.filename} is missing; a saved tokenizer has it") from None
+            raise Mistake(f"{error.filename} is missing, and with it what the tokens are; train again") from None
         except Exception as error:  # the library raises bare Exception for a damaged file
             raise Mistake(f"{path} (or spelling.json beside it) is damaged: {error}") from None
 

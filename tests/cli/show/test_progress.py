@@ -15,6 +15,7 @@ def test_what_takes_long_in_measuring_is_told_on_stderr(
     quick, said = lmlab("eval", "run"), "for the certificate"
     assert said not in quick[2]
     monkeypatch.setattr(progress, "PLAIN_EVERY_S", 0.0)
+    monkeypatch.setattr(progress, "FIRST_PLAIN_S", 0.0)
     code, out, err = lmlab("eval", "run")
     assert (code, out.splitlines()[0]) == (0, quick[1].splitlines()[0])
     assert "eval: 0% · scoring" in err

@@ -14,13 +14,13 @@ from lmlab.page.numbers import clock as minutes
 if TYPE_CHECKING:
     from lmlab.learn.clock import Clock
 
-PLAIN_EVERY_S = 15.0
+PLAIN_EVERY_S, FIRST_PLAIN_S = 15.0, 5.0
 SHOW_EVERY_S = 0.1
 MEASURING = {
     "tokenise": "finding tokens",
-    "walk": "asking a copy that has seen nothing, for the certificate",
+    "walk": "before it scores: asking a copy that has seen nothing, for the certificate",
     "score": "scoring",
-    "check": "asking another copy elsewhere, for the certificate",
+    "check": "after it scored: asking another copy elsewhere, for the certificate",
 }
 
 
@@ -31,7 +31,7 @@ class ProgressLine:
         self.name = name
         self.console = Console(stderr=True)
         self._bar: Progress | None = None
-        self._said_at = time.monotonic()
+        self._began_at = self._said_at = time.monotonic()
         self._measuring = ""
 
     def __enter__(self) -> Self:
@@ -44,7 +44,9 @@ class ProgressLine:
     def show(self, fraction: float, status: str, *, plain: bool = True) -> None:
         """Called as often as one likes; shown ten times a second at most. plain: also where there is no terminal."""
         live = self.console.is_terminal
-        if time.monotonic() - self._said_at < (SHOW_EVERY_S if live else PLAIN_EVERY_S) or not (live or plain):
+        said = self._said_at > self._began_at
+        wait_s = SHOW_EVERY_S if live else PLAIN_EVERY_S if said else FIRST_PLAIN_S
+        if time.monotonic() - self._said_at < wait_s or not (live or plain):
             return
         self._said_at = time.monotonic()
         if not live:
