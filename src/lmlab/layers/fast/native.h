@@ -8,8 +8,6 @@ static inline Native native_taken(const void *from, ptrdiff_t at, int narrow) { 
 
 static inline void native_put(void *to, ptrdiff_t at, int narrow, Native x) { put(to, at, narrow, x); }
 #else
-typedef uint16_t NativeHalf __attribute__((vector_size(2 * NATIVE), aligned(2), may_alias));
-typedef uint32_t NativeBits __attribute__((vector_size(4 * NATIVE), aligned(4), may_alias));
 
 static inline Native native_taken(const void *from, ptrdiff_t at, int narrow) {
     if (!narrow) return *(const Native *)((const float *)from + at);

@@ -59,9 +59,16 @@ void lmlab_norm_back(const void *grad, int32_t narrow, const float *x, const flo
 void lmlab_squares(void *x, void *squares, int32_t narrow, int64_t count, int32_t threads) {
 #pragma omp parallel for num_threads(threads)
     for (int64_t i = 0; i < count; i += 16) {
-        const Sixteen here = taken(x, i, narrow), positive = chosen(here < 0.0f, (Sixteen){0}, here);
-        put(x, i, narrow, positive);
-        put(squares, i, narrow, positive * positive);
+        if (narrow) {
+            const Sixteen positive = positive_of(taken(x, i, narrow));
+            put(x, i, narrow, positive);
+            put(squares, i, narrow, positive * positive);
+        } else
+            for (int p = 0; p < 16; p += NATIVE) {
+                Native *at = (Native *)((float *)x + i + p);
+                *at = native_chosen(*at < 0.0f, (Native){0}, *at);
+                *(Native *)((float *)squares + i + p) = *at * *at;
+            }
     }
 }
 

@@ -111,6 +111,8 @@ static inline float sum_of_pieces(const Native x[PIECES]) {
 }
 
 typedef uint16_t SixteenHalf __attribute__((vector_size(32), aligned(2), may_alias));
+typedef uint16_t NativeHalf __attribute__((vector_size(2 * NATIVE), aligned(2), may_alias));
+typedef uint32_t NativeBits __attribute__((vector_size(4 * NATIVE), aligned(4), may_alias));
 typedef uint32_t SixteenBits __attribute__((vector_size(64), aligned(4), may_alias));
 
 /* Sixteen numbers from memory and to it. */
@@ -129,9 +131,26 @@ static inline void put(void *to, ptrdiff_t at, int narrow, Sixteen x) {
 #ifdef __AVX512BF16__
     *(SixteenHalf *)((uint16_t *)to + at) = (SixteenHalf)_mm512_cvtneps_pbh((__m512)x);
 #else
-    const SixteenBits bits = (SixteenBits)x;
-    const Sixteen rounded = (Sixteen)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16), none = (Sixteen)((bits | 0x400000) >> 16);
-    const SixteenBits found = (SixteenBits)chosen(x != x, none, rounded);
-    *(SixteenHalf *)((uint16_t *)to + at) = __builtin_convertvector(found, SixteenHalf);
+    union {
+        Sixteen all;
+        Native piece[PIECES];
+    } sixteen = {x};
+    for (int p = 0; p < PIECES; p++) {
+        const NativeBits bits = (NativeBits)sixteen.piece[p];
+        const NativeBits rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16, none = (bits | 0x400000) >> 16;
+        const NativeBits found =
+            (NativeBits)native_chosen(sixteen.piece[p] != sixteen.piece[p], (Native)none, (Native)rounded);
+        *(NativeHalf *)((uint16_t *)to + at + p * NATIVE) = __builtin_convertvector(found, NativeHalf);
+    }
 #endif
+}
+
+/* max(x, 0); what is no number stays none. In pieces: comparisons of what is wider than a register are made number by number. */
+static inline Sixteen positive_of(Sixteen x) {
+    union {
+        Sixteen all;
+        Native piece[PIECES];
+    } sixteen = {x};
+    for (int p = 0; p < PIECES; p++) sixteen.piece[p] = native_chosen(sixteen.piece[p] < 0.0f, (Native){0}, sixteen.piece[p]);
+    return sixteen.all;
 }
