@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from lmlab.layers import attention
 from lmlab.layers.fast import few_rows_in_c, one_row_in_c, passes, recurrence
 
-RACES = (attention.RACE, passes.STREAM, passes.SQUARES, recurrence.RACE, one_row_in_c.RACE, few_rows_in_c.RACE)
+RACES = (
+    attention.RACE,
+    passes.STREAM,
+    passes.SQUARES,
+    recurrence.RACE,
+    one_row_in_c.RACE,
+    few_rows_in_c.PAIR_RACE,
+    few_rows_in_c.SOME_RACE,
+)
 ALL_TAKEN = {race.name(dtype): True for race in RACES for dtype in race.precisions}
 
 

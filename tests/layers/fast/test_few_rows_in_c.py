@@ -30,7 +30,8 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
         return product(x_BK, weight_NK)
 
     monkeypatch.setattr(few_rows_in_c, "product", noted)
-    monkeypatch.setattr(few_rows_in_c.RACE, "taken", lambda _: made(few_rows_in_c.SOURCE, shared=True) is not None)
+    for race in (few_rows_in_c.PAIR_RACE, few_rows_in_c.SOME_RACE):
+        monkeypatch.setattr(race, "taken", lambda _: made(few_rows_in_c.SOURCE, shared=True) is not None)
     return shapes
 
 
@@ -98,10 +99,10 @@ def test_it_is_taken_for_few_rows_that_lie_in_memory_and_for_nothing_else(taken:
     assert taken == []
 
 
-def test_its_race_is_run_with_the_very_sizes_it_is_for() -> None:
-    race: Race = few_rows_in_c.RACE
-    ours, plain = race._ways(torch.float32)
-    assert ours() is None
-    assert plain() is None
-    assert set(few_rows_in_c.RACED_ROWS) <= set(few_rows_in_c.ROWS)
-    assert few_rows_in_c.RACED_INPUTS * few_rows_in_c.RACED_OUTPUTS >= few_rows_in_c.LEAST
+@pytest.mark.parametrize("race", [few_rows_in_c.PAIR_RACE, few_rows_in_c.SOME_RACE])
+def test_its_races_are_of_the_rows_they_decide_on(race: Race, taken: list[tuple[int, ...]]) -> None:
+    ours, _ = race._ways(torch.float32)
+    ours()
+    assert {few_rows_in_c.race_of(rows) for rows, _ in taken} == {race}
+    assert {inputs for _, inputs in taken} == {few_rows_in_c.RACED_INPUTS, few_rows_in_c.RACED_OUTPUTS}
+    assert {few_rows_in_c.race_of(rows) for rows in few_rows_in_c.ROWS} >= {race}

@@ -7,7 +7,10 @@ on ARM five times as many for two rows. Shapes: B rows, K inputs, N outputs.
 from __future__ import annotations
 
 import ctypes
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -18,27 +21,38 @@ from lmlab.hardware.races import Race, Work
 
 SOURCE = Path(__file__).with_name("few_rows.c")
 ROWS = range(2, 9)
-LEAST = 1 << 15  # numbers of W: of fewer, the call takes what is saved
-RACED_ROWS, RACED_INPUTS, RACED_OUTPUTS = (2, 4, 8), 384, 1536
+PAIR, SOME = range(2, 4), range(4, 9)  # of which a library may be good at the one and bad at the other
+LEAST = 1 << 16  # numbers of W: of fewer, the call takes what is saved
+RACED_INPUTS, RACED_OUTPUTS = 384, 1536
+
+
+def race_of(rows: int) -> Race:
+    """The one that says whether ours is faster here with so many rows."""
+    return PAIR_RACE if rows in PAIR else SOME_RACE
 
 
 def product(x_BK: Tensor, weight_NK: Tensor) -> Tensor:
     """x Wᵀ of float32 numbers in memory, both laid out row by row, of so few rows."""
-    out_BN = x_BK.new_empty(len(x_BK), len(weight_NK))
-    sizes = (*x_BK.shape, len(weight_NK))
-    decided_on(SOURCE).lmlab_few_rows(
-        *(ctypes.c_void_p(tensor.data_ptr()) for tensor in (x_BK, weight_NK, out_BN)),
-        *(ctypes.c_int64(size) for size in sizes),
-        ctypes.c_int32(torch.get_num_threads()),
-    )
+    (rows, inputs), outputs = x_BK.shape, len(weight_NK)
+    out_BN = x_BK.new_empty(rows, outputs)
+    given = x_BK.data_ptr(), weight_NK.data_ptr(), out_BN.data_ptr()
+    _function()(*given, rows, inputs, outputs, torch.get_num_threads())
     return out_BN
 
 
-def _ways(dtype: torch.dtype) -> tuple[Work, Work]:
-    """Into the hidden units of a block and out of them, for some numbers of rows."""
+@functools.cache
+def _function() -> Callable[..., None]:
+    """Its arguments are declared once: to make each of its own kind at every call takes longer than a small product."""
+    function: Any = decided_on(SOURCE).lmlab_few_rows
+    function.argtypes, function.restype = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 3 + [ctypes.c_int32], None
+    return cast(Callable[..., None], function)
+
+
+def _ways(counts: Sequence[int], dtype: torch.dtype) -> tuple[Work, Work]:
+    """Into the hidden units of a block and out of them, with so many rows."""
     up_HD = torch.ones(RACED_OUTPUTS, RACED_INPUTS, dtype=dtype)
     down_DH = torch.ones(RACED_INPUTS, RACED_OUTPUTS, dtype=dtype)
-    given = [torch.ones(rows, RACED_INPUTS, dtype=dtype) for rows in RACED_ROWS]
+    given = [torch.ones(rows, RACED_INPUTS, dtype=dtype) for rows in counts]
 
     def ours() -> None:
         for x_BD in given:
@@ -52,4 +66,7 @@ def _ways(dtype: torch.dtype) -> tuple[Work, Work]:
     return ours, plain
 
 
-RACE = Race("products of few rows", SOURCE, _ways, precisions=(torch.float32,))
+PAIR_RACE = Race("products of two or three rows", SOURCE, functools.partial(_ways, (2, 3)), precisions=(torch.float32,))
+SOME_RACE = Race(
+    "products of four to eight rows", SOURCE, functools.partial(_ways, (4, 8)), precisions=(torch.float32,)
+)
