@@ -155,7 +155,7 @@ class Optimizer:
 
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor, steps: int | Tensor) -> None:
         """Nesterov momentum, then, of those whose turn it is, the nearest orthogonal matrix; equal shapes go together."""
-        c, rate = self.config, self.config.matrix_learning_rate * factor * self.config.matrix_every
+        c, rate = self.config, self.config.matrix_learning_rate * self.config.matrix_every * factor
         groups: dict[tuple[int, int], list[str]] = {}
         for name in names:
             groups.setdefault(self._shape(name), []).append(name)
