@@ -46,12 +46,23 @@ def main() -> None:
             continue
         name = f"{model}, {' '.join(f'{key} {value}' for key, value in {**settings, **learning}.items())}"
         in_seconds, in_steps = [], []
+        known = lmlab.settings(
+            model,
+            asked.text,
+            tokenizer=asked.tokenizer,
+            budget=f"{asked.seconds:g}s",
+            device="cpu",
+            settings=settings,
+            learning=learning,
+        )
+        every = next(setting.here for setting in known.learning if setting.name == "matrix_every")
         for seed in range(asked.seeds):
             always, steps = best_look(asked, model, settings, {**learning, "matrix_every": 1}, seed)
             turns, more = best_look(asked, model, settings, learning, seed)
-            as_many, _ = best_look(asked, model, settings, learning, seed, steps)
+            as_many, _ = best_look(asked, model, settings, {**learning, "matrix_every": every}, seed, steps)
             print(
-                f"{name}: always {always:.4f} ({steps} steps), turns {turns:.4f} ({more}, {more / steps:.2f} times),"
+                f"{name}, every {every} steps: always {always:.4f} ({steps} steps),"
+                f" turns {turns:.4f} ({more}, {more / steps:.2f} times),"
                 f" in as many steps {as_many:.4f}",
                 flush=True,
             )

@@ -15,7 +15,7 @@ import pytest
 from lmlab.cli.app import main
 from lmlab.hardware.c_kernels import SWITCH, made
 from lmlab.hardware.openmp import set_threads
-from lmlab.layers.fast import attention_in_c, one_row_in_c, passes, recurrence_in_c
+from lmlab.layers.fast import attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c
 from lmlab.models import _ngram_in_c
 from lmlab.text import words_in_c
 
@@ -51,7 +51,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("kernels")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LMLAB_CACHE", str(folder))
-        for module in (attention_in_c, one_row_in_c, passes, recurrence_in_c, words_in_c, _ngram_in_c):
+        for module in (attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c, words_in_c, _ngram_in_c):
             made(module.SOURCE)
     return list(folder.glob("kernels/*.so"))
 

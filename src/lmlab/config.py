@@ -64,7 +64,7 @@ def in_one_line(error: Exception) -> str:
 
 def about_a_file(error: OSError) -> str:
     """What went wrong with which file, and what helps where that is known."""
-    advice = {errno.ENOSPC: "; make room on that disk", errno.EROFS: "; name a place that can be written to"}
+    advice = {errno.ENOSPC: "; make room on that disk", errno.EROFS: ", so nothing can be written there"}
     where = f": {error.filename}" if error.filename else ""
     return f"{error.strerror}{where}{advice.get(error.errno or 0, '')}"
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import lmlab
+from interrupts import InterruptAt
 from lmlab.config import Budget, Mistake
-from lmlab.hardware.choice import Hardware, as_chosen, choose
+from lmlab.hardware.choice import Hardware
+from lmlab.learn import loop
 from lmlab.learn.fit import hardware_for
+from lmlab.learn.optimizer import Optimizer
 from lmlab.learn.orthogonal import orthogonalize, orthogonalizing_flops
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.turns import LEAST_LEFT, MOST_OF_A_STEP, dealt, steps_between
@@ -49,27 +53,50 @@ def test_all_turns_have_about_as_much_to_do() -> None:
 @pytest.mark.parametrize(("rows", "every"), [(64, 1), (1, 9)])
 def test_a_run_takes_turns_where_batches_are_small(rows: int, every: int, small_text: Path) -> None:
     found = lmlab.settings(
-        "gpt", small_text, budget="3steps", device="cpu",
+        "gpt", small_text, budget="3s", device="cpu",
         settings={"layers": 2, "width": 128, "heads": 2, "context": 64}, learning={"rows": rows},
     )  # fmt: skip
     here = {setting.name: setting.here for setting in found.learning}["matrix_every"]
     assert here == 1 if every == 1 else here >= every
 
 
-def test_a_run_of_before_goes_on_as_it_began(small_text: Path, tmp_path: Path) -> None:
-    """Its record says nothing of turns; today the same command would take them."""
-    options = {"budget": "6steps", "device": "cpu", "tokenizer": "byte", "learning": {"rows": 1}}
-    run = lmlab.train("gpt", small_text, out=tmp_path / "run", settings={"layers": 1, "width": 64}, **options)
-    chosen = run.record.training.chosen
-    assert chosen is not None
-    assert chosen.turns
-    record = json.loads((run.folder / "config.json").read_text())
-    del record["training"]["chosen"]["turns"]
-    (run.folder / "config.json").write_text(json.dumps(record))
-    before = lmlab.load(run.folder).record.training.chosen
-    assert before is not None
-    hardware: Hardware = as_chosen(choose("cpu"), before)
-    assert not hardware.turns
+@pytest.mark.parametrize(
+    ("budget", "kept", "in_turns"),
+    [
+        ("2s", "as it is", True),
+        ("2s", "without turns", False),
+        ("2s", "without anything", False),
+        ("30steps", "as it is", False),
+    ],
+)
+def test_a_run_goes_on_as_it_began(
+    budget: str, kept: str, in_turns: bool, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record of before says nothing of turns, or nothing of what was chosen; today the same command would take them."""
+    settings = {"layers": 1, "width": 128, "heads": 2, "context": 32}
+    monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
+    run = lmlab.train(
+        "gpt", small_text, out=tmp_path / "run", budget=budget, device="cpu", settings=settings, learning={"rows": 1},
+        watch=InterruptAt(5),
+    )  # fmt: skip
+    assert run.status == "unfinished"
+    path = run.folder / "config.json"
+    record = json.loads(path.read_text())
+    assert record["training"]["chosen"]["turns"] == (budget == "2s")
+    if kept == "without turns":
+        del record["training"]["chosen"]["turns"]
+    elif kept == "without anything":
+        record["training"]["chosen"] = None
+    path.write_text(json.dumps(record))
+    found, plain = [], loop.optimizer_for
+
+    def noted(*given: Any) -> Optimizer:
+        found.append(plain(*given))
+        return found[-1]
+
+    monkeypatch.setattr(loop, "optimizer_for", noted)
+    lmlab.resume(run.folder)
+    assert (found[-1].config.matrix_every > 1) == in_turns
 
 
 def test_what_is_asked_for_is_taken_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,5 +106,6 @@ def test_what_is_asked_for_is_taken_or_refused(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("lmlab.learn.fit.choose", lambda *_: recorded)
     with pytest.raises(Mistake, match="leave matrix_every at 1"):
         hardware_for(config, "cuda", "auto")
-    with pytest.raises(Mistake, match="matrix_every"):
-        TrainConfig(budget=Budget(steps=1), matrix_every=0)
+    for wrong in (0, 10**12):
+        with pytest.raises(Mistake, match="matrix_every"):
+            TrainConfig(budget=Budget(steps=1), matrix_every=wrong)

@@ -124,7 +124,7 @@ def _train(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     text = asked["text"]
     if text is None:
         text = registry.kind_of(model).data
-        print(f"No text is named: {model} learns {text} (lmlab data {text} says what that is).", file=sys.stderr)
+        print(f"No text is named: {model} learns {text} (lmlab data show {text} says what that is).", file=sys.stderr)
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 

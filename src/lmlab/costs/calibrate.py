@@ -98,9 +98,8 @@ def machine_rate(model: str | None, settings: dict[str, Any], vocab_size: int, d
     with torch.device("meta"):
         shape = Shape(*cls(config, vocab_size).batch_shape)
     step = Step(
-        model=cls, config=config, vocab_size=vocab_size, shape=shape, device=hardware.device.type, dtype=hardware.dtype,
-        in_turns=hardware.turns,
-    )  # fmt: skip
+        model=cls, config=config, vocab_size=vocab_size, shape=shape, device=hardware.device.type, dtype=hardware.dtype
+    )
     fresh, optimizer, batch = step.ready()
     luck = torch.Generator(hardware.device).manual_seed(0)
     batch.tokens_BT.random_(vocab_size, generator=luck)  # one token again and again would be looked up too fast

@@ -27,7 +27,6 @@ from lmlab.formulas import Shape
 from lmlab.interface import NeuralLanguageModel, Windows
 from lmlab.layers import fast
 from lmlab.layers.fast.attention import causal_mask
-from lmlab.learn.choose_optimizer import in_turns
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 
 
@@ -42,7 +41,6 @@ class Step:
     device: str = "cpu"
     dtype: torch.dtype = torch.float32  # of products
     muon: bool = True  # for the matrices between hidden vectors
-    in_turns: bool = False  # whether it comes to some of them in each step, as training does on a CPU, or to all
 
     def ready(self) -> tuple[NeuralLanguageModel, Optimizer, Windows]:
         """A fresh model in training, its optimizer, and a batch."""
@@ -50,10 +48,7 @@ class Step:
             model = self.model(self.config, self.vocab_size).train()
         model.compute_dtype = self.dtype
         matrices = model.hidden_matrices() if self.muon else {}
-        rows, length = self.shape.rows, self.shape.tokens
-        every = in_turns(model, model.training_flops(rows, length)) if self.in_turns and matrices else 1
-        config = OptimizerConfig(iteration_dtype=self.dtype, matrix_every=every)
-        optimizer = Optimizer(dict(model.named_parameters()), config, matrices)
+        optimizer = Optimizer(dict(model.named_parameters()), OptimizerConfig(iteration_dtype=self.dtype), matrices)
         tokens_BT = torch.zeros(self.shape.rows, self.shape.tokens, dtype=torch.long, device=self.device)
         return model, optimizer, Windows(tokens_BT)
 

@@ -124,7 +124,6 @@ def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
         now=threads,
         batch=batch_for(found, place.type, precision),
         stepping="captured" if place.type == "cuda" else "eager",
-        turns=place.type == "cpu",
         # Asked for although it crawls: the guess is corrected by the first real step.
         flops=max(rate.products, 1e9),
     )

@@ -16,7 +16,8 @@ RACES = (
     few_rows_in_c.PAIR_RACE,
     few_rows_in_c.SOME_RACE,
 )
-ALL_TAKEN = {race.name(dtype): True for race in RACES for dtype in race.precisions}
+SINCE = few_rows_in_c.PAIR_RACE, few_rows_in_c.SOME_RACE  # there were checkpoints that named what they took
+ALL_TAKEN = {race.name(dtype): True for race in RACES if race not in SINCE for dtype in race.precisions}
 
 
 def missing(taken: Mapping[str, bool]) -> list[str]:

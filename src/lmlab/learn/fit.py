@@ -45,7 +45,9 @@ def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
         raise Mistake(
             f"steps that are {hardware.stepping} are all alike: leave matrix_every at 1, or take stepping=eager"
         )
-    return hardware if config.budget.seconds is None else at_this_moment(hardware)
+    if config.budget.seconds is None:  # steps and tokens mean the same everywhere, and time that is saved buys nothing
+        return hardware
+    return dataclasses.replace(at_this_moment(hardware), turns=hardware.device.type == "cpu")
 
 
 def fresh_model(cls: type[TextLearner], config: Any, tokenizer: Tokenizer, seed: int) -> TextLearner:

@@ -41,6 +41,9 @@ from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
 
 SHOW_EVERY_S = 0.5
+UNSETTLED = (
+    0.5  # of a budget that began with learned weights: so long a rise of the validation loss is no reason to stop
+)
 
 
 class Trainer:
@@ -304,11 +307,18 @@ class Trainer:
             self._keep_best(valid_nats)
         elif self.progress.lowest_nats is None or valid_nats < self.progress.lowest_nats:
             self.progress = self._progress_now(lowest_nats=valid_nats, worse=0)
-        elif self.progress.highest_nats is not None and valid_nats > self.progress.highest_nats:
-            # The rate, which rose again, unsettles what was learned: how low it comes from here is what counts.
+        elif self._is_unsettled(valid_nats):
             self.progress = self._progress_now(lowest_nats=valid_nats, highest_nats=valid_nats, worse=0)
         else:
             self.progress = self._progress_now(worse=self.progress.worse + 1)
+
+    def _is_unsettled(self, valid_nats: float) -> bool:
+        """Whether weights learned before are worse than ever because the rate is high again, from which they come back.
+
+        Half of the budget is time enough for that; what is still getting worse then is learned by heart.
+        """
+        highest = self.progress.highest_nats
+        return highest is not None and valid_nats > highest and self.clock.fraction < UNSETTLED
 
     def _sample(self) -> None:
         """Write down what the model makes now, if that takes no more than a small share of the time so far."""

@@ -34,7 +34,9 @@ class OptimizerConfig:
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-8
     momentum: float = 0.95  # Muon
-    matrix_every: int = 1  # steps of Muon from one move of a matrix to its next, which is as many times as far
+    matrix_every: int = (
+        1  # steps of Muon from one move of a matrix to its next, which goes as far as those steps together
+    )
     iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration: whatever is faster here
     clip: float = 1.0  # of the global gradient norm, for all but Muon, which has no need of it (lab11 problem 1)
     adagrad_epsilon: float = 1e-12  # far below the gradients of rare words, which are means over many examples
@@ -155,20 +157,22 @@ class Optimizer:
 
     def _muon(self, names: list[str], grads: Mapping[str, Tensor], factor: float | Tensor, steps: int | Tensor) -> None:
         """Nesterov momentum, then, of those whose turn it is, the nearest orthogonal matrix; equal shapes go together."""
-        c, rate = self.config, self.config.matrix_learning_rate * self.config.matrix_every * factor
+        c, every = self.config, self.config.matrix_every
+        assert every == 1 or isinstance(steps, int), "a step that is recorded is like every other"
+        waited = 1 if every == 1 else min(every, int(steps))  # steps since a matrix moved last, or since the first
+        rate = c.matrix_learning_rate * waited * factor
         groups: dict[tuple[int, int], list[str]] = {}
         for name in names:
             groups.setdefault(self._shape(name), []).append(name)
         in_rows = all(self.parameters[n].is_contiguous() for n in names)  # as the kernels take them to lie
         if fast.enabled and in_rows and isinstance(rate, Tensor) and rate.is_cuda and muon.has_kernels():
-            assert c.matrix_every == 1, "a step that is recorded is like every other"
             self._muon_on_a_gpu(groups, grads, rate)
             return
         for (rows, columns), members in groups.items():
             torch._foreach_lerp_(
                 [self.slots[f"first.{n}"] for n in members], [grads[n] for n in members], 1 - c.momentum
             )
-            moving = [n for n in members if c.matrix_every == 1 or self._turns[n] == steps % c.matrix_every]
+            moving = [n for n in members if every == 1 or self._turns[n] == steps % every]
             if not moving:
                 continue
             parameters, found = [self.parameters[n] for n in moving], [grads[n] for n in moving]

@@ -144,8 +144,8 @@ class Pace:
             halved, fewer = self._with_rows(config, share / 2, least_s)
             if fewer == tokens:
                 break
-            if halved < NEARLY * speed:  # a moment in which others took the machine says nothing against fewer rows
-                speed = min(speed, self._with_rows(config, share, least_s)[0])
+            if halved < NEARLY * speed:  # others may have taken the machine meanwhile: both again, one after the other
+                speed, halved = (self._with_rows(config, rows, least_s)[0] for rows in (share, share / 2))
             if halved < NEARLY * speed:
                 break
             share, speed, tokens = share / 2, halved, fewer

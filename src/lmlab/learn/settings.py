@@ -16,6 +16,7 @@ CALLED_ELSEWHERE |= {"batch": "rows", "batch_size": "rows", "decay": "weight_dec
 CALLED_ELSEWHERE |= {"sequence_length": "length", "block_size": "length"}
 
 MOST_SEEDS = 1000  # runs that are to differ by luck alone
+MOST_STEPS_BETWEEN = 100  # moves of a matrix: momentum has forgotten what was gathered before
 MOST_ROWS = 2**20  # of a step, which holds all of them at once
 
 MOST_VALIDATING = 0.1  # of a budget of seconds: what looking at the validation part may take
@@ -33,7 +34,7 @@ class TrainConfig:
     optimizer: Method | None = None  # muon: for matrices between hidden vectors, with AdamW for the rest
     learning_rate: float | None = None  # of AdamW or AdaGrad, at its highest
     matrix_learning_rate: float | None = None  # of Muon, for models with hidden matrices
-    matrix_every: int | None = None  # steps from one move of a matrix by Muon to its next; None: by what both cost
+    matrix_every: int | None = None  # steps from one move of a matrix by Muon to its next
     weight_decay: float | None = None  # how strongly matrices and tables are drawn to zero
     stepping: Stepping | None = None  # kernel by kernel, or (on a GPU) recorded and replayed, or of a compiled loss
     rows: int | None = None  # sequences per step
@@ -48,6 +49,10 @@ class TrainConfig:
         at_least_one("training", rows=self.rows, length=self.length)
         at_least_one("training", validations=self.validations, patience=self.patience)
         at_least_one("training", matrix_every=self.matrix_every)
+        if (self.matrix_every or 1) > MOST_STEPS_BETWEEN:
+            raise Mistake(
+                f"training: matrix_every is a whole number from 1 to {MOST_STEPS_BETWEEN}; got {self.matrix_every}"
+            )
         if (self.rows or 1) > MOST_ROWS:
             raise Mistake(f"training: rows is a whole number from 1 to {MOST_ROWS}; got {self.rows}")
         if self.optimizer is not None:

@@ -44,6 +44,7 @@ def _can_multiply(x_BK: Tensor, weight_NK: Tensor) -> bool:
     """Whether there is a kernel of ours for these, and faster."""
     right = _rows(x_BK) in few_rows_in_c.ROWS and weight_NK.numel() >= few_rows_in_c.LEAST
     right = right and x_BK.is_contiguous() and weight_NK.is_contiguous() and x_BK.shape[-1] == weight_NK.shape[-1]
+    right = right and not (torch.jit.is_tracing() or x_BK.is_neg() or weight_NK.is_neg())
     return right and _in_memory(x_BK, weight_NK) and few_rows_in_c.race_of(_rows(x_BK)).taken(x_BK.dtype)
 
 
