@@ -265,7 +265,7 @@ def test_a_full_disk_leaves_what_was_there(lmlab: Lmlab, small_text: Path, monke
 
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "fsync", full)
-        refused(lmlab("train", "gpt", small_text, "--out", "other", *TINY), "No space left")
+        refused(lmlab("train", "gpt", small_text, "--out", "other", *TINY), "No space left", "make room on that disk")
         Path("short.txt").write_text("the cat sat")  # coded before a slow machine says how far it is
         refused(lmlab("compress", "short.txt", "--model", "run", "-o", "small.lm"), "No space left")
     assert [path.name for path in Path("other").rglob("*")] == [LOCK]

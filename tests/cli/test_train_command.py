@@ -21,6 +21,14 @@ def trained(lmlab: Lmlab, small_text: Path) -> Path:
     return Path("run")
 
 
+def test_who_names_no_text_hears_which_is_learned(lmlab: Lmlab) -> None:
+    code, _, err = lmlab("train", "gpt", "--set", "nonsense=1")
+    assert (code, err.splitlines()[0]) == (
+        2,
+        "No text is named: gpt learns sotu (lmlab data show sotu says what that is).",
+    )
+
+
 def test_a_finished_run_is_given_more_and_says_so_where_it_gets_nothing(lmlab: Lmlab, trained: Path) -> None:
     code, _, err = lmlab("train", "--resume", "--out", trained)
     assert code == 0

@@ -113,7 +113,7 @@ def _few_rows(found: Found) -> Choice:
     """How the products of texts that are written side by side are asked for."""
     chosen = "the other way round" if turns_few_rows(found) else "as they are"
     why = f"(W xᵀ)ᵀ runs at {found.device('cpu').turned:.2g} times the speed of x Wᵀ"
-    return Choice(device="cpu", what="products of few rows", chosen=chosen, why=why)
+    return Choice(device="cpu", what="products of some dozen rows", chosen=chosen, why=why)
 
 
 def _kernels_in_c(device: str) -> Choice:

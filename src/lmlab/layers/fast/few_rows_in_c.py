@@ -21,7 +21,7 @@ from lmlab.hardware.races import Race, Work
 
 SOURCE = Path(__file__).with_name("few_rows.c")
 ROWS = range(2, 9)
-PAIR, SOME = range(2, 4), range(4, 9)  # of which a library may be good at the one and bad at the other
+PAIR = range(2, 4)  # a library may be good at these and bad at the others
 LEAST = 1 << 16  # numbers of W: of fewer, the call takes what is saved
 RACED_INPUTS, RACED_OUTPUTS = 384, 1536
 
