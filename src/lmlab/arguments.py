@@ -52,7 +52,13 @@ KINDS = {
     "None": Kind(lambda value: value is None, "None", "None"),
 }  # a name that is not here, such as Run or Budget, is looked at by whoever takes it
 LISTS = ("Sequence", "Iterable")
-ALIASES = {"Text": "str | Path | Sequence[str | Path]", "Hints": "str", "Told": "Callable", "Progress": "Callable"}
+ALIASES = {
+    "Text": "str | Path | Sequence[str | Path]",
+    "Hints": "str",
+    "SplitBy": "str",
+    "Told": "Callable",
+    "Progress": "Callable",
+}
 
 OWN_WORDS = {"model": "str", "seed": "int"}  # arguments of these kinds for which there is a better sentence further in
 

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from lmlab.text.corpus import read as read
     from lmlab.text.files_and_folders import Text
     from lmlab.text.files_and_folders import strings as strings
+    from lmlab.text.splitting import SplitBy
     from lmlab.translation.verbs import translate as translate
     from lmlab.wordvectors.verbs import analogy as analogy
     from lmlab.wordvectors.verbs import neighbours as neighbours
@@ -336,6 +337,7 @@ def data(
     text: Text,
     *,
     split: Sequence[float] = ...,
+    split_by: SplitBy = ...,
     valid: Text | None = ...,
     test: Text | None = ...,
     seed: int = ...,
@@ -345,6 +347,7 @@ def data(
     text: Text | None = None,
     *,
     split: Sequence[float] = (80, 10, 10),
+    split_by: SplitBy = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -364,7 +367,7 @@ def data(
         return sources.get(str(text))
     from lmlab.text.corpus import read
 
-    return read(text, valid=valid, test=test, split=split, seed=seed)
+    return read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
 
 
 def prove(

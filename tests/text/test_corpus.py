@@ -44,9 +44,9 @@ def documents(folder, sizes):
 
 
 @pytest.mark.parametrize("split", [(80, 10, 10), (90, 10, 0), (1, 1, 1), (0.7, 0.2, 0.1)])
-def test_a_single_text_is_cut_exactly_by_characters(tmp_path, split) -> None:
+def test_a_tail_is_cut_exactly_by_characters(tmp_path, split) -> None:
     path = write(tmp_path / "text.txt", TEXT)
-    corpus = read(path, split=split)
+    corpus = read(path, split=split, split_by="tail")
     first, second = (round(sum(split[:k]) / sum(split) * 1e9) * len(TEXT) // 10**9 for k in (1, 2))
     assert corpus.train.text() == TEXT[:first]
     assert corpus.valid.text() == TEXT[first:second]
@@ -55,7 +55,7 @@ def test_a_single_text_is_cut_exactly_by_characters(tmp_path, split) -> None:
 
 
 def test_ninety_ten_is_the_usual_cut(tmp_path) -> None:
-    corpus = read(write(tmp_path / "text.txt", TEXT), split=(90, 10, 0))
+    corpus = read(write(tmp_path / "text.txt", TEXT), split=(90, 10, 0), split_by="tail")
     assert corpus.train.chars == int(0.9 * len(TEXT))
     assert corpus.test.documents == ()
     assert corpus.test.text() == ""
@@ -74,23 +74,24 @@ def test_a_byte_order_mark_is_no_character_of_the_text_and_no_byte_that_is_count
 
 
 def test_many_documents_stay_whole_and_meet_the_shares(tmp_path) -> None:
-    sizes = [200 + 37 * (i % 11) for i in range(80)]
+    sizes = [200 + 37 * (i % 11) for i in range(200)]
     corpus = read(documents(tmp_path, sizes))
+    assert corpus.divided_by == "documents"
     found = [text for part in corpus.parts.values() for _, text in part.pieces()]
-    assert sorted(text[:3] for text in found) == [f"{i:03}" for i in range(80)]
+    assert sorted(text[:3] for text in found) == [f"{i:03}" for i in range(200)]
     assert sorted(map(len, found)) == sorted(sizes)
     for part, share in zip(corpus.parts.values(), (0.8, 0.1, 0.1), strict=True):
         assert abs(part.bytes / sum(sizes) - share) < 0.02
 
 
 def test_the_seed_chooses_the_documents(tmp_path) -> None:
-    folder = documents(tmp_path, [500] * 40)
+    folder = documents(tmp_path, [500] * 130)
     assert read(folder).test.text() == read(folder).test.text()
     assert read(folder, seed=1).test.text() != read(folder).test.text()
 
 
 def test_a_few_large_documents_are_laid_end_to_end_and_cut(tmp_path) -> None:
-    corpus = read(documents(tmp_path, [500, 300, 400]))
+    corpus = read(documents(tmp_path, [500, 300, 400]), split_by="tail")
     assert [part.bytes for part in corpus.parts.values()] == [960, 120, 120]
     assert corpus.train.text() + corpus.valid.text() + corpus.test.text() == "".join(
         (tmp_path / f"{i:03}.txt").read_text() for i in range(3)
@@ -121,7 +122,7 @@ def test_a_folder_is_its_text_files_plain_or_packed(tmp_path) -> None:
 
 def test_several_paths_are_one_text(tmp_path) -> None:
     a, b = write(tmp_path / "a.txt", "one\n" * 50), write(tmp_path / "b.txt", "two\n" * 50)
-    corpus = read([a, b])
+    corpus = read([a, b], split_by="tail")
     assert (corpus.train.text() + corpus.valid.text() + corpus.test.text()) == "one\n" * 50 + "two\n" * 50
     assert corpus.name == "a+1"
 
@@ -132,13 +133,13 @@ def test_a_packed_file_is_called_as_it_would_be_unpacked(tmp_path) -> None:
 
 
 def test_gzip_is_recognised_by_content(tmp_path) -> None:
-    corpus = read(write(tmp_path / "text", gzip.compress(TEXT.encode())))
+    corpus = read(write(tmp_path / "text", gzip.compress(TEXT.encode())), split_by="tail")
     assert corpus.train.text() == TEXT[: len(TEXT) * 8 // 10]
 
 
 def test_standard_input_can_be_read_again_later(monkeypatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
-    corpus = read("-")
+    corpus = read("-", split_by="tail")
     again = Corpus.from_spec(json.loads(json.dumps(corpus.spec())))
     assert again.train.text() == corpus.train.text() == TEXT[: len(TEXT) * 8 // 10]
     assert (corpus.name, again.name) == ("stdin", "stdin")
@@ -149,7 +150,7 @@ def test_a_pipe_is_kept_too(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(TEXT, encoding="utf-8"))
     writer.start()
-    corpus = read(tmp_path / "pipe")
+    corpus = read(tmp_path / "pipe", split_by="tail")
     writer.join()
     assert corpus.train.text() == TEXT[: len(TEXT) * 8 // 10]
     (tmp_path / "pipe").unlink()
@@ -172,7 +173,7 @@ def test_a_spec_reads_the_same_corpus_again_and_notices_changes(tmp_path) -> Non
 
 
 def test_a_spec_notices_a_new_document(tmp_path) -> None:
-    spec = read(documents(tmp_path, [500] * 40)).spec()
+    spec = read(documents(tmp_path, [500] * 40), split_by="documents").spec()
     write(tmp_path / "new.txt", "n" * 500)
     with pytest.raises(ValueError, match="not what it was"):
         Corpus.from_spec(spec)
@@ -301,7 +302,7 @@ def test_tinyshakespeare_has_the_usual_parts() -> None:
     data = os.environ.get("LMLAB_BENCH_DATA")
     if not data:
         pytest.skip("LMLAB_BENCH_DATA is not set")
-    corpus = read(f"{data}/tinyshakespeare/input.txt", split=(90, 10, 0))
+    corpus = read(f"{data}/tinyshakespeare/input.txt", split=(90, 10, 0), split_by="tail")
     assert (corpus.train.chars, corpus.valid.chars) == (1_003_854, 111_540)
 
 

@@ -104,7 +104,6 @@ def test_a_markov_corpus_knows_its_entropy(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("LMLAB_CACHE", str(tmp_path))
     corpus = read("markov:length=5000,seed=4")
     assert corpus.entropy_bits_per_symbol == markov_entropy("markov:seed=4")
-    assert (corpus.train.bytes, corpus.valid.bytes, corpus.test.bytes) == (4000, 500, 500)
     assert corpus.train.chars == corpus.train.bytes
     (tmp_path / "file.txt").write_text("some text, long enough to be split")
     assert read(tmp_path / "file.txt").entropy_bits_per_symbol is None

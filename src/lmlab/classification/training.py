@@ -49,7 +49,7 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     hardware = hardware_for(train_config, asked.device, asked.precision)
     hardware = as_asked(hardware, "eager")  # no two batches have one shape
     refuse_if_taken(asked.out)
-    table = read_labelled(data, **asked.division, columns=asked.columns)
+    table = read_labelled(data, **asked.division_of_rows, columns=asked.columns)
     if table.leaks:
         watch.say(
             f"{table.name}: {table.leaks} of {len(table.parts['test'])} test examples stand in the training part too;"

@@ -45,6 +45,7 @@ def command(
         str, typer.Option(help="Which tokenizers, separated by commas; models are crossed with them.")
     ] = "char",
     split: options.Split = options.DEFAULT_SPLIT,
+    split_by: options.SplitBy = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: Annotated[
@@ -92,6 +93,7 @@ def command(
             models=chosen,
             tokenizers=[t.strip() for t in tokenizers.split(",") if t.strip()],
             split=parts,
+            split_by=split_by,
             valid=valid,
             test=test,
             seed=seed,

@@ -17,6 +17,7 @@ def command(
     action: Annotated[str, typer.Argument(help="list, get or show.")] = "list",
     text: Annotated[str | None, typer.Argument(help="For get: a named corpus. For show: any text.")] = None,
     split: options.Split = options.DEFAULT_SPLIT,
+    split_by: options.SplitBy = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     seed: options.Seed = 0,
@@ -30,7 +31,7 @@ def command(
 
     if action == "show" and text is not None:
         shares = options.parse_split(split, valid, test)
-        _show(face.data("show", text, split=shares, valid=valid, test=test, seed=seed), json)
+        _show(face.data("show", text, split=shares, split_by=split_by, valid=valid, test=test, seed=seed), json)
     elif action == "list":
         found = face.data()
         if json:
@@ -61,7 +62,7 @@ def _show(corpus: Corpus, json: bool) -> None:
             for name, part in corpus.parts.items()
         }
         shared = {name: vars(found) for name, found in overlap.items()}
-        options.print_json({"name": corpus.name, "parts": parts, "overlap": shared})
+        options.print_json({"name": corpus.name, "divided_by": corpus.divided_by, "parts": parts, "overlap": shared})
         return
     from lmlab.cli.show.console import result_console, say
     from lmlab.cli.show.table import Column, print_table
@@ -75,5 +76,6 @@ def _show(corpus: Corpus, json: bool) -> None:
         for name, part in corpus.parts.items()
     ]
     print_table(console, columns, rows)
+    say(console, f"  {corpus.division}")
     for found in overlap.values():
         say(console, f"  {found}")

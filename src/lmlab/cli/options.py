@@ -44,6 +44,12 @@ Model = Annotated[Path, typer.Option("--model", callback=checked_run, help="The 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 Seed = Annotated[int, typer.Option(callback=checked_seed, help="Makes everything random repeatable.")]
 Split = Annotated[str, typer.Option(help="Shares of training, validation and test, such as 90,10,0.")]
+SplitBy = Annotated[
+    str,
+    typer.Option(
+        help="What is held out: whole documents, blocks spread over the text, its tail; auto chooses of the first two."
+    ),
+]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
 Test = Annotated[str | None, typer.Option(help="A file for testing; TEXT is then for training alone.")]
 TokenizerOrNone = Annotated[

@@ -23,6 +23,7 @@ def command(
         str | None, typer.Option(help="How long it would train: 90s, 3m, 1h, 500steps or 2Mtokens.", show_default="3m")
     ] = None,
     split: options.Split = options.DEFAULT_SPLIT,
+    split_by: options.SplitBy = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
@@ -50,6 +51,7 @@ def command(
         tokenizer=tokenizer,
         budget=options.budget_of(model, budget, "3m"),
         split=shares,
+        split_by=split_by,
         valid=valid,
         test=test,
         seed=seed,

@@ -41,6 +41,7 @@ def command(
         typer.Option(help="Folder of the sweep; the same folder again goes on.", show_default="runs/sweep-MODEL-TEXT"),
     ] = None,
     split: options.Split = options.DEFAULT_SPLIT,
+    split_by: options.SplitBy = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006
@@ -74,6 +75,7 @@ def command(
         budget=options.budget_of(model, budget, "300steps"),
         tokenizer=tokenizer,
         split=shares,
+        split_by=split_by,
         valid=valid,
         test=test,
         settings=parse_settings(registry.model_class(model).Config, settings, model),

@@ -52,6 +52,7 @@ def command(
     tokenizer: options.TokenizerOrNone = None,
     budget: Annotated[str, typer.Option(help="How long: 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs.")] = "3m",
     split: options.Split = options.DEFAULT_SPLIT,
+    split_by: options.SplitBy = "auto",
     valid: options.Valid = None,
     test: options.Test = None,
     settings: options.Settings = [],  # noqa: B006 (typer copies it)
@@ -210,7 +211,10 @@ def _as_asked(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         "settings": {**found.get("settings", {}), **settings},
         "learning": {**found.get("learning", {}), **parse_learning(asked["learning"])},
         "columns": columns.split(",") if isinstance(columns, str) else columns,
-        **{key: asked[key] for key in ("out", "budget", "split", "valid", "test", "seed", "device", "precision")},
+        **{
+            key: asked[key]
+            for key in ("out", "budget", "split", "split_by", "valid", "test", "seed", "device", "precision")
+        },
     }
 
 
@@ -223,6 +227,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     """A run goes on as it began: a Mistake for an option that says otherwise, which would have no effect."""
     model, corpus, training = run.record.model, run.record.inputs.corpus, run.record.training
     began: dict[str, Any] = {"tokenizer": run.record.inputs.tokenizer, "split": tuple(corpus["split"])}
+    began |= {"split_by": corpus["divided_by"]} if "divided_by" in corpus else {}
     began |= {"budget": training.budget, "seed": training.seed}
     began |= {"device": training.device, "precision": training.precision}
     began |= {key: corpus[key] for key in ("text", "valid", "test")}
@@ -244,7 +249,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
     wanted |= {f"learn {key}": value for key, value in learning.items()}
     for key, value in wanted.items():
         if value != began[key]:
-            option = "the text" if key == "text" else f"--{key}"
+            option = "the text" if key == "text" else f"--{key.replace('_', '-')}"
             began_so = f"{run.folder} began otherwise, and goes on as it began"
             raise Mistake(f"{began_so}: leave {option} out, or train into a new folder")
 

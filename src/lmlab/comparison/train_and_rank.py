@@ -18,6 +18,7 @@ from lmlab.learn.settings import MOST_SEEDS, training_config
 from lmlab.models.registry import Way, kind_of, ladder, language_model, model_class, trainable_kind
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
+from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import plain_spec
 
 
@@ -31,6 +32,7 @@ def compare(
     models: Sequence[str] | None = None,
     tokenizers: Sequence[str] = ("char",),
     split: Sequence[float] = (80, 10, 10),
+    split_by: SplitBy = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -88,7 +90,11 @@ def compare(
     choose_device(device)
     import matplotlib.figure  # noqa: F401  (half a second, before the clock runs)
 
-    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
+    corpus = (
+        text
+        if isinstance(text, Corpus)
+        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
+    )
     if not corpus.test.bytes:
         instead = "give it a share above 0 in {split}" if valid is None else "name one with {test}"
         raise Mistake(f"{corpus.name} has no test part to compare on; {instead}", split=None, test=None)

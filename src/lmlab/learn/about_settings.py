@@ -24,6 +24,7 @@ from lmlab.learn.train import sized_on_text, tokenizer_for, with_rows
 from lmlab.models.registry import Way, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files_and_folders import Text
+from lmlab.text.splitting import SplitBy
 from lmlab.text.stream import tokenize as token_stream
 
 
@@ -64,6 +65,7 @@ def settings(
     tokenizer: str | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
+    split_by: SplitBy = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -94,7 +96,11 @@ def settings(
         return bare
     if not issubclass(cls, CountModel | TextLearner):
         raise Mistake(f"what the settings of {model} come to is said for a plain text only; leave the text out")
-    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, seed=seed)
+    corpus = (
+        text
+        if isinstance(text, Corpus)
+        else read(text, valid=valid, test=test, split=split, split_by=split_by, seed=seed)
+    )
     tokens = tokenizer_for(cls, tokenizer, corpus)
     stream = token_stream(corpus.train, tokens, stream_folder())
     train_config = dataclasses.replace(train_config, budget=budget.over(stream.tokens))

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lmlab.config import Budget
+from lmlab.config import Budget, Mistake
 from lmlab.learn.onlookers import Watch
 from lmlab.learn.record import Inputs, Model, Record, Training
 from lmlab.learn.run import Run, create_run
 from lmlab.learn.settings import TrainConfig, training_config
 from lmlab.text.files_and_folders import Text
 from lmlab.text.fingerprint import Fingerprint
+from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import Tokenizer
 
 
@@ -24,6 +25,7 @@ class Asked:
     out: Path
     budget: Budget
     split: Sequence[float]
+    split_by: SplitBy
     valid: Text | None
     test: Text | None
     seed: int
@@ -38,7 +40,18 @@ class Asked:
 
     @property
     def division(self) -> dict[str, Any]:
-        """How the data are divided, for whoever reads them."""
+        """How a plain text is divided, for `lmlab.text.corpus.read`."""
+        return {**self._parts, "split_by": self.split_by}
+
+    @property
+    def division_of_rows(self) -> dict[str, Any]:
+        """How the rows of a table are divided."""
+        if self.split_by != "auto":
+            raise Mistake("{split_by} divides plain text; the rows of a table are drawn; leave it out", split_by=None)
+        return self._parts
+
+    @property
+    def _parts(self) -> dict[str, Any]:
         return {"valid": self.valid, "test": self.test, "split": self.split, "seed": self.seed}
 
     @property

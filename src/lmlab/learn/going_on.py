@@ -23,6 +23,7 @@ from lmlab.models.registry import Way, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files_and_folders import Text
 from lmlab.text.fingerprint import fingerprint_of
+from lmlab.text.splitting import SplitBy
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import Tokenizer
 
@@ -87,6 +88,7 @@ def fine_tune(
     out: str | Path | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
+    split_by: SplitBy = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -110,8 +112,9 @@ def fine_tune(
     out = free_folder(model or run.folder.resolve().name, text) if out is None else Path(out)
     name, tokenizer = run.record.model.name, run.tokenizer
     asked = Asked(
-        out=out, budget=Budget.parse(budget), split=split, valid=valid, test=test, seed=seed, settings=settings or {},
-        learning=learning or {}, device=device, precision=precision, watch=watching(watch, progress, model or name),
+        out=out, budget=Budget.parse(budget), split=split, split_by=split_by, valid=valid, test=test,
+        seed=seed, settings=settings or {}, learning=learning or {}, device=device, precision=precision,
+        watch=watching(watch, progress, model or name),
         columns=columns, begin=run,
     )  # fmt: skip
     if model not in (None, name):

@@ -25,6 +25,7 @@ from lmlab.models.registry import Role, kind_of, trainable_kind
 from lmlab.text.corpus import Corpus, read
 from lmlab.text.files_and_folders import Text
 from lmlab.text.fingerprint import fingerprint_of
+from lmlab.text.splitting import SplitBy
 from lmlab.text.stream import TokenStream, tokenize
 from lmlab.text.tokenizers import Tokenizer, parse_spec, train_tokenizer
 
@@ -37,6 +38,7 @@ def train(
     tokenizer: str | Tokenizer | None = None,
     budget: str | Budget = "3m",
     split: Sequence[float] = (80, 10, 10),
+    split_by: SplitBy = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     seed: int = 0,
@@ -68,8 +70,9 @@ def train(
     if isinstance(tokenizer, str):
         parse_spec(tokenizer)  # a slip is answered before the text is read
     asked = Asked(
-        out=out, budget=Budget.parse(budget), split=split, valid=valid, test=test, seed=seed, settings=settings or {},
-        learning=learning or {}, device=device, precision=precision, watch=watch, columns=columns,
+        out=out, budget=Budget.parse(budget), split=split, split_by=split_by, valid=valid, test=test,
+        seed=seed, settings=settings or {}, learning=learning or {}, device=device, precision=precision,
+        watch=watch, columns=columns,
         tokenizer=None if isinstance(tokenizer, Tokenizer) else tokenizer,
     )  # fmt: skip
     if not issubclass(cls, CountModel | TextLearner):

@@ -36,6 +36,7 @@ from lmlab.sweeps.figure import draw
 from lmlab.sweeps.grid import HISTORY_BYTES, TOKENIZER, Job, Outcome, Point, grid, plan
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
+from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import plain_spec
 
 Told = Callable[[Outcome], None]  # of every job that ends
@@ -108,6 +109,7 @@ def sweep(
     budget: str | Budget = "300steps",
     tokenizer: str | None = None,
     split: Sequence[float] = (80, 10, 10),
+    split_by: SplitBy = "auto",
     valid: Text | None = None,
     test: Text | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -151,7 +153,7 @@ def sweep(
             both = f"{{{option}}} and {{over}} both name {', '.join(sorted(twice))}; leave one of them out"
             raise Mistake(both, over=None, **{option: None})
     spec = plain_spec("char" if tokenizer is None else tokenizer)
-    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split)
+    corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, split_by=split_by)
     if not corpus.test.bytes and not corpus.valid.bytes:
         instead = "give one a share above 0 in {split}" if test is None and valid is None else "name one with {test}"
         raise Mistake(f"{corpus.name} has no test or validation part to measure on; {instead}", split=None, test=None)

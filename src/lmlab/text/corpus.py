@@ -15,7 +15,13 @@ from lmlab.text.files_and_folders import Text
 from lmlab.text.markov import markov_entropy
 from lmlab.text.parts import PARTS, Document, Part
 from lmlab.text.shared_substrings import Overlap, find_overlap
-from lmlab.text.splitting import split_documents
+from lmlab.text.splitting import Divided, Division, SplitBy, split_documents
+
+DIVISIONS: dict[Divided, str] = {
+    "documents": "Whole documents were held out.",
+    "tail": "The end of the text was held out.",
+    "given": "The held-out parts are texts of their own.",
+}
 
 
 @final
@@ -35,6 +41,22 @@ class Corpus:
     def parts(self) -> dict[str, Part]:
         """The three parts by name."""
         return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    @property
+    def divided_by(self) -> Divided:
+        """How the parts were divided: whole documents, blocks spread over the text, its tail, or parts that were given."""
+        return self._origin["divided_by"]
+
+    @property
+    def division(self) -> str:
+        """How the parts were divided, in one sentence."""
+        if self.divided_by == "blocks":
+            blocks, part = max((len(part.documents), part.name) for part in (self.test, self.valid))
+            return (
+                f"The {part} part is {blocks} blocks spread over the whole text; {self._origin['left_out']:,} bytes next to"
+                " held-out blocks belong to no part."
+            )
+        return DIVISIONS[self.divided_by]
 
     @property
     def documents(self) -> int:
@@ -79,16 +101,34 @@ class Corpus:
                 raise Mistake(f"{path}, from which this corpus was read, is gone; put it back, or name another text")
             if path.exists() and file_sha256(path) != sha256:
                 raise Mistake(f"{path} has changed since this corpus was read; put the old file back, or train again")
+        changed, ways = PARTS[0], _ways(spec)
+        for split_by in ways:
+            try:
+                corpus = cls._read_again(spec, split_by)
+            except Mistake:
+                if split_by == ways[-1]:
+                    raise
+                continue
+            differing = [name for name, part in corpus.parts.items() if part.sha256 != spec["parts"][name]["sha256"]]
+            if not differing:
+                corpus.name = spec["name"]
+                return corpus
+            changed = differing[0]
+        raise Mistake(f"the {changed} part of {spec['name']} is not what it was; files were added or removed")
+
+    @classmethod
+    def _read_again(cls, spec: Mapping[str, Any], split_by: SplitBy) -> Corpus:
+        given = {key: spec[key] for key in ("valid", "test", "seed")}
         with warnings.catch_warnings():  # of files that are passed over, said when it was read first
             warnings.simplefilter("ignore", Note)
-            corpus = read(
-                spec["text"], valid=spec["valid"], test=spec["test"], split=tuple(spec["split"]), seed=spec["seed"]
-            )
-        for name, part in corpus.parts.items():
-            if part.sha256 != spec["parts"][name]["sha256"]:
-                raise Mistake(f"the {name} part of {spec['name']} is not what it was; files were added or removed")
-        corpus.name = spec["name"]
-        return corpus
+            return read(spec["text"], split=tuple(spec["split"]), split_by=split_by, **given)
+
+
+def _ways(spec: Mapping[str, Any]) -> tuple[SplitBy, ...]:
+    """How a text may have been divided. A record that does not say is of whole documents, or else of the text's tail."""
+    if "divided_by" not in spec:
+        return ("documents", "tail") if len(spec["files"]) > 1 else ("tail",)
+    return ("auto",) if spec["divided_by"] == "given" else (spec["divided_by"],)
 
 
 def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
@@ -112,28 +152,49 @@ def read(
     valid: Text | None = None,
     test: Text | None = None,
     split: Sequence[float] = (80, 10, 10),
+    split_by: SplitBy = "auto",
     seed: int = 0,
 ) -> Corpus:
-    """Read a text and divide it into training, validation and test parts.
+    """Read a text and divide it into parts.
 
-    text: a named corpus, a file, several files, a folder or "-" (standard input); plain or gzip, in UTF-8. Of a folder,
-        the .txt, .text, .md and .rst files are read, however deep, each as a document; a pattern such as "src/**/*.py" names
-        others. A file that is called like a named corpus is written ./name.
-    valid, test: texts for these parts; `text` is then all for training, and a part that is not given is empty.
-    split: shares of the three parts, of their sum: 80, 10, 10 or 8, 1, 1. A single text is cut into contiguous parts,
-        exactly by characters; of many documents each goes whole into one part (`seed` shuffles them), so that the
-        shares hold as nearly as they can.
+    Args:
+        text: A named corpus, a file, several files, a folder or `-` for standard input; plain or gzip, in UTF-8. Of a folder
+            the .txt, .text, .md and .rst files are read, however deep, each as a document; a pattern such as "src/**/*.py"
+            names others. A file that is called like a named corpus is written ./name.
+        valid, test: Texts for these parts; `text` is then all for training, and a part that is not given is empty.
+        split: Shares of the three parts, of their sum: 80, 10, 10 or 8, 1, 1.
+        split_by: "documents" puts each document whole into one part (`seed` shuffles them), "blocks" holds out blocks spread
+            over the whole text, "tail" its end. "auto" takes documents where the test part gets twelve or more, else blocks.
+        seed: Shuffles documents.
     """
     seed = checked_seed(seed)
     name, documents, kept = files_and_folders.gather(text)
     origin: dict[str, Any] = {"text": kept, "valid": None, "test": None, "split": list(split), "seed": seed}
+    if split_by != "auto" and (valid is not None or test is not None):
+        named = "{valid}" if test is None else "{test}"
+        raise Mistake(
+            f"{{split_by}} divides the text, which {named} leaves whole for training; leave one of them out",
+            split_by=None, valid=None, test=None,
+        )  # fmt: skip
     if valid is None and test is None:
-        divided = split_documents(name, documents, split, seed)
+        division = split_documents(name, documents, split, seed, split_by)
     else:
-        divided = [documents]
+        parts = [list(documents)]
         for part, given in (("valid", valid), ("test", test)):
             held_out: list[Document] = []
             if given is not None:
                 _, held_out, origin[part] = files_and_folders.gather(given)
-            divided.append(held_out)
-    return Corpus(name, {part: Part(part, docs) for part, docs in zip(PARTS, divided, strict=True)}, origin)
+            parts.append(held_out)
+        division = Division(parts=parts, by="given")
+    origin |= {"divided_by": division.by, "left_out": division.left_out}
+    return Corpus(name, _parts(division), origin)
+
+
+def _parts(division: Division) -> dict[str, Part]:
+    """The parts by name. Held-out blocks know how much of the text they are."""
+    whole = division.left_out + sum(document.size for part in division.parts for document in part)
+    found = {}
+    for name, documents in zip(PARTS, division.parts, strict=True):
+        dealt = division.by == "blocks" and name != "train"
+        found[name] = Part(name, documents, sum(d.size for d in documents) / whole if dealt and whole else None)
+    return found

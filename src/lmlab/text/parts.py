@@ -69,11 +69,19 @@ class Document:
 
 @final
 class Part:
-    """One part of a corpus: documents in order."""
+    """One part of a corpus: documents in order.
 
-    def __init__(self, name: str, documents: Sequence[Document]) -> None:
+    Args:
+        name: Of the part.
+        documents: Its text.
+        block_share: The share of a text that the documents are, where they are blocks spread over all of it; None where they
+            stand for themselves.
+    """
+
+    def __init__(self, name: str, documents: Sequence[Document], block_share: float | None = None) -> None:
         self.name = name
         self.documents = tuple(documents)
+        self.block_share = block_share
         self.bytes = sum(document.size for document in self.documents)
 
     def __repr__(self) -> str:

@@ -1,39 +1,95 @@
-"""Dividing a text into training, validation and test parts."""
+"""Dividing a text into training, validation and test parts.
+
+documents  Each document goes whole into one part, drawn by the seed. This is the default where the test part gets enough
+           documents to show how documents differ.
+blocks     The held-out parts are blocks spread over the whole text, so that they are like the rest of it. This is the
+           default for one file and for few documents.
+tail       The text is cut into three contiguous parts, of which the last is the test part.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 
 from lmlab.config import Mistake
+from lmlab.text.blocks import deal_blocks
 from lmlab.text.parts import PARTS, Document
 
+SplitBy = str  # one of WAYS
+Divided = Literal["documents", "blocks", "tail", "given"]
+WAYS: tuple[SplitBy, ...] = ("auto", "documents", "blocks", "tail")
+
 NEAR = 0.2  # whole documents must give each part its share of the bytes, give or take this much of the share
+FEWEST_DOCUMENTS = 12  # of equal size, or unequal ones that weigh as much: fewer do not show how documents differ
+
+
+@dataclass(frozen=True, kw_only=True)
+class Division:
+    """The documents of the training, validation and test parts, and how they were divided."""
+
+    parts: list[list[Document]]
+    by: Divided
+    left_out: int = 0  # bytes between blocks and training text that belong to no part
 
 
 def split_documents(
-    name: str, documents: Sequence[Document], split: Sequence[float], seed: int
-) -> list[list[Document]]:
-    """The documents of each part.
+    name: str, documents: Sequence[Document], split: Sequence[float], seed: int, by: SplitBy = "auto"
+) -> Division:
+    """Divide documents into three parts.
 
-    Many documents go whole into one part each. A single one, or a few that are too large to meet the shares, are laid
-    end to end and cut.
+    Args:
+        name: Of the text, for messages.
+        documents: In the order of the text.
+        split: The shares of training, validation and test.
+        seed: Draws the documents of each part. Blocks do not depend on it, so that all runs on one text share them.
+        by: `auto` takes whole documents where the test part gets at least FEWEST_DOCUMENTS, else blocks.
     """
     shares = _shares(split)
-    parts = _whole(documents, shares, seed) if len(documents) > 1 else None
-    if parts is None:
-        parts = _cut(documents, shares)
-    for share, part in zip(shares, parts, strict=True):
+    if by not in WAYS:
+        raise Mistake(f"{{split_by}} is one of {', '.join(WAYS)}; got {by!r}", split_by=None)
+    division = _divided(documents, shares, seed, by)
+    if division is None:
+        raise Mistake(
+            f"{name} has {_count(len(documents), 'document')}, which cannot go whole into parts of these shares;"
+            " say {split_by}",
+            split_by="blocks",
+        )
+    for share, part in zip(shares, division.parts, strict=True):
         if share and not sum(document.size for document in part):
             size = sum(document.characters() for document in documents)
             wanted = ",".join(f"{s:g}" for s in split)
             raise Mistake(
-                f"{name} has {size} character{'s' if size != 1 else ''}, too few to split {wanted};"
-                " give more text or another split"
+                f"{name} has {_count(size, 'character')}, too few to split {wanted}; give more text or another split"
             )
-    return parts
+    return division
+
+
+def _divided(documents: Sequence[Document], shares: Sequence[Fraction], seed: int, by: SplitBy) -> Division | None:
+    if by in ("auto", "documents"):
+        whole = _whole(documents, shares, seed) if len(documents) > 1 else None
+        if whole and (by == "documents" or not shares[2] or _as_many(whole[2]) >= FEWEST_DOCUMENTS):
+            return Division(parts=whole, by="documents")
+        if by == "documents":
+            return None
+    if by == "tail" or not any(shares[1:]):
+        return Division(parts=_cut(documents, shares), by="tail")
+    parts, left_out = deal_blocks(documents, shares)
+    return Division(parts=parts, by="blocks", left_out=left_out)
+
+
+def _as_many(documents: Sequence[Document]) -> float:
+    """The number of documents of equal size that weigh as much."""
+    sizes = np.array([document.size for document in documents], dtype=np.float64)
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) if sizes.any() else 0.0
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' if number != 1 else ''}"
 
 
 def split_rows(rows: int, missing: Sequence[str], split: Sequence[float], seed: int) -> dict[str, np.ndarray]:

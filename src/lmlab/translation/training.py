@@ -44,7 +44,7 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     config: Any = make(cls.Config, asked.settings, model)
     hardware = hardware_for(train_config, asked.device, asked.precision)
     refuse_if_taken(asked.out)
-    pairs = read_pairs(data, **asked.division, columns=asked.columns)
+    pairs = read_pairs(data, **asked.division_of_rows, columns=asked.columns)
     source, *targets = pairs.languages
     watch.say(f"{pairs.name}: {source} to {', '.join(targets)}, {len(pairs.parts['train']):,} rows to learn from")
     if pairs.leaks:
