@@ -1,15 +1,13 @@
-"""How far the mean of a text may lie from that of its source, when difficulty drifts slowly, at a scale nobody knows.
+"""How far the mean of a stretch may lie from that of the longer text around it.
 
-A block bootstrap must be told how long blocks are, and a test for correlation between neighbours does not see what is
-weak and far-reaching. So nothing is tested here. The course of a text is decomposed into waves (cosines of 1, 2, … q half
-periods over its length). The variance of the mean is what the spectrum would be at frequency zero, just beyond the slowest
-wave, and for that the waves are held against a family of spectra: flat (nothing drifts), and flat plus a drift that is
-forgotten after a 64th of the text up to all of it, weak to overwhelming. Each member of the family gives the mean a Student t
-distribution, and counts by how well it explains the waves (its likelihood, times its weight beforehand). The idea is that
-of Müller & Watson (2016), "Measuring uncertainty about long-run predictions"; the weights were chosen by the coverage of
-simulated series that forget after one place and up to a quarter of the text.
+Difficulty changes along a text at every scale, the more the longer the scale. The course of a stretch is decomposed into waves
+(cosines of 1, 2, … q half periods over its length), whose power falls with frequency like f^-a. The slope `a` tells how much
+power lies in waves slower than the stretch, and so how far its mean lies from that of a text AROUND times as long that contains
+it. No single stretch shows its slope well. So each slope gives that mean a Student t distribution, and counts by how well it
+explains the waves and by its weight beforehand. The idea is that of Müller & Watson (2016), "Measuring uncertainty about
+long-run predictions"; the weights were fitted on stretches of eleven real texts and tilted until their intervals covered.
 
-Shapes: S spectra, q waves, P series, n places.
+Shapes: S slopes, q waves, P series, n places.
 """
 
 from __future__ import annotations
@@ -21,11 +19,17 @@ import numpy as np
 
 from lmlab.measure.student import mixture_quantile
 
+AROUND = 5  # times the length of the stretch: the text that an interval is for
 WAVES = 24
-FLAT_WEIGHT = 0.8  # before looking: most texts hardly drift at the scale of their whole length
-FORGOTTEN = tuple(2.0**k for k in range(7))  # lengths of memory in the text: it is the text divided by these
-STRENGTHS = (4.0, 64.0, 1024.0)  # variance of the mean by the drift, in units of that without it
-GRID = 512  # places at which a drift is computed
+SLOPES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 1.8)
+WEIGHTS = (0.02, 0.09, 0.23, 0.25, 0.17, 0.11, 0.09, 0.03, 0.01)  # of the slopes, before a stretch is looked at
+STEEP, MOST_STEEP = (
+    1.2,
+    0.25,
+)  # a stretch whose slopes from STEEP on weigh more than that says nothing of the text around it
+GRID = 256  # places of a stretch at which variances are computed
+PERIODS = 64  # stretches in the longest wave that counts
+OFFSETS = 9  # places of the stretch in the text around it
 
 
 def waves(series_nP: np.ndarray, q: int) -> np.ndarray:
@@ -36,29 +40,31 @@ def waves(series_nP: np.ndarray, q: int) -> np.ndarray:
 
 
 def half_widths(waves_qP: np.ndarray, level: float) -> np.ndarray:
-    """Half the width of the interval of each series' sum, at this level (P)."""
+    """Half the width of the interval of each series' mean over the text around it (P).
+
+    Infinite where the slowest waves dominate: then the text around the stretch may be unlike it by any amount.
+    """
     q = len(waves_qP)
-    mean_S, wave_Sq, log_weight_S = _spectra(q)
+    around_S, wave_Sq = _spectra(q)
     power_PS = np.maximum((waves_qP.T**2) @ (1.0 / wave_Sq).T, np.finfo(np.float64).tiny)
-    log_PS = log_weight_S - 0.5 * np.log(wave_Sq).sum(axis=1) - 0.5 * q * np.log(power_PS)
+    log_PS = np.log(WEIGHTS) - 0.5 * np.log(wave_Sq).sum(axis=1) - 0.5 * q * np.log(power_PS)
     weights_PS = np.exp(log_PS - log_PS.max(axis=1, keepdims=True))
     weights_PS /= weights_PS.sum(axis=1, keepdims=True)
-    return mixture_quantile(np.sqrt(mean_S * power_PS / q), weights_PS, q, level)
+    half_P = mixture_quantile(np.sqrt(around_S * power_PS / q), weights_PS, q, level)
+    steep_P = weights_PS[:, np.array(SLOPES) >= STEEP].sum(axis=1) > MOST_STEEP
+    return np.where(steep_P & (waves_qP != 0.0).any(axis=0), np.inf, half_P)
 
 
 @lru_cache(maxsize=32)
-def _spectra(q: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(variance of the mean, variances of the waves, logarithm of the weight beforehand) of each member of the family."""
+def _spectra(q: int) -> tuple[np.ndarray, np.ndarray]:
+    """(variance of the stretch's mean about that of the text around it, variances of its waves), for each slope."""
     places = (np.arange(GRID) + 0.5) / GRID
-    onto = np.concatenate(
-        [np.ones((1, GRID)), math.sqrt(2.0) * np.cos(math.pi * np.arange(1, q + 1)[:, None] * places)]
-    )
-    spectra = [np.ones(q + 1)]
-    for rate in FORGOTTEN:
-        covariance = np.exp(-rate * np.abs(places[:, None] - places[None, :]))
-        drift = ((onto @ covariance) * onto).sum(axis=1)
-        spectra += [1.0 + strength * drift / drift[0] for strength in STRENGTHS]
-    table = np.array(spectra)
-    weights = np.full(len(table), (1.0 - FLAT_WEIGHT) / (len(table) - 1))
-    weights[0] = FLAT_WEIGHT
-    return table[:, 0], table[:, 1:], np.log(weights)
+    weights = [math.sqrt(2.0) * np.cos(math.pi * k * places) / GRID for k in range(1, q + 1)]
+    for start in np.linspace(0, (AROUND - 1) * GRID, OFFSETS).astype(int):
+        apart = np.full(AROUND * GRID, -1.0 / (AROUND * GRID))
+        apart[start : start + GRID] += 1.0 / GRID
+        weights.append(apart)
+    power = np.array([np.abs(np.fft.rfft(weight, GRID * PERIODS)[1:]) ** 2 for weight in weights])
+    frequency = np.arange(1, power.shape[1] + 1)
+    table = power @ frequency[:, None] ** -np.array(SLOPES)
+    return table[q:].mean(axis=0), table[:q].T

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 CELLS = 4096  # cells wanted of a text that is measured whole
 LEAST_CELL_BYTES = 32  # some words at least, so that where a token is cut matters little
+DRIFTS = "difficulty changes so slowly along this text that it tells nothing of the text around it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +96,8 @@ def intervals(
             edge = None if math.isnan(estimate) else estimate
             results.append(_unknown(estimate, edge, level, about, count, "an infinite number has no interval"))
             continue
-        if units.too_few:
-            results.append(_unknown(estimate, None, level, about, count, units.too_few))
+        if units.too_few or not math.isfinite(half):
+            results.append(_unknown(estimate, None, level, about, count, units.too_few or DRIFTS))
             continue
         results.append(
             Interval(
@@ -151,6 +152,7 @@ def units_of(scored: Sequence[Scored], chosen: Spread | None = None) -> Units:
         bytes_KU=np.array([size for _, size in sums]),
         document_U=document_U,
         share=1.0 if chosen is None else chosen.share,
+        block_share=(first if chosen is None else chosen.whole).block_share,
     )
 
 

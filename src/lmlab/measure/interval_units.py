@@ -1,15 +1,15 @@
-"""What varies: the nats and bytes of K models in U pieces of one text, and how much of an error each piece may carry.
+"""What is sampled: the nats and bytes of K models in U pieces of one text, and how much of an error each piece may carry.
 
-An interval needs to know which pieces of a text may be taken as independent, and that depends on what it is for.
+An interval needs to know which pieces of a text may be taken as independent, and that depends on what the interval is for.
 
-    "kind"    other text of this kind. Documents are independent, so the error is seen in how documents differ; whatever
-              happens inside a document, also that only some of its stretches were measured, shows up there.
-    "part"    the whole of the part, of which some stretches were measured. Stretches were drawn from strata of neighbours, so
-              the error is seen in the differences of neighbours; and it is zero where everything was measured.
-    "stretch" text like this very stretch, where all of it was measured and documents are too few to say how documents
-              differ. Neighbours are alike, at every scale that the stretch shows. It is looked at as a curve, and the
-              error is read off its slow waves (see `drift`). No method can tell from one piece of a text how other
-              pieces of it differ, and real texts go on changing from piece to piece.
+    "kind"    Other text of this kind. Documents are independent, so the error is estimated from how documents differ. That
+              includes the error of measuring only some stretches of each.
+    "file"    The whole file that the part was dealt from in blocks. One block was drawn from each stratum of the file, so the
+              error is estimated from the differences of neighbouring blocks.
+    "part"    The whole of the part, of which some stretches were measured, one from each stratum of neighbouring places. The
+              error is estimated like that of blocks; it is zero where everything was measured.
+    "around"  The text around a stretch that was measured whole, where there are no blocks and documents are too few: the mean
+              over the five times longer text that contains the stretch (see `drift`).
 
 Whatever the design, it ends in a table of contributions: independent, of mean zero, in bits per byte, such that the variance
 of a model's number, or of a difference, is the sum of their squares.
@@ -27,16 +27,18 @@ import numpy as np
 
 from lmlab.measure.drift import WAVES, waves
 from lmlab.page.numbers import counted
+from lmlab.text.splitting import FEWEST_DOCUMENTS
 
-About = Literal["kind", "part", "stretch"]
+About = Literal["kind", "file", "part", "around"]
 
 FEWEST_UNITS = 16  # below this no interval is given
-FEWEST_DOCUMENTS = 12  # of equal size, or unequal ones that weigh as much: fewer do not show how documents differ
+FEWEST_BLOCKS = 8  # of a file: each was drawn by itself, so fewer suffice than of neighbouring cells
 
 SENTENCES: dict[About, str] = {
     "kind": "for other text of this kind, from how the documents differ",
-    "part": "for the whole of the part, of which stretches were measured; documents are too few to say how others differ",
-    "stretch": "for text like this very stretch; documents are too few to say how other text of this kind differs",
+    "file": "for the whole file, of which blocks spread over all of it were held out",
+    "part": "for the whole of the part, of which stretches were measured",
+    "around": "for the text around this stretch: the mean over a five times longer text that contains it",
 }
 
 
@@ -48,6 +50,7 @@ class Units:
     bytes_KU: np.ndarray  # of the tokens that count; tokenizers may differ by a token at an edge
     document_U: np.ndarray  # int64: which document a unit lies in
     share: float = 1.0  # of the text's places that were measured
+    block_share: float | None = None  # of a file, where the documents are blocks spread over it; else None
 
     @property
     def bits_K(self) -> np.ndarray:
@@ -63,14 +66,19 @@ class Units:
     @property
     def about(self) -> About:
         """The most that an interval can be for."""
+        if self.block_share is not None:
+            return "file"
         if self.documents >= FEWEST_DOCUMENTS:
             return "kind"
-        return "part" if self.share < 1.0 else "stretch"
+        return "part" if self.share < 1.0 else "around"
 
     @property
     def too_few(self) -> str:
         """Why there is no interval, in words; empty where there is one."""
-        if len(self.document_U) >= FEWEST_UNITS:
+        enough = len(self.document_U) >= FEWEST_UNITS
+        if self.block_share is not None:
+            enough = len(np.unique(self.document_U)) >= FEWEST_BLOCKS
+        if enough:
             return ""
         size = int(self.bytes_KU[0].sum())
         return f"the text is too short for a confidence interval ({counted(size, 'byte')})"
@@ -83,7 +91,7 @@ class Contributions:
     about: About
     table_nK: np.ndarray  # bits per byte
     freedom: int
-    slow: bool  # the rows are waves, slowest first: their sum of squares must allow for a drift (see `drift`)
+    slow: bool = False  # the rows are waves, slowest first: their variance is extrapolated to slower ones (see `drift`)
 
 
 def contributions(units: Units, about: About) -> Contributions:
@@ -94,28 +102,39 @@ def contributions(units: Units, about: About) -> Contributions:
     error_UK = ((units.nats_KU - per_byte_K1 * units.bytes_KU) / (total_K1 * math.log(2.0))).T
     if about == "kind":
         return _of_documents(units, error_UK)
+    if about == "file":
+        unmeasured = 1.0 - (units.block_share or 0.0) * units.share
+        return _of_neighbours("file", _by_document(units, error_UK), unmeasured)
     if about == "part":
-        return _of_neighbours(units, error_UK)
+        return _of_neighbours("part", error_UK, 1.0 - units.share)
     q = min(WAVES, len(error_UK) // 2)
-    return Contributions(about="stretch", table_nK=waves(error_UK, q) / math.sqrt(q), freedom=q, slow=True)
+    return Contributions(about="around", table_nK=waves(error_UK, q) / math.sqrt(q), freedom=q, slow=True)
+
+
+def _by_document(units: Units, error_UK: np.ndarray) -> np.ndarray:
+    """The sum of the errors of each document's units, in order (D×K)."""
+    _, document_U = np.unique(units.document_U, return_inverse=True)
+    error_DK = np.zeros((int(document_U.max()) + 1, error_UK.shape[1]))
+    np.add.at(error_DK, document_U, error_UK)
+    return error_DK
 
 
 def _of_documents(units: Units, error_UK: np.ndarray) -> Contributions:
     """The jackknife over documents: each left out in turn, so that a large document is not taken for an average one."""
-    _, document_U = np.unique(units.document_U, return_inverse=True)
-    D = int(document_U.max()) + 1
+    error_DK = _by_document(units, error_UK)
+    D = len(error_DK)
     assert D > 1, "one document says nothing of how documents differ"
-    error_DK = np.zeros((D, error_UK.shape[1]))
-    np.add.at(error_DK, document_U, error_UK)
-    weight_D = np.bincount(document_U, weights=units.bytes_KU[0]) / units.bytes_KU[0].sum()
+    weight_D = _by_document(units, (units.bytes_KU[:1] / units.bytes_KU[0].sum()).T)[:, 0]
     table = error_DK / (1.0 - weight_D[:, None]) * math.sqrt((D - 1) / D)
-    return Contributions(about="kind", table_nK=table, freedom=max(1, round(units.documents) - 1), slow=False)
+    return Contributions(about="kind", table_nK=table, freedom=max(1, round(units.documents) - 1))
 
 
-def _of_neighbours(units: Units, error_UK: np.ndarray) -> Contributions:
-    """One unit from each of two neighbouring strata: half the square of their difference is the variance of either."""
-    even = len(error_UK) // 2 * 2
-    differences = error_UK[0:even:2] - error_UK[1:even:2]
-    unmeasured = max(0.0, 1.0 - units.share)
-    scale = math.sqrt(unmeasured * len(error_UK) / max(even, 1))
-    return Contributions(about="part", table_nK=differences * scale, freedom=max(1, even // 2), slow=False)
+def _of_neighbours(about: About, error_UK: np.ndarray, unmeasured: float) -> Contributions:
+    """One unit was drawn from each stratum: half the mean square of neighbours' differences is the variance of one.
+
+    Neighbouring differences share a unit, so U - 1 of them are worth two thirds as many degrees of freedom (von Neumann 1941).
+    """
+    U = len(error_UK)
+    scale = math.sqrt(max(0.0, unmeasured) * U / (2 * (U - 1)))
+    freedom = max(1, round(2 * (U - 1) / 3))
+    return Contributions(about=about, table_nK=np.diff(error_UK, axis=0) * scale, freedom=freedom)

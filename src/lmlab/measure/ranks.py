@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from lmlab.measure.score import Scored
 
 DRAWS = 2000
+PIECES = 20  # of a text: equal models are in one order in all of them once in half a million texts
+BELOW_ZERO = -1e-12  # the bound of a difference that is known to be negative and no more
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -41,11 +43,13 @@ class Ranking:
     """All pairs of K models, told apart or not.
 
     low and high bound the bits per byte of the row's model minus those of the column's, for all pairs together.
+    throughout says whether the row's model needs fewer bits in each of PIECES pieces of this very text.
     """
 
     bits_K: np.ndarray
     low_KK: np.ndarray
     high_KK: np.ndarray
+    throughout_KK: np.ndarray
     about: About
     level: float
     letters: tuple[str, ...]  # two models share a letter exactly if they cannot be told apart
@@ -90,6 +94,7 @@ class Ranking:
                     "low": _finite(self.low_KK[i, j]),
                     "high": _finite(self.high_KK[i, j]),
                     "apart": bool(self.apart_KK[i, j]),
+                    "throughout": bool(self.throughout_KK[i, j] or self.throughout_KK[j, i]),
                 }
                 for i in range(len(names))
                 for j in range(i + 1, len(names))
@@ -117,9 +122,8 @@ def ranking(
     index = np.flatnonzero(finite_K)
     if len(index) and not units.too_few:
         some = replace(units, nats_KU=units.nats_KU[index], bytes_KU=units.bytes_KU[index])
-        half = _simultaneous(contributions(some, about), luck.of(index.tolist()), level, seed)
-        gap = bits_K[index][:, None] - bits_K[index][None, :]
-        high = _tightened(gap + half)
+        gap_KK = bits_K[index][:, None] - bits_K[index][None, :]
+        high = _upper_bounds(gap_KK, contributions(some, about), luck.of(index.tolist()), level, seed)
         high_KK[np.ix_(index, index)], low_KK[np.ix_(index, index)] = high, -high.T
     better = high_KK < 0.0
     order = np.argsort(np.where(finite_K, bits_K, np.inf), kind="stable").tolist()
@@ -127,6 +131,7 @@ def ranking(
         bits_K=bits_K,
         low_KK=low_KK,
         high_KK=high_KK,
+        throughout_KK=_throughout(units),
         about=about,
         level=level,
         letters=letters_of(better | better.T, order),
@@ -134,22 +139,53 @@ def ranking(
     )
 
 
-def _simultaneous(found: Contributions, luck: Luck, level: float, seed: int) -> np.ndarray:
-    """Half the width of the interval of every difference (K×K), so that all of them hold together."""
-    K = found.table_nK.shape[1]
+def _throughout(units: Units) -> np.ndarray:
+    """Whether the row's model needs fewer bits than the column's in each of PIECES pieces of the text (K×K)."""
+    U = len(units.document_U)
+    if U < PIECES:
+        return np.zeros((len(units.nats_KU),) * 2, dtype=bool)
+    edges = np.linspace(0, U, PIECES + 1).astype(int)[:-1]
+    bits = np.add.reduceat(units.nats_KU, edges, axis=1) / np.add.reduceat(units.bytes_KU, edges, axis=1)
+    return np.asarray((bits[:, None] < bits[None, :]).all(axis=2))
+
+
+def _upper_bounds(gap_KK: np.ndarray, found: Contributions, luck: Luck, level: float, seed: int) -> np.ndarray:
+    """Bounds of every difference from above (K×K), so that all of them hold together.
+
+    Bounds of all pairs come first. Pairs that they tell apart are left out, and the others are looked at again with the smaller
+    factor that fewer pairs need, until no more are told apart (Romano & Wolf 2005). A pair that is told apart only then has
+    no bound but zero.
+    """
+    K = len(gap_KK)
     first, second = np.triu_indices(K, 1)
-    half_KK = np.zeros((K, K))
     if not len(first):
-        return half_KK
-    factor = _factor(found, luck, level, np.random.Generator(np.random.PCG64(seed)))
+        return gap_KK.copy()
+    ratio_RP = _largest_ratios(found, luck, np.random.Generator(np.random.PCG64(seed)))
     table_nP = found.table_nK[:, first] - found.table_nK[:, second]
-    text_P = margins(found, table_nP, float(t_within(np.array(factor), found.freedom)))
-    half_KK[first, second] = np.sqrt(text_P**2 + factor**2 * luck.variance(first, second))
-    return half_KK + half_KK.T
+    luck_P = luck.variance(first, second)
+    gap_P = gap_KK[first, second]
+    tied_P = np.ones(len(first), dtype=bool)
+    half_P = None
+    while tied_P.any():
+        factor = float(np.quantile(ratio_RP[:, tied_P].max(axis=1), level))
+        text_P = margins(found, table_nP, float(t_within(np.array(factor), found.freedom)))
+        now_P = np.sqrt(text_P**2 + factor**2 * luck_P)
+        half_P = now_P if half_P is None else half_P
+        told_P = tied_P & (np.abs(gap_P) > now_P)
+        if not told_P.any():
+            break
+        tied_P &= ~told_P
+    assert half_P is not None
+    half_KK = np.zeros((K, K))
+    half_KK[first, second] = half_P
+    high_KK = _tightened(gap_KK + half_KK + half_KK.T)
+    told_KK = np.zeros((K, K), dtype=bool)
+    told_KK[first, second] = ~tied_P
+    return np.where((told_KK | told_KK.T) & (gap_KK < 0.0), np.minimum(high_KK, BELOW_ZERO), high_KK)
 
 
-def _factor(found: Contributions, luck: Luck, level: float, generator: np.random.Generator) -> float:
-    """The factor on standard errors that the largest of all pairs exceeds with probability 1 - level."""
+def _largest_ratios(found: Contributions, luck: Luck, generator: np.random.Generator) -> np.ndarray:
+    """Draws of each pair's error divided by its estimated standard error (R×P), errors of all models going together."""
     covariance_KK = _covariance(found)
     K, freedom = len(covariance_KK), found.freedom
     root_KK = np.linalg.cholesky(covariance_KK)
@@ -163,8 +199,7 @@ def _factor(found: Contributions, luck: Luck, level: float, generator: np.random
     if variance_P.any():
         errors_RK = errors_RK + luck.draws(DRAWS, K, generator)
         spread_RP = spread_RP + variance_P * luck.variance_draws(DRAWS, generator)[:, None]
-    ratio_RP = np.abs(errors_RK[:, first] - errors_RK[:, second]) / np.sqrt(spread_RP)
-    return float(np.quantile(ratio_RP.max(axis=1), level))
+    return np.abs(errors_RK[:, first] - errors_RK[:, second]) / np.sqrt(spread_RP)
 
 
 def _covariance(found: Contributions) -> np.ndarray:

@@ -106,12 +106,13 @@ class Spread:
     @property
     def sentence(self) -> str:
         """What was measured, in words."""
-        text = f"{self.whole.bytes:,} bytes in {_count(len(self.whole.documents), 'document')}"
+        what = "document" if self.whole.block_share is None else "block"
+        text = f"{self.whole.bytes:,} bytes in {_count(len(self.whole.documents), what)}"
         if self.everything:
             return f"All of the {self.whole.name} part was measured: {text}."
         return (
             f"Measured: {self.bytes:,} bytes in {self.stretches} stretches, spread evenly over {self.documents} of"
-            f" {_count(len(self.whole.documents), 'document')}, out of the {self.whole.bytes:,} bytes of the"
+            f" {_count(len(self.whole.documents), what)}, out of the {self.whole.bytes:,} bytes of the"
             f" {self.whole.name} part; drawn by the hash of the text."
         )
 

@@ -13,9 +13,7 @@ from lmlab.measure.result import called
 from lmlab.page import numbers
 
 if TYPE_CHECKING:
-    from lmlab.measure import Interval, Result
-
-WIDE = 0.2  # of the number, to each side: an interval that makes its reader ask why
+    from lmlab.measure import Result
 
 
 def print_result(result: Result, *, verbose: bool = False) -> None:
@@ -34,7 +32,7 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     console.print(f"[bold]{numbers.bits(result.bits_per_byte)} bits per byte[/bold]{spread}{mark}", soft_wrap=True)
     where = data["name"] if data["part"] == "whole" else f"the {data['part']} part of {data['name']}"
     if known:
-        say(console, f"  that interval is {result.interval.note}{_why_wide(result.interval)}")
+        say(console, f"  that interval is {result.interval.note}")
     sizes = f"{numbers.counted(data['bytes'], 'byte')}, {numbers.counted(scored.tokens, 'token')}"
     in_bytes = scored.fallback_tokens
     fallen = f", {in_bytes:,} ({in_bytes / scored.tokens:.2%}) single bytes of characters without a token"
@@ -64,11 +62,3 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
             mark = "[green]holds[/green]" if check.passed else "[bold red]FAILS[/bold red]"
             console.print(f"  {mark}  {check.name}: {escape(check.detail)}", soft_wrap=True)
     say(console, f"  measured in {result.seconds:.2f} s, {result.certificate.seconds:.2f} s of it for the checks")
-
-
-def _why_wide(found: Interval) -> str:
-    """Of one stretch that is hard here and easy there: nobody knows which of them comes next."""
-    assert found.low is not None
-    if found.about != "stretch" or found.estimate - found.low < WIDE * found.estimate:
-        return ""
-    return "; it is wide because easy and hard regions take turns in it, and what comes next may be either"
