@@ -32,6 +32,7 @@ class Text:
     entropy_bits_per_byte: float | None
     overlap: tuple[str, ...]
     shared: dict[str, float] = field(default_factory=dict)  # older comparisons do not say
+    division: str = ""  # how the parts were divided, in a sentence; older comparisons do not say
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +173,10 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared:
-    """Two entries: bits per byte of `a` minus those of `b`, bounded for all pairs together; None where not finite."""
+    """Two entries: bits per byte of `a` minus those of `b`, bounded for all pairs together; None where not finite.
+
+    throughout: whether one of them needs fewer bits in each piece of this very text.
+    """
 
     a: str
     b: str
@@ -180,6 +184,7 @@ class Compared:
     low: float | None
     high: float | None
     apart: bool
+    throughout: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lmlab.comparison.findings import Entry, Findings, RankingFound
+from lmlab.measure.ranks import PIECES
 from lmlab.page import numbers
 
 COLUMNS = [
@@ -67,17 +68,28 @@ def what_ranks_mean(found: Findings) -> str:
     return (
         "Two models share a letter exactly when they cannot be told apart: when the interval of their paired difference"
         f" includes zero, all pairs taken together at 95%. The ranks are those that a model may have.{about}"
-        f"{_against_first_sight(found)}"
+        f"{_against_first_sight(found)}{_throughout(found)}"
+    )
+
+
+def _throughout(found: Findings) -> str:
+    """Which pairs that share a letter differ the same way in every piece of this very text; empty: none do."""
+    pairs = [pair for pair in found.ranking.pairs if pair.throughout and not pair.apart] if found.ranking else []
+    each = ", ".join(
+        f"{pair.a} than {pair.b}" if (pair.difference or 0.0) < 0.0 else f"{pair.b} than {pair.a}" for pair in pairs
+    )
+    return (
+        f" Better throughout this text, in each of {PIECES} pieces of it, though they share a letter: {each}."
+        if each
+        else ""
     )
 
 
 def _against_first_sight(found: Findings) -> str:
     """Why two that share a letter may have intervals without a common number, and the other way round; empty: none do."""
     ends = {e.name: e.result.interval for e in found.entries if e.result is not None and e.result.interval is not None}
-    tied, apart, slowly = "", "", ""
+    tied, apart = "", ""
     seeds = " and allows for what other seeds would have changed" if found.luck.measured else ""
-    if found.ranking is not None and found.ranking.about == "stretch":
-        slowly = ", and a difference that rises and falls slowly along so short a text may be another one in the next"
     for pair in found.ranking.pairs if found.ranking is not None else ():
         if pair.a not in ends or pair.b not in ends:
             continue
@@ -86,7 +98,7 @@ def _against_first_sight(found: Findings) -> str:
         if not pair.apart and not overlap:
             tied = (
                 f" The intervals of {pair.a} and {pair.b} by themselves have no number in common, and yet they share a letter:"
-                f" each of these holds for one model alone, a letter for all pairs at once{seeds}{slowly}."
+                f" each of these holds for one model alone, a letter for all pairs at once{seeds}."
             )
         if pair.apart and overlap:
             apart = (

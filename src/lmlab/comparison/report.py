@@ -85,6 +85,7 @@ def _opening(found: Findings) -> str:
     train = corpus.parts["train"]
     part = "" if measured.bytes == measured.of else f" of {measured.of:,}"
     facts = {
+        "divided": corpus.division,
         "trained on": f"{train.bytes:,} bytes, {numbers.counted(train.documents or corpus.documents, 'document')}",
         "measured on": f"{measured.bytes:,} {'' if warning or unknown(found) else 'held-out '}bytes{part}",
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",

@@ -70,6 +70,7 @@ def summarize(
             entropy_bits_per_byte=corpus.entropy_bits_per_symbol,
             overlap=tuple(map(str, overlap.values())),
             shared={name: found.share for name, found in overlap.items()},
+            division=corpus.division,
         ),
         measured=_measured(measured),
         entries=tuple(_entry(e) for e in entries),
@@ -86,7 +87,7 @@ def summarize(
 
 
 def _part(part: Part) -> TextPart:
-    documents = len({document.path for document in part.documents})  # of one that was cut there may be several pieces
+    documents = len({document.path for document in part.documents})  # several blocks may be of one document
     return TextPart(bytes=part.bytes, sha256=part.sha256, documents=documents)
 
 
