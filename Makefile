@@ -3,22 +3,34 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CHECKER := $(shell find derive -type f -not -path '*/__pycache__/*' -not -path '*/.*') docs/derivations.md
+CHECKED := $(VENV)/.derive-tested
 
-.PHONY: demo test test-all test-page lint bench clean
+.PHONY: demo test test-derive test-all test-page lint bench clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
 
-test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+test: $(READY) $(CHECKED)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" tests
+
+# The checker's tests passed when this file was touched. `make test` runs them again when a file of the checker is newer.
+$(CHECKED): $(READY) $(CHECKER)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" derive
+	touch $@
+
+test-derive: $(READY)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" derive
+	touch $(CHECKED)
 
 test-all: $(READY)
-	LMLAB_THOROUGH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
+	LMLAB_THOROUGH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal derive
+	LMLAB_THOROUGH=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests
 
 # Pages in a real browser: Debian's chromium (or one that is there), playwright and axe.
 test-page: $(READY)
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[page]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ./derive -e ".[page]"
 	$(BIN)/python -m pytest -q tests/page
 
 lint: $(READY)
@@ -29,9 +41,9 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python bench/run_all.py
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml derive/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ./derive -e ".[test]"
 	touch $@
 
 clean:

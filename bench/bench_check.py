@@ -1,6 +1,6 @@
 """How fast the derivation checker answers: `python bench/bench_check.py`.
 
-Prints, for the suite in tests/checker, the time per claim (median, 95th percentile, largest), and the time of a sheet of
+Prints, for the suite in derive/tests, the time per claim (median, 95th percentile, largest), and the time of a sheet of
 40 lines. Times depend on the machine; the first claim of a process, with its imports, is given apart, beside importing torch.
 """
 
@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[1] / "tests" / "checker" / "derivations"
+FOLDER = Path(__file__).resolve().parents[1] / "derive" / "tests" / "derivations"
 
 
 def blocks() -> list[str]:
@@ -35,9 +35,9 @@ def sheet_of(lines: int) -> str:
 
 COLD = {
     "importing torch": "import torch",
-    "one claim": "from lmlab.checker import check; check('given x: n\\nclaim sigmoid(-x) == 1 - sigmoid(x)')",
-    "one claim with a gradient": "from lmlab.checker import check; check('given x: n\\nclaim d(sum(x**2))/dx == 2*x')",
-    "one claim with a mean": "from lmlab.checker import check; check('claim E[(u < 1/3)] = 1/3 where u: uniform(0, 1)')",
+    "one claim": "from lmlab_derive import check; check('given x: n\\nclaim sigmoid(-x) == 1 - sigmoid(x)')",
+    "one claim with a gradient": "from lmlab_derive import check; check('given x: n\\nclaim d(sum(x**2))/dx == 2*x')",
+    "one claim with a mean": "from lmlab_derive import check; check('claim E[(u < 1/3)] = 1/3 where u: uniform(0, 1)')",
 }
 
 
@@ -58,9 +58,9 @@ def cold_starts() -> None:
 def main() -> int:
     cold_starts()
     start = time.perf_counter()
-    from lmlab.checker.read.sheet import ScopedClaim, parse
-    from lmlab.checker.sheets.check import check_text
-    from lmlab.checker.sheets.claims import check_claim
+    from lmlab_derive.read.sheet import ScopedClaim, parse
+    from lmlab_derive.sheets.check import check_text
+    from lmlab_derive.sheets.claims import check_claim
 
     check_text("given x: n\nlet J = sum(x**2)\nclaim dJ/dx == 2*x\nclaim dJ/dx == x")
     print(f"first answer, with imports: {time.perf_counter() - start:.2f} s")

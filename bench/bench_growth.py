@@ -19,7 +19,7 @@ from lmlab.costs.figures import growing
 from lmlab.costs.growth import crossing, fitted_power, growths
 from lmlab.models.registry import model_class
 from lmlab.page.figures import standalone
-from lmlab.page.html import write
+from lmlab_derive.shared.html import write
 
 LENGTHS, WIDTHS, WRITTEN = (1024, 2048, 4096), (512, 1024, 2048), (64, 128, 256)
 ROUNDS = 3

@@ -14,12 +14,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "checker"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "derive" / "tests"))
 
+from lmlab_derive import check
+from lmlab_derive.sheets.check import FAILED
 from sheet_strategies import fitting_sheets, sheets
-
-from lmlab.checker import check
-from lmlab.checker.sheets.check import FAILED
 
 TOUCHED: list[str] = []
 

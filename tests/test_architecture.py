@@ -12,19 +12,27 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "lmlab"
+SOURCES = {"lmlab": ROOT / "src" / "lmlab", "lmlab_derive": ROOT / "derive" / "src" / "lmlab_derive"}
+TREES = list(SOURCES)
+USERS_OF_THE_CHECKER = {"face", "ledger", "cli"}  # the other rooms of the lab import `lmlab_derive.shared` alone
 LONGEST = 400  # lines of a file
 ABOVE = "everything above"
 
 
 @functools.cache
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name."""
+    """Every module of both packages by its dotted name."""
     found = {}
-    for path in sorted(SOURCE.rglob("*.py")):
-        parts = ("lmlab", *path.relative_to(SOURCE).with_suffix("").parts)
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    for package, source in SOURCES.items():
+        for path in sorted(source.rglob("*.py")):
+            parts = (package, *path.relative_to(source).with_suffix("").parts)
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
+
+
+def package(name: str) -> str:
+    """The distribution that a module belongs to."""
+    return name.partition(".")[0]
 
 
 @functools.cache
@@ -38,7 +46,7 @@ def _only_for_types(node: ast.AST) -> bool:
 
 @functools.cache
 def imported(name: str) -> frozenset[str]:
-    """Modules of the package that a module imports, anywhere in it, except for the sake of types alone."""
+    """Modules of both packages that a module imports, anywhere in it, except for the sake of types alone."""
     found: set[str] = set()
     waiting: list[ast.AST] = [tree(modules()[name])]
     while waiting:
@@ -58,44 +66,82 @@ def imported(name: str) -> frozenset[str]:
 def room(name: str) -> str:
     """The package or file of the first level that a module belongs to."""
     parts = name.split(".")
-    return parts[1] if len(parts) > 1 else "lmlab"
+    return parts[1] if len(parts) > 1 else ""
 
 
-def table() -> dict[str, str]:
-    """Rooms in their order, with what each may import, as the page says it."""
+def rooms(tree: str) -> dict[str, list[str]]:
+    """The modules of every room of a package; its own file and `__main__` are in none."""
+    found: dict[str, list[str]] = {}
+    for name in modules():
+        if package(name) == tree and room(name) not in ("", "__main__"):
+            found.setdefault(room(name), []).append(name)
+    return found
+
+
+@functools.cache
+def table(tree: str) -> dict[str, str]:
+    """Rooms of a package in their order, with what each may import, as the page says it."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = page.partition(f"## The rooms of `{tree}`")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `([\w./]+)` \| .* \| ([^|]+) \|$", page, flags=re.MULTILINE)
     return {name.rstrip("/").removesuffix(".py"): allowed.strip() for name, allowed in rows}
 
 
-def test_the_page_names_every_room_and_no_other() -> None:
-    rooms = {room(name) for name in modules()} - {"lmlab", "__main__"}
-    assert set(table()) == rooms
+@pytest.mark.parametrize("tree", TREES)
+def test_the_page_names_every_room_and_no_other(tree: str) -> None:
+    assert set(table(tree)) == set(rooms(tree))
 
 
-def test_every_import_is_one_that_the_page_allows() -> None:
-    order, wrong = list(table()), []
-    for name in modules():
-        here = room(name)
-        if here in ("lmlab", "__main__"):
-            continue
-        allowed = table()[here]
+@pytest.mark.parametrize("tree", TREES)
+def test_every_import_is_one_that_the_page_allows(tree: str) -> None:
+    order, wrong = list(table(tree)), []
+    for here, names in rooms(tree).items():
+        allowed = table(tree)[here]
         may = set(order[: order.index(here)]) if allowed == ABOVE else set(re.findall(r"[\w]+", allowed)) - {"nothing"}
         unknown = may - set(order)
         assert not unknown, f"the page lets {here} import {unknown}, which are no rooms"
-        wrong += [f"{name} imports {other}" for other in imported(name) if room(other) not in may | {here, "lmlab"}]
+        within = {other for name in names for other in imported(name) if package(other) == tree}
+        wrong += [f"{here} imports {other}" for other in within if room(other) not in may | {here, ""}]
     assert wrong == []
 
 
-def test_the_page_lists_rooms_below_those_they_import() -> None:
-    order = list(table())
-    for here, allowed in table().items():
+@pytest.mark.parametrize("tree", TREES)
+def test_the_page_lists_rooms_below_those_they_import(tree: str) -> None:
+    order = list(table(tree))
+    for here, allowed in table(tree).items():
         if allowed not in (ABOVE, "nothing"):
             assert all(order.index(other) < order.index(here) for other in re.findall(r"[\w]+", allowed)), here
 
 
+def test_the_checker_does_not_import_the_lab() -> None:
+    allowed = {"lmlab_derive", "mpmath", "numpy", "rich", "torch", "typer", *sys.stdlib_module_names}
+    for name, path in modules().items():
+        if package(name) == "lmlab_derive":
+            statements = [n for n in ast.walk(tree(path)) if isinstance(n, ast.Import | ast.ImportFrom)]
+            names = {alias.name for n in statements if isinstance(n, ast.Import) for alias in n.names}
+            names |= {str(n.module) for n in statements if isinstance(n, ast.ImportFrom)}
+            assert {package(other) for other in names} <= allowed, name
+
+
+def test_only_few_rooms_of_the_lab_import_more_of_the_checker_than_what_is_shared() -> None:
+    wrong = [
+        f"{name} imports {other}"
+        for here, names in rooms("lmlab").items()
+        if here not in USERS_OF_THE_CHECKER
+        for name in names
+        for other in imported(name)
+        if package(other) == "lmlab_derive" and room(other) != "shared"
+    ]
+    assert wrong == []
+
+
+def test_no_room_but_the_verbs_imports_the_claims_of_the_course_documents() -> None:
+    users = {room(name) for name in modules() if any(room(other) == "ledger" for other in imported(name))}
+    assert users <= {"ledger", "face", "cli"}
+
+
 def test_no_circle_between_files() -> None:
-    graph = {name: imported(name) for name in modules() if name not in ("lmlab", "lmlab.__main__")}
+    graph = {name: imported(name) for name in modules() if room(name) not in ("", "__main__")}
     done: set[str] = set()
 
     def circle(name: str, path: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -129,8 +175,8 @@ def _strings(node: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("where", sorted(modules()))
 def test_nothing_is_decided_by_comparing_the_name_of_a_model(where: str) -> None:
-    # The registry names them; the ledger's claims are about single ones; to the checker "uniform" is a distribution.
-    if room(where) in ("models", "ledger", "checker"):
+    # The registry names them; claims are about single ones; to the checker "uniform" is a distribution.
+    if package(where) == "lmlab_derive" or room(where) in ("models", "ledger"):
         return
     compared = [
         f"line {node.lineno}: {sorted(_strings(node) & model_names())}"

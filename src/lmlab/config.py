@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
-import errno
 import re
 import types
 import typing
@@ -13,6 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, TypeVar
+
+from lmlab_derive.shared.mistakes import LISTED as LISTED
+from lmlab_derive.shared.mistakes import MOST_SEED as MOST_SEED
+from lmlab_derive.shared.mistakes import Mistake as Mistake
+from lmlab_derive.shared.mistakes import about_a_file as about_a_file
+from lmlab_derive.shared.mistakes import checked_seed as checked_seed
+from lmlab_derive.shared.mistakes import nearest as nearest
 
 C = TypeVar("C")
 
@@ -23,35 +28,7 @@ NAMES: dict[Any, tuple[type, str]] = {  # of what settings are: what may be give
     str: (str, "text"),
 }
 OPEN = ("auto", "none")  # how a setting is written that is left to us
-LISTED = 40  # names that still make a readable line
 SPELT_OUT = ("ngram", "lstm", "rnn")  # names that are read as letters, the first of which sounds like a vowel
-MOST_SEED = 2**32 - 1  # the seeds of the steps are multiples of it, and torch takes 63 bits
-
-
-class Mistake(ValueError):
-    """What the user can mend. Anything else that goes wrong is ours.
-
-    A setting that the message speaks of stands in it as {name} and is given by keyword, with the value that would be right
-    (None: only its name): `Mistake("this torch sees no GPU; say {device}", device="cpu")`. In Python the message then
-    reads `device='cpu'`; the command line, which alone knows about dashes, writes `--device cpu` (see `written`).
-    """
-
-    def __init__(self, message: str, /, **settings: object) -> None:
-        self.template, self.settings = message, settings
-        super().__init__(self.written(_as_in_python))
-
-    def written(self, style: Callable[[str, object], str]) -> str:
-        """The message with every setting written by `style(name, value)`."""
-        return re.sub(
-            r"\{(\w+)\}",
-            lambda found: style(found[1], self.settings[found[1]]) if found[1] in self.settings else found[0],
-            self.template,
-        )
-
-    def called(self, names: Mapping[str, str]) -> Mistake:
-        """The same, for someone who calls some of its settings otherwise."""
-        template = re.sub(r"\{(\w+)\}", lambda found: f"{{{names.get(found[1], found[1])}}}", self.template)
-        return Mistake(template, **{names.get(name, name): value for name, value in self.settings.items()})
 
 
 def in_one_line(error: Exception) -> str:
@@ -60,13 +37,6 @@ def in_one_line(error: Exception) -> str:
         return about_a_file(error)
     kind = "" if isinstance(error, Mistake) else f"{type(error).__name__}: "
     return kind + " ".join(str(error).split())
-
-
-def about_a_file(error: OSError) -> str:
-    """What went wrong with which file, and what helps where that is known."""
-    advice = {errno.ENOSPC: "; make room on that disk", errno.EROFS: ", so nothing can be written there"}
-    where = f": {error.filename}" if error.filename else ""
-    return f"{error.strerror}{where}{advice.get(error.errno or 0, '')}"
 
 
 class Stopped(KeyboardInterrupt):
@@ -83,10 +53,6 @@ class Note(UserWarning):
 
 class Caution(Note):
     """A note on what was used, such as weights of a run that was stopped: only whoever gets a result has to hear it."""
-
-
-def _as_in_python(name: str, value: object) -> str:
-    return name if value is None else f"{name}={value!r}"
 
 
 def unknown_speed(config: Any) -> float:
@@ -167,17 +133,6 @@ def _all_digits(number: float) -> str:
 def an(name: str) -> str:
     """The name of a kind of model after its article, by how it is read aloud: an ngram, an lstm, a gpt."""
     return f"{'an' if name[0] in 'aeio' or name.split('-')[0] in SPELT_OUT else 'a'} {name}"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A sentence part that helps after a misspelling: `did you mean "x"?`, or the list of what there is."""
-    names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    if len(names) > LISTED:
-        return f"there are {len(names)}, from {names[0]} to {names[-1]}"
-    return f"there are: {', '.join(names) or 'none'}"
 
 
 def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
@@ -288,13 +243,6 @@ def _read(text: str, hint: Any, key: str) -> Any:
             kind = "a whole number" if hint is int else "a number"
             raise Mistake(f"setting {key} is {kind}; got {text!r}") from None
     return text
-
-
-def checked_seed(seed: object) -> int:
-    """A seed as Python's own whole number; a Mistake unless every generator of the lab takes it."""
-    if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= int(seed) <= MOST_SEED:
-        raise Mistake(f"{{seed}} is a whole number from 0 to {MOST_SEED}; got {seed!r}", seed=None)
-    return int(seed)
 
 
 def at_least_one(model: str, **settings: int | None) -> None:

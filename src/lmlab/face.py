@@ -21,8 +21,6 @@ from lmlab.disk.files import free_file
 from lmlab.models.registry import Role, kind_of
 
 if TYPE_CHECKING:
-    from lmlab.checker.verbs import check as check
-    from lmlab.checker.verbs import grade as grade
     from lmlab.classification.verbs import classify as classify
     from lmlab.classification.verbs import mistakes as mistakes
     from lmlab.combining.verbs import combine as combine
@@ -70,9 +68,11 @@ if TYPE_CHECKING:
     from lmlab.wordvectors.verbs import neighbours as neighbours
     from lmlab.wordvectors.verbs import vectors as vectors
     from lmlab.wordvectors.verbs import word_map as word_map
+    from lmlab_derive.verbs import check as check
+    from lmlab_derive.verbs import grade as grade
 
 HOMES: dict[str, tuple[str, ...]] = {  # of the verbs that have a room of their own
-    "lmlab.checker.verbs": ("check", "grade"),
+    "lmlab_derive.verbs": ("check", "grade"),
     "lmlab.classification.verbs": ("classify", "mistakes"),
     "lmlab.combining.verbs": ("combine",),
     "lmlab.comparison": ("compare",),
@@ -377,7 +377,7 @@ def prove(
     html: str | Path | None = None,
     watch: Callable[[Entry], None] | None = None,
 ) -> list[Entry]:
-    """Run claims of the ledger (those that begin so, or all). html: a folder for pages. watch: told of each that is done."""
+    """Run claims of course documents (those that begin so). html: a folder for pages. watch: told of each that is done."""
     from lmlab.ledger import choosing, page, running
 
     chosen = choosing.claims(ids, source)

@@ -17,9 +17,9 @@ import lmlab as lab
 from command_line import Lmlab, done, refused
 from lmlab import cli
 from lmlab.cli.options import given_texts
-from lmlab.cli.show.plain import visible
 from lmlab.config import Mistake, Note
 from lmlab.sweeps import runners
+from lmlab_derive.shared.plain import visible
 
 SMALL = {"width": 8, "context": 2, "embedding_width": 4}
 

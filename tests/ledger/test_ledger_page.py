@@ -11,8 +11,8 @@ import pytest
 
 from lmlab.ledger import claims, run
 from lmlab.ledger.page import prose, write
-from lmlab.page.html import escape
-from lmlab.page.mathml import to_mathml
+from lmlab_derive.shared.html import escape
+from lmlab_derive.shared.mathml import to_mathml
 
 
 @pytest.mark.parametrize("source", ["week2", "quiz1", "assignment2", "lab11", "bishop12"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmlab.classification.misclassified import SHOWN, Contribution, Explanation
-from lmlab.page.html import Row, card, document, escape, folded, listed, table
+from lmlab_derive.shared.html import Row, card, document, escape, folded, listed, table
 
 
 def mistakes_page(data: str, found: Sequence[Explanation], ordered: bool = False) -> str:

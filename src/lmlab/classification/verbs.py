@@ -11,7 +11,7 @@ from lmlab.classification.page import mistakes_page
 from lmlab.config import Mistake, texts_of
 from lmlab.learn.run import Run, opened
 from lmlab.models.registry import Role, kind_of
-from lmlab.page.html import refuse_names, write
+from lmlab_derive.shared.html import refuse_names, write
 
 
 def classify(run: Run | str | Path, texts: str | Sequence[str], *, device: str = "auto") -> list[using.Label]:

@@ -13,13 +13,13 @@ from typing import Any, NoReturn
 
 import typer
 
-from lmlab.cli import help
 from lmlab.cli.errors import Interrupted, end_with, fail, nobody_reads, refuse_a_folder_that_is_gone
-from lmlab.cli.show.plain import print_what_can_be_printed
 from lmlab.config import Caution, Note
 from lmlab.disk.files import can_be_written, temporary_folder
 from lmlab.learn import interrupt
 from lmlab.version import __version__
+from lmlab_derive.shared import help
+from lmlab_derive.shared.plain import print_what_can_be_printed
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def command(
     Example: lmlab count gpt --set layers=12 --set width=768 --set context=1024 --vocab 50257
     """
     if svg is not None:
-        from lmlab.page.html import refuse_names
+        from lmlab_derive.shared.html import refuse_names
 
         refuse_names(svg=svg)
     is_file = model.endswith(".json")
@@ -83,7 +83,7 @@ def command(
     if svg is not None:
         from lmlab.costs.figures import where
         from lmlab.page.figures import standalone
-        from lmlab.page.html import write
+        from lmlab_derive.shared.html import write
 
         write(svg, standalone(where(found)))
     if not found.agrees:

@@ -37,7 +37,7 @@ def command(
         if json:
             options.print_json(found)
         else:
-            from lmlab.cli.show.table import print_list
+            from lmlab_derive.shared.table import print_list
 
             print_list(found)
     else:
@@ -64,9 +64,9 @@ def _show(corpus: Corpus, json: bool) -> None:
         shared = {name: vars(found) for name, found in overlap.items()}
         options.print_json({"name": corpus.name, "divided_by": corpus.divided_by, "parts": parts, "overlap": shared})
         return
-    from lmlab.cli.show.console import result_console, say
-    from lmlab.cli.show.table import Column, print_table
     from lmlab.text.plain_words import are_words
+    from lmlab_derive.shared.console import result_console, say
+    from lmlab_derive.shared.table import Column, print_table
 
     console = result_console()
     say(console, f"{corpus.name}: {counted(corpus.documents, 'document')}")

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Any
 
 from lmlab.cli.explaining import TOPICS, WithTopics, topic
+from lmlab_derive.shared.flags import written_flag
 
 # What decoding calls a setting, and what it is called here.
 OTHERWISE = {"max_tokens": "tokens", "beam_width": "beam", "n_best": "best"}
@@ -25,10 +26,7 @@ def as_flag(verbs: Mapping[str, Any], arguments: Sequence[str]) -> Callable[[str
         parameter = names.get(OTHERWISE.get(name, name))
         if parameter is None:
             return _assignment(name, value)
-        if parameter.param_type_name == "argument":
-            return name.upper() if value is None else str(value)
-        flag = max(parameter.opts, key=len)
-        return str(flag) if value is None or value is True else f"{flag} {quote(str(value))}"
+        return written_flag(parameter, value)
 
     return write
 

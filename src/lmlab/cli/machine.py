@@ -58,10 +58,10 @@ def _clear(json: bool) -> None:
 
 
 def _print(report: MachineReport) -> None:
-    from lmlab.cli.show.console import result_console
-    from lmlab.cli.show.console import say as printed
-    from lmlab.cli.show.table import Column, print_each
     from lmlab.page.numbers import counted
+    from lmlab_derive.shared.console import result_console
+    from lmlab_derive.shared.console import say as printed
+    from lmlab_derive.shared.table import Column, print_each
 
     console = result_console()
     say = partial(printed, console)

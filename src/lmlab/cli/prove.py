@@ -1,4 +1,4 @@
-"""`lmlab prove`: run the ledger of claims and show the verdicts with their evidence."""
+"""`lmlab prove`: run the claims of the course documents and show the verdicts with their evidence."""
 
 from __future__ import annotations
 

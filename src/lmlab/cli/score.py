@@ -62,11 +62,11 @@ def command(
 
 def _print_text(scored: ScoredText) -> None:
     """A row a word, with its tokens, or, where nobody writes spaces, a row a token; then the whole."""
-    from lmlab.cli.show.console import result_console, say
     from lmlab.cli.show.inside import seen
-    from lmlab.cli.show.table import Column, print_table
     from lmlab.page.numbers import bits
     from lmlab.text.plain_words import has_spaces
+    from lmlab_derive.shared.console import result_console, say
+    from lmlab_derive.shared.table import Column, print_table
 
     console = result_console()
     unit = "word" if has_spaces(scored.text) else "token"

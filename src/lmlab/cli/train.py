@@ -11,7 +11,6 @@ import typer
 import typer.core
 
 from lmlab.cli import completion, options
-from lmlab.cli.help import print_so_far
 from lmlab.config import Aside, Budget, Mistake, an, parse_settings
 from lmlab.disk.files import as_typed
 from lmlab.hardware.memory import keep_memory
@@ -19,6 +18,7 @@ from lmlab.learn.interrupt import exit_code
 from lmlab.learn.settings import parse_learning
 from lmlab.models import registry
 from lmlab.page.numbers import short
+from lmlab_derive.shared.help import print_so_far
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run

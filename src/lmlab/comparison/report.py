@@ -11,11 +11,12 @@ from lmlab.comparison import figures
 from lmlab.comparison.findings import Entry, Findings, Passage, Token
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, Line, lines, what_ranks_mean
 from lmlab.comparison.remarks import FIRST_SEEDS, REMEMBERED, copied, remarks, repeated, unknown
-from lmlab.page import html, numbers
+from lmlab.page import numbers
 from lmlab.page.figures import COLOURS, standalone
 from lmlab.page.heat import heat, scale
-from lmlab.page.html import Row, escape
 from lmlab.page.raw_bytes import about_broken, about_lone
+from lmlab_derive.shared import html
+from lmlab_derive.shared.html import Row, escape
 
 SECONDS_IN_ALL = (
     "The seconds of this table are all that a model took here: getting ready, training, being measured and looked at closely."

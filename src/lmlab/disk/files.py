@@ -5,17 +5,20 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import secrets
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
-from typing import BinaryIO
 
 from lmlab.config import Mistake
+from lmlab_derive.shared.files import atomic_file as atomic_file
+from lmlab_derive.shared.files import made_folder as made_folder
+from lmlab_derive.shared.files import refuse_if_no_file as refuse_if_no_file
+from lmlab_derive.shared.files import refuse_other_endings as refuse_other_endings
+from lmlab_derive.shared.files import replace_only as replace_only
+from lmlab_derive.shared.files import write_atomically as write_atomically
 
 
 def cache_folder() -> Path:
@@ -60,54 +63,11 @@ def _usual_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lmlab"
 
 
-def made_folder(folder: Path) -> Path:
-    """The folder, made if it is not there; where it cannot be, the error is called by its name, not by that of a parent."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(folder)) from None
-    return folder
-
-
-@contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """A file opened for writing that appears under its name only once it is complete and on disk."""
-    refuse_if_no_file(path)
-    made_folder(path.parent)
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"  # the same folder, so that renaming is atomic
-    try:
-        with open(temporary, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        with suppress(OSError):  # where it could not be made it cannot be removed, and what happened first counts
-            temporary.unlink()
-        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary, str(temporary)):
-            raise OSError(error.errno, error.strerror, str(path)) from None  # nobody knows that other name
-        raise
-
-
 def drop_unfinished(path: Path) -> None:
     """Remove what a kill left while `atomic_file` wrote this: as much as the file itself. For who alone may write it."""
     for left in path.parent.glob(f".{path.name}.{'[0-9a-f]' * 12}"):
         with suppress(OSError):
             left.unlink()
-
-
-def refuse_if_no_file(path: Path) -> None:
-    """A Mistake for a name under which no file can be."""
-    if str(path) == "-":  # where standard output can be written to, the command line sees to it before
-        raise Mistake("- is no name for this file, which is not written to standard output; name a file")
-    if path.is_dir():
-        raise Mistake(f"{path} is a folder; name a file to write")
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a whole file, or leave the old one as it was."""
-    with atomic_file(path) as file:
-        file.write(content)
 
 
 def append_line(path: Path, line: str) -> None:
@@ -131,21 +91,6 @@ def free_file(out: str | Path, force: bool) -> Path:
     if not can_be_written(out.parent):
         raise Mistake(f"{out} cannot be written: its folder takes no new files; name a file elsewhere")
     return out
-
-
-def replace_only(path: Path, endings: tuple[str, ...]) -> None:
-    """A Mistake where a file of another kind is there: what can be made again may be replaced, a text may not."""
-    if path.is_file() and path.suffix.lower() not in endings:
-        raise Mistake(f"{path} exists, and does not end in {' or '.join(endings)}; name another file")
-
-
-def refuse_other_endings(path: Path, option: str, what: str, endings: tuple[str, ...]) -> None:
-    """A Mistake where a file, named by that option and holding that, is not called so or could not be written."""
-    refuse_if_no_file(path)
-    replace_only(path, endings)
-    if path.suffix not in endings:
-        message = f"{{{option}}} is {what}, and ends in {' or '.join(endings)}; got {str(path)!r}"
-        raise Mistake(message, **{option: None})
 
 
 def taken_by_a_file(folder: Path) -> Path | None:

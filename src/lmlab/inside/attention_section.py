@@ -16,9 +16,9 @@ from lmlab.inside.attention import BEGIN, END, Attention, Layer
 from lmlab.inside.head_descriptions import MOSTLY, PARTLY, Head
 from lmlab.inside.sections import Section
 from lmlab.layers.looking import Way
-from lmlab.page import html
-from lmlab.page.html import Row, escape
 from lmlab.page.numbers import plus_minus
+from lmlab_derive.shared import html
+from lmlab_derive.shared.html import Row, escape
 
 if TYPE_CHECKING:
     from lmlab.inside.heads_switched_off import HeadCost

@@ -14,7 +14,7 @@ from lmlab.inside.search import Node, SearchTree
 from lmlab.layers.looking import Way
 from lmlab.page.figures import INK, SOFT, drawing, panels, series_colour, svg
 from lmlab.page.heat import heat
-from lmlab.page.html import escape
+from lmlab_derive.shared.html import escape
 
 SHOWN = 48  # tokens of a map
 LABELLED = 22  # rows of a map up to which its tokens stand beside it

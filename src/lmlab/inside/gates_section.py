@@ -7,8 +7,8 @@ import numpy as np
 from lmlab.inside.attention_section import packed_bytes
 from lmlab.inside.gates import GateLayer, Gates, Unit, features, followed
 from lmlab.inside.sections import Section
-from lmlab.page import html
-from lmlab.page.html import Row, escape
+from lmlab_derive.shared import html
+from lmlab_derive.shared.html import Row, escape
 
 MOST_UNITS = 64  # of a layer on the page: those that follow something, and those whose memory varies most
 TELLING = 10  # units named in the table

@@ -10,8 +10,8 @@ from lmlab.inside.heads_switched_off import HeadCosts
 from lmlab.inside.matrix import AttentionMatrix
 from lmlab.inside.search import SearchTree, Way
 from lmlab.inside.sections import page
-from lmlab.page import html
-from lmlab.page.html import Row, escape
+from lmlab_derive.shared import html
+from lmlab_derive.shared.html import Row, escape
 
 UNDER_MATRICES = (
     "Above: the weights of this text, and what is learned. Below: what they make together, and a layer of that size in which"

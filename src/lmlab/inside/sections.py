@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
-from lmlab.page import html
+from lmlab_derive.shared import html
 
 
 @dataclass(frozen=True, kw_only=True)

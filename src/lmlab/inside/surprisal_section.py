@@ -12,10 +12,11 @@ from lmlab.inside.explanation import Explanation
 from lmlab.inside.sections import Section
 from lmlab.inside.surprisal import Reading, TokenRead
 from lmlab.measure.near_copies import how_much
-from lmlab.page import html, numbers
+from lmlab.page import numbers
 from lmlab.page.figures import COLOURS, drawing, series_colour, svg
 from lmlab.page.heat import heat, scale
-from lmlab.page.html import Row, escape
+from lmlab_derive.shared import html
+from lmlab_derive.shared.html import Row, escape
 
 PIECE = 250  # tokens, at least, of a piece of a long text
 LONG = 1500  # tokens above which a box scrolls by itself

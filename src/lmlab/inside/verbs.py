@@ -20,7 +20,7 @@ from lmlab.inside.sections import page
 from lmlab.inside.surprisal import read_passage
 from lmlab.learn.run import Run, opened
 from lmlab.page.figures import standalone
-from lmlab.page.html import refuse_names, write
+from lmlab_derive.shared.html import refuse_names, write
 
 AnyRun = Run | str | Path
 

@@ -13,8 +13,8 @@ from lmlab.latents.generating import read, written
 from lmlab.latents.measuring import model_of
 from lmlab.latents.picture import draws_picture
 from lmlab.learn.run import Run, opened
-from lmlab.page.html import refuse_names, write
 from lmlab.records import Document
+from lmlab_derive.shared.html import refuse_names, write
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,10 @@ from lmlab.disk.files import replace_only, taken_by_a_file, write_atomically
 from lmlab.learn.curve_figures import Over, overlaid
 from lmlab.learn.event_file import write_events
 from lmlab.learn.run import Run, opened
-from lmlab.page import html
 from lmlab.page.figures import standalone
 from lmlab.page.notebook import panel
 from lmlab.page.numbers import counted
+from lmlab_derive.shared import html
 
 
 @dataclass(frozen=True, kw_only=True)

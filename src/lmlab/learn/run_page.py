@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lmlab.learn.undertrained import UNTOLD, too_short_to_tell
-from lmlab.page import html
 from lmlab.page.numbers import counted, short
 from lmlab.page.raw_bytes import about_broken
+from lmlab_derive.shared import html
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run

@@ -13,9 +13,9 @@ from lmlab.ledger.choosing import books
 from lmlab.ledger.claim import MEANINGS, Verdict, readable
 from lmlab.ledger.running import Entry, by_source, tally
 from lmlab.ledger.shared_tools import NOTE as CONFIDENCE
-from lmlab.page import html
-from lmlab.page.html import Row, escape
-from lmlab.page.mathml import TOKEN, to_mathml
+from lmlab_derive.shared import html
+from lmlab_derive.shared.html import Row, escape
+from lmlab_derive.shared.mathml import TOKEN, to_mathml
 
 WHAT_HOLDS = {"answered": "Answer", "ill-posed": "Repaired", "conditional": "Precisely"}  # else "Corrected"
 

@@ -28,8 +28,8 @@ class Sheet:
 
 def put(text: str) -> Sheet:
     """Put a text in the derivation language to the checker."""
-    from lmlab.checker import check
-    from lmlab.checker.sheets.check import FAILED
+    from lmlab_derive import check
+    from lmlab_derive.sheets.check import FAILED
 
     report = check(text)
     assert report.claims, f"the derivation holds no claim: {text!r}"

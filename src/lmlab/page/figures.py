@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from lmlab.page.html import escape, stylesheet
 from lmlab.page.numbers import SUFFIXES
+from lmlab_derive.shared.html import escape, stylesheet
 
 if TYPE_CHECKING:  # matplotlib takes half a second to import, and most verbs that could draw do not
     from matplotlib.axes import Axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lmlab.page.html import escape
+from lmlab_derive.shared.html import escape
 
 
 def panel(title: str, facts: Mapping[str, str] | Sequence[tuple[str, str]], picture: str = "", notes: str = "") -> str:

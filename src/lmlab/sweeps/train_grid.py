@@ -25,7 +25,6 @@ from lmlab.interface import ContextPolicy
 from lmlab.learn.settings import MOST_SEEDS, refuse_if_it_counts, training_config
 from lmlab.measure.spread_sample import enough_history
 from lmlab.models.registry import Way, file_name, kind_of, language_model, model_class
-from lmlab.page import html
 from lmlab.page.notebook import panel
 from lmlab.records import from_json, to_json
 from lmlab.sweeps import runners
@@ -38,6 +37,7 @@ from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.files_and_folders import Text
 from lmlab.text.splitting import SplitBy
 from lmlab.text.tokenizers import plain_spec
+from lmlab_derive.shared import html
 
 Told = Callable[[Outcome], None]  # of every job that ends
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from lmlab.learn.run import Run, opened
 from lmlab.page.figures import standalone
-from lmlab.page.html import document, figure, refuse_names, write
 from lmlab.wordvectors.picture import AROUND, Place, map_of, picture
 from lmlab.wordvectors.space import Neighbour, WordVectors, of_file, of_run
+from lmlab_derive.shared.html import document, figure, refuse_names, write
 
 
 def vectors(source: Run | WordVectors | str | Path, *, device: str = "auto") -> WordVectors:

@@ -31,7 +31,7 @@ REPORT = MachineReport(
 def test_rows_of_figures_stay_rows_however_narrow_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
     console = Console(file=shown, width=width, force_terminal=True, color_system=None)
-    monkeypatch.setattr("lmlab.cli.show.console.result_console", lambda: console)
+    monkeypatch.setattr("lmlab_derive.shared.console.result_console", lambda: console)
     machine._print(REPORT)
     lines = shown.getvalue().splitlines()
     assert max(map(len, lines)) <= width

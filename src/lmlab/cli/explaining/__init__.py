@@ -10,8 +10,8 @@ from typing import Any
 import typer
 import typer.core
 
-from lmlab.cli.help import CONTEXT, name_values, print_so_far, refuse_empty_paths
 from lmlab.config import Mistake
+from lmlab_derive.shared.help import CONTEXT, name_values, print_so_far, refuse_empty_paths
 
 TOPICS = dict.fromkeys(("attention", "gates", "heads", "matrix", "search"), "inside")
 TOPICS |= dict.fromkeys(("gradients", "positions", "dot-products", "sandbox"), "theory")  # each in this module
@@ -43,7 +43,7 @@ class WithTopics(typer.core.TyperCommand):
         """The topics stand below the command's own help."""
         super().format_help(ctx, formatter)
         print_so_far(formatter)
-        from lmlab.cli.show.table import print_list
+        from lmlab_derive.shared.table import print_list
 
         print("Topics, each with --help of its own:")
         print_list({f"lmlab explain {name}": topic(name).get_short_help_str(limit=200) for name in TOPICS})

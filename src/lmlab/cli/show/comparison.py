@@ -12,13 +12,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.table import Column, print_table
 from lmlab.comparison import Contender, Findings
 from lmlab.comparison.contender import DONE, Lines
 from lmlab.comparison.ranking_lines import COLUMNS, NAME, lines, what_ranks_mean
 from lmlab.comparison.remarks import FIRST_SEEDS, remarks
 from lmlab.measure.result import BITS_OF_A_BYTE
+from lmlab_derive.shared.console import result_console, say
+from lmlab_derive.shared.table import Column, print_table
 
 BAR = 16
 REFRESH_S = 0.25

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from rich.console import Console
 
-from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.table import Column, print_table
 from lmlab.costs.counting import CONVENTION, Count, CountedPart
 from lmlab.page.numbers import memory_size, short
+from lmlab_derive.shared.console import result_console, say
+from lmlab_derive.shared.table import Column, print_table
 
 
 def print_count(found: Count, *, latex: bool = False) -> None:

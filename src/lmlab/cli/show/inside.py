@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.plain import visible
-from lmlab.cli.show.table import Column, print_each, print_table
 from lmlab.measure.near_copies import how_much
 from lmlab.page.numbers import bits, counted, plus_minus
+from lmlab_derive.shared.console import result_console, say
+from lmlab_derive.shared.plain import visible
+from lmlab_derive.shared.table import Column, print_each, print_table
 
 if TYPE_CHECKING:
     from lmlab.inside.attention import Attention

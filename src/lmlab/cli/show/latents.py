@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say, say_notes
-from lmlab.cli.show.plain import say_what_bytes_are
-from lmlab.cli.show.table import Column, print_table
+from lmlab.cli.show.raw_bytes import say_what_bytes_are
+from lmlab_derive.shared.console import result_console, say, say_notes
+from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
     from lmlab.latents.measuring import LatentResult

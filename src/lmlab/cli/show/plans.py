@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.table import print_list
 from lmlab.costs.calibrate import Planned
 from lmlab.costs.planner import Plan
 from lmlab.page.numbers import short
+from lmlab_derive.shared.console import result_console, say
+from lmlab_derive.shared.table import print_list
 
 
 def print_plan(found: Plan) -> None:

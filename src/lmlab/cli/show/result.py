@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from lmlab.cli.show.console import result_console, say
 from lmlab.config import Aside
 from lmlab.measure.near_copies import how_much
 from lmlab.measure.result import called
 from lmlab.page import numbers
+from lmlab_derive.shared.console import result_console, say
 
 if TYPE_CHECKING:
     from lmlab.measure import Result

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.table import Column, print_table
 from lmlab.measure.seeds import LEVEL
 from lmlab.models.registry import Way, kind_of
 from lmlab.page.numbers import bits, plus_minus
 from lmlab.sweeps import Cell, Difference, Sweep
 from lmlab.sweeps.cells import PERPLEXITY, Unit
 from lmlab.sweeps.grid import Point
+from lmlab_derive.shared.console import result_console, say
+from lmlab_derive.shared.table import Column, print_table
 
 
 def print_sweep(found: Sweep) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say
-from lmlab.cli.show.table import Column, print_each, print_table
+from lmlab_derive.shared.console import result_console, say
+from lmlab_derive.shared.table import Column, print_each, print_table
 
 if TYPE_CHECKING:
     from lmlab.inside.theory.dot_products import AtWidth, DotProducts

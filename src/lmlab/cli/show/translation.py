@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say, say_notes
-from lmlab.cli.show.table import Column, print_each
+from lmlab_derive.shared.console import result_console, say, say_notes
+from lmlab_derive.shared.table import Column, print_each
 
 if TYPE_CHECKING:
     from lmlab.results import Figure

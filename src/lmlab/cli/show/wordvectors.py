@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmlab.cli.show.console import result_console, say, say_notes
-from lmlab.cli.show.table import Column, print_table
+from lmlab_derive.shared.console import result_console, say, say_notes
+from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
     from lmlab.wordvectors.scores import VectorsResult

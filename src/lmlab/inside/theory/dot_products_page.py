@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 
 from lmlab.inside.theory.dot_products import BINS, NEAR, AtWidth, DotProducts, Softmax, cosine_density
 from lmlab.inside.theory.publish import DASHES, Panel, figures, opening, to_try, together
-from lmlab.page import html
 from lmlab.page.figures import series_colour
+from lmlab_derive.shared import html
 
 TITLE = "Why scores are divided by √d"
 CURVES = 4  # widths whose cosines are drawn

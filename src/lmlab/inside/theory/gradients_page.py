@@ -13,9 +13,9 @@ from lmlab.inside.theory.clipping import LAST, LEARNED
 from lmlab.inside.theory.gradients import GONE, WILD, Through
 from lmlab.inside.theory.publish import DASHES, Panel, opening, side_by_side, to_try, together
 from lmlab.inside.theory.through_time import Ended, Gradients
-from lmlab.page import html
 from lmlab.page.figures import INK, RULE, SOFT, drawing, note, series_colour, svg
-from lmlab.page.html import escape
+from lmlab_derive.shared import html
+from lmlab_derive.shared.html import escape
 
 LOWEST, HIGHEST = 1e-14, 1e14  # norms that the pictures show
 NEXT_NAME = 60.0  # a name is as high as this factor between norms

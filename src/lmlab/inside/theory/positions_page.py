@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 
 from lmlab.inside.theory.positions import Positions
 from lmlab.inside.theory.publish import DASHES, Panel, figures, opening, to_try, together
-from lmlab.page import html, mathml
 from lmlab.page.figures import INK, RULE, SOFT, note, series_colour
-from lmlab.page.html import Row
+from lmlab_derive.shared import html, mathml
+from lmlab_derive.shared.html import Row
 
 TITLE = "How position n becomes n + k"
 STARTS = (3, 20, 41)  # positions whose hands are drawn

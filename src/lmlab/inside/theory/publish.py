@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 
 from lmlab.page.figures import drawing, panels, standalone, svg
-from lmlab.page.html import escape, figure, folded, write
+from lmlab_derive.shared.html import escape, figure, folded, write
 
 DASHES: Any = (0, (4, 3))  # of a line, as matplotlib takes them
 

@@ -25,9 +25,9 @@ from lmlab.inside.theory.sandbox import (
     queries,
     values,
 )
-from lmlab.page import html, mathml
 from lmlab.page.figures import INK, RULE, SOFT, note, panels, series_colour, svg
-from lmlab.page.html import Row, escape
+from lmlab_derive.shared import html, mathml
+from lmlab_derive.shared.html import Row, escape
 
 TITLE = "One head, two heads: an attention sandbox"
 COLOURS = {"one": 1, "two": 0}

@@ -14,7 +14,7 @@ from lmlab.inside.theory.gradients import flows
 from lmlab.inside.theory.positions import Positions, positions
 from lmlab.inside.theory.sandbox import Sandbox, SandboxSettings, sandbox
 from lmlab.inside.theory.through_time import MEMORY, Gradients
-from lmlab.page.html import refuse_names
+from lmlab_derive.shared.html import refuse_names
 
 T = TypeVar("T")
 

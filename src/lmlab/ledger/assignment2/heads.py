@@ -8,7 +8,19 @@ from types import SimpleNamespace
 import sympy
 import torch
 
-from lmlab.ledger.assignment2.noise import KEYS, LAMBDA, SMALL, TARGET, A, B, attend, keys, phi, query, total_variance
+from lmlab.ledger.assignment2.noise import (
+    KEYS,
+    LAMBDA,
+    SMALL,
+    TARGET,
+    A,
+    B,
+    attend,
+    keys,
+    phi,
+    query,
+    total_variance,
+)
 from lmlab.ledger.book import book
 from lmlab.ledger.claim import Outcome, answered, conditional, exact, judged, measured
 from lmlab.ledger.shared_tools import NOTE, estimate, eye, formula, in_greek, letters, number, yes

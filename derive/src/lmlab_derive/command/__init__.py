@@ -1,0 +1,1 @@
+"""The command `derive`, and what `lmlab check` does; nothing heavy is imported until a verb runs."""

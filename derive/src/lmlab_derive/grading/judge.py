@@ -1,0 +1,176 @@
+"""One answer to one part of a question: does it say what was asked, does it hold, and is it worked out?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from lmlab_derive.grading.bench import Bench, is_wrong
+from lmlab_derive.grading.forms import Forms
+from lmlab_derive.grading.key import FLIPPED, Part, composed
+from lmlab_derive.read.sheet import ScopedClaim
+from lmlab_derive.sheets.report import ClaimReport
+from lmlab_derive.text import to_text
+from lmlab_derive.tree import Claim, Node, Step
+
+RIGHT, PARTLY, WRONG, MISSING, LOOK = "right", "partly right", "wrong", "missing", "please look"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of an answer. `credit`: the part of the points that is certain."""
+
+    mark: str
+    reason: str
+    credit: Fraction = Fraction(0)
+    claim: Claim | None = None
+    report: ClaimReport | None = None
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a claim says of the target of a part: `target sign value`, by these steps of it."""
+
+    sign: str | None
+    value: Node
+    steps: tuple[Step, ...]
+    forwards: bool  # the steps lead from the target to the value
+
+    def claim(self, whole: Claim) -> Claim:
+        """The piece of the claim that says it; all of an equation, for whatever stands in it has to hold."""
+        if len(self.steps) == len(whole.steps) or all(step.relation == "==" for step in whole.steps[1:]):
+            return whole
+        first = replace(self.steps[0], relation="")
+        return replace(whole, steps=(first, *self.steps[1:]), derive=False)
+
+
+def stated(part: Part, claim: Claim, forms: Forms) -> Stated | None:
+    """What a claim says of a part's target, or None if it does not speak of it."""
+    target = forms.of(part.target)
+    found = [_from(claim.steps, at) for at, step in enumerate(claim.steps) if forms.of(step.value) == target]
+    said = [item for pair in found for item in pair if item is not None]
+    fitting = [item for item in said if answers(part, item)]
+    return next(iter([*fitting, *said]), None)
+
+
+def answers(part: Part, said: Stated) -> bool:
+    """Whether the relation is the one that is asked for; an equation also answers a question about a bound."""
+    return said.sign is not None and (said.sign == "==" or said.sign[0] == part.sign[0])
+
+
+def _from(steps: tuple[Step, ...], at: int) -> list[Stated | None]:
+    """What is said of the step at a place: by the steps after it, and by those before it."""
+    signs = [step.relation for step in steps]
+    after = signs[at + 1 :]
+    before = [FLIPPED[sign] for sign in signs[1 : at + 1]]
+    return [
+        Stated(composed(after), steps[-1].value, steps[at:], True) if after else None,
+        Stated(composed(before), steps[0].value, steps[: at + 1], False) if before else None,
+    ]
+
+
+def judge(part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Bench) -> Judged:
+    """Judge what a claim says of a part."""
+    claim = said.claim(entry.claim)
+    problem = _narrower(entry, part, bench) or _other_relation(part, said)
+    if problem:
+        return Judged(WRONG, problem, claim=claim)
+    unfinished = _unfinished(part, said, forms)
+    if unfinished and not part.between:
+        return Judged(WRONG, unfinished, claim=claim)
+    report = bench.check(claim, entry.scope)
+    undecided = not report.holds and not is_wrong(report, claim.steps, entry.scope)
+    holds = report.holds
+    if undecided and part.sign == "==" and len(claim.steps) == 2:  # the key's own value may be easier to compare
+        holds = bench.compare(part.value, "==", said.value, entry.scope).holds
+    if holds and not unfinished:
+        return _finished(part, entry, said, forms, bench, claim, report)
+    if undecided and not holds:
+        return Judged(LOOK, f"the checker cannot decide it: {report.reason}", claim=claim, report=report)
+    credit = _credit(part, said, forms, report)
+    return Judged(PARTLY if credit else WRONG, unfinished if holds else report.reason, credit, claim, report)
+
+
+def _finished(
+    part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Bench, claim: Claim, report: ClaimReport
+) -> Judged:
+    """An answer that holds: is it as sharp as the key's, and is it more than the question in other words?"""
+    doubt = _blunt(part, entry, said, forms, bench)
+    if doubt is not None:
+        return replace(doubt, claim=claim)
+    left = forms.averages_and_slopes(forms.of(said.value))
+    fresh = [node for number, node in left.items() if number not in forms.inside(forms.of(part.value))]
+    if fresh:
+        return Judged(LOOK, f"it holds, but {to_text(fresh[0])} is not in the key's answer", claim=claim, report=report)
+    kept = (forms.written(part.reworded or part.target) - forms.written(part.value)) & forms.written(said.value)
+    if kept:
+        words = f"it holds, but still has the {sorted(kept)[0]}(...) of the question, which the key's answer has not"
+        return Judged(LOOK, words, claim=claim, report=report)
+    return Judged(RIGHT, report.reason, Fraction(1), claim, report)
+
+
+def _blunt(part: Part, entry: ScopedClaim, said: Stated, forms: Forms, bench: Bench) -> Judged | None:
+    """Why a bound that holds is not what was asked for: the key's is sharper."""
+    strict = len(part.sign) == 1 and said.sign != "==" and said.sign != part.sign  # the key has <, the answer <=
+    if part.sign == "==" or (not strict and forms.of(said.value) == forms.of(part.value)):
+        return None
+    sign = part.sign if strict else f"{part.sign[0]}="
+    if bench.compare(said.value, sign, part.value, entry.scope).holds:
+        return None
+    report = bench.compare(said.value, f"{part.sign[0]}=", part.value, entry.scope)
+    weaker = bench.compare(part.value, f"{part.sign[0]}=", said.value, entry.scope)
+    if weaker.holds and is_wrong(report, (), entry.scope):
+        return Judged(WRONG, f"it holds, but a sharper bound than {to_text(said.value)} is asked for")
+    if strict and report.holds:
+        return Judged(LOOK, f"it holds, but the key has {part.sign} where the answer has {said.sign}")
+    return Judged(LOOK, "it holds, but the checker cannot tell whether it is as sharp as the key's")
+
+
+def _other_relation(part: Part, said: Stated) -> str:
+    if answers(part, said):
+        return ""
+    wanted = {"=": "what it is equal to", "<": "a bound from above", ">": "a bound from below"}
+    return f"the question asks of {part.label} {wanted[part.sign[0]]}"
+
+
+def _narrower(entry: ScopedClaim, part: Part, bench: Bench) -> str:
+    """Why an answer says less than was asked: it holds under a condition that the key does not have."""
+    free = replace(entry.scope, conditions=part.scope.conditions)
+    for condition in entry.scope.conditions:
+        if condition in part.scope.conditions:
+            continue
+        if not bench.compare(condition.left, condition.relation, condition.right, free).holds:
+            words = f"{to_text(condition.left)} {condition.relation} {to_text(condition.right)}"
+            return f"the answer is for {words} alone; the question has no such condition"
+    return ""
+
+
+def _unfinished(part: Part, said: Stated, forms: Forms) -> str:
+    """Why an answer is the question said again: it holds what is asked, or a derivative where the key's answer has none."""
+    target, key, value = forms.of(part.target), forms.of(part.value), forms.of(said.value)
+    if value == target != key or (target in forms.inside(value) and target not in forms.inside(key)):
+        return "the answer repeats the question"
+    left = forms.averages_and_slopes(value)
+    if left and not forms.averages_and_slopes(key):
+        return f"the answer still holds {to_text(next(iter(left.values())))}, which is to be worked out"
+    return ""
+
+
+def _credit(part: Part, said: Stated, forms: Forms, report: ClaimReport) -> Fraction:
+    """The share of the points for the right steps of a derivation that goes wrong, or is not finished.
+
+    Each step of the key's derivation has an equal share. A right step earns those of the key's steps in which no less is
+    left to be worked out; lines that are the question, or each other, written otherwise are no steps. The last share is
+    for a derivation that is right to its end.
+    """
+    if not part.between or not said.forwards:
+        return Fraction(0)
+    steps: Sequence[Step] = said.steps[1:]
+    if not report.holds:
+        steps = steps[: (report.first_wrong_step or 1) - 1]
+    target = forms.of(part.target)
+    lines = {number for number in (forms.of(step.value) for step in steps) if target not in forms.inside(number)}
+    left = [set(forms.averages_and_slopes(number)) for number in lines]
+    reached = sum(any(mine <= set(forms.averages_and_slopes(forms.of(step))) for mine in left) for step in part.between)
+    return Fraction(min(len(lines), reached), len(part.between) + 1)

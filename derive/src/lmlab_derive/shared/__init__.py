@@ -1,0 +1,1 @@
+"""What the checker and the laboratory `lmlab` are both made of: mistakes, files, pages, mathematics, printing."""
