@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {"lmlab": ROOT / "src" / "lmlab", "lmlab_derive": ROOT / "derive" / "src" / "lmlab_derive"}
 TREES = list(SOURCES)
-USERS_OF_THE_CHECKER = {"face", "ledger", "cli"}  # the other rooms of the lab import `lmlab_derive.shared` alone
+USERS_OF_THE_CHECKER = {"face", "coursework", "cli"}  # the other rooms of the lab import `lmlab_derive.shared` alone
 LONGEST = 400  # lines of a file
 ABOVE = "everything above"
 
@@ -136,8 +136,8 @@ def test_only_few_rooms_of_the_lab_import_more_of_the_checker_than_what_is_share
 
 
 def test_no_room_but_the_verbs_imports_the_claims_of_the_course_documents() -> None:
-    users = {room(name) for name in modules() if any(room(other) == "ledger" for other in imported(name))}
-    assert users <= {"ledger", "face", "cli"}
+    users = {room(name) for name in modules() if any(room(other) == "coursework" for other in imported(name))}
+    assert users <= {"coursework", "face", "cli"}
 
 
 def test_no_circle_between_files() -> None:
@@ -176,7 +176,7 @@ def _strings(node: ast.AST) -> set[str]:
 @pytest.mark.parametrize("where", sorted(modules()))
 def test_nothing_is_decided_by_comparing_the_name_of_a_model(where: str) -> None:
     # The registry names them; claims are about single ones; to the checker "uniform" is a distribution.
-    if package(where) == "lmlab_derive" or room(where) in ("models", "ledger"):
+    if package(where) == "lmlab_derive" or room(where) in ("models", "coursework"):
         return
     compared = [
         f"line {node.lineno}: {sorted(_strings(node) & model_names())}"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lmlab.costs.asked_count import count as count
     from lmlab.costs.asked_plan import plan as plan
     from lmlab.costs.calibrate import plan_steps as plan_steps
+    from lmlab.coursework.running import Entry
     from lmlab.decode import Generated
     from lmlab.hardware.report import MachineReport
     from lmlab.inside.theory.verbs import explain_dot_products as explain_dot_products
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from lmlab.learn.recipe import recipe as recipe
     from lmlab.learn.run import Run
     from lmlab.learn.train import train as train
-    from lmlab.ledger.running import Entry
     from lmlab.masking.filling import fill as fill
     from lmlab.measure import Result
     from lmlab.measure.strings import ScoredText, ScoredTexts
@@ -378,7 +378,7 @@ def prove(
     watch: Callable[[Entry], None] | None = None,
 ) -> list[Entry]:
     """Run claims of course documents (those that begin so). html: a folder for pages. watch: told of each that is done."""
-    from lmlab.ledger import choosing, page, running
+    from lmlab.coursework import choosing, page, running
 
     chosen = choosing.claims(ids, source)
     if html is not None:

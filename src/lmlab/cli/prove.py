@@ -43,7 +43,7 @@ def run_prove(
     from lmlab import face
     from lmlab.cli.show.claims import print_claims
     from lmlab.cli.show.progress import ProgressLine
-    from lmlab.ledger import choosing, running
+    from lmlab.coursework import choosing, running
 
     total, done = len(choosing.claims(ids, source)), 0
     with ProgressLine("checking") as line:

@@ -15,7 +15,7 @@ from lmlab_derive.command.show_report import VERDICT_COLOURS
 from lmlab_derive.shared.console import result_console
 
 if TYPE_CHECKING:
-    from lmlab.ledger.running import Entry
+    from lmlab.coursework.running import Entry
 
 COLOURS = VERDICT_COLOURS | {
     "conditional": "yellow",
@@ -27,7 +27,7 @@ COLOURS = VERDICT_COLOURS | {
 
 def print_claims(entries: Sequence[Entry], *, detailed: bool) -> None:
     """Claims of the course documents: with all their evidence, or as a table; and how many of each verdict."""
-    from lmlab.ledger.running import tally
+    from lmlab.coursework.running import tally
 
     console = result_console()
     if detailed:
