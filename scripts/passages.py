@@ -1,4 +1,4 @@
-"""The two passages of assignment2 section 3, measured honestly: the numbers behind docs/perplexity.md.
+"""Two passages, one of Shakespeare and one of Wikipedia, measured honestly: the numbers behind docs/perplexity.md.
 
     python scripts/passages.py DATA RUNS
 

@@ -15,6 +15,19 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {"lmlab": ROOT / "src" / "lmlab", "lmlab_derive": ROOT / "derive" / "src" / "lmlab_derive"}
 TREES = list(SOURCES)
 USERS_OF_THE_CHECKER = {"face", "coursework", "cli"}  # the other rooms of the lab import `lmlab_derive.shared` alone
+MAY_CITE = (  # the course documents: their claims, the verb that runs them, and the pages about them
+    "src/lmlab/coursework/",
+    "src/lmlab/cli/prove.py",
+    "tests/coursework/",
+    "tests/page/test_pages.py",
+    "tests/test_architecture.py",
+    "tests/test_wheel.py",
+    "docs/coursework.md",
+    "docs/perplexity.md",
+    "docs/sources.md",
+    "README.md",
+)
+TEXTS = (".py", ".md", ".toml", ".json", ".js", ".css", ".c", ".h", ".ipynb", ".derive", ".yml")
 LONGEST = 400  # lines of a file
 ABOVE = "everything above"
 
@@ -138,6 +151,16 @@ def test_only_few_rooms_of_the_lab_import_more_of_the_checker_than_what_is_share
 def test_no_room_but_the_verbs_imports_the_claims_of_the_course_documents() -> None:
     users = {room(name) for name in modules() if any(room(other) == "coursework" for other in imported(name))}
     assert users <= {"coursework", "face", "cli"}
+
+
+def test_the_course_documents_are_cited_where_their_claims_are_and_nowhere_else() -> None:
+    names = re.compile(r"\b(week ?2|quiz ?1|assignment ?2|lab ?11|bishop ?12)\b", re.IGNORECASE)
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("what belongs to the project is asked of git")
+    files = [name for name in listed.stdout.splitlines() if name.endswith(TEXTS) and not name.startswith(MAY_CITE)]
+    assert len(files) > 800
+    assert [name for name in files if names.search((ROOT / name).read_text(encoding="utf-8"))] == []
 
 
 def test_no_circle_between_files() -> None:

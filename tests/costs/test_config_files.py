@@ -88,8 +88,8 @@ def test_published_models_have_the_published_number_of_parameters(name: str, tmp
     assert found.agrees
 
 
-def test_the_table_of_week2_comes_out_part_by_part(lmlab: Lmlab) -> None:
-    path = Path(__file__).parents[2] / "examples" / "configs" / "week2-table.json"
+def test_a_decoder_of_torch_comes_out_part_by_part(lmlab: Lmlab) -> None:
+    path = Path(__file__).parents[2] / "examples" / "configs" / "torch-decoder.json"
     for layers, parameters in ((2, 9_721_596), (4, 14_980_860)):
         code, out, _ = lmlab("count", path, "--set", f"layers={layers}", "--json")
         found = json.loads(out)
@@ -97,7 +97,7 @@ def test_the_table_of_week2_comes_out_part_by_part(lmlab: Lmlab) -> None:
         assert found["parameters"] == parameters == sum(p["times"] * p["weights"] for p in found["parts"])
 
 
-def test_the_decoder_of_week2_is_that_of_torch() -> None:
+def test_the_counted_decoder_is_that_of_torch() -> None:
     sizes: dict[str, Any] = {"layers": 2, "width": 12, "hidden": 7, "vocab_size": 11, "positions": 5}
     config = FAMILIES["torch-decoder"](**sizes)
     blocks = [nn.TransformerDecoderLayer(12, 3, 7, batch_first=True, dropout=0.0) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Powers fitted to counted operations are those of lab11 problem 7, and generation without a cache costs one more."""
+"""Powers fitted to counted operations are those of the theory, and generation without a cache costs one more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_without_a_cache_writing_costs_one_power_more(found: list[Growth]) -> No
     assert powers["writing without a cache"] - powers["writing with a cache"] == pytest.approx(1, abs=0.1)
 
 
-def test_attention_counts_what_lab11_says() -> None:
+def test_attention_counts_what_theory_says() -> None:
     n, m, k = 5, 7, 3
     assert attention(n, m, k) == 4 * n * k**2 + 4 * m * k**2 + 4 * n * m * k
 

@@ -17,7 +17,7 @@ from command_line import Lmlab, done
 from lmlab.config import Mistake
 from lmlab.inside.search import Node
 
-# The fourth table of bishop12 12.15, as a text: how often each pair of letters stands on a line.
+# A table in which greedy search loses, as a text: how often each pair of letters stands on a line.
 TABLE_4 = "AA\n" * 40 + "AB\n" * 9 + "BA\n" * 30 + "BB\n" * 21
 
 

@@ -103,7 +103,7 @@ def test_probabilities_of_all_strings_sum_to_one() -> None:
 
 @pytest.mark.parametrize("ids", [(0, 1, 2, 2), (2, 0), (1, 1, 1)])
 def test_the_gap_of_the_bound_is_the_divergence_to_the_true_posterior(ids: tuple[int, ...]) -> None:
-    """quiz1 question 1: KL(q || p(z | x)) = log p(x) - E_q log p(x | z) + KL(q || p(z))."""
+    """KL(q || p(z | x)) = log p(x) - E_q log p(x | z) + KL(q || p(z))."""
     model, x = model_of(), torch.tensor([ids])
     gap = exact_log_p(model, x) - elbo(model, x)
     assert gap == pytest.approx(kl_to_the_true_posterior(model, x), abs=1e-4)

@@ -61,7 +61,7 @@ def test_the_printed_equations_are_torch_modules_with_their_weights(cell: Cell) 
         if not isinstance(cell, GRUCell):
             return weight
         z, r, candidate = weight.split(H)
-        return torch.cat([r, -z, candidate])  # torch's update gate is one minus lab11's
+        return torch.cat([r, -z, candidate])  # torch's update gate is one minus ours
 
     with torch.no_grad():
         assert weights.bias_G is not None
@@ -75,7 +75,7 @@ def test_the_printed_equations_are_torch_modules_with_their_weights(cell: Cell) 
 
 
 def test_a_closed_update_gate_keeps_the_state_of_a_gru_and_open_gates_make_it_an_rnn() -> None:
-    """lab11 problem 2: (b) z near 0 keeps h; with z and r near 1, h_t = tanh(W x_t + U h_{t-1})."""
+    """z near 0 keeps h; with z and r near 1, h_t = tanh(W x_t + U h_{t-1})."""
     x_BTX, (h_BH,), weights = draw(GRUCell(), bias=True, dtype=torch.float64)
     assert weights.bias_G is not None
     closed, opened = weights.bias_G.detach().clone(), weights.bias_G.detach().clone()
@@ -88,7 +88,7 @@ def test_a_closed_update_gate_keeps_the_state_of_a_gru_and_open_gates_make_it_an
 
 
 def test_the_reset_gate_of_a_gru_acts_after_u_not_before() -> None:
-    """lab11 problem 2 prints r ∘ (U h); U (r ∘ h) is another model."""
+    """The cell has r ∘ (U h); U (r ∘ h) is another model."""
     x_BTX, (h_BH,), weights = draw(GRUCell(), bias=False, dtype=torch.float64)
     w_z, w_r, w = weights.input_GX.split(H)
     u_z, u_r, u = weights.state_GH.split(H)
@@ -102,7 +102,7 @@ def test_the_reset_gate_of_a_gru_acts_after_u_not_before() -> None:
 
 
 def test_the_memory_of_an_lstm_keeps_its_gradient_where_the_forget_gate_is_open() -> None:
-    """lab11 problem 4b: ∂c_t/∂c_{t-1} = f_t, whatever h does."""
+    """∂c_t/∂c_{t-1} = f_t, whatever h does."""
     x_BTX, (h_BH, c_BH), weights = draw(LSTMCell(), bias=False, dtype=torch.float64)
     _, after_BH = LSTMCell().step(x_BTX[:, 0], (h_BH, c_BH), weights)
     (slope_BH,) = torch.autograd.grad(after_BH.sum(), c_BH)

@@ -1,4 +1,4 @@
-"""week2 E2 to E4: the model whose last word attends over the window, its parameter counts and its equations."""
+"""The model whose last word attends over the window, its parameter counts and its equations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIZES = [(65, 9, 64, 48, 32, 512), (1000, 2, 50, 30, 20, 10), (3, 5, 1, 1, 1, 1)
 
 
 @pytest.mark.parametrize(("vocab", "n", "d", "d_k", "d_v", "d_h"), SIZES)
-def test_parameter_counts_are_those_of_week2_e3_and_e4_and_d_for_the_begin_symbol(
+def test_parameter_counts_are_those_of_the_formulas_and_d_for_the_begin_symbol(
     vocab: int, n: int, d: int, d_k: int, d_v: int, d_h: int
 ) -> None:
     model = build(vocab, n - 1, d, d_k, d_v, d_h)
@@ -47,7 +47,7 @@ def test_parameter_counts_are_those_of_week2_e3_and_e4_and_d_for_the_begin_symbo
 
 
 @pytest.mark.parametrize("positions", ["none", "sinusoidal", "learned"])
-def test_a_prediction_is_the_equations_of_week2_e2_and_e4(positions: str) -> None:
+def test_a_prediction_is_its_equations(positions: str) -> None:
     vocab, context, d_k = 7, 3, 4
     model = build(vocab, context, 5, d_k, 6, 8, positions)
     tokens = [6, 2, 0, 5, 1]

@@ -18,12 +18,12 @@ def fitted(ids: list[int], vocab_size: int, **settings: object) -> Bag:
     return Bag.fit(Bag.Config(**settings), Vocabulary([str(i) for i in range(vocab_size)]), stream(ids))
 
 
-def test_maximum_likelihood_is_the_empirical_frequency() -> None:  # bishop12 12.11
+def test_maximum_likelihood_is_the_empirical_frequency() -> None:
     p = fitted([0, 1, 1, 3, 1, 0], 4, smoothing="ml").begin(1)[0].exp()[0]
     assert torch.allclose(p, torch.tensor([2 / 6, 3 / 6, 0, 1 / 6]))
 
 
-def test_no_other_table_makes_the_training_text_likelier() -> None:  # bishop12 12.11
+def test_no_other_table_makes_the_training_text_likelier() -> None:
     ids = [0, 1, 1, 2, 1, 0, 2, 2, 2]
     best = float(fitted(ids, 3, smoothing="ml").score(torch.tensor([ids])).sum())
     tables = torch.distributions.Dirichlet(torch.ones(3))

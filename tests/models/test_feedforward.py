@@ -1,4 +1,4 @@
-"""week2 E1: the feed-forward model, its parameter count and its equations."""
+"""The feed-forward model, its parameter count and its equations."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def build(vocab: int, context: int, d: int, d_h: int, activation: str = "tanh") 
 
 
 @pytest.mark.parametrize(("vocab", "n", "d", "d_h"), [(65, 9, 32, 512), (1000, 2, 50, 30), (3, 5, 1, 1)])
-def test_the_parameter_count_is_that_of_week2_e1_and_d_for_the_begin_symbol(
+def test_the_parameter_count_is_that_of_the_formula_and_d_for_the_begin_symbol(
     vocab: int, n: int, d: int, d_h: int
 ) -> None:
     model = build(vocab, n - 1, d, d_h)
     assert model.parameters_count == vocab * (d + d_h) + ((n - 1) * d + 1) * d_h + d
 
 
-def test_a_prediction_is_the_equation_of_week2_e1() -> None:
+def test_a_prediction_is_its_equation() -> None:
     vocab, context = 7, 3
     model = build(vocab, context, 4, 5)
     tokens = [6, 2, 0, 5, 1]

@@ -167,7 +167,7 @@ def test_before_it_has_learned_it_guesses(width: int, tie: bool) -> None:
 
 
 def test_parameters_depend_on_the_context_only_for_learned_positions() -> None:
-    """week2 I2 says a Transformer's count never depends on the context; it does when positions are learned."""
+    """A Transformer's count depends on the context where positions are learned."""
     count = {
         (positions, context): tiny(positions=positions, context=context).parameters_count
         for positions in ("rotary", "sinusoidal", "learned")

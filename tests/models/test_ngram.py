@@ -256,7 +256,7 @@ def test_the_first_token_of_a_line_does_not_see_the_line_before(model: NGram) ->
     assert torch.equal(a[3:], model.score(torch.tensor([[1, 2, 3]]))[0])
 
 
-def test_the_conditionals_sum_to_one_only_without_the_final_token() -> None:  # bishop12 12.13
+def test_the_conditionals_sum_to_one_only_without_the_final_token() -> None:
     text = [1, 2, 1, 2, 1]
     model = NGram.fit(NGram.Config(order=2, smoothing="ml"), pieces(3), stream(text))
     p_after_1 = model.advance(torch.tensor([[1]]), model.begin(1)[1])[0].exp()[0]

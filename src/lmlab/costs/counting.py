@@ -16,8 +16,8 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from lmlab.config import Budget, Mistake, TextFacts, make
 from lmlab.costs.config_file import read_config
 from lmlab.costs.dispatcher import Patience, TooLong, counted
-from lmlab.costs.documents import DENSE, Beside, as_dense, beside, whole_tables
 from lmlab.costs.symbolic import shortened, symbol, symbolic_parts, symbolic_stored, values_of, with_symbols, written
+from lmlab.costs.textbook import QUERIES_KEYS_VALUES, Beside, as_dense, beside, whole_tables
 from lmlab.formulas import Part, Shape, Size, Work, weights, work
 from lmlab.interface import CountModel, Learner, TextLearner
 from lmlab.models.registry import model_class
@@ -120,7 +120,7 @@ def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int |
         if not numbers:
             raise Mistake(f"{cls.name} does not say what it is made of: its class lacks `parts`")
     found = _counted(cls.name, config, cls.letters, vocab_size, numbers, symbolic_parts(cls, config), shape)
-    counts_attention = any(said.source == DENSE for said in found.documents)
+    counts_attention = any(said.formula == QUERIES_KEYS_VALUES for said in found.documents)
     notes = [as_dense(config.width, shape.tokens)] if counts_attention else []
     dispatched = None
     try:

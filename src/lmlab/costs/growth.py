@@ -1,6 +1,6 @@
 """How operations grow with length and width: counted while attention runs, fitted as powers, beside the theory.
 
-lab11 problem 7: attention from n queries to m tokens of width k costs O(n k² + m k² + n m k): in an encoder n = m = M, in a
+Vaswani 2017: attention from n queries to m tokens of width k costs O(n k² + m k² + n m k): in an encoder n = m = M, in a
 decoder n = m = N, between them n = N and m = M. Writing N tokens one after the other reads, without a cache, every beginning
 anew, which costs one power of N more. Nothing is computed: tensors have sizes alone (torch's meta device).
 """

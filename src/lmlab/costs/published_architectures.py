@@ -330,7 +330,7 @@ class Qwen2(Llama):
 
 @dataclass(frozen=True, kw_only=True)
 class TorchDecoder(Family):
-    """A stack of torch.nn.TransformerDecoderLayer between two embeddings and an output layer with bias: week2's table."""
+    """A stack of torch.nn.TransformerDecoderLayer between two embeddings and an output layer with bias."""
 
     instance = "torch.nn.TransformerDecoderLayer"
     letters: ClassVar[dict[str, str]] = {"layers": "L", "width": "D", "hidden": "F", "positions": "P"}

@@ -1,4 +1,4 @@
-"""Heads switched off one at a time: what a text costs without each of them (lab11 problem 7.2)."""
+"""Heads switched off one at a time: what a text costs without each of them (Michel 2019)."""
 
 from __future__ import annotations
 

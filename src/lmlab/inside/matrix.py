@@ -1,4 +1,4 @@
-"""Self-attention as one big matrix (bishop12 12.6): with the weights of a text, a head maps all its vectors at once.
+"""Self-attention as one big matrix: with the weights of a text, a head maps all its vectors at once.
 
 Shapes: N inputs, D width. With A the weights and W = W_o W_v what a head does to a vector, y_n = Σ_m a_nm W x_m, so the
 ND×ND matrix that takes all x at once to all y has the blocks a_nm W: the Kronecker product A ⊗ W.

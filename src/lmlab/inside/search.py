@@ -1,4 +1,4 @@
-"""The tree that greedy, beam and exhaustive search walk for a prompt (bishop12 12.15), and where greedy loses.
+"""The tree that greedy, beam and exhaustive search walk for a prompt, and where greedy loses.
 
 The likeliest continuation of all is found without trying all: more tokens only lower a probability, so whatever is already
 less likely than the best that is known need not be followed. At most 1/p beginnings can be as likely as p.

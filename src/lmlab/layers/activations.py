@@ -1,4 +1,4 @@
-"""Activations by name. The documents leave σ open ("if using any")."""
+"""Activations by name."""
 
 from __future__ import annotations
 

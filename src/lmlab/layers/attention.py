@@ -1,4 +1,4 @@
-"""Multi-head attention, softmax(Q Kᵀ / √d + mask) V per head (lab11 problem 5b, with scale and mask).
+"""Multi-head attention, softmax(Q Kᵀ / √d + mask) V per head (Vaswani 2017).
 
 PyTorch's fused kernel serves most. Training on a CPU, though, takes it longer than a kernel in C wherever the two were raced
 (`layers/fast/attention_in_c.py`, `RACE`); where there is no compiler, in bf16, matrix products on units made for them are still

@@ -9,7 +9,7 @@ Shapes: B rows, T steps, H state width, A width of the additive score, P past st
     h_t = s_t + a_t
     m_t = s_t, or h_t where `combined`
 
-Scores (lab11 problem 5): scale × s·m with scale 1 or 1/√H, or additive, vᵀ tanh(W₁ s + W₂ m).
+Scores: scale × s·m with scale 1 or 1/√H, or additive, vᵀ tanh(W₁ s + W₂ m).
 """
 
 from __future__ import annotations

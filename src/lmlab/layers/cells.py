@@ -1,10 +1,10 @@
-"""Recurrent cells, each twice: one step exactly as the documents print it, and many steps by a fused kernel.
+"""Recurrent cells, each twice: one step by the equations, and many steps by a fused kernel.
 
 The kernel is torch's where it has one: on a GPU, and of the LSTM on a CPU. On a CPU the other cells take the lab's own
 (`layers/fast/recurrence.py`), whose plain twin is torch's way of one operation after the other.
 
 Shapes: B rows, T steps, X input width, H state width, G = gates × H. The blocks of the G rows of W, U and b are, in
-order, the gates named in each cell. The documents print no biases; here each block may have one, added to W x.
+order, the gates named in each cell. Each block may have a bias, added to W x.
 Tests hold the two ways equal, and both to torch.nn.{RNN,GRU,LSTM}.
 """
 
@@ -68,7 +68,7 @@ class Cell(ABC):
 
 
 class TanhCell(Cell):
-    """h_t = tanh(W x_t + U h_{t-1}): the ĥ_t of lab11 problem 2 with its reset gate open, and nothing kept."""
+    """h_t = tanh(W x_t + U h_{t-1}): the ĥ_t of a GRU with its reset gate open, and nothing kept (Elman 1990)."""
 
     gates = 1
     memories = 1
@@ -92,7 +92,7 @@ class TanhCell(Cell):
 
 
 class GRUCell(Cell):
-    """The gated recurrent unit of lab11 problem 2; gates z, r, ĥ.
+    """The gated recurrent unit (Cho 2014); gates z, r, ĥ.
 
     z_t = σ(W_z x_t + U_z h_{t-1})
     r_t = σ(W_r x_t + U_r h_{t-1})
@@ -124,7 +124,7 @@ class GRUCell(Cell):
     def run(self, x_BTX: Tensor, state: CellState, weights: CellWeights) -> tuple[Tensor, CellState]:
         """torch's recurrence has gates r, z', ĥ with h_t = (1 - z') ∘ ĥ_t + z' ∘ h_{t-1}.
 
-        Its z' is 1 - z, and 1 - σ(a) = σ(-a) (lab11 problem 2a): the same model, with the weights of z negated.
+        Its z' is 1 - z, and 1 - σ(a) = σ(-a): the same model, with the weights of z negated.
         """
         if can_scan(x_BTX, state[0], *weights):
             return _scanned(x_BTX, state, weights)
@@ -133,7 +133,7 @@ class GRUCell(Cell):
 
 
 class LSTMCell(Cell):
-    """The long short-term memory of lab11 problems 3 and 4; gates i, f, c̃, o.
+    """The long short-term memory (Hochreiter & Schmidhuber 1997); gates i, f, c̃, o.
 
     i_t = σ(W_i x_t + U_i h_{t-1}),   f_t and o_t alike
     c̃_t = tanh(W_c x_t + U_c h_{t-1})
@@ -168,7 +168,7 @@ class LSTMCell(Cell):
         return h_BTH, (last[0][0], last[1][0])
 
     def first_bias(self, width: int) -> Tensor:
-        """Zero, but one for the forget gate: ∂c_t/∂c_{t-1} = f_t should start near one (lab11 problem 4b)."""
+        """Zero, but one for the forget gate: ∂c_t/∂c_{t-1} = f_t should start near one."""
         return torch.cat([torch.zeros(width), torch.ones(width), torch.zeros(2 * width)])
 
 

@@ -1,7 +1,7 @@
 """From hidden vectors to nats: the output layer that every neural model shares.
 
 Shapes: N positions, B rows, D width, V vocabulary. A head is a weight_VD and perhaps a bias_V; the logits are
-h W^T + b and p = softmax(logits) (week2 E1; assignment2 section 1).
+h W^T + b and p = softmax(logits).
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ Rotation = tuple[Tensor, Tensor]  # cos_TD, sin_TD of these positions: see `rota
 
 
 def sinusoidal_table(length: int, width: int) -> Tensor:
-    """The fixed encoding of lab11 problem 7 and bishop12 12.10, length × width, float32.
+    """The fixed encoding of Vaswani 2017, length × width, float32.
 
-    PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same): i counts pairs, not dimensions (lab11 calls it
-    "the dimension index"). For a fixed offset k, PE(pos + k) is a rotation of PE(pos) that depends on k alone.
+    PE(pos, 2i) = sin(pos / 10000^(2i/width)), PE(pos, 2i+1) = cos(same): i counts pairs, not dimensions.
+    For a fixed offset k, PE(pos + k) is a rotation of PE(pos) that depends on k alone.
     """
     angles = _angles(length, width)
     table = torch.zeros(length, width)

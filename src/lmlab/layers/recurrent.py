@@ -15,7 +15,7 @@ from lmlab.layers.cells import Cell, CellState, CellWeights
 class RecurrentLayer(nn.Module):
     """The weights of one layer of cells.
 
-    Each block of U starts orthogonal, so that the state neither fades nor explodes at first (lab11 problem 1), and W so
+    Each block of U starts orthogonal, so that the state neither fades nor explodes at first, and W so
     that inputs of unit variance keep it.
     """
 

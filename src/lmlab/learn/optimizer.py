@@ -38,7 +38,7 @@ class OptimizerConfig:
         1  # steps of Muon from one move of a matrix to its next, which goes as far as those steps together
     )
     iteration_dtype: torch.dtype = torch.float32  # of Muon's iteration: whatever is faster here
-    clip: float = 1.0  # of the global gradient norm, for all but Muon, which has no need of it (lab11 problem 1)
+    clip: float = 1.0  # of the global gradient norm, for all but Muon, which has no need of it (Pascanu 2013)
     adagrad_epsilon: float = 1e-12  # far below the gradients of rare words, which are means over many examples
 
 

@@ -11,7 +11,7 @@ and base(w) is p(w | h'), or the uniform distribution for add-k (which gives an 
 
 The denominator of p(w | h) is c(h ·), the count of h *followed by a token*: the sum of c(h w) over w. The count of h
 itself has one more when the text ends in h, where nothing was left to predict; with it the conditionals would sum to
-less than one. That is the final token that bishop12 12.13 omits.
+less than one.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _count_of_counts(counts: NDArray[np.int32]) -> NDArray[np.int64]:
 
 
 def relative_frequencies(orders: list[Counts], vocab_size: int, k: float) -> list[Level]:
-    """p(w | h) = (c(h w) + k) / (c(h ·) + k V): add-k, or for k = 0 maximum likelihood (bishop12 12.13)."""
+    """p(w | h) = (c(h w) + k) / (c(h ·) + k V): add-k, or for k = 0 maximum likelihood."""
     levels: list[Level] = []
     while orders:
         counts = orders.pop(0)

@@ -1,19 +1,18 @@
-"""`attention`: a feed-forward language model behind one attention head; the last word attends (week2 E2 to E4).
+"""`attention`: a feed-forward language model behind one attention head; the last word attends.
 
 With e_i the embedding of word i, the word at t is predicted from the N - 1 words before it:
 
-    s_i = (W^q e_{t-1}) · (W^k e_i) / √d_k          i = t-N+1 .. t-1     (E2, step 1)
-    α   = softmax(s)                                                      (E2, step 2)
-    a   = Σ_i α_i W^v e_i                                                 (E2, step 3)
-    h   = σ(W a + b),   p = softmax(U h)                                  (E4)
+    s_i = (W^q e_{t-1}) · (W^k e_i) / √d_k          i = t-N+1 .. t-1
+    α   = softmax(s)
+    a   = Σ_i α_i W^v e_i
+    h   = σ(W a + b),   p = softmax(U h)
 
-which makes |V| (d + d_h) + 2 d_k d + d_v d + (d_v + 1) d_h parameters, as E4 counts them (the head alone: 2 d_k d + d_v d,
-E3), and d more here for the begin symbol that stands where there is no word yet. E2 speaks of scores "between each pair"
-of embeddings; its formula, which is what is built here, has the last word alone as the query: N - 1 scores, not (N - 1)².
+which makes |V| (d + d_h) + 2 d_k d + d_v d + (d_v + 1) d_h parameters (the head alone: 2 d_k d + d_v d), and d more
+for the begin symbol that stands where there is no word yet. The last word alone is the query: N - 1 scores, not (N - 1)².
 
-As printed, the model cannot tell where in the window a word stands: the order of the words before the last one makes no
-difference (`positions="none"`). So a vector is added to e_i for each place in the window: the fixed sinusoids of lab11
-problem 7, which leave E4's count as it is, or learned ones, which make it (N - 1) d more.
+By these equations the model cannot tell where in the window a word stands: the order of the words before the last one makes no
+difference (`positions="none"`). So a vector is added to e_i for each place in the window: the fixed sinusoids of
+Vaswani 2017, which leave the count as it is, or learned ones, which make it (N - 1) d more.
 
 W^q begins at zero, so that training starts from the plain average of the window. From random scores it often ends in a
 corner: the softmax saturates within a few dozen steps, and one word of the window is never looked at again.
@@ -74,7 +73,7 @@ class AttentionConfig:
 
 
 class Attention(WindowedModel):
-    """The model of week2 E4."""
+    """One attention head over a window, a hidden layer, a softmax."""
 
     name = "attention"
     Config = AttentionConfig
@@ -111,13 +110,13 @@ class Attention(WindowedModel):
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
-        """h of week2 E4, for the C words before each place."""
+        """h, for the C words before each place."""
         a_BTX = self.attend(inputs_BM, dtype)[0]
         h_BTH = self.activation(F.linear(a_BTX, self.weight_HX.to(dtype), self.bias_H.to(dtype)))
         return F.dropout(h_BTH, dropout, training=dropout > 0)
 
     def attend(self, inputs_BM: Tensor, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-        """The attention vectors a B×T×X and weights α B×T×C of week2 E2.
+        """The attention vectors a B×T×X and weights α B×T×C.
 
         Time is cut into blocks of S places, which see I = S + C - 1 words. Inside a block all scores come from one matrix
         product, S×I; those of the words in the windows are its diagonal band, the rest is thrown away.
@@ -161,7 +160,7 @@ class Attention(WindowedModel):
         return a_NSX, alpha_NSC
 
     def head(self) -> tuple[Tensor, None]:
-        """U, without a bias (week2 E4)."""
+        """U, without a bias."""
         return self.output_VH, None
 
     @classmethod

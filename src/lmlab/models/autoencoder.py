@@ -1,9 +1,9 @@
-"""`autoencoder`: two word vectors combined into one (quiz1 question 3).
+"""`autoencoder`: two word vectors combined into one (Socher 2011).
 
     h = W₁ [x₁; x₂] + b₁,   p = ReLU(h),   x' = W₂ p + b₂,   ŷ = W₃ p + b₃
     J = ½ ‖x' - x‖² + CE(y, softmax(ŷ))
 
-The quiz leaves open that ŷ are logits, and where labels come from: see `lmlab.combining`. Word vectors are given and stay as
+ŷ are logits. Where labels come from: see `lmlab.combining`. Word vectors are given and stay as
 they are, of length one: learned ones would shrink to nothing, which is easiest to bring back.
 
 Shapes: B pairs, V words, X width of the word vectors, P of the parent, K labels.

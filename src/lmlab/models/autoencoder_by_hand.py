@@ -1,12 +1,12 @@
-"""The gradients of the autoencoder by hand (quiz1 question 3), in NumPy, for one batch of pairs. Everything is float64.
+"""The gradients of the autoencoder by hand, in NumPy, for one batch of pairs. Everything is float64.
 
     J₁ = ½ ‖x' - x‖²,  x' = W₂ p + b₂,  p = ReLU(h),  h = W₁ x + b₁;    J₂ = CE(y, softmax(ŷ)),  ŷ = W₃ p + b₃
 
-The quiz asks for three, each tested against autograd:
+Each is tested against autograd:
 
-    δ₁ = ∂J₁/∂p  = W₂ᵀ (x' - x)             3.1
-    δ₂ = ∂J₁/∂h  = δ₁ ∘ 1{h > 0}            3.2
-    ∂J₁/∂W₁      = δ₂ xᵀ                    3.3
+    δ₁ = ∂J₁/∂p  = W₂ᵀ (x' - x)
+    δ₂ = ∂J₁/∂h  = δ₁ ∘ 1{h > 0}
+    ∂J₁/∂W₁      = δ₂ xᵀ
 
 The whole gradient has J₂'s share too, W₃ᵀ (softmax(ŷ) - y), which joins δ₁ before it passes the ReLU. Rows are pairs here, so
 products stand the other way round. Shapes: N pairs, X2 = 2 D_x, P = D_p, K labels; weights as `torch.nn.Linear` keeps them.
@@ -20,7 +20,7 @@ import numpy as np
 
 
 def gradients(x_NX2: np.ndarray, labels_N: np.ndarray, weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """∂J/∂W₁, … by the names of the weights ("w1", "b1", …), and "delta1" and "delta2" of the quiz, which are of J₁ alone."""
+    """∂J/∂W₁, … by the names of the weights ("w1", "b1", …), and "delta1" and "delta2", which are of J₁ alone."""
     w1_PX2, w2_X2P, w3_KP = weights["w1"], weights["w2"], weights["w3"]
     h_NP = x_NX2 @ w1_PX2.T + weights["b1"]
     p_NP = np.maximum(h_NP, 0)

@@ -1,7 +1,7 @@
-"""The bag of words (bishop12 12.11): tokens are drawn independently from one shared table.
+"""The bag of words: tokens are drawn independently from one shared table.
 
-    p(x_1 .. x_N) = Π p(x_n)                                     bishop12 12.28
-    maximum likelihood   p(w) = c(w) / N                         bishop12 12.11 ("ml")
+    p(x_1 .. x_N) = Π p(x_n)
+    maximum likelihood   p(w) = c(w) / N                         ("ml")
     add-k                p(w) = (c(w) + k) / (N + k V)           the same after k imagined sightings of every token
 
 Maximum likelihood gives a token it never saw probability zero: such a token costs infinitely many nats, and the score

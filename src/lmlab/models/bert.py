@@ -1,4 +1,4 @@
-"""`bert`: an encoder Transformer that learns to fill blanks (Devlin and others, 2019; bishop12 12.16).
+"""`bert`: an encoder Transformer that learns to fill blanks (Devlin and others, 2019).
 
     p(token at a masked place) = softmax(E g + c),   g = norm(GELU(W x^L + b)),   E the word vectors themselves
 

@@ -1,6 +1,6 @@
-"""`bigram`: the word-level neural bigram model (assignment2 section 1): a word vector in, one sigmoid layer, a softmax.
+"""`bigram`: the word-level neural bigram model: a word vector in, one sigmoid layer, a softmax.
 
-With x the vector of the previous word (a row, as in the document),
+With x the vector of the previous word (a row),
 
     h = σ(x W₁ + b₁)            x ∈ R^{1×D_x},  h ∈ R^{1×D_h}
     ŷ = softmax(h W₂ + b₂)      ŷ ∈ R^{1×|V|}
@@ -8,7 +8,7 @@ With x the vector of the previous word (a row, as in the document),
 The vectors are learned, or start from a file of word vectors (`vectors=FILE`, GloVe text format). Then a piece of the
 vocabulary takes the vector of its text, or else of its text in lower case; a piece the file has neither of (a line break,
 the unknown word), and the begin symbol, get a vector of their own, drawn with the mean and spread of those found. Those
-are learned even when `freeze_vectors` keeps the given ones as they are, as the assignment does.
+are learned even when `freeze_vectors` keeps the given ones as they are.
 
 The same model with its backward pass written out by hand is `bigram_numpy`.
 """
@@ -57,7 +57,7 @@ class BigramConfig:
 
 
 class Bigram(WindowedModel):
-    """The model of assignment2 section 1."""
+    """A word vector in, one sigmoid layer, a softmax."""
 
     name = "bigram"
     Config = BigramConfig
@@ -84,7 +84,7 @@ class Bigram(WindowedModel):
             self.table.take(given_FX, found_V, learn=not self.config.freeze_vectors)
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
-        """h of assignment2 1b, for each previous token."""
+        """h, for each previous token."""
         x_BTX = self.table(inputs_BM).to(dtype)
         h_BTH = torch.sigmoid(F.linear(x_BTX, self.input_XH.T.to(dtype), self.bias_H.to(dtype)))
         return F.dropout(h_BTH, dropout, training=dropout > 0)

@@ -1,14 +1,14 @@
-"""The neural bigram model in NumPy, its backward pass by hand (assignment2 section 1, questions a to c).
+"""The neural bigram model in NumPy, its backward pass by hand.
 
     z = x W₁ + b₁,   h = σ(z),   u = h W₂ + b₂,   ŷ = softmax(u),   J = CE(y, ŷ) = -Σ y_i log ŷ_i
 
-Shapes, rows as in the document: N examples, X = D_x, H = D_h, V = D_y. Everything is float64.
+Shapes, one row an example: N examples, X = D_x, H = D_h, V = D_y. Everything is float64.
 The gradients, each tested against finite differences and against autograd:
 
-    ∂J/∂u  = ŷ - y                          1a
-    ∂J/∂h  = (∂J/∂u) W₂ᵀ                    1b
-    ∂J/∂z  = (∂J/∂h) ∘ h ∘ (1 - h)          1b
-    ∂J/∂x  = (∂J/∂z) W₁ᵀ                    1b
+    ∂J/∂u  = ŷ - y
+    ∂J/∂h  = (∂J/∂u) W₂ᵀ
+    ∂J/∂z  = (∂J/∂h) ∘ h ∘ (1 - h)
+    ∂J/∂x  = (∂J/∂z) W₁ᵀ
     ∂J/∂W₂ = hᵀ (∂J/∂u),  ∂J/∂b₂ = Σ_n ∂J/∂u,  ∂J/∂W₁ = xᵀ (∂J/∂z),  ∂J/∂b₁ = Σ_n ∂J/∂z
 """
 

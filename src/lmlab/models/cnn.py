@@ -1,4 +1,4 @@
-"""`cnn`: causal convolutions, gated and dilated (quiz1 question 3 speaks of language models that concatenate embeddings so).
+"""`cnn`: causal convolutions, gated (Dauphin 2017) and dilated (van den Oord 2016).
 
 With x⁰_t the embedding of token t - 1, layer l reads K places that lie δ_l = K^l apart, the last of them its own:
 

@@ -1,4 +1,4 @@
-"""`dan`: a deep averaging network (assignment2 section 4): a text is the average of its words' vectors, then a few layers.
+"""`dan`: a deep averaging network (Iyyer 2015): a text is the average of its words' vectors, then a few layers.
 
     v = (1/n) Σ E[w_i],   h = f(W v + b) …,   p(label) = softmax(U h + c)
 

@@ -1,4 +1,6 @@
-"""`feedforward`: the embeddings of the last N - 1 words side by side, one hidden layer, a softmax (week2 E1).
+"""`feedforward`: the embeddings of the last N - 1 words side by side, one hidden layer, a softmax (Bengio 2003).
+
+It has no direct connections and no output biases.
 
 With x_i the one-hot vector of word i and e_i = E x_i its embedding, the word at t is predicted from those before it:
 
@@ -6,8 +8,8 @@ With x_i the one-hot vector of word i and e_i = E x_i its embedding, the word at
     h = σ(W e + b)                        d_h units
     p = softmax(U h)
 
-which makes |V| (d + d_h) + ((N-1) d + 1) d_h parameters, as week2 counts them. Ours has d more: week2 does not say what
-stands before the first word of a text; here it is a begin symbol, one more column of E.
+which makes |V| (d + d_h) + ((N-1) d + 1) d_h parameters. Ours has d more: before the first word of a
+text stands a begin symbol, one more column of E.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class FeedForwardConfig:
 
 
 class FeedForward(WindowedModel):
-    """The model of week2 E1."""
+    """Embeddings side by side, one hidden layer, a softmax."""
 
     name = "feedforward"
     Config = FeedForwardConfig
@@ -77,13 +79,13 @@ class FeedForward(WindowedModel):
         self.activation = ACTIVATIONS[config.activation]
 
     def hidden(self, inputs_BM: Tensor, dropout: float, dtype: torch.dtype) -> Tensor:
-        """h of week2 E1, for the C words before each place."""
+        """h, for the C words before each place."""
         e_BTX = F.embedding(inputs_BM.unfold(1, self.context, 1), self.embedding_VD).flatten(2).to(dtype)
         h_BTH = self.activation(F.linear(e_BTX, self.weight_HX.to(dtype), self.bias_H.to(dtype)))
         return F.dropout(h_BTH, dropout, training=dropout > 0)
 
     def head(self) -> tuple[Tensor, None]:
-        """U, without a bias (week2 E1)."""
+        """U, without a bias."""
         return self.output_VH, None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""`glove`: word vectors from co-occurrence counts (assignment2 1d; Pennington, Socher and Manning 2014).
+"""`glove`: word vectors from co-occurrence counts (Pennington, Socher and Manning 2014).
 
     J = ½ Σ_ij f(X_ij) (w_i · c_j + b_i + k_j - log X_ij)²,   f(x) = min(1, (x / most)^power)
 

@@ -1,4 +1,4 @@
-"""`gpt`: a decoder-only Transformer (bishop12; lab11 problems 5 to 7).
+"""`gpt`: a decoder-only Transformer (Vaswani 2017; Radford 2018).
 
     x⁰_t = E[token_{t-1}] (+ position),   x^l = Block(x^{l-1}),   p(token_t) = softmax(U norm(x^L)_t)
 

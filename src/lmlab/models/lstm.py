@@ -1,4 +1,4 @@
-"""`lstm`: long short-term memory (lab11 problems 3 and 4).
+"""`lstm`: long short-term memory (Hochreiter & Schmidhuber 1997; its forget gate: Gers 2000).
 
 With x_t the embedding of the token before token t,
 
@@ -6,12 +6,11 @@ With x_t the embedding of the token before token t,
     f_t = σ(W_f x_t + U_f h_{t-1})
     o_t = σ(W_o x_t + U_o h_{t-1})
     c̃_t = tanh(W_c x_t + U_c h_{t-1})
-    c_t = f_t ∘ c_{t-1} + i_t ∘ c̃_t                 ∂c_t/∂c_{t-1} = f_t, which is what keeps gradients alive (problem 4b)
+    c_t = f_t ∘ c_{t-1} + i_t ∘ c̃_t                 ∂c_t/∂c_{t-1} = f_t, which is what keeps gradients alive
     h_t = o_t ∘ tanh(c_t)
     p   = softmax(O h_t + c)
 
-(Problem 4 writes the same in rows, x_t W_f + h_{t-1} W_f', and names c̃'s weights W_g.) lab11 prints no biases; here each
-gate has one unless `bias=false`, and that of f starts at one, so that the memory starts by remembering.
+Each gate has a bias unless `bias=false`, and that of f starts at one, so that the memory starts by remembering.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from lmlab.models.families.recurrent import RecurrentModel
 
 
 class LSTM(RecurrentModel):
-    """Layers of the cells of lab11 problems 3 and 4."""
+    """Layers of LSTM cells."""
 
     name = "lstm"
     cell: ClassVar[Cell] = LSTMCell()

@@ -1,7 +1,7 @@
 """N-gram models: the next token depends on the last N - 1 tokens, and is predicted from how often they were seen.
 
 The default is interpolated modified Kneser-Ney (Chen & Goodman 1999), the strongest way of counting; maximum likelihood
-(bishop12 12.13) and add-k are here to be compared with it. Equations: `_ngram_smooth`; counting: `_ngram_count`.
+and add-k are here to be compared with it. Equations: `_ngram_smooth`; counting: `_ngram_count`.
 
 Maximum likelihood gives whatever it never saw probability zero, and the score says so (inf nats, never NaN).
 """

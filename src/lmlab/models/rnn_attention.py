@@ -1,6 +1,6 @@
-"""`rnn-attention`: a recurrent network that attends over its own past states (lab11 problem 5).
+"""`rnn-attention`: a recurrent network that attends over its own past states (scores: Bahdanau 2015, Luong 2015).
 
-The recipe as printed, with l running over the steps before t:
+The recipe, with l running over the steps before t:
 
     e_{t,l} = score(h_t, h_l),   α_{t,l} = softmax_l(e_{t,l}),   a_t = Σ_l α_{t,l} h_l,   h_t = RNN(x_t, h_{t-1}) + a_t
 
@@ -66,7 +66,7 @@ class RNNAttentionConfig:
     score_width: int | None = None  # rows of W₁ and W₂, for the additive score
     attend_to: AttendTo = "rnn"  # what is remembered: the states of the rnn, or what attention made of them
     memory: int | None = None  # states attended over
-    bias: bool = True  # whether the RNN adds one; the document prints none
+    bias: bool = True  # whether the RNN adds one
     tie: bool | None = None  # one matrix for embedding and output
     dropout: float | None = None  # of embeddings and of what the output layer reads
 
@@ -79,7 +79,7 @@ class RNNAttentionConfig:
 
 
 class RNNAttention(CarriedModel):
-    """The model of lab11 problem 5, its circle opened."""
+    """A recurrent network that attends to its past, the circle opened at the query."""
 
     name = "rnn-attention"
     Config = RNNAttentionConfig

@@ -1,4 +1,4 @@
-"""`translator`: an encoder-decoder Transformer (lab11 problem 7) that writes a text in several other languages.
+"""`translator`: an encoder-decoder Transformer (Vaswani 2017) that writes a text in several other languages.
 
     m = norm(Encoder(E[source] + position)),   x⁰_t = E[token_{t-1}] + position,   x⁰_0 = E[language]
     x^l = Network(Cross(SelfAttention(x^{l-1}), m)),   p(token_t) = softmax(E norm(x^L)_t)

@@ -1,4 +1,4 @@
-"""`variational`: a language model with a latent variable, trained on a bound (quiz1 question 1).
+"""`variational`: a language model with a latent variable, trained on a bound (Kingma & Welling 2014; of text: Bowman 2016).
 
 The text is cut into segments. A segment x has a hidden cause z, K numbers drawn from a standard normal, and is then written
 token by token by a `gru` whose hidden vectors z scales and shifts:
@@ -6,7 +6,7 @@ token by token by a `gru` whose hidden vectors z scales and shifts:
     z ~ N(0, I),   h_t = GRU(x_<t, everything before the segment),   p(x_t | x_<t, z) = softmax(O (h_t ∘ (1 + S z) + B z) + c)
 
 What a segment costs is -log ∫ p(z) p(x | z) dz, which nobody can compute. An approximate posterior q(z | x) = N(μ, σ²), read
-off the segment, bounds it from above; the gap is exactly KL(q(z | x) || p(z | x)), which is what quiz1 asks to show:
+off the segment, bounds it from above; the gap is exactly KL(q(z | x) || p(z | x)):
 
     -log p(x)  ≤  E_q[-log p(x | z)] + KL(q(z | x) || p(z))
 

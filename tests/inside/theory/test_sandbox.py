@@ -1,4 +1,4 @@
-"""The attention sandbox: closed forms within the error of sampling, and the formulas of assignment2."""
+"""The attention sandbox: closed forms within the error of sampling, and formulas for equal scores."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_with_two_keys_the_share_of_a_is_the_logistic_function_of_a_normal_varia
     assert found.deviation**2 == pytest.approx(float(variance), rel=1e-3)
 
 
-def test_the_formulas_of_assignment2_are_what_attention_gives() -> None:
+def test_the_formulas_for_equal_scores_are_what_attention_gives() -> None:
     for n, lam in ((2, 1.0), (5, 10.0), (9, 3.0)):
         weight = math.exp(lam) / (2 * math.exp(lam) + n - 2)  # 5.2b, with the n - 2 that the document leaves out
         quiet = explain_sandbox(keys=n, query_a=lam, query_b=lam, stretch=0.0, samples=3)

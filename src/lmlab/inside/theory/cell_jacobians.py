@@ -50,7 +50,7 @@ class Flow(ABC):
 
 
 class TanhFlow(Flow):
-    """h' = tanh(W x + U h): ∂h'/∂h = diag(1 - h'²) U, so its norm is at most max|tanh'| ‖U‖ = ‖U‖ (lab11 problem 1)."""
+    """h' = tanh(W x + U h): ∂h'/∂h = diag(1 - h'²) U, so its norm is at most max|tanh'| ‖U‖ = ‖U‖."""
 
     cell = TanhCell()
     candidate = 0
@@ -92,7 +92,7 @@ class GRUFlow(Flow):
 
 
 class LSTMFlow(Flow):
-    """c' = f ∘ c + i ∘ c̃, h' = o ∘ tanh(c'): along the cell only f stands between a step and the next (lab11 problem 4b)."""
+    """c' = f ∘ c + i ∘ c̃, h' = o ∘ tanh(c'): along the cell only f stands between a step and the next."""
 
     cell = LSTMCell()
     candidate = 2

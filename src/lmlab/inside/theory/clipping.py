@@ -1,4 +1,4 @@
-"""A network that must remember, trained with and without clipping, from several initialisations (lab11 problem 1).
+"""A network that must remember, trained with and without clipping, from several initialisations (Pascanu 2013).
 
 The task: the first of T inputs is +1 or -1, the others are noise; after the last the network says which it was. A guess costs
 one bit. The layer is the lab's own; the steps are plain gradient descent, because AdamW, which the lab trains with, divides a

@@ -1,4 +1,4 @@
-"""How dot products spread with width, what that does to a softmax, and how random directions part (lab11 6, bishop12 12.8).
+"""How dot products spread with width, what that does to a softmax, and how random directions part.
 
 Shapes: S draws, N keys, D width.
 """

@@ -63,7 +63,7 @@ QUESTIONS = [
     (
         "Do unscaled scores make gradients explode?",
         "No: they make them vanish. The Jacobian of a softmax has norm at most ½ whatever the scores are, and where one weight"
-        " is nearly 1 it is nearly 0 (lab11 problem 6d has it the other way round).",
+        " is nearly 1 it is nearly 0.",
     ),
     (
         "Why √d and not d?",
@@ -73,7 +73,7 @@ QUESTIONS = [
     (
         "What if the entries have a mean?",
         "Then q·k has mean μ·μ, which the softmax does not notice as long as all keys share it, and variance 2σ²μ·μ + dσ⁴. Try"
-        " <code>--mean 1</code>. (lab11 problem 6b has a d too many in the first term.)",
+        " <code>--mean 1</code>.",
     ),
     (
         "How can thousands of directions be nearly orthogonal?",

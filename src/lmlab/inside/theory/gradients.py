@@ -1,4 +1,4 @@
-"""Gradients through time: how much of the last state still depends on each earlier one (lab11 problems 1 and 4).
+"""Gradients through time: how much of the last state still depends on each earlier one (Bengio 1994).
 
 Shapes: H state width, S = memories × H, T steps, X = H inputs.
 """

@@ -269,7 +269,7 @@ QUESTIONS = [
     ),
     (
         "What does the forget bias do?",
-        "Along the cell only f stands between one step and the next (lab11 problem 4b), and f = σ(bias) at first: 0.5 for"
+        "Along the cell only f stands between one step and the next, and f = σ(bias) at first: 0.5 for"
         " bias 0, 0.95 for 3. 0.5 to the power of 50 is 10⁻¹⁵, 0.95 to the power of 50 is 0.09: the dashed lines. So the"
         " bias keeps a gradient from vanishing; nothing in it forbids an explosion at very large weights.",
     ),

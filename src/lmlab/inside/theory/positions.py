@@ -1,4 +1,4 @@
-"""How position n becomes position n + k: by a rotation that knows k alone (bishop12 12.10, lab11 problem 7).
+"""How position n becomes position n + k: by a rotation that knows k alone (Vaswani 2017).
 
 The encodings are the lab's own (layers/positions.py), sinusoidal ones added to a token's vector and rotary ones that turn
 queries and keys. Shapes: T positions, D width; a pair is a sine and the cosine of the same frequency.

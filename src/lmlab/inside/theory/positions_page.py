@@ -49,7 +49,7 @@ def page(found: Positions, command: str) -> str:
     body = [
         opening(TITLE, lead, command),
         html.formula(mathml.to_mathml(block)),
-        "<p>No n stands in the matrix (bishop12 12.10). What is left below is rounding.</p>\n",
+        "<p>No n stands in the matrix. What is left below is rounding.</p>\n",
         html.facts(facts),
         "<h2>See it</h2>\n" + figures(_panels(found)),
         f"<h2>Angles of an offset of {k}</h2>\n"

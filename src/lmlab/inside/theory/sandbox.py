@@ -1,4 +1,4 @@
-"""The attention sandbox of assignment2 section 5: keys that vary, one head that is asked for two values, and two heads.
+"""The attention sandbox: keys that vary, one head that is asked for two values, and two heads.
 
 Key a points along μ_a, key b along μ_b, the others at right angles to both. The query of one head is x μ_a + y μ_b; two heads
 are asked x μ_a and y μ_b, and their outputs averaged. Noise adds to every key; on top of it the length of key a varies:
@@ -51,15 +51,15 @@ RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class SandboxSettings:
-    """What can be set. The standard deviation of `stretch` is that of assignment2: a variance of one half."""
+    """What can be set. `stretch` starts at a variance of one half."""
 
     keys: int = 5
-    query_a: float = 10.0  # along μ_a: the λ of the assignment
+    query_a: float = 10.0  # along μ_a, λ
     query_b: float = 10.0
     temperature: float = 1.0  # scores are divided by it
-    noise: float = 0.0  # standard deviation of every entry of every key: the √α of the assignment
+    noise: float = 0.0  # standard deviation of every entry of every key, √α
     stretch: float = math.sqrt(0.5)  # standard deviation of γ, by which the length of key a varies
-    overlap: float = 0.0  # μ_a·μ_b; the assignment has them at right angles
+    overlap: float = 0.0  # μ_a·μ_b; 0: at right angles
     value_a: float = 180.0  # degrees on the unit circle
     value_b: float = 0.0
     samples: int = 1000

@@ -45,14 +45,12 @@ class Slider(NamedTuple):
 
 
 SLIDERS = {
-    "query_a": Slider("query along key a, x", "the λ of assignment2: how loudly it asks for a"),
+    "query_a": Slider("query along key a, x", "λ: how loudly it asks for a"),
     "query_b": Slider("query along key b, y", "0: only a is asked for"),
     "temperature": Slider("temperature, τ", "scores are divided by it: high is soft, low is sharp"),
-    "stretch": Slider(
-        "length of key a varies by", "standard deviation of γ in k_a = (1 + γ) μ_a; assignment2: √½ = 0.71"
-    ),
-    "noise": Slider("noise in every key, √α", "standard deviation of each entry; assignment2: vanishingly small"),
-    "overlap": Slider("overlap of the keys, μ_a·μ_b", "0: at right angles, as assignment2 assumes"),
+    "stretch": Slider("length of key a varies by", "standard deviation of γ in k_a = (1 + γ) μ_a; at first √½ = 0.71"),
+    "noise": Slider("noise in every key, √α", "standard deviation of each entry"),
+    "overlap": Slider("overlap of the keys, μ_a·μ_b", "0: at right angles"),
     "keys": Slider("number of keys, n", "a, b and others", 1),
     "value_a": Slider("where v_a lies", "on the circle of values", 1, "°"),
     "value_b": Slider("where v_b lies", "on the circle of values", 1, "°"),
@@ -196,7 +194,7 @@ def _table(found: Sandbox) -> str:
     return (
         "<h2>In numbers</h2>\n"
         f'<p {noisy} class="hint"><strong>The closed forms do not hold here</strong>:'
-        " they leave the noise in every key out, as assignment2 does, and now there is some. They say what would be without it."
+        " they leave the noise in every key out, and now there is some. They say what would be without it."
         "</p>\n"
         + html.table(columns, rows, label="Sampled and by closed forms")
         + '<p>In one head, the score of a less that of b has standard deviation <strong id="score-deviation">'
@@ -241,7 +239,7 @@ QUESTIONS = [
     (
         "Are two heads right on every draw?",
         "No. With a variance of one half, γ is below -1 in 8 of 100 draws; then key a points away from its query, and"
-        " v<sub>a</sub> is lost. The bar at 0 is theirs. Assignment2 allows these to be ignored.",
+        " v<sub>a</sub> is lost. The bar at 0 is theirs.",
     ),
     (
         "Why does the noise in key a not reach the second head?",

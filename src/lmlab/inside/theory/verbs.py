@@ -91,7 +91,7 @@ def explain_sandbox(
     svg: str | Path | None = None,
     command: str = "lmlab.explain_sandbox()",
 ) -> Sandbox:
-    """One attention head asked for two values, and two heads asked for one each, while the keys vary (assignment2 section 5).
+    """One attention head asked for two values, and two heads asked for one each, while the keys vary.
 
     query_a, query_b: how far the query points along the mean of key a and of key b. temperature: scores are divided by it.
     noise: standard deviation of every entry of every key. stretch: standard deviation of the length of key a. overlap: the

@@ -53,7 +53,7 @@ def widened(x: Tensor) -> Tensor:
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """Cross-entropy of a linear head, a chunk of positions at a time.
 
-    With theta the logits, d nats_n / d theta = p - onehot(target) (assignment2 1a), so
+    With theta the logits, d nats_n / d theta = p - onehot(target), so
     d/d hidden = (p - y) W, d/d W = (p - y)^T hidden, d/d b = p - y.
 
     The nats of a batch are nearly always summed, which makes the incoming gradient the same number for all positions.

@@ -1,4 +1,4 @@
-"""What `bert` and the classifier on top of it share: BERT's encoder (Devlin and others, 2019; bishop12 12.16).
+"""What `bert` and the classifier on top of it share: BERT's encoder (Devlin and others, 2019).
 
     x⁰ = norm(E[token] + P[place] + S[segment]),   x^l = Block(x^{l-1}),   pooled = tanh(W x^L_begin + b)
 

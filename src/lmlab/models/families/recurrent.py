@@ -176,7 +176,7 @@ class RecurrentConfig:
     layers: int | None = None  # of cells, one above the other
     width: int | None = None  # of the state
     embedding_width: int | None = None  # of the vector of a token
-    bias: bool = True  # whether cells add one; the documents print none
+    bias: bool = True  # whether cells add one
     tie: bool | None = None  # one matrix for embedding and output
     dropout: float | None = None  # of everything that enters or leaves a layer; never inside the recurrence
 

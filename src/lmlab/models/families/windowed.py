@@ -1,6 +1,6 @@
 """What models with a fixed window of history share: windows, scoring in bounded memory, and a state of token ids.
 
-Shapes: B rows, T tokens to predict, C tokens of history (the documents' N - 1), M = C + T - 1 inputs, D width.
+Shapes: B rows, T tokens to predict, C tokens of history (N - 1), M = C + T - 1 inputs, D width.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The counts of the course documents, as written there, beside ours: what they leave out is computed, why is said."""
+"""Counts as textbooks write them, beside ours: what they leave out is computed, why is said."""
 
 from __future__ import annotations
 
@@ -11,50 +11,52 @@ from lmlab.costs.symbolic import read_formula
 from lmlab.formulas import EMBEDDING, HEAD, Part, weights
 
 WHOLE = "all of it"
-DENSE = "bishop12 12.6"
+TEXTBOOK = "textbook"
+QUERIES_KEYS_VALUES = "3*D**2"  # weights of self-attention without the matrix behind the heads
+BENGIO = "Bengio 2003"  # without its direct connections and its output biases
 
 
 @dataclass(frozen=True)
 class Written:
-    """A formula of a document for a part of one of our models."""
+    """A textbook formula for a part of one of our models."""
 
     source: str
     part: str  # a name of `Part`, or WHOLE
     formula: str
-    lacks: str  # what the document leaves out, in words; empty: nothing
+    lacks: str  # what the formula leaves out, in words; empty: nothing
 
 
 BEGIN = "the vector of the begin symbol, which stands before the first word"
 WRITTEN: dict[str, list[Written]] = {
     "feedforward": [
-        Written("week2 E1", EMBEDDING, "V*d", BEGIN),
-        Written("week2 E1", "hidden layer", "((N-1)*d + 1)*d_h", ""),
-        Written("week2 E1", HEAD, "V*d_h", ""),
-        Written("week2 E1", WHOLE, "V*(d + d_h) + ((N-1)*d + 1)*d_h", BEGIN),
+        Written(BENGIO, EMBEDDING, "V*d", BEGIN),
+        Written(BENGIO, "hidden layer", "((N-1)*d + 1)*d_h", ""),
+        Written(BENGIO, HEAD, "V*d_h", ""),
+        Written(BENGIO, WHOLE, "V*(d + d_h) + ((N-1)*d + 1)*d_h", BEGIN),
     ],
     "attention": [
-        Written("week2 E3", "attention", "2*d_k*d + d_v*d", ""),
-        Written("week2 E4", "hidden layer", "(d_v + 1)*d_h", ""),
-        Written("week2 E4", WHOLE, "V*(d + d_h) + 2*d_k*d + d_v*d + (d_v + 1)*d_h", BEGIN),
+        Written(TEXTBOOK, "attention", "2*d_k*d + d_v*d", ""),
+        Written(TEXTBOOK, "hidden layer", "(d_v + 1)*d_h", ""),
+        Written(TEXTBOOK, WHOLE, "V*(d + d_h) + 2*d_k*d + d_v*d + (d_v + 1)*d_h", BEGIN),
     ],
     "bert": [
-        Written("bishop12 12.16", EMBEDDING, "V*D", "begin, end and mask, which stand beside the vocabulary here"),
-        Written("bishop12 12.16", "attention", "4*D**2", "biases (4096 for BERT-Large, as it says) and the norm"),
-        Written("bishop12 12.16", "feed-forward", "2*D*F + F + D", "the norm"),
+        Written(TEXTBOOK, EMBEDDING, "V*D", "begin, end and mask, which stand beside the vocabulary here"),
+        Written(TEXTBOOK, "attention", "4*D**2", "biases (4096 for BERT-Large) and the norm"),
+        Written(TEXTBOOK, "feed-forward", "2*D*F + F + D", "the norm"),
         Written(
-            "bishop12 12.16",
+            TEXTBOOK,
             WHOLE,
             "V*D + L*(4*D**2 + 2*D*F + F + D)",
             "biases of attention, all norms, the pooler, and positions and segments, which BERT learns",
         ),
     ],
-    "gpt": [Written(DENSE, "attention", "3*D**2", "the matrix behind the heads, and the norm")],
+    "gpt": [Written(TEXTBOOK, "attention", QUERIES_KEYS_VALUES, "the matrix behind the heads, and the norm")],
 }
 
 
 @dataclass(frozen=True)
 class Beside:
-    """What a document counts, and what of ours it leaves out."""
+    """What a textbook formula counts, and what of ours it leaves out."""
 
     source: str
     part: str
@@ -66,7 +68,7 @@ class Beside:
 
 
 def beside(model: str, parts: Sequence[Part], values: Mapping[sympy.Symbol, int]) -> list[Beside]:
-    """The documents' formulas for a model whose parts, in symbols, are these. values: what the symbols stand for."""
+    """The textbook formulas for a model whose parts, in symbols, are these. values: what the symbols stand for."""
     found = []
     for said in WRITTEN.get(model, []):
         one_of = {part.name: part.weights for part in parts} | {WHOLE: weights(parts)}
@@ -82,18 +84,18 @@ def beside(model: str, parts: Sequence[Part], values: Mapping[sympy.Symbol, int]
 
 
 def as_dense(width: int, tokens: int) -> str:
-    """bishop12 12.6: what self-attention saves, as it says it."""
-    dense, shared = read_formula("N**2*D**2"), read_formula("3*D**2")
+    """A sentence: what self-attention saves beside a dense layer over all vectors."""
+    dense, shared = read_formula("N**2*D**2"), read_formula(QUERIES_KEYS_VALUES)
     at = {symbol: {"N": tokens, "D": width}[symbol.name] for symbol in dense.free_symbols}
     return (
-        f"{DENSE}: a dense layer from all {tokens:,} vectors to all would have {dense} = {int(dense.subs(at)):,}"
+        f"{TEXTBOOK}: a dense layer from all {tokens:,} vectors to all would have {dense} = {int(dense.subs(at)):,}"
         f" parameters and as many biases as outputs; queries, keys and values have {shared} = {int(shared.subs(at)):,},"
         " however long the text"
     )
 
 
 def whole_tables(vocab_size: int, order: int) -> list[str]:
-    """bishop12 12.12 and 12.13: the tables that an n-gram model would fill if every n-gram occurred."""
+    """Sentences: the tables that an n-gram model would fill if every n-gram occurred."""
 
     def number(formula: str) -> int:
         read = read_formula(formula)
@@ -104,10 +106,10 @@ def whole_tables(vocab_size: int, order: int) -> list[str]:
     entries, free = "V**n", "V**(n-1)*(V-1)"
     whole, shorter = "V**L - 1", "V**(L-1) - 1"
     return [
-        f"bishop12 12.12: a whole table of p(x_n | {order - 1} tokens) would have {entries} = {number(entries):,} entries,"
+        f"{TEXTBOOK}: a whole table of p(x_n | {order - 1} tokens) would have {entries} = {number(entries):,} entries,"
         f" {free} = {number(free):,} of them free; it leaves out what is needed at the beginning of a text, where fewer"
         " tokens come before",
-        f"bishop12 12.13: stored as p_L and p_(L-1) it would be {whole} = {number(whole):,} and {shorter} ="
+        f"{TEXTBOOK}: stored as p_L and p_(L-1) it would be {whole} = {number(whole):,} and {shorter} ="
         f" {number(shorter):,} numbers; it leaves out that only n-grams that occur have to be stored, and what backing off"
         " weighs them with",
     ]
