@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 
 FORKED = multiprocessing.get_context("forkserver")
 FORKED.set_forkserver_preload(["lmlab.learn.train", "lmlab.sweeps.runners"])
+THIS_CODE = {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))}  # for processes of another folder

@@ -15,9 +15,9 @@ import pytest
 import torch
 
 from command_line import Lmlab, done, refused
-from lmlab import cli
 from lmlab.disk import files
 from lmlab.disk.locks import LOCK
+from processes import THIS_CODE
 
 TINY = ["--set", "layers=1", "--set", "width=32", "--set", "context=16", "--budget", "3steps"]
 
@@ -301,7 +301,7 @@ def test_help_imports_nothing_heavy() -> None:
         "try: main()\n"
         "except SystemExit: print([m for m in ('torch', 'numpy', 'matplotlib', 'sympy') if m in sys.modules])"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    environment = os.environ | THIS_CODE
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -330,7 +330,7 @@ def test_slips_are_answered_before_torch_is_imported(small_text: Path) -> None:
         "    try: main()\n"
         "    except SystemExit as end: print(end.code, 'torch' in sys.modules)"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(cli.__file__).parents[2])}
+    environment = os.environ | THIS_CODE
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["2 False"] * len(SLIPS)
     said = done.stderr.splitlines()

@@ -15,11 +15,11 @@ import pytest
 
 import lmlab as lab
 from command_line import Lmlab, done, refused
-from lmlab import cli
 from lmlab.cli.options import given_texts
 from lmlab.config import Mistake, Note
 from lmlab.sweeps import runners
 from lmlab_derive.shared.plain import visible
+from processes import THIS_CODE
 
 SMALL = {"width": 8, "context": 2, "embedding_width": 4}
 
@@ -84,11 +84,10 @@ def test_a_part_beside_another_text_is_refused(lmlab: Lmlab, run_folder: Path, s
 
 def script(*arguments: object, **environment: str) -> subprocess.Popen[bytes]:
     """The command line in a process of its own."""
-    source = str(Path(cli.__file__).parents[2])
     command = [sys.executable, "-m", "lmlab", *map(str, arguments)]
     return subprocess.Popen(
         command,
-        env=os.environ | {"PYTHONPATH": source} | environment,
+        env=os.environ | THIS_CODE | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -24,6 +24,7 @@ from lmlab.learn import train as training
 from lmlab.models.bag import Bag
 from lmlab.sweeps import runners
 from lmlab.sweeps.grid import Outcome
+from processes import THIS_CODE
 from thinning import thinned
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -254,9 +255,8 @@ if __name__ == "__main__":
 @pytest.mark.slow
 def test_the_processes_of_a_sweep_never_hear_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "hearing.py").write_text(HEARING)
-    source = str(Path(lab.__file__).parents[1])
     command = [sys.executable, "hearing.py"]
     found = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": source}, capture_output=True, text=True, check=True
+        command, cwd=tmp_path, env=os.environ | THIS_CODE, capture_output=True, text=True, check=True
     )
     assert found.stdout == "['True', 'True']\nFalse\n"

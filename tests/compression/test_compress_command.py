@@ -17,6 +17,7 @@ from lmlab.learn.train import train
 from lmlab.measure import score_part
 from lmlab.text.files_and_folders import checked
 from lmlab.text.parts import Part
+from processes import THIS_CODE
 from thinning import thinned
 
 TEXT = "Pack my box with five dozen liquor jugs — 🙂 unséen\r\n\n  and no line end"
@@ -114,8 +115,7 @@ def test_another_process_with_other_threads_opens_it(lmlab, runs, held_out):
     assert lmlab("compress", "in.txt", "--model", runs / "gpt", "-o", "small", "--streams", "3")[0] == 0
     command = ["decompress", "small", "--model", str(runs / "gpt"), "-o", "out.txt"]
     script = "from lmlab.cli.app import main; main()"
-    source = Path(app.__file__).parents[2]  # this very code: the rounding of another version may differ
-    environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": str(source)}
+    environment = os.environ | THIS_CODE | {"OMP_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", script, *command], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert Path("out.txt").read_text() == held_out[:300]

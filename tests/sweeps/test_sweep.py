@@ -31,7 +31,7 @@ from lmlab.sweeps.differences import differences
 from lmlab.sweeps.grid import Job, Outcome, grid, plan
 from lmlab.sweeps.train_grid import history_for, run_jobs
 from lmlab.text.corpus import read
-from processes import FORKED
+from processes import FORKED, THIS_CODE
 from thinning import thinned
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -593,11 +593,10 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("how", thinned([signal.SIGTERM, signal.SIGKILL], [signal.SIGKILL]))
 def test_the_processes_of_a_sweep_end_with_it(tmp_path: Path, how: int) -> None:
     (tmp_path / "staying.py").write_text(STAYING)
-    source = str(Path(lab.__file__).parents[1])
     process = subprocess.Popen(
         [sys.executable, "staying.py"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": source},
+        env=os.environ | THIS_CODE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
