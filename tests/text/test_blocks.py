@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def spans(corpus: Corpus) -> dict[str, list[tuple[int, int]]]:
 def test_no_byte_is_in_two_parts_and_what_is_in_none_is_counted(path, split) -> None:
     corpus = read(path, split=split)
     every = sorted(span for part in spans(corpus).values() for span in part)
-    assert all(end <= start for (_, end), (start, _) in zip(every, every[1:], strict=False))
+    assert all(end <= start for (_, end), (start, _) in pairwise(every))
     assert sum(part.bytes for part in corpus.parts.values()) + corpus.spec()["left_out"] == len(TEXT)
 
 
