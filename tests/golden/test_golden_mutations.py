@@ -72,7 +72,9 @@ def plant(cls: Any, which: Callable[[Any], torch.Tensor], scale: float, monkeypa
 
 
 def largest(model: Any) -> torch.Tensor:
-    """The largest tensor that learns."""
+    """The largest tensor that learns; of glove a bias, since products of its first vectors are next to nothing."""
+    if hasattr(model, "word_bias_V"):
+        return model.word_bias_V
     return max((p for p in model.parameters() if p.requires_grad), key=lambda p: p.numel())
 
 
