@@ -250,6 +250,11 @@ def _result_path(job: Job) -> Path:
     return Path(job.out) / "result.json"
 
 
+def _asked(job: Job) -> Job:
+    """The job without where its files lie, so that a sweep may be moved: of its text only the parts count."""
+    return replace(job, corpus=job.corpus["parts"], out="")
+
+
 def _known(job: Job) -> Outcome | None:
     """The result from before, if it belongs to exactly this job; an unfinished attempt is cleared away."""
     path = _result_path(job)
@@ -258,7 +263,7 @@ def _known(job: Job) -> Outcome | None:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             raise Mistake(f"{path} is damaged; delete {job.out} to train it again") from None
-        if from_json(Job, found["job"]) != from_json(Job, json.loads(json.dumps(to_json(job)))):
+        if _asked(from_json(Job, found["job"])) != _asked(from_json(Job, json.loads(json.dumps(to_json(job))))):
             raise Mistake(f"{job.out} holds a result of other settings; name a new folder with {{out}}", out=None)
         return _with_infinities(from_json(Outcome, found), "valid_bits_per_byte" in found)
     if (folder := Path(job.out)).exists():

@@ -126,9 +126,11 @@ class Corpus:
 
 def _ways(spec: Mapping[str, Any]) -> tuple[SplitBy, ...]:
     """How a text may have been divided. A record that does not say is of whole documents, or else of the text's tail."""
+    if spec["valid"] is not None or spec["test"] is not None:
+        return ("auto",)
     if "divided_by" not in spec:
         return ("documents", "tail") if len(spec["files"]) > 1 else ("tail",)
-    return ("auto",) if spec["divided_by"] == "given" else (spec["divided_by"],)
+    return (spec["divided_by"],)
 
 
 def stem(text: str | Path | Sequence[str | Path] | Corpus) -> str:
