@@ -26,12 +26,12 @@ from lmlab.cli.explaining import TOPICS
 from lmlab.text import sources
 from lmlab.text.labelled import read_labelled
 
-DOCUMENTS = 12  # of a text in many
+DOCUMENTS = 40  # of a text in many
 OF_TEXTS: dict[str, Callable[[Place], Any]] = {
     "one file": lambda place: lmlab.read(place.text("train.txt")).spec()["parts"],
     "one file 60,20,20": lambda place: lmlab.read(place.text("train.txt"), split=(60, 20, 20)).spec()["parts"],
-    "many documents": lambda place: lmlab.read(many(place)).spec()["parts"],
-    "many documents seed 5": lambda place: lmlab.read(many(place), seed=5).spec()["parts"],
+    "many documents": lambda place: lmlab.read(many(place), split_by="documents").spec()["parts"],
+    "many documents seed 5": lambda place: lmlab.read(many(place), split_by="documents", seed=5).spec()["parts"],
     "parts by name": lambda place: lmlab.read(place.text("train.txt"), valid=place.text("valid.txt")).spec()["parts"],
     "labelled": lambda place: read_labelled(place.text("films.tsv")).spec()["parts"],
 }

@@ -190,8 +190,8 @@ def test_a_check_left_out_of_the_certificate_is_seen(place: Place, monkeypatch: 
 def test_another_division_of_one_file_is_seen_and_touches_nothing_else(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = splitting._cut
-    monkeypatch.setattr(splitting, "_cut", lambda documents, shares: honest(documents, [*shares[1:], shares[0]]))
+    honest = splitting.deal_blocks
+    monkeypatch.setattr(splitting, "deal_blocks", lambda documents, shares: honest(documents, [*shares[1:], shares[0]]))
     assert moved("splits", "one file", place)
     assert not moved("splits", "many documents", place)
     assert not moved("splits", "parts by name", place)
