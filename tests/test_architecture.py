@@ -19,6 +19,7 @@ MAY_CITE = (  # the course documents: their claims, the verb that runs them, and
     "src/lmlab/coursework/",
     "src/lmlab/cli/prove.py",
     "tests/coursework/",
+    "tests/golden/",
     "tests/page/test_pages.py",
     "tests/test_architecture.py",
     "tests/test_wheel.py",
