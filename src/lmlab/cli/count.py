@@ -50,7 +50,7 @@ def command(
 
     The exit code is 1 if these three disagree.
 
-    A config.json of Hugging Face transformers (gpt2, bert, t5, llama, mistral, qwen2) is counted without it.
+    A config.json of Hugging Face transformers is counted without it: GPT-2 to Qwen 3, mixtures of experts, BERT and T5.
 
     Example: lmlab count gpt --set layers=12 --set width=768 --set context=1024 --vocab 50257
     """

@@ -1,76 +1,173 @@
-"""Reading a config.json of Hugging Face transformers, or one like it; no field is passed over in silence."""
+"""Reading a config.json of Hugging Face transformers, or one like it.
+
+A field is counted, or known to change no count, or refused by its name: no field is passed over in silence.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lmlab.config import Mistake, nearest
-from lmlab.costs.published_architectures import FAMILIES, Family
+from lmlab.costs.family import SLIDING, Family
+from lmlab.costs.published_architectures import FAMILIES
 
-KIND = "model_type"
-# Fields that such files have and that change no count: dropout, starting values, special tokens, what is returned, …
-WITHOUT_WEIGHT = {
-    "activation_function", "architectures", "attention_dropout", "attention_probs_dropout_prob", "attn_pdrop",
-    "bos_token_id", "chunk_size_feed_forward", "classifier_dropout", "decoder_start_token_id", "dense_act_fn",
-    "do_sample", "dropout_rate", "dtype", "embd_pdrop", "eos_token_id", "finetuning_task", "gradient_checkpointing",
-    "hidden_act", "hidden_dropout_prob", "id2label", "initializer_factor", "initializer_range", "is_decoder",
-    "is_encoder_decoder", "is_gated_act", "label2id", "layer_norm_eps", "layer_norm_epsilon", "layer_types",
-    "max_length", "max_window_layers", "model_type", "n_ctx", "n_special", "output_attentions",
-    "output_hidden_states", "output_past", "pad_token_id", "position_embedding_type", "predict_special_tokens",
-    "prefix", "pretraining_tp", "problem_type", "relative_attention_max_distance", "reorder_and_upcast_attn",
-    "resid_pdrop", "return_dict", "rms_norm_eps", "rope_parameters", "rope_scaling", "rope_theta",
-    "scale_attn_by_inverse_layer_idx", "scale_attn_weights", "scale_decoder_outputs", "sliding_window",
-    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
-    "task_specific_params", "tie_word_embeddings", "torch_dtype", "transformers_version", "use_cache",
-    "use_sliding_window",
-}  # fmt: skip
-REFUSED = {"add_cross_attention": "attention to a second sequence is not counted for this kind"}
+KIND, INNER = "model_type", "text_config"
+MOST = 10**12  # of one size
+# Fields without weights, as patterns. A field that the family counts is never looked up here.
+WITHOUT_WEIGHT = re.compile(
+    "|".join(
+        (
+            r"_.*|architectures|auto_map|name_or_path|tokenizer_.*|transformers_version|verbose|.*token_id|unk_token",
+            # training and generation
+            r".*dropout.*|.*_pdrop|layerdrop|init_.*|initializer_.*|router_.*|.*aux_loss.*|seq_aux|output_.*|return_dict.*",
+            r"max_length|min_length|do_sample|temperature|top_[kp]|num_beams|use_cache|cache_implementation|prefix",
+            r"id2label|label2id|num_labels|classifier_.*|summary_.*|problem_type|finetuning_task|task_specific_params",
+            r"predict_special_tokens|n_special|sparse_pred.*|pruned_heads|gradient_checkpointing|prefix_lm",
+            # precision and kernels
+            r"dtype|torch_dtype|use_bfloat16|torchscript|quantization_config|pretraining_tp|ep_size|slow_but_exact",
+            r".*_fusion|skip_bias_add.*|fused_.*|(use_)?flash_attn.*|deterministic_flash_attn|attn_impl",
+            r"attention_softmax_in_fp32|scale_.*|reorder_and_upcast_attn|reference_compile|repad_logits_with_grad",
+            r"chunk_size_feed_forward|attn_uses_sequence_id",
+            # activations, norms and the size of logits
+            r"(hidden_|dense_)?act|.*act_fn|(hidden_)?activation|activation_function|is_gated_act|.*(_eps|epsilon)",
+            r"norm_type|apply_residual_connection_post_layernorm|use_parallel_residual|clip_qkv|softmax_scale",
+            r"logit_scale|.*softcapping|query_pre_attn_scalar|embedding_fraction|decoder_bias",
+            # positions that are computed, windows, and lengths
+            r".*rope.*|rotary.*|partial_rotary_factor|use_mrope|mrope_.*|alibi.*|offset_alibi|position_embedding_type",
+            r"n_ctx|n_positions|seq_length|max_seq_len|(original_)?max_position_embeddings|relative_attention_max_distance",
+            r"learned_pos_emb|sinusoidal_pos_embds|global_attn_every_n_layers|local_attention|.*sliding_window.*",
+            r"max_window_layers|layer_types|use_bidirectional_attention",
+            # how experts are chosen
+            r"topk_.*|norm_topk_prob|n_group|routed_scaling_factor|scoring_func",
+            # said twice, or of parts that this family has not
+            r"is_decoder|is_encoder_decoder|tie_encoder_decoder|tie_word_embeddings|head_dim|qk_head_dim|num_key_value_heads",
+        )
+    )
+)
+REFUSED = {
+    "add_cross_attention": "attention to a second sequence is not counted for this kind",
+    "vision_config": "the part that reads pictures is not counted",
+    "audio_config": "the part that hears is not counted",
+    "num_mem_blocks": "memory blocks are not counted",
+}
+REMARKS = {"num_nextn_predict_layers": "layers for multi-token prediction are not counted, as transformers has none"}
 
 
-def read_config(path: Path, settings: Mapping[str, str]) -> tuple[str, Family]:
-    """The kind and the config of a file. settings: fields that take another value, as text."""
-    if not path.is_file():
-        raise Mistake(f"there is no file {path}")
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise Mistake(f"{path} is no JSON: {_first_line(error)}; is it cut off?") from None
-    if not isinstance(document, dict):
-        raise Mistake(f"{path} holds no config: a config is an object with fields, such as {KIND} and vocab_size")
-    if KIND not in document:
-        raise Mistake(f"{path} has no {KIND}; it should say one of {', '.join(FAMILIES)}")
-    kind = str(document[KIND])
-    if kind not in FAMILIES:
-        raise Mistake(f"{path}: {KIND} {kind!r} is not one that is counted here; {nearest(kind, FAMILIES)}")
+@dataclass(frozen=True, kw_only=True)
+class ReadConfig:
+    """A config file that was read.
+
+    kind: its model_type. ignored: fields that change no count. remarks: what else to know of the count.
+    """
+
+    kind: str
+    config: Family
+    ignored: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def read_config(path: Path, settings: Mapping[str, str]) -> ReadConfig:
+    """Read a config file.
+
+    Args:
+        path: of the file.
+        settings: fields that take another value, as text.
+    """
+    document = _document(path)
+    kind = document[KIND]
+    if not isinstance(kind, str) or kind not in FAMILIES:
+        inner = document.get(INNER)
+        more = f"; its {INNER} is of {inner.get(KIND)!r}: count that" if isinstance(inner, dict) else ""
+        raise Mistake(f"{path}: {KIND} {kind!r} is not known; known are {', '.join(sorted(FAMILIES))}{more}")
     family = FAMILIES[kind]
     fields, types_ = dataclasses.fields(family), typing.get_type_hints(family)
     hints = {field.name: types_[field.name] for field in fields}
     for name in settings:
         if name not in hints:
             raise Mistake(f"a {kind} config has no size {name!r}; {nearest(name, hints)}")
-    values = {**document, **{name: _from_text(text) for name, text in settings.items()}}
-    _refuse_unknown(path, values, hints)
+    values = _flat(document, family) | {name: _from_text(text) for name, text in settings.items()}
+    ignored = _ignored(path, values, hints, family)
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in values]
     if missing:
-        raise Mistake(f"{path} lacks {', '.join(missing)}")
-    return kind, family(**{name: _typed(name, values[name], hint) for name, hint in hints.items() if name in values})
+        raise Mistake(f"{path} lacks {', '.join(missing)}; add them, or give them by {{settings}}", settings=None)
+    known = {name: _typed(name, values[name], hint) for name, hint in hints.items() if name in values}
+    config = family(**known)
+    _refuse_layers(path, config)
+    remarks = tuple(f"{name}: {REMARKS[name]}" for name in values if name in REMARKS and values[name])
+    return ReadConfig(kind=kind, config=config, ignored=ignored, remarks=remarks)
 
 
-def _refuse_unknown(path: Path, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+def _document(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise Mistake(f"there is no file {path}")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise Mistake(f"{path} is no JSON: it is not text in UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise Mistake(f"{path} is no JSON: {str(error).partition(chr(10))[0]}; is it cut off?") from None
+    if not isinstance(document, dict):
+        raise Mistake(f"{path} holds no config: a config is an object with fields, such as {KIND} and vocab_size")
+    if KIND not in document:
+        raise Mistake(f"{path} has no {KIND}; it should say one of {', '.join(sorted(FAMILIES))}")
+    return document
+
+
+def _flat(document: Mapping[str, Any], family: type[Family]) -> dict[str, Any]:
+    """The fields by the names that the family has for them, those of its nested object beside the others."""
+    values = dict(document)
+    inner = values.pop(family.nested, None) or {}
+    if not isinstance(inner, dict):
+        raise Mistake(f"config: {family.nested} is an object with fields; got {inner!r}")
+    values = {**inner, **values}
+    for other, name in family.aliases.items():
+        if other in values and (value := values.pop(other)) is not None:
+            values.setdefault(name, value)
+    return values
+
+
+def _ignored(path: Path, values: Mapping[str, Any], counted: Iterable[str], family: type[Family]) -> tuple[str, ...]:
+    """The fields that change no count; a Mistake that names one that might."""
+    ignored = []
     for name, value in values.items():
-        if name in REFUSED and value:
-            raise Mistake(f"{path}: {name} is set, and {REFUSED[name]}")
-        if name not in known and name not in WITHOUT_WEIGHT and name not in REFUSED and not name.startswith("_"):
+        if name in family.only:
+            if value is not None and value != family.only[name]:
+                wanted = json.dumps(family.only[name])
+                raise Mistake(f"{path}: {name} is {value!r}, and such models are counted for {wanted} alone")
+        elif name in REFUSED:
+            if value:
+                raise Mistake(f"{path}: {name} is set, and {REFUSED[name]}")
+            ignored.append(name)
+        elif name in counted or name == KIND or name in REMARKS:
+            continue
+        elif WITHOUT_WEIGHT.fullmatch(name):
+            ignored.append(name)
+        else:
+            known = [field for field in counted if not field.startswith("_")]
             raise Mistake(
                 f"{path} has a field {name!r} that is not known, and might change the count;"
                 f" {nearest(name, known)} (take it out if it has no weights)"
             )
+    return tuple(sorted(ignored))
+
+
+def _refuse_layers(path: Path, config: Family) -> None:
+    """Raise a Mistake for kinds of layers that are not counted, or for another number of them than of layers."""
+    kinds, layers = getattr(config, "layer_types", None), getattr(config, "num_hidden_layers", None)
+    if kinds is None:
+        return
+    if other := sorted({str(kind) for kind in kinds} - {SLIDING, "full_attention"}):
+        raise Mistake(f"{path}: layer_types has {other[0]!r}; counted are full_attention and {SLIDING}")
+    if len(kinds) != layers:
+        raise Mistake(f"{path}: layer_types has {len(kinds)} entries for {layers} layers; it should have one for each")
 
 
 def _from_text(text: str) -> Any:
@@ -81,13 +178,13 @@ def _from_text(text: str) -> Any:
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
+    """The value of a field; a Mistake where it has another type, or is beyond any model."""
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    fits = any(type(value) is kind for kind in kinds)
-    if not fits:
-        wanted = {int: "a whole number", bool: "true or false", str: "a word", type(None): "null"}
-        raise Mistake(f"config: {name} is {' or '.join(wanted[kind] for kind in kinds)}; got {value!r}")
+    if not any(type(value) is (typing.get_origin(kind) or kind) for kind in kinds):
+        wanted = {int: "a whole number", bool: "true or false", str: "a word", type(None): "null", list: "a list"}
+        told = " or ".join(wanted[typing.get_origin(kind) or kind] for kind in kinds)
+        shown = repr(value)
+        raise Mistake(f"config: {name} is {told}; got {shown if len(shown) < 80 else shown[:77] + '...'}")
+    if type(value) is int and value > MOST:
+        raise Mistake(f"config: {name} has {len(str(value))} digits, more than in any model; expected at most {MOST:,}")
     return value
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

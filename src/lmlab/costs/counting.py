@@ -14,8 +14,9 @@ import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 from lmlab.config import Budget, Mistake, TextFacts, make
-from lmlab.costs.config_file import read_config
+from lmlab.costs.config_file import ReadConfig, read_config
 from lmlab.costs.dispatcher import Patience, TooLong, counted
+from lmlab.costs.family import Cache
 from lmlab.costs.symbolic import shortened, symbol, symbolic_parts, symbolic_stored, values_of, with_symbols, written
 from lmlab.costs.textbook import QUERIES_KEYS_VALUES, Beside, as_dense, beside, whole_tables
 from lmlab.formulas import Part, Shape, Size, Work, weights, work
@@ -66,7 +67,10 @@ class Count:
     length: int | None = None  # tokens of that; None: nothing is multiplied
     forward: int = 0  # operations of that, by formula
     backward: int = 0
-    cache_bytes_per_token: int | None = None  # of keys and values, in 16 bits; None: not known
+    active: int | None = None  # parameters that a token uses, in a mixture of experts; None: it uses all
+    active_formula: str | None = None
+    cache_bytes_per_token: int | None = None  # of keys and values, in 16 bits, while no window is full; None: not known
+    cache_bytes: int | None = None  # of the sequence of `length` tokens
     dispatched: tuple[int, int] | None = None  # the same two as PyTorch counts them; None: it was not run
     memory: Mapping[str, int] | None = None  # bytes of a training step, and of what is remembered while writing
     documents: Sequence[Beside] = ()
@@ -139,25 +143,54 @@ def count_file(path: Path, settings: Mapping[str, str] | None = None, *, length:
 
     An encoder or a memory holds as many tokens as the sequence has.
     """
-    kind, config = read_config(path, settings or {})
+    read = read_config(path, settings or {})
+    kind, config = read.kind, read.config
     longest = config.longest
     length = length or min(longest or USUAL_LENGTH, USUAL_LENGTH)
     if length < 1 or (longest is not None and length > longest):
         raise Mistake(f"{path} has positions for {longest} tokens; choose a {{length}} from 1 to that", length=None)
     shape = Shape(1, length, source=length)
-    symbols = config.parts(
-        with_symbols(config, config.letters), symbol("V"), Shape(1, symbol("T"), source=symbol(SOURCE))
-    )
+    in_symbols = with_symbols(config, config.letters)
+    symbols = config.parts(in_symbols, symbol("V"), Shape(1, symbol("T"), source=symbol(SOURCE)))
     numbers = config.parts(config, config.vocab_size, shape)
+    if weights(numbers) > MOST_COUNTED:
+        raise Mistake(f"{path}: {float(weights(numbers)):.1e} parameters are more than any model has; check its sizes")
     found = _counted(kind, config, config.letters, config.vocab_size, numbers, symbols, shape)
-    notes = [f"weights of a {config.instance}"]
-    if config.cached:
-        in_all = config.cached * BYTES_16 * length
-        notes.append(
-            f"a cache keeps {config.cached:,} numbers a token, {config.cached * BYTES_16:,} bytes in 16 bits:"
-            f" {in_all:,} bytes for {length:,} tokens"
-        )
-    return dataclasses.replace(found, cache_bytes_per_token=config.cached * BYTES_16, notes=notes)
+    if unused := int(config.unused(config)):
+        formula = sympy.expand(weights(symbols) - config.unused(in_symbols))
+        found = dataclasses.replace(found, active=found.parameters - unused, active_formula=_text(formula))
+    per_token = BYTES_16 * sum(cache.size(1) for cache in config.caches)
+    return dataclasses.replace(
+        found,
+        cache_bytes_per_token=per_token,
+        cache_bytes=BYTES_16 * sum(cache.size(length) for cache in config.caches),
+        notes=[
+            f"The parameters are those of a {config.instance}.",
+            *_cache_notes(config.caches, length),
+            *_notes_of(read),
+        ],
+    )
+
+
+def _cache_notes(caches: Sequence[Cache], length: int) -> list[str]:
+    """What a cache holds, by kinds of layers; nothing for a model that does not generate."""
+    if not caches:
+        return []
+    kinds = []
+    for cache in caches:
+        window = "" if cache.window is None else f", of the last {cache.window:,} tokens"
+        kinds.append(f"{cache.layers} layers keep {cache.numbers:,} numbers a token{window}")
+    size = BYTES_16 * sum(cache.size(length) for cache in caches)
+    per_token = BYTES_16 * sum(cache.size(1) for cache in caches)
+    return [
+        f"Cache in 16 bits: {per_token:,} bytes a token, {size:,} bytes for {length:,} tokens ({'; '.join(kinds)})."
+    ]
+
+
+def _notes_of(read: ReadConfig) -> list[str]:
+    """Remarks on the file, and its fields that change no count."""
+    ignored = f"Ignored, as no count depends on them: {', '.join(read.ignored)}."
+    return [*(f"{remark}." for remark in read.remarks), *([ignored] if read.ignored else [])]
 
 
 def _counted(

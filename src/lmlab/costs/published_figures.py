@@ -6,8 +6,8 @@ import functools
 import math
 from dataclasses import dataclass
 
+from lmlab.costs.decoders import Llama
 from lmlab.costs.devices import DEVICES
-from lmlab.costs.published_architectures import Llama
 from lmlab.formulas import Shape, weights, work
 
 

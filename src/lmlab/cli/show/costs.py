@@ -15,13 +15,16 @@ from lmlab_derive.shared.table import Column, print_table
 def print_count(found: Count, *, latex: bool = False) -> None:
     """The parts with their formulas, the sums, and whether the ways of counting agree."""
     console = result_console()
-    chosen = ", ".join(f"{name}={value}" for name, value in found.settings.items() if value is not None)
+    shown = {name: value for name, value in found.settings.items() if value is not None and not isinstance(value, list)}
+    chosen = ", ".join(f"{name}={value}" for name, value in shown.items())
     say(console, f"{found.model}, V={found.vocab_size}: {chosen}")
     columns = [Column("part", left=True), Column("parameters", left=True), Column("number")]
     if found.length is not None:
         columns += [Column("forward", expendable=1), Column("backward", expendable=2)]
     print_table(console, columns, [_row(part, latex=latex) for part in found.parts], elsewhere="--json has them")
     say(console, f"# parameters = {found.latex if latex else found.formula} = {found.parameters:,}{_instance(found)}")
+    if found.active is not None:
+        say(console, f"# parameters that a token uses = {found.active_formula} = {found.active:,}")
     if found.length is not None:
         _print_operations(console, found)
     if found.memory is not None:
