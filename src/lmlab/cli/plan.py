@@ -31,7 +31,8 @@ def command(
     law: Annotated[str, typer.Option(help="chinchilla or corrected.")] = "corrected",
     length: Annotated[int | None, typer.Option(help="Tokens of a sequence.", show_default="2048")] = None,
     device: Annotated[
-        str | None, typer.Option(help="V100, A100-40GB, A100, H100, H200 or B200; with --steps cpu, cuda or mps.")
+        str | None,
+        typer.Option(help="V100, A100-40GB, A100, H100, H800, H200, B200 or TPUv4; with --steps cpu, cuda or mps."),
     ] = None,
     devices: Annotated[int, typer.Option(help="How many of them.")] = 1,
     rate: Annotated[str | None, typer.Option(help="Operations a second that a device reached, such as 150T.")] = None,
@@ -44,7 +45,7 @@ def command(
 ) -> None:
     """Time, device-hours, memory and sharding of a training run, with an interval.
 
-    The rate comes from published runs on a device (their share of its peak), from --rate, or from real steps here.
+    The rate is the share of its peak that published runs reached on average, or --rate, or that of real steps here.
 
     Example: lmlab plan --parameters 7B --tokens 1T --device A100 --devices 1024
     """

@@ -13,8 +13,9 @@ from lmlab.config import Mistake, nearest
 from lmlab.costs.asked_count import count
 from lmlab.costs.counting import Count
 from lmlab.costs.devices import DEVICES
+from lmlab.costs.family import LETTERS
 from lmlab.costs.planner import Plan, Rate, plan_of, published_rate
-from lmlab.costs.published_figures import LAWS
+from lmlab.costs.published_laws import LAWS
 from lmlab.costs.sharding import Build, usual_build
 from lmlab.hardware.memory import available_bytes
 
@@ -102,6 +103,8 @@ def plan(
     counted = _counted(asked)
     build, tokens, operations, notes = _work(asked, counted)
     found, room, name = _rate(asked)
+    if asked.device is not None and asked.rate is None:
+        notes.append("published hours, of which some include restarts and other work, make the interval: docs/costs.md")
     return plan_of(
         build=build,
         tokens=tokens,
@@ -145,6 +148,10 @@ def _work(asked: Asked, counted: Count | None) -> tuple[Build, float, float, lis
         tokens = tokens if tokens is not None else (None if compute is None else compute / per_token)
         if tokens is None:
             raise Mistake("say how much the model reads: {tokens} or {compute}", tokens="1B", compute="1e18")
+        if counted.active is not None:
+            notes.append(
+                f"{counted.active:.3g} of the parameters work on a token; the laws of the loss are of models without experts"
+            )
         return _build_of(counted, length), tokens, per_token * tokens, notes
     if compute is not None and parameters is None and tokens is None:
         parameters, tokens = law.best_split(compute)
@@ -167,9 +174,8 @@ def _work(asked: Asked, counted: Count | None) -> tuple[Build, float, float, lis
 
 
 def _build_of(counted: Count, length: int) -> Build:
-    sizes = counted.settings
-    layers = next((sizes[k] for k in ("layers", "n_layer", "num_hidden_layers", "num_layers") if k in sizes), 1)
-    width = next((sizes[k] for k in ("width", "n_embd", "hidden_size", "d_model") if k in sizes), 1)
+    sizes = {LETTERS[name]: value for name, value in counted.settings.items() if name in LETTERS}
+    layers, width = sizes.get("L", 1), sizes.get("D", 1)
     return Build(parameters=float(counted.parameters), layers=int(layers), width=int(width), length=length)
 
 
