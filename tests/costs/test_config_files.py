@@ -377,6 +377,7 @@ def test_fields_that_change_no_count_are_named(lmlab: Lmlab, tmp_path: Path) -> 
     assert "Ignored, as no count depends on them: architectures, rope_theta, use_mrope." in out
     out = done(lmlab("count", written(tmp_path, {"model_type": "t5", "n_positions": 512})))
     assert "n_positions" in out
+    assert "n_inner" in done(lmlab("count", written(tmp_path, {"model_type": "bloom", "n_inner": None})))
     document = {"model_type": "deepseek_v3", "num_nextn_predict_layers": 1}
     assert "layers for multi-token prediction are not counted" in done(lmlab("count", written(tmp_path, document)))
 
@@ -417,7 +418,13 @@ def test_the_formula_of_active_parameters_has_their_number(tmp_path: Path) -> No
         ({"model_type": "torch-decoder", "layers": 2}, "lacks"),
         ({"model_type": "t5", "tie_word_embeddings": "yes"}, "true or false"),
         ({"model_type": "llama", "vision_config": {"a": 1}}, "the part that reads pictures is not counted"),
-        ({"model_type": "llama", "num_extra_towers": 2}, "'num_extra_towers' that is not known"),
+        (
+            {"model_type": "llama", "num_extra_towers": 2},
+            "the field 'num_extra_towers' is not known and might change",
+        ),
+        ({"model_type": "falcon", "num_kv_heads": 3, "new_decoder_architecture": True}, "as many heads as the others"),
+        ({"model_type": "bloom", "n_inner": 4096}, "the field 'n_inner' is not known"),
+        ({"model_type": "gpt_neox", "head_dim": 64}, "the field 'head_dim' is not known"),
         ({"model_type": "llama", "hidden_size": 10**400}, "hidden_size has 401 digits"),
         ('{"model_type": "llama", "hidden_size": 1' + "0" * 5000 + "}", "is no JSON"),
         ({"model_type": "llama", "hidden_size": 10**12, "intermediate_size": 10**12}, "more than any model has"),

@@ -6,6 +6,7 @@ A field is counted, or known to change no count, or refused by its name: no fiel
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import re
 import types
@@ -21,6 +22,7 @@ from lmlab.costs.published_architectures import FAMILIES
 
 KIND, INNER = "model_type", "text_config"
 MOST = 10**12  # of one size
+ALIKE = 0.8  # of a misspelled field and the one that was meant, by difflib
 # Fields without weights, as patterns. A field that the family counts is never looked up here.
 WITHOUT_WEIGHT = re.compile(
     "|".join(
@@ -35,27 +37,28 @@ WITHOUT_WEIGHT = re.compile(
             r"dtype|torch_dtype|use_bfloat16|torchscript|quantization_config|pretraining_tp|ep_size|slow_but_exact",
             r".*_fusion|skip_bias_add.*|fused_.*|(use_)?flash_attn.*|deterministic_flash_attn|attn_impl",
             r"attention_softmax_in_fp32|scale_.*|reorder_and_upcast_attn|reference_compile|repad_logits_with_grad",
+            r"inference_runner|validate_runner_input|pre_allocate_kv_cache|pad_key_length|max_batch_size",
             r"chunk_size_feed_forward|attn_uses_sequence_id",
             # activations, norms and the size of logits
             r"(hidden_|dense_)?act|.*act_fn|(hidden_)?activation|activation_function|is_gated_act|.*(_eps|epsilon)",
             r"norm_type|apply_residual_connection_post_layernorm|use_parallel_residual|clip_qkv|softmax_scale",
             r"logit_scale|.*softcapping|query_pre_attn_scalar|embedding_fraction|decoder_bias",
             # positions that are computed, windows, and lengths
-            r".*rope.*|rotary.*|partial_rotary_factor|use_mrope|mrope_.*|alibi.*|offset_alibi|position_embedding_type",
+            r"rope|rope_.*|.*_rope_theta|no_rope_.*|rotary.*|partial_rotary_factor|use_mrope|mrope_.*|alibi.*|offset_alibi|position_embedding_type",
             r"n_ctx|n_positions|seq_length|max_seq_len|(original_)?max_position_embeddings|relative_attention_max_distance",
             r"learned_pos_emb|sinusoidal_pos_embds|global_attn_every_n_layers|local_attention|.*sliding_window.*",
             r"max_window_layers|layer_types|use_bidirectional_attention",
             # how experts are chosen
             r"topk_.*|norm_topk_prob|n_group|routed_scaling_factor|scoring_func",
-            # said twice, or of parts that this family has not
-            r"is_decoder|is_encoder_decoder|tie_encoder_decoder|tie_word_embeddings|head_dim|qk_head_dim|num_key_value_heads",
+            # stated by another field too, or about parts that this family lacks
+            r"is_decoder|is_encoder_decoder|tie_encoder_decoder|tie_word_embeddings|tie_weights_|qk_head_dim",
         )
     )
 )
 REFUSED = {
     "add_cross_attention": "attention to a second sequence is not counted for this kind",
     "vision_config": "the part that reads pictures is not counted",
-    "audio_config": "the part that hears is not counted",
+    "audio_config": "the part that reads sound is not counted",
     "num_mem_blocks": "memory blocks are not counted",
 }
 REMARKS = {"num_nextn_predict_layers": "layers for multi-token prediction are not counted, as transformers has none"}
@@ -63,9 +66,9 @@ REMARKS = {"num_nextn_predict_layers": "layers for multi-token prediction are no
 
 @dataclass(frozen=True, kw_only=True)
 class ReadConfig:
-    """A config file that was read.
+    """A config file with what a reader of its count must know.
 
-    kind: its model_type. ignored: fields that change no count. remarks: what else to know of the count.
+    kind: its model_type. ignored: fields that change no count. remarks: sentences on what the count leaves out.
     """
 
     kind: str
@@ -75,7 +78,7 @@ class ReadConfig:
 
 
 def read_config(path: Path, settings: Mapping[str, str]) -> ReadConfig:
-    """Read a config file.
+    """Read a config file, and raise a Mistake in one line for whatever cannot be counted.
 
     Args:
         path: of the file.
@@ -122,7 +125,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _flat(document: Mapping[str, Any], family: type[Family]) -> dict[str, Any]:
-    """The fields by the names that the family has for them, those of its nested object beside the others."""
+    """Return the fields under the names of the family, with those of its nested object beside the others."""
     values = dict(document)
     inner = values.pop(family.nested, None) or {}
     if not isinstance(inner, dict):
@@ -135,7 +138,7 @@ def _flat(document: Mapping[str, Any], family: type[Family]) -> dict[str, Any]:
 
 
 def _ignored(path: Path, values: Mapping[str, Any], counted: Iterable[str], family: type[Family]) -> tuple[str, ...]:
-    """The fields that change no count; a Mistake that names one that might."""
+    """Return the fields that change no count, and raise a Mistake that names a field that might."""
     ignored = []
     for name, value in values.items():
         if name in family.only:
@@ -148,13 +151,14 @@ def _ignored(path: Path, values: Mapping[str, Any], counted: Iterable[str], fami
             ignored.append(name)
         elif name in counted or name == KIND or name in REMARKS:
             continue
-        elif WITHOUT_WEIGHT.fullmatch(name):
+        elif value is None or WITHOUT_WEIGHT.fullmatch(name):  # null switches nothing on
             ignored.append(name)
         else:
-            known = [field for field in counted if not field.startswith("_")]
+            close = difflib.get_close_matches(name, counted, n=1, cutoff=ALIKE)
+            meant = f"; did you mean {close[0]!r}?" if close else ""
             raise Mistake(
-                f"{path} has a field {name!r} that is not known, and might change the count;"
-                f" {nearest(name, known)} (take it out if it has no weights)"
+                f"{path}: the field {name!r} is not known and might change the count{meant};"
+                " correct it, or take it out if it has no weights"
             )
     return tuple(sorted(ignored))
 
@@ -178,7 +182,7 @@ def _from_text(text: str) -> Any:
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
-    """The value of a field; a Mistake where it has another type, or is beyond any model."""
+    """Return the value of a field, and raise a Mistake where it has another type or no model is so large."""
     kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
     if not any(type(value) is (typing.get_origin(kind) or kind) for kind in kinds):
         wanted = {int: "a whole number", bool: "true or false", str: "a word", type(None): "null", list: "a list"}

@@ -139,9 +139,12 @@ def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int |
 
 
 def count_file(path: Path, settings: Mapping[str, str] | None = None, *, length: int | None = None) -> Count:
-    """A model by its config file, without making it. settings: fields that take another value.
+    """Count a model by its config file, without making the model.
 
-    An encoder or a memory holds as many tokens as the sequence has.
+    Args:
+        path: of the file.
+        settings: fields that take another value.
+        length: tokens of the sequence; a second sequence has as many.
     """
     read = read_config(path, settings or {})
     kind, config = read.kind, read.config
@@ -173,7 +176,7 @@ def count_file(path: Path, settings: Mapping[str, str] | None = None, *, length:
 
 
 def _cache_notes(caches: Sequence[Cache], length: int) -> list[str]:
-    """What a cache holds, by kinds of layers; nothing for a model that does not generate."""
+    """Return a line on the size of the cache; none for a model that does not generate."""
     if not caches:
         return []
     kinds = []
@@ -188,7 +191,7 @@ def _cache_notes(caches: Sequence[Cache], length: int) -> list[str]:
 
 
 def _notes_of(read: ReadConfig) -> list[str]:
-    """Remarks on the file, and its fields that change no count."""
+    """Return the remarks on a file, and a line with its fields that change no count."""
     ignored = f"Ignored, as no count depends on them: {', '.join(read.ignored)}."
     return [*(f"{remark}." for remark in read.remarks), *([ignored] if read.ignored else [])]
 

@@ -55,6 +55,7 @@ class GPTBigCode(GPT2):
     """StarCoder (Li and others, 2023): GPT-2 whose heads share one key and one value."""
 
     instance = "GPTBigCodeForCausalLM"
+    only: ClassVar[dict[str, Any]] = {"add_cross_attention": False, "num_key_value_heads": 1}
     multi_query: bool = True
 
 
@@ -204,6 +205,9 @@ class Falcon(Stacked):
     def __post_init__(self) -> None:
         super().__post_init__()
         two = self.new_decoder_architecture and self.num_ln_in_parallel_attn in (None, 2)
+        if self.num_kv_heads is not None and self.new_decoder_architecture:
+            why = "each key must serve as many heads as the others"
+            self.refuse_uneven("num_attention_heads", "num_kv_heads", why)
         object.__setattr__(self, "num_ln_in_parallel_attn", two)  # a choice, not a size that formulas have a letter for
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a family of models says about itself: the fields of its config.json, its parts, and what a cache keeps.
+"""The base of all families of models: the fields of a config.json, the parts of its models, and their caches.
 
 A family is a frozen dataclass. Its fields have the names and the defaults of transformers. Its class says in `stack` which
 pieces a model of these sizes has. Sizes may be symbols, so the same code gives numbers and formulas.
@@ -48,14 +48,14 @@ LETTERS = {
 
 @dataclass(frozen=True)
 class Cache:
-    """What some layers keep of the tokens that were read."""
+    """The cache of layers of one kind."""
 
     layers: int
-    numbers: int  # of a token in a layer
+    numbers: int  # that a layer keeps of a token
     window: int | None = None  # tokens that are kept at most; None: all
 
     def size(self, length: int) -> int:
-        """Numbers that these layers keep of so many tokens."""
+        """Return how many numbers these layers keep of so many tokens."""
         return self.layers * self.numbers * (length if self.window is None else min(length, self.window))
 
 
@@ -90,21 +90,21 @@ class Family(ABC):
     @classmethod
     @abstractmethod
     def parts(cls, c: Any, vocab_size: Size, shape: Shape) -> list[Part]:
-        """The parts of a model with these sizes; see `Learner.parts`."""
+        """Return the parts of a model with these sizes; see `Learner.parts`."""
 
     @classmethod
     def unused(cls, c: Any) -> Size:
-        """Weights that a token does not use, because other experts were chosen."""
+        """Return how many weights a token does not use, because its router chose other experts."""
         return 0
 
     @property
     @abstractmethod
     def caches(self) -> list[Cache]:
-        """What a cache keeps, by kinds of layers; empty for a model that does not generate."""
+        """The caches of its kinds of layers; none for a model that does not generate."""
 
     @property
     def longest(self) -> int | None:
-        """Tokens for which there are positions; None: there is no bound."""
+        """The longest sequence for which there are positions; None: there is no bound."""
         return getattr(self, self.table) if self.table else None
 
 
@@ -118,21 +118,21 @@ class Stacked(Family):
     @classmethod
     @abstractmethod
     def stack(cls, c: Any) -> Stack:
-        """The stack of these sizes."""
+        """Return the stack with these sizes."""
 
     @classmethod
     def parts(cls, c: Any, vocab_size: Size, shape: Shape) -> list[Part]:
-        """Those of the stack."""
+        """Return the parts of the stack."""
         return cls.stack(c).parts(vocab_size, shape)
 
     @classmethod
     def unused(cls, c: Any) -> Size:
-        """Those of the stack."""
+        """Return the unused weights of the stack."""
         return cls.stack(c).unused
 
     @property
     def caches(self) -> list[Cache]:
-        """Layers that keep all tokens, and layers that keep a window."""
+        """The cache of layers that see all tokens, and that of layers with a window."""
         if not self.generates:
             return []
         stack = self.stack(self)
@@ -142,7 +142,7 @@ class Stacked(Family):
 
     @property
     def sliding_layers(self) -> int:
-        """Layers that attend to a window of `sliding_window` tokens."""
+        """The number of layers that attend to a window of `sliding_window` tokens."""
         window, kinds = getattr(self, "sliding_window", None), getattr(self, "layer_types", None)
         layers = int(self.stack(self).layers)
         if not window or not getattr(self, "use_sliding_window", True):

@@ -1,7 +1,7 @@
 """The pieces that Transformers are made of: attention, networks, mixtures of experts, in sizes that are numbers or symbols.
 
-Each piece gives a `Part` (weights and operations). Attention also says what a cache keeps of a token, and a mixture says
-how many of its weights a token does not use.
+Each piece gives a `Part` (weights and operations). Attention also gives the size of its cache for a token, and a mixture
+of experts the number of weights that a token does not use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Attention:
 
     @property
     def key_heads(self) -> Size:
-        """Heads of keys and values."""
+        """The number of heads of keys and values."""
         return self.heads if self.keys is None else self.keys
 
     def part(
@@ -46,7 +46,7 @@ class Attention:
 
         Args:
             width: of the residual stream.
-            shape: what is read.
+            shape: rows and tokens that the model reads.
             vectors: weights of the norm before or after attention.
             times: layers.
             memory: tokens of a second sequence that is attended to; None: attention is to the sequence itself.
@@ -67,13 +67,13 @@ class Attention:
 
     @property
     def cached(self) -> int:
-        """Numbers that a cache keeps of a token in a layer: keys and values."""
+        """The numbers that a layer caches of a token: keys and values."""
         return int(2 * self.key_heads * self.head)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LatentAttention:
-    """Latent attention (DeepSeek-AI, DeepSeek-V2, 2024): keys and values are made from one short vector of each token.
+    """Latent attention (DeepSeek-AI, DeepSeek-V2, 2024), which makes keys and values from one short vector of each token.
 
     heads: of queries. latent: width of the short vector. queries: width of that of queries; None: there is none.
     plain, turned: widths of the part of a key without and with rotary positions. value: width of a value.
@@ -107,7 +107,7 @@ class LatentAttention:
 
     @property
     def cached(self) -> int:
-        """Numbers that a cache keeps of a token in a layer: the short vector, and the part of the key with positions."""
+        """The numbers that a layer caches of a token: the short vector, and the part of the key with positions."""
         return int(self.latent + self.turned)
 
 
@@ -133,7 +133,7 @@ class Network:
         return joined(self.name, *ups, down, vectors=vectors, times=times)
 
     def unused(self, width: Size) -> Size:
-        """Weights that a token does not use: none."""
+        """Return the number of weights that a token does not use: none."""
         return 0
 
 
@@ -165,7 +165,7 @@ class Mixture:
         return joined("experts", *pieces, vectors=vectors, times=times)
 
     def unused(self, width: Size) -> Size:
-        """Weights that a token does not use: those of the experts that were not chosen."""
+        """Return the number of weights that a token does not use: those of the other experts."""
         return (self.experts - self.chosen) * self._expert(width, 1).weights
 
     def _expert(self, width: Size, places: Size) -> Part:
@@ -203,7 +203,7 @@ class Stack:
     pooler: bool = False
 
     def parts(self, vocab_size: Size, shape: Shape) -> list[Part]:
-        """The parts of this stack; see `Learner.parts`."""
+        """Return the parts of this stack; see `Learner.parts`."""
         width, inner = self.width, self.width if self.inner is None else self.inner
         parts = [Part(EMBEDDING, vocab_size * inner)]
         parts += [Part(name, weights) for name, weights in self.tables.items()]
@@ -225,5 +225,5 @@ class Stack:
 
     @property
     def unused(self) -> Size:
-        """Weights that a token does not use."""
+        """The number of weights that a token does not use."""
         return sum((times * network.unused(self.width) for times, network in self.networks), 0)
