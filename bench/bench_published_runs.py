@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 
 from lmlab.costs.devices import DEVICES
 from lmlab.costs.planner import LEVEL, predicted_from_others
-from lmlab.costs.published_runs import RUNS, Run
+from lmlab.costs.published_runs import RUNS
+from lmlab.costs.training_run import Run
 from lmlab.measure.student import t_quantile
 
 LEAST_GROUPS = 3  # with runs on a kind of device, for a mean of its own

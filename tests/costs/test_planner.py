@@ -17,8 +17,9 @@ from lmlab.costs.calibrate import seconds_in_all, seconds_of_steps
 from lmlab.costs.devices import DEVICES
 from lmlab.costs.planner import predicted_from_others, published_rate, timed_rate
 from lmlab.costs.published_laws import LAWS
-from lmlab.costs.published_runs import RUNS, Run
+from lmlab.costs.published_runs import RUNS
 from lmlab.costs.sharding import WAYS, held, usual_build
+from lmlab.costs.training_run import Run
 
 
 def test_a_moment_is_read_in_the_unit_that_suits_it() -> None:

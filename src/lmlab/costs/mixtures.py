@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from lmlab.config import Mistake
-from lmlab.costs.decoders import Llama, Mistral, Qwen2
 from lmlab.costs.family import Family
+from lmlab.costs.llama_decoders import AS_FILED, Biases, Llama, Mistral, Qwen2
 from lmlab.costs.pieces import Attention, LatentAttention, Mixture, Network
 from lmlab.formulas import Size
 
@@ -117,7 +117,7 @@ class Qwen3MoE(Qwen2MoE):
     """Qwen 3 with experts (Yang and others, 2025): none that every token uses; norms of each head's queries and keys."""
 
     instance = "Qwen3MoeForCausalLM"
-    biases: ClassVar[tuple[bool, bool] | None] = None
+    biases: ClassVar[Biases] = (AS_FILED, AS_FILED)
     query_norms = "head"
     only: ClassVar[dict[str, Any]] = {"decoder_sparse_step": 1}
     intermediate_size: int = 6144

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from lmlab.formulas import EMBEDDING, Part, Shape, Size, joined, linear, product
 from lmlab.layers.heads import head_part
 
+WEIGHT, WEIGHT_AND_BIAS = 1, 2  # vectors of a norm
+
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:

@@ -17,8 +17,9 @@ from typing import Any
 from lmlab.config import Mistake
 from lmlab.costs.devices import DEVICES
 from lmlab.costs.published_laws import LAWS
-from lmlab.costs.published_runs import RUNS, Run
+from lmlab.costs.published_runs import RUNS
 from lmlab.costs.sharding import Build, activation_bytes, first_that_fits
+from lmlab.costs.training_run import Run
 from lmlab.measure.student import t_quantile
 
 LEVEL = 0.9  # of intervals
