@@ -193,7 +193,7 @@ class T5(Family):
 
 @dataclass(frozen=True, kw_only=True)
 class TorchDecoder(Family):
-    """A stack of torch.nn.TransformerDecoderLayer between two embeddings and an output layer with bias: week2's table."""
+    """A stack of torch.nn.TransformerDecoderLayer between two embeddings and an output layer with bias."""
 
     instance = "torch.nn.TransformerDecoderLayer"
     table = "positions"
