@@ -36,6 +36,11 @@ class OtherResult(Document):
     notes: tuple[str, ...] = ()
 
     @property
+    def failures(self) -> tuple[str, ...]:
+        """The checks that the numbers fail, such as "held_out"."""
+        return ()
+
+    @property
     def where(self) -> str:
         """Which text it was measured on."""
         return self.data if self.part == "whole" else f"the {self.part} part of {self.data}"

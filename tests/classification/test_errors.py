@@ -80,7 +80,10 @@ def test_eval_sets_two_simple_models_beside_it_and_says_what_leaks_change(classi
     assert result.scores.accuracy.low <= result.scores.accuracy.value <= result.scores.accuracy.high  # type: ignore[union-attr]
     assert result.bag_of_words.accuracy.value > 0.5  # type: ignore[union-attr]
     whole = lmlab.evaluate(classifier, table)  # most of it was trained on
-    assert whole.leaks >= 240  # type: ignore[union-attr]
+    assert whole.copied.exact >= 240  # type: ignore[union-attr]
+    assert whole.failures == ("held_out",)  # type: ignore[union-attr]
+    assert whole.accuracy_without_copies is not None  # type: ignore[union-attr]
+    assert result.failures == ()  # type: ignore[union-attr]
     assert whole.to_json()["part"] == "whole"
 
 

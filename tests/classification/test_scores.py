@@ -9,17 +9,20 @@ import pytest
 
 from lmlab.classification.scores import (
     BagOfWords,
+    _counts,
+    _f1_of_counts,
     accuracy,
     bits,
     calibration,
     calibration_error,
     gain,
-    interval,
     macro_f1,
     majority,
     of_share,
     scores,
 )
+from lmlab.measure.row_intervals import over_rows
+from lmlab.results import Figure
 
 P_BK = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.5, 0.4, 0.1], [0.2, 0.2, 0.6]])
 LABELS_B = np.array([0, 1, 1, 2])
@@ -27,7 +30,7 @@ LABELS_B = np.array([0, 1, 1, 2])
 
 def test_accuracy_bits_and_f1_by_hand() -> None:
     assert accuracy(P_BK, LABELS_B) == 0.75
-    assert bits(P_BK, LABELS_B) == pytest.approx(-np.log2([0.7, 0.6, 0.4, 0.6]).mean())
+    assert bits(P_BK, LABELS_B).value == pytest.approx(-np.log2([0.7, 0.6, 0.4, 0.6]).mean())
     # class 0: precision 1/2, recall 1; class 1: 1, 1/2; class 2: 1, 1
     assert macro_f1(P_BK, LABELS_B) == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
 
@@ -135,22 +138,26 @@ def test_accuracy_intervals_cover_as_often_as_they_say() -> None:
     assert 0.92 <= share <= 0.98
 
 
-@pytest.mark.slow
-def test_resampled_intervals_of_f1_cover() -> None:
+def test_intervals_of_f1_and_bits_cover() -> None:
     random = np.random.default_rng(2)
-    truth = macro_f1(*_drawn(random, 200_000))
-    found = [interval(_figure(*_drawn(random, 300)), 300, seed) for seed in range(60)]
-    assert np.mean([figure.low <= truth <= figure.high for figure in found]) >= 0.85  # 60 trials of 95%
+    truth = scores(*_drawn(random, 200_000))
+    covered = []
+    for _ in range(400):
+        p_BK, labels_B = _drawn(random, 60)
+        f1 = over_rows(_f1_of_counts, _counts(p_BK, labels_B), least=0.0, most=1.0)
+        covered.append((_holds(f1, truth.macro_f1.value), _holds(bits(p_BK, labels_B), truth.bits.value)))
+    for share in np.mean(covered, axis=0).tolist():
+        assert 0.92 <= share <= 0.98
+
+
+def _holds(figure: Figure, truth: float) -> bool:
+    return figure.low <= truth <= figure.high
 
 
 def _drawn(random: np.random.Generator, examples: int) -> tuple[np.ndarray, np.ndarray]:
     labels_B = random.integers(0, 2, examples)
     said_B = np.where(random.random(examples) < 0.8, labels_B, 1 - labels_B)
     return np.eye(2)[said_B] * 0.8 + 0.1, labels_B
-
-
-def _figure(p_BK: np.ndarray, labels_B: np.ndarray):  # type: ignore[no-untyped-def]
-    return lambda at: macro_f1(p_BK[at], labels_B[at])
 
 
 def test_naive_bayes_is_bayes_rule_with_one_added() -> None:
@@ -165,8 +172,8 @@ def test_naive_bayes_is_bayes_rule_with_one_added() -> None:
 
 def test_the_majority_says_the_shares_of_training_with_one_added() -> None:
     assert majority(np.array([0, 0, 1]), 2, 2).tolist() == [[pytest.approx(3 / 5), pytest.approx(2 / 5)]] * 2
-    assert math.isclose(bits(majority(np.array([0, 1]), 2, 1), np.array([0])), 1.0)
+    assert math.isclose(bits(majority(np.array([0, 1]), 2, 1), np.array([0])).value, 1.0)
 
 
 def test_a_class_that_training_had_not_costs_the_majority_a_number_of_bits_that_means_something() -> None:
-    assert bits(majority(np.zeros(30, dtype=int), 2, 1), np.array([1])) == pytest.approx(5.0)  # 1 in 32
+    assert bits(majority(np.zeros(30, dtype=int), 2, 1), np.array([1])).value == pytest.approx(5.0)  # 1 in 32

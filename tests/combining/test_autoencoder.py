@@ -81,7 +81,7 @@ def test_eval_stands_beside_addition_and_a_linear_map(of_table: Run) -> None:
     result = lmlab.evaluate(of_table)
     assert isinstance(result, CombiningResult)
     assert result.classes == ("alpha", "zeta")
-    assert result.over_addition.explained.low > 0
+    assert result.over_addition.explained.value > 0
     assert result.scores.explained.value <= result.linear.explained.value + 0.1  # none is better by a linear decoder
     assert result.over_addition.explained.value == pytest.approx(
         result.scores.explained.value - result.addition.explained.value

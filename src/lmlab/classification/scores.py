@@ -1,10 +1,10 @@
 """How good a classifier is: accuracy, macro F1, bits and calibration, each with an interval, beside two that know less.
 
-Intervals are over examples: Wilson's for accuracy, Agresti and Min's for what it is above another's, by resampling for macro F1
-and bits. A calibration error of few examples
-comes out too large, and of examples drawn again more so: its interval is of the true errors under which what was found would
-not be rare. A majority and a bag-of-words model (naive Bayes with add-one counts) always stand beside: a classifier that does
-not beat them has learned nothing that counting words would not tell.
+Intervals are over examples: Wilson's for accuracy, Agresti and Min's for what it is above another's, the jackknife's for
+macro F1 and bits (`measure/row_intervals.py`). A calibration error of few examples comes out too large, and of examples drawn
+again more so: its interval is of the true errors under which what was found would not be rare. A majority and a bag-of-words
+model (naive Bayes with add-one counts) always stand beside: a classifier that does not beat them has learned nothing that
+counting words would not tell.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from statistics import NormalDist
 
 import numpy as np
 
+from lmlab.measure.row_intervals import LEVEL, of_mean, over_rows
 from lmlab.results import Figure, OtherResult
+from lmlab.text.near_rows import Copied
 
-RESAMPLES, LEVEL = 1000, 0.95
+RESAMPLES = 1000  # for the calibration error
 BINS = 10  # of equally many examples, by how sure the classifier is
 
 
@@ -44,18 +46,23 @@ class ClassifierResult(OtherResult):
     bag_of_words: Scores
     gain: Figure  # accuracy above the bag of words, paired
     confusion: tuple[tuple[int, ...], ...]  # [right][predicted]
-    leaks: int  # examples that stand in the training part too
-    accuracy_without_leaks: float | None  # None: there are none
+    copied: Copied | None  # from the training part; None: it is the training part
+    accuracy_without_copies: Figure | None  # None: there are none, or nothing else
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Whether too many examples are copies of training examples."""
+        return () if self.copied is None or self.copied.is_held_out else ("held_out",)
 
 
 def scores(p_BK: np.ndarray, labels_B: np.ndarray, seed: int = 0) -> Scores:
     """Of these probabilities."""
     right = of_share(int((p_BK.argmax(1) == labels_B).sum()), len(labels_B))
-    f1 = interval(lambda at: macro_f1(p_BK[at], labels_B[at]), len(labels_B), seed)
+    f1 = over_rows(_f1_of_counts, _counts(p_BK, labels_B), least=0.0, most=1.0)
     return Scores(
         accuracy=right,
         macro_f1=_as_wide_at_the_ends(f1, right),
-        bits=interval(lambda at: bits(p_BK[at], labels_B[at]), len(labels_B), seed),
+        bits=bits(p_BK, labels_B),
         calibration=calibration(p_BK, labels_B, seed),
     )
 
@@ -67,15 +74,25 @@ def accuracy(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
 
 def macro_f1(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
     """F1 of each class, averaged over the classes that are there or predicted: of others nothing can be said."""
-    predicted_B, labels = p_BK.argmax(1), p_BK.shape[1]
-    right_K = np.bincount(labels_B[predicted_B == labels_B], minlength=labels)
-    both_K = np.bincount(labels_B, minlength=labels) + np.bincount(predicted_B, minlength=labels)
-    return float((2 * right_K[both_K > 0] / both_K[both_K > 0]).mean())
+    return float(_f1_of_counts(_counts(p_BK, labels_B).sum(0, dtype=np.float64)[None])[0])
 
 
-def bits(p_BK: np.ndarray, labels_B: np.ndarray) -> float:
+def _counts(p_BK: np.ndarray, labels_B: np.ndarray) -> np.ndarray:
+    """What each example adds to the counts of every class: right, and there or predicted (B×2K)."""
+    label_BK, predicted_BK = (np.eye(p_BK.shape[1], dtype=np.uint8)[of_B] for of_B in (labels_B, p_BK.argmax(1)))
+    return np.concatenate([label_BK * predicted_BK, label_BK + predicted_BK], axis=1)
+
+
+def _f1_of_counts(sums_RS: np.ndarray) -> np.ndarray:
+    right_RK, both_RK = np.split(sums_RS, 2, axis=1)
+    f1_RK = np.divide(2.0 * right_RK, both_RK, out=np.zeros_like(right_RK), where=both_RK > 0)
+    found: np.ndarray = f1_RK.sum(1) / np.maximum((both_RK > 0).sum(1), 1)
+    return found
+
+
+def bits(p_BK: np.ndarray, labels_B: np.ndarray) -> Figure:
     """Mean of -log₂ of the probability of the right label."""
-    return float(-np.log2(np.maximum(p_BK[np.arange(len(labels_B)), labels_B], 1e-30)).mean())
+    return of_mean(-np.log2(np.maximum(p_BK[np.arange(len(labels_B)), labels_B], 1e-30)), least=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,16 +195,6 @@ def gain(right_B: np.ndarray, others_B: np.ndarray) -> Figure:
     centre = (above - below) / all_of_them
     half = z * math.sqrt(above + below - (above - below) ** 2 / all_of_them) / all_of_them
     return Figure(value=value, low=max(-1.0, min(value, centre - half)), high=min(1.0, max(value, centre + half)))
-
-
-def interval(figure: Callable[[np.ndarray], float], examples: int, seed: int) -> Figure:
-    """The figure on all examples, and between which values it lies when examples are drawn again with replacement."""
-    random = np.random.default_rng(seed)
-    value = figure(np.arange(examples))
-    found = [figure(random.integers(0, examples, examples)) for _ in range(RESAMPLES)]
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(found, [tail, 1 - tail])
-    return Figure(value=value, low=float(low), high=float(high))
 
 
 @dataclass(frozen=True)

@@ -50,11 +50,10 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     hardware = as_asked(hardware, "eager")  # no two batches have one shape
     refuse_if_taken(asked.out)
     table = read_labelled(data, **asked.division_of_rows, columns=asked.columns)
-    if table.leaks:
-        watch.say(
-            f"{table.name}: {table.leaks} of {len(table.parts['test'])} test examples stand in the training part too;"
-            " eval says what they change"
-        )
+    copied = table.copied(table.parts["test"])[1]
+    if copied.number:
+        marked = "" if copied.is_held_out else ": too many for a test part, and eval marks its numbers"
+        watch.say(f"{table.name}, test part: {copied}{marked}")
     words = begin.tokenizer if begin is not None else _tokenizer(cls, asked.tokenizer, table)
     config = _resolved(cls, config, table, words, budget)
     if not getattr(config, "symbols", True):

@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from lmlab.classification.misclassified import Explanation, explain, probabilities_of
-from lmlab.classification.scores import BagOfWords, ClassifierResult, accuracy, gain, majority, scores
+from lmlab.classification.scores import BagOfWords, ClassifierResult, gain, majority, of_share, scores
 from lmlab.classification.task import Encoded, encoded, words_of
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.models.families.labelling import TextClassifier
 from lmlab.records import Document
-from lmlab.text.labelled import Examples, Labelled, read_labelled, seen_in_training
+from lmlab.results import Figure
+from lmlab.text.labelled import Examples, Labelled, read_labelled
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
 
 
@@ -62,7 +63,7 @@ def evaluate(
     bag_BK = counted.probabilities(held_out.ids_N, held_out.starts_B)
     right_B, bag_right_B = p_BK.argmax(1) == labels_B, bag_BK.argmax(1) == labels_B
     is_its_own = part == "train" and data is None
-    leaked_B = np.zeros(len(examples), dtype=bool) if is_its_own else seen_in_training(table, examples)
+    copy_B, copied = (None, None) if is_its_own else table.copied(examples)
     confusion_KK = np.zeros((labels, labels), dtype=np.int64)
     np.add.at(confusion_KK, (labels_B, p_BK.argmax(1)), 1)
     return ClassifierResult(
@@ -76,12 +77,17 @@ def evaluate(
         bag_of_words=scores(bag_BK, labels_B, seed),
         gain=gain(right_B, bag_right_B),
         confusion=tuple(tuple(int(n) for n in row) for row in confusion_KK),
-        leaks=int(leaked_B.sum()),
-        accuracy_without_leaks=accuracy(p_BK[~leaked_B], labels_B[~leaked_B])
-        if leaked_B.any() and not leaked_B.all()
-        else None,
+        copied=copied,
+        accuracy_without_copies=_without_copies(right_B, copy_B),
         notes=tuple(note for note in (run.caution, _cut(model, texts)) if note),
     )
+
+
+def _without_copies(right_B: np.ndarray, copy_B: np.ndarray | None) -> Figure | None:
+    """The accuracy on the examples that are no copies; None: there are no copies, or no others."""
+    if copy_B is None or not copy_B.any() or copy_B.all():
+        return None
+    return of_share(int(right_B[~copy_B].sum()), int((~copy_B).sum()))
 
 
 def mistakes(run: Run, *, number: int = 5, part: str = "test", device: str = "auto") -> list[Explanation]:

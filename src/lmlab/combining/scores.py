@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lmlab.classification.scores import bits, gain, interval, of_share
+from lmlab.classification.scores import bits, gain, of_share
 from lmlab.combining.labelled_pairs import (
     Listed,
     Neighbouring,
@@ -25,6 +25,7 @@ from lmlab.combining.training import has_vector, material_of
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
+from lmlab.measure.row_intervals import of_quotient
 from lmlab.models.autoencoder import Autoencoder
 from lmlab.results import Figure, OtherResult
 from lmlab.text.corpus import read
@@ -115,11 +116,11 @@ def evaluate(
         pairs=len(pairs),
         classes=material.classes,
         parent=parent,
-        scores=_scores(own, spread_N, pairs.labels_B, seed),
-        addition=_scores(ways["addition"], spread_N, pairs.labels_B, seed),
-        linear=_scores(ways["linear"], spread_N, pairs.labels_B, seed),
-        over_addition=_gain(own, ways["addition"], spread_N, pairs.labels_B, seed),
-        over_linear=_gain(own, ways["linear"], spread_N, pairs.labels_B, seed),
+        scores=_scores(own, spread_N, pairs.labels_B),
+        addition=_scores(ways["addition"], spread_N, pairs.labels_B),
+        linear=_scores(ways["linear"], spread_N, pairs.labels_B),
+        over_addition=_gain(own, ways["addition"], spread_N, pairs.labels_B),
+        over_linear=_gain(own, ways["linear"], spread_N, pairs.labels_B),
         notes=notes,
     )
 
@@ -154,22 +155,16 @@ def _vectors(model: Autoencoder, pairs: WordPairs) -> np.ndarray:
     return found
 
 
-def _explained(squares_N: np.ndarray, spread_N: np.ndarray, at: np.ndarray) -> float:
-    return float(1 - squares_N[at].sum() / max(spread_N[at].sum(), 1e-30))
-
-
-def _scores(found: _Outcome, spread_N: np.ndarray, labels_N: np.ndarray, seed: int) -> CombinerScores:
+def _scores(found: _Outcome, spread_N: np.ndarray, labels_N: np.ndarray) -> CombinerScores:
     return CombinerScores(
-        explained=interval(lambda at: _explained(found.squares_N, spread_N, at), len(labels_N), seed),
+        explained=of_quotient(spread_N - found.squares_N, spread_N, most=1.0),
         accuracy=of_share(int((found.p_NK.argmax(1) == labels_N).sum()), len(labels_N)),
-        bits=interval(lambda at: bits(found.p_NK[at], labels_N[at]), len(labels_N), seed),
+        bits=bits(found.p_NK, labels_N),
     )
 
 
-def _gain(one: _Outcome, other: _Outcome, spread_N: np.ndarray, labels_N: np.ndarray, seed: int) -> Gain:
+def _gain(one: _Outcome, other: _Outcome, spread_N: np.ndarray, labels_N: np.ndarray) -> Gain:
     return Gain(
-        explained=interval(
-            lambda at: _explained(one.squares_N - other.squares_N, spread_N, at) - 1, len(labels_N), seed
-        ),
+        explained=of_quotient(other.squares_N - one.squares_N, spread_N),
         accuracy=gain(one.p_NK.argmax(1) == labels_N, other.p_NK.argmax(1) == labels_N),
     )

@@ -55,6 +55,11 @@ class MaskedResult(OtherResult):
     pseudo_bytes: int
     held_out: HeldOut
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Whether the model was trained on the text."""
+        return ("held_out",) if self.held_out.verdict == "not held out" else ()
+
 
 def evaluate(
     run: Run, data: str | Path | None = None, *, part: str = "test", seed: int = 0, device: str = "auto"

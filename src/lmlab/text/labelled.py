@@ -22,6 +22,7 @@ import numpy as np
 from lmlab.config import Mistake, checked_seed, nearest
 from lmlab.disk.files import bare_name, read_text
 from lmlab.text import tables
+from lmlab.text.near_rows import Copied, find_copies
 from lmlab.text.parts import PARTS
 from lmlab.text.splitting import split_rows
 
@@ -63,10 +64,9 @@ class Labelled:
     parts: Mapping[str, Examples]
     origin: Mapping[str, Any]  # what `read_labelled` was asked, to read it again
 
-    @property
-    def leaks(self) -> int:
-        """Examples of the test part whose text stands in the training part too, but for case and spaces."""
-        return int(seen_in_training(self, self.parts["test"]).sum())
+    def copied(self, examples: Examples) -> tuple[np.ndarray, Copied]:
+        """Which of the examples are copies or near copies of training examples, whatever their labels, and how many."""
+        return find_copies(self.parts["train"].texts, examples.texts)
 
     def spec(self) -> dict[str, Any]:
         """For the record of a run: where it came from, and the hash of every part."""
@@ -277,14 +277,3 @@ def _columns(
 def _naturally(label: str) -> tuple[Any, ...]:
     """Numbers by size, before words by name."""
     return (0, float(label), label) if re.fullmatch(r"-?\d+(\.\d+)?", label) else (1, 0.0, label)
-
-
-def plain(text: str) -> str:
-    """Without case and the shape of its spaces: two texts that agree in this are the same text."""
-    return " ".join(text.lower().split())
-
-
-def seen_in_training(table: Labelled, examples: Examples) -> np.ndarray:
-    """Which of the examples stand, but for spaces and case, in the training part of the table too."""
-    seen = {plain(text) for text in table.parts["train"].texts}
-    return np.array([plain(text) in seen for text in examples.texts])

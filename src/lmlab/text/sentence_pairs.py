@@ -20,6 +20,7 @@ import numpy as np
 from lmlab.config import Mistake, checked_seed, nearest
 from lmlab.disk.files import bare_name, read_text
 from lmlab.text import sources
+from lmlab.text.near_rows import Copied, find_copies
 from lmlab.text.splitting import split_rows
 
 PARTS = {"train": ("train",), "valid": ("valid", "val", "dev"), "test": ("test",)}  # how their files may begin
@@ -67,15 +68,9 @@ class Pairs:
     parts: Mapping[str, Rows]
     origin: Mapping[str, Any]  # what `read_pairs` was asked, to read it again
 
-    @property
-    def leaks(self) -> int:
-        """Rows of the test part that stand in the training part, in every language alike."""
-        return self.trained_on(self.parts["test"])
-
-    def trained_on(self, rows: Rows) -> int:
-        """How many of these rows, each as often as it is there, stand in the training part, in every language alike."""
-        trained = set(self.parts["train"].texts)
-        return sum(row in trained for row in rows.texts)
+    def copied(self, rows: Rows) -> tuple[np.ndarray, Copied]:
+        """Which of the rows have a source that is a copy or near copy of a training row's, and how many."""
+        return find_copies(self.parts["train"].of(0), rows.of(0))
 
     def spec(self) -> dict[str, Any]:
         """For the record of a run: where it came from, and the hash of every part."""

@@ -20,6 +20,7 @@ from lmlab.translation.scores import (
     Compared,
     Into,
     TranslationResult,
+    WithoutCopies,
     bits_per_byte,
     bleu_and_chrf,
     has_sacrebleu,
@@ -73,10 +74,11 @@ def evaluate(
     found = measured(run, rows, device)
     theirs = None if other is None else _of_the_other(other, pairs, rows, device)
     signatures: dict[str, str] = {}
-    into = [_into(language, k, rows, found, theirs, seed, signatures) for k, language in enumerate(pairs.languages[1:])]
-    known = pairs.trained_on(rows)
-    copied = f"{known:,} of these {len(rows):,} rows stand in the training part too" if known else ""
-    notes = [note for note in (run.caution, copied, "" if has_sacrebleu() else MISSING) if note]
+    copy_B, copied = pairs.copied(rows)
+    into = [
+        _into(language, k, rows, found, theirs, signatures, copy_B) for k, language in enumerate(pairs.languages[1:])
+    ]
+    notes = [note for note in (run.caution, "" if has_sacrebleu() else MISSING) if note]
     return TranslationResult(
         model=run.record.model.name,
         data=name,
@@ -87,7 +89,8 @@ def evaluate(
         beam=BEAM,
         length_penalty=LENGTH_PENALTY,
         signatures=signatures,
-        certificate=certify(run, pairs, rows, found.encoded, found.nats, device),
+        certificate=certify(run, copied, rows, found.encoded, found.nats, device),
+        copied=copied,
         against=None if other is None else str(other.folder),
         notes=tuple(notes),
     )
@@ -140,7 +143,13 @@ def _ways(languages: Sequence[str]) -> str:
 
 
 def _into(
-    language: str, k: int, rows: Rows, ours: Measured, theirs: Measured | None, seed: int, signatures: dict[str, str]
+    language: str,
+    k: int,
+    rows: Rows,
+    ours: Measured,
+    theirs: Measured | None,
+    signatures: dict[str, str],
+    copy_B: np.ndarray,
 ) -> Into:
     references = rows.of(k + 1)
     bytes_B = np.array([len(text.encode()) for text in references], dtype=np.float64)
@@ -153,21 +162,43 @@ def _into(
         copied = plain_scores(rows.of(0), references)
     against = None
     if theirs is not None:
+        bleu, chrf = found["bleu"], found["chrf"]
+        assert bleu.more is not None
+        assert chrf.more is not None
         against = Against(
-            bleu=found["bleu"].more,
-            bleu_p=found["bleu"].p,
-            chrf=found["chrf"].more,
-            chrf_p=found["chrf"].p,
-            bits_per_byte=bits_per_byte(nats_B, bytes_B, seed, theirs.sentence_nats(k)),
+            bleu=bleu.more,
+            bleu_p=bleu.p,
+            chrf=chrf.more,
+            chrf_p=chrf.p,
+            bits_per_byte=bits_per_byte(nats_B, bytes_B, theirs.sentence_nats(k)),
         )
     return Into(
         language=language,
         bytes=int(bytes_B.sum()),
-        bits_per_byte=bits_per_byte(nats_B, bytes_B, seed),
+        bits_per_byte=bits_per_byte(nats_B, bytes_B),
         bleu=found["bleu"].figure if found else None,
         chrf=found["chrf"].figure if found else None,
         copied_bleu=copied[0],
         copied_chrf=copied[1],
         unended=ours.unended[k],
         against=against,
+        without_copies=_without_copies(ours.written[k], references, nats_B, bytes_B, copy_B),
+    )
+
+
+def _without_copies(
+    written: Sequence[str], references: Sequence[str], nats_B: np.ndarray, bytes_B: np.ndarray, copy_B: np.ndarray
+) -> WithoutCopies | None:
+    """The figures of the rows that are no copies; None: there are no copies, or no other rows."""
+    kept = np.flatnonzero(~copy_B)
+    if len(kept) in (0, len(copy_B)):
+        return None
+    found = {}
+    if has_sacrebleu():
+        found = bleu_and_chrf([written[i] for i in kept.tolist()], [references[i] for i in kept.tolist()])
+    return WithoutCopies(
+        sentences=len(kept),
+        bits_per_byte=bits_per_byte(nats_B[kept], bytes_B[kept]),
+        bleu=found["bleu"].figure if found else None,
+        chrf=found["chrf"].figure if found else None,
     )

@@ -47,10 +47,10 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     pairs = read_pairs(data, **asked.division_of_rows, columns=asked.columns)
     source, *targets = pairs.languages
     watch.say(f"{pairs.name}: {source} to {', '.join(targets)}, {len(pairs.parts['train']):,} rows to learn from")
-    if pairs.leaks:
-        watch.say(
-            f"{pairs.name}: {pairs.leaks:,} of {len(pairs.parts['test']):,} test rows stand in the training part too"
-        )
+    copied = pairs.copied(pairs.parts["test"])[1]
+    if copied.number:
+        marked = "" if copied.is_held_out else ": too many for a test part, and eval gives no certificate"
+        watch.say(f"{pairs.name}, sources of the test part: {copied}{marked}")
     tokens = _tokenizer(asked.tokenizer, pairs.parts["train"])
     config = dataclasses.replace(config, languages=len(targets), context=config.context or _longest(pairs, tokens))
     task = _task(pairs, tokens, train_config, config, hardware, watch)

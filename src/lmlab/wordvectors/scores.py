@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lmlab.classification.scores import interval
 from lmlab.config import Mistake
 from lmlab.hardware.choice import choose_device
 from lmlab.learn.run import Run
 from lmlab.measure.near_copies import held_out
+from lmlab.measure.row_intervals import of_quotient
 from lmlab.models.glove import GloVe
 from lmlab.results import Figure, OtherResult
 from lmlab.text.corpus import read
@@ -73,7 +73,7 @@ def evaluate(
     plain_P = biases_V[measured.words_P] + biases_V[measured.contexts_P] - measured.logs_P
     if data is not None:
         errors_P, plain_P = (e_P - np.average(e_P, weights=measured.weights_P) for e_P in (errors_P, plain_P))
-    found = _result(run, name, part if data is None else "whole", pairs, measured, errors_P, plain_P, seed)
+    found = _result(run, name, part if data is None else "whole", pairs, measured, errors_P, plain_P)
     return replace(found, notes=tuple(notes))
 
 
@@ -85,15 +85,14 @@ def _result(
     measured: Entries,
     errors_P: np.ndarray,
     plain_P: np.ndarray,
-    seed: int,
 ) -> VectorsResult:
     sums = _SumsOfWords.of(measured)
     own, plain = sums.squares(errors_P), sums.squares(plain_P)
 
     def scores(squares_W: np.ndarray) -> PairScores:
         return PairScores(
-            objective=interval(lambda at: float(squares_W[at].sum() / sums.pairs_W[at].sum() / 2), len(own), seed),
-            explained=interval(lambda at: sums.explained(squares_W, at), len(own), seed),
+            objective=of_quotient(squares_W / 2, sums.pairs_W, least=0.0),
+            explained=of_quotient(sums.spread_W - squares_W, sums.spread_W, most=1.0),
         )
 
     return VectorsResult(
@@ -104,7 +103,7 @@ def _result(
         pairs=len(pairs),
         scores=scores(own),
         frequencies=scores(plain),
-        gain=interval(lambda at: sums.explained(own, at) - sums.explained(plain, at), len(own), seed),
+        gain=of_quotient(plain - own, sums.spread_W),
     )
 
 
@@ -128,10 +127,6 @@ class _SumsOfWords:
     def squares(self, errors_P: np.ndarray) -> np.ndarray:
         """Weighted squared errors of each word's pairs."""
         return np.bincount(self.word_P, self.weights_P * errors_P.astype(np.float64) ** 2)
-
-    def explained(self, squares_W: np.ndarray, at: np.ndarray) -> float:
-        """1 - errors / variance over the pairs of these words."""
-        return float(1 - squares_W[at].sum() / max(self.spread_W[at].sum(), 1e-30))
 
 
 def frequency_biases(entries: Entries, vocab_size: int) -> np.ndarray:

@@ -37,10 +37,13 @@ def print_scores(result: ClassifierResult) -> None:
         console,
         f"In accuracy it is {sure} the bag of words: {result.gain.shown(4, '+')} (95% intervals over examples).",
     )
-    if result.leaks:
-        without = result.accuracy_without_leaks
-        rest = "" if without is None else f"; without them the accuracy is {without:.4f}"
-        say(console, f"Note: {result.leaks} of these examples stand in the training part too{rest}.")
+    if result.copied is not None and result.copied.number:
+        without = result.accuracy_without_copies
+        rest = "" if without is None else f"; without them the accuracy is {without.shown(4)}"
+        if result.failures:
+            say(console, f"NOT HELD OUT: {result.copied}{rest}.", style="bold red")
+        else:
+            say(console, f"Note: {result.copied}{rest}.")
     say_notes(console, result.notes)
 
 

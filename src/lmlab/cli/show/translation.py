@@ -47,15 +47,22 @@ def print_scores(result: TranslationResult) -> None:
     )
     for one in result.into:
         if one.against is not None:
+            bleu, chrf = (figure.shown(2, "+") for figure in (one.against.bleu, one.against.chrf))
             bits = one.against.bits_per_byte.shown(4, "+")
             say(
                 console,
-                f"{one.language} against {result.against}: BLEU {one.against.bleu:+.2f} (p = {one.against.bleu_p:.3f}), chrF"
-                f" {one.against.chrf:+.2f} (p = {one.against.chrf_p:.3f}), bits per byte {bits};"
+                f"{one.language} against {result.against}: BLEU {bleu} (p = {one.against.bleu_p:.3f}), chrF"
+                f" {chrf} (p = {one.against.chrf_p:.3f}), bits per byte {bits};"
                 " paired over sentences",
             )
         if one.unended:
             say(console, f"Note: {one.unended} translations into {one.language} did not end and were cut.")
+    if result.copied.number:
+        say(console, f"Note: of the sources, {result.copied}.")
+    for one in result.into:
+        if (rest := one.without_copies) is not None:
+            bleu = "" if rest.bleu is None else f"BLEU {rest.bleu.shown(1)}, "
+            say(console, f"Without them, into {one.language}: {bleu}{rest.bits_per_byte.shown(4)} bits per byte.")
     for name, signature in result.signatures.items():
         say(console, f"{name}: {signature}")
     certificate = result.certificate
