@@ -72,7 +72,7 @@ def of_encoder(run: Run, text: str | Path | None, device: str) -> Measure:
     even_V = np.zeros(tokenizer.vocab_size)
 
     def units() -> tuple[np.ndarray, float]:
-        made, _ = masked_units(model, stream, even_V, np.random.default_rng(0))
+        made = masked_units(model, stream, even_V, np.random.default_rng(0))[0].units
         return made.nats_KU[0], float(made.bytes_KU[0].sum())
 
     count = units()[1]

@@ -22,7 +22,8 @@ from lmlab.interface import Windows
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import Run
 from lmlab.masking.masks import masked, one_by_one
-from lmlab.measure.interval import Interval, difference, own_intervals
+from lmlab.masking.two_stages import TwoStages
+from lmlab.measure.interval import Interval, own_intervals
 from lmlab.measure.interval_units import Units
 from lmlab.measure.near_copies import HeldOut, held_out
 from lmlab.models.bert import BERT
@@ -80,17 +81,17 @@ def evaluate(
     with fastest_threads():
         guessed, read_tokens = masked_units(model, stream, -np.log(counts_V / counts_V.sum()), random)
         pseudo, pseudo_tokens = pseudo_units(model, tokens, stream, random)
-    of_model, of_counts = own_intervals(guessed)
+    of_model, of_counts = guessed.own_intervals()
     return MaskedResult(
         model=run.record.model.name,
         data=name,
         part=part,
-        masked_tokens=int(guessed.bytes_KU[0].sum()),
+        masked_tokens=int(guessed.units.bytes_KU[0].sum()),
         read_tokens=read_tokens,
-        windows=len(guessed.document_U),
+        windows=len(guessed.units.document_U),
         masked=of_model,
         unigram=of_counts,
-        saved=difference(guessed, 1, 0),
+        saved=guessed.difference(1, 0),
         pseudo_bits_per_byte=own_intervals(pseudo)[0],
         pseudo_tokens=pseudo_tokens,
         pseudo_bytes=int(pseudo.bytes_KU[0].sum()),
@@ -110,12 +111,17 @@ def encoder_of(run: Run, device: str) -> BERT:
 
 
 def masked_units(
-    model: BERT, stream: TokenStream, unigram_V: np.ndarray, random: np.random.Generator
-) -> tuple[Units, int]:
+    model: BERT,
+    stream: TokenStream,
+    unigram_V: np.ndarray,
+    random: np.random.Generator,
+    most_tokens: int = READ_TOKENS,
+) -> tuple[TwoStages, int]:
     """Nats of masked tokens by model and by counts, window by window, and tokens read. What `Units` calls bytes are tokens."""
-    starts_U, stops_U, document_U, share = _windows(stream, model.longest_window, READ_TOKENS, random)
+    starts_U, stops_U, document_U, share = _windows(stream, model.longest_window, most_tokens, random)
     nats_KU = np.zeros((2, len(starts_U)))
     asked_U = np.zeros(len(starts_U))
+    nats_of_tokens = []
     place = next(model.parameters()).device
     for first in range(0, len(starts_U), AT_ONCE):
         some = slice(first, min(first + AT_ONCE, len(starts_U)))
@@ -124,8 +130,10 @@ def masked_units(
         window_N = some.start + (batch.places_N // batch.inputs_BT.shape[1]).numpy()
         kept_N = np.arange(len(window_N)) < batch.count
         nats_N = model.nats(batch.to(place)).double().cpu().numpy()
-        for row, of_token in enumerate((nats_N, unigram_V[batch.targets_N.numpy()])):
-            np.add.at(nats_KU[row], window_N[kept_N], of_token[kept_N])
+        nats_KN = np.stack([nats_N, unigram_V[batch.targets_N.numpy()]])[:, kept_N]
+        nats_of_tokens.append(nats_KN)
+        for row, of_tokens in zip(nats_KU, nats_KN, strict=True):
+            np.add.at(row, window_N[kept_N], of_tokens)
         np.add.at(asked_U, window_N[kept_N], 1)
     some_asked = asked_U > 0
     units = Units(
@@ -134,7 +142,7 @@ def masked_units(
         document_U=document_U[some_asked],
         share=share,
     )
-    return units, int((stops_U - starts_U).sum())
+    return TwoStages(units, np.concatenate(nats_of_tokens, axis=1)), int((stops_U - starts_U).sum())
 
 
 def pseudo_units(
