@@ -23,7 +23,7 @@ from lmlab.measure.student import t_quantile
 from lmlab.results import Figure
 
 LEVEL = 0.95
-MOST_SKEW = 0.88  # of what the transformation can take back at the edge of the interval; there the width has no limit
+MOST_SKEW = 0.86  # of what the transformation can take back at the edge of the interval; there the width has no limit
 NUMBERS_AT_ONCE = 1 << 22  # of all sums without each row
 
 OfSums = Callable[[np.ndarray], np.ndarray]  # R×S sums → R values
