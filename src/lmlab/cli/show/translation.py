@@ -57,12 +57,15 @@ def print_scores(result: TranslationResult) -> None:
             )
         if one.unended:
             say(console, f"Note: {one.unended} translations into {one.language} did not end and were cut.")
-    if result.copied.number:
+    if result.copied.number and result.copied.is_held_out:
         say(console, f"Note: of the sources, {result.copied}.")
     for one in result.into:
         if (rest := one.without_copies) is not None:
             bleu = "" if rest.bleu is None else f"BLEU {rest.bleu.shown(1)}, "
-            say(console, f"Without them, into {one.language}: {bleu}{rest.bits_per_byte.shown(4)} bits per byte.")
+            say(
+                console,
+                f"Without copied sources, into {one.language}: {bleu}{rest.bits_per_byte.shown(4)} bits per byte.",
+            )
     for name, signature in result.signatures.items():
         say(console, f"{name}: {signature}")
     certificate = result.certificate
