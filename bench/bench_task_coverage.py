@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,9 +176,12 @@ def masking(trained: Callable[..., Run], quick: bool, draws: int) -> Iterator[Fo
     learned = tokenize(run.corpus.train, run.tokenizer, stream_folder())
     counts_V = np.bincount(learned.ids, minlength=run.tokenizer.vocab_size) + 1.0
     unigram_V = -np.log(counts_V / counts_V.sum())
+    in_one_piece = run.corpus.parts["test"].block_share is None
 
     def drawn(share: float) -> Any:
-        return masked_units(model, stream, unigram_V, random, max(1, int(share * stream.tokens)))[0]
+        sample = masked_units(model, stream, unigram_V, random, max(1, int(share * stream.tokens)))[0]
+        # where the part is blocks of a file, these blocks are the whole that is asked for
+        return replace(sample, units=replace(sample.units, block_share=None if in_one_piece else 1.0))
 
     repeats = max(20, draws // 10)
     whole = [drawn(2.0).units for _ in range(repeats)]

@@ -8,7 +8,7 @@ token helped to guess the others: no model that reads from left to right may be 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,8 @@ def evaluate(
     with fastest_threads():
         guessed, read_tokens = masked_units(model, stream, -np.log(counts_V / counts_V.sum()), random)
         pseudo, pseudo_tokens = pseudo_units(model, tokens, stream, random)
+    guessed = replace(guessed, units=replace(guessed.units, block_share=chosen.block_share))
+    pseudo = replace(pseudo, block_share=chosen.block_share)
     of_model, of_counts = guessed.own_intervals()
     return MaskedResult(
         model=run.record.model.name,
