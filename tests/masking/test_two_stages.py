@@ -50,7 +50,7 @@ def test_intervals_cover_what_masking_over_and_over_gives_and_no_second_stage_do
         narrow.append(_holds(interval.own_intervals(sample.units)[0], truth[0]))
         widths.append(own.high - own.low)  # type: ignore[operator]
         found_values.append(own.estimate)
-    assert (np.mean(covered, axis=0) >= 0.92).all()
+    assert (np.mean(covered, axis=0) >= 0.9).all()  # of 300: 0.95 less four standard errors
     assert np.mean(widths) <= 1.3 * 2 * 1.96 * np.std(found_values)
     if read == 190:
         assert np.mean(narrow) < 0.6  # the variance of the masks is shrunk as if all tokens had been masked
