@@ -1,29 +1,26 @@
 """Does the 95% interval of a classifier's calibration error hold the true error, 95 times of 100?
 
-    python bench/bench_calibration.py [--draws 200] [--bins 5,10,20]
+    python bench/bench_calibration.py [--draws 100] [--bins 10] [--write]
 
 Classifiers are made up: how sure they are is drawn, and how often they are right given that is known, so that the true error
-over bins of equally many examples is an average over a million draws. Beside the interval of `lmlab.classification.scores`
-stand the two that resampling gives, for fewer draws: between the quantiles of resamples, and these turned over at the number
-("basic"). The method was developed on the kinds with a star; the others were looked at afterwards.
+over bins of equally many examples is an average over a million draws. The method was developed on the kinds with a star; the
+records are of the others.
 """
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from unittest import mock
 
 import numpy as np
 
 from lmlab.classification import scores
+from record import Recorder, arguments
 
 Sureness = Callable[[np.random.Generator, int], np.ndarray]
 SIZES = (40, 200, 1000)  # examples
-RESAMPLED = 40  # draws for which the others are computed
 RESAMPLES = 300  # fewer than usual: there are many intervals to be made
 LOWEST = 0.9
 
@@ -73,13 +70,8 @@ def true_error(kind: Kind, bins: int) -> float:
     return float(np.abs(np.bincount(bin_B, kind.right(sure_B) - sure_B)).sum() / len(sure_B))
 
 
-def of_some(p_BK: np.ndarray, labels_B: np.ndarray, at: np.ndarray) -> float:
-    """The calibration error of these examples."""
-    return scores.calibration_error(p_BK[at], labels_B[at])
-
-
-def covered(kind: Kind, examples: int, draws: int) -> tuple[list[float], float, int]:
-    """Shares of ours, of quantiles and of basic intervals that hold the truth; mean width of ours, how many lack the number."""
+def coverage(kind: Kind, examples: int, draws: int) -> tuple[float, float, int]:
+    """Return the share of intervals that hold the truth, their mean width, and how many do not hold their own number."""
     truth, hits, widths, without = true_error(kind, scores.BINS), [], [], 0
     for seed in range(draws):
         random = np.random.default_rng([seed, examples])
@@ -90,40 +82,35 @@ def covered(kind: Kind, examples: int, draws: int) -> tuple[list[float], float, 
         found = scores.calibration(p_BK, labels_B, seed)
         without += not found.low <= found.value <= found.high
         widths.append(found.high - found.low)
-        both = [found.low <= truth <= found.high]
-        if seed < RESAMPLED:
-            old = scores.interval(partial(of_some, p_BK, labels_B), examples, seed)
-            low, high = 2 * found.value - old.high, 2 * found.value - old.low
-            both += [old.low <= truth <= old.high, max(0.0, low) <= truth <= max(0.0, high)]
-        hits.append(both)
-    resampled = [hit for hit in hits if len(hit) > 1]
-    shares = [np.mean([hit[0] for hit in hits]), *np.mean([hit[1:] for hit in resampled], axis=0)]
-    return [float(share) for share in shares], float(np.mean(widths)), without
+        hits.append(found.low <= truth <= found.high)
+    return float(np.mean(hits)), float(np.mean(widths)), without
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=200, help="classifiers measured for each row")
-    parser.add_argument("--bins", default="5,10,20", help="how many, comma-separated")
-    options = parser.parse_args()
-    started, missed = time.perf_counter(), []
-    print(
-        f"{'classifier':26} {'bins':>4} {'examples':>8} {'truth':>6} {'ours':>6} {'width':>6} {'quantiles':>9} {'basic':>6}"
-    )
-    for bins in map(int, options.bins.split(",")):
-        with mock.patch.multiple(scores, BINS=bins, RESAMPLES=RESAMPLES):
-            for kind in KINDS:
-                for examples in SIZES:
-                    (ours, quantiles, basic), width, without = covered(kind, examples, options.draws)
-                    row = f"{kind.name:26} {bins:4} {examples:8}"
-                    print(
-                        f"{row} {true_error(kind, bins):6.3f} {ours:6.3f} {width:6.3f} {quantiles:9.3f} {basic:6.3f}",
-                        flush=True,
-                    )
-                    if ours < LOWEST or without:
-                        missed.append(" ".join(row.split()))
-    print(f"\n* the method was developed on these kinds. {time.perf_counter() - started:.0f} s")
-    print("all hold" if not missed else "MISSED: " + "; ".join(missed))
+    """Print each kind and record, for each number of examples, the mean and the lowest share."""
+    parser = arguments(__doc__)
+    parser.add_argument("--draws", type=int, default=100, help="classifiers measured for each row")
+    parser.add_argument("--bins", type=int, default=10)
+    asked = parser.parse_args()
+    draws, sizes, kinds = (5, SIZES[:1], KINDS[:5]) if asked.quick else (asked.draws, SIZES, KINDS)
+    record = Recorder("calibration", "intervals", asked)
+    print(f"{'classifier':26} {'examples':>8} {'truth':>6} {'holds':>6} {'width':>6}")
+    with mock.patch.multiple(scores, BINS=asked.bins, RESAMPLES=RESAMPLES):
+        for examples in sizes:
+            shares = []
+            for kind in kinds:
+                share, width, without = coverage(kind, examples, draws)
+                assert not without, "an interval holds its own number"
+                truth = true_error(kind, asked.bins)
+                print(f"{kind.name:26} {examples:8} {truth:6.3f} {share:6.3f} {width:6.3f}", flush=True)
+                shares += [] if kind.name.endswith("*") else [share]
+            what = (
+                f"Calibration error of {examples} examples: share of 95% intervals that hold the truth, mean and range"
+            )
+            record.add(
+                f"examples-{examples}", f"{what} over {len(shares)} kinds of classifier", float(np.mean(shares)), "",
+                low=min(shares), high=max(shares), spread="range over kinds", repetitions=draws, least=LOWEST,
+            )  # fmt: skip
 
 
 if __name__ == "__main__":

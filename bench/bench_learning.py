@@ -1,20 +1,17 @@
-"""What `gpt` learns by itself in the seconds that GPT2LMHeadModel of transformers has: nats per token of validation text.
+"""Does `gpt` learn more in the same seconds than transformers' GPT-2? And what does Muon bring beside AdamW?
 
-    python bench/bench_learning.py [--seconds 90] [TEXT]
+    python bench/bench_learning.py [--seconds 20] [--write]
 
-A step of Muon takes longer than one of AdamW; this is about what steps are for. Size, text, tokenizer (bpe:4096) and rows of a
-batch are the same. Here: the lab's own rates, with its looks at the validation part in the time. There: AdamW (0.9, 0.95),
-gradients clipped to 1, weight decay 0.1 of matrices, a warm-up and a straight way down to zero, windows by chance, no looks,
-and the best of three rates on the very tokens it is measured on, which flatters it. Half of the seconds here beside all there
-says whether it learns as much in half the time. Both are scored by the same windows. Some ten minutes a size.
+Nats per token of the validation part of python-docs (bpe:4096), scored by the same windows. lmlab trains as `lmlab train` does,
+with its validations inside the seconds. Transformers has AdamW (0.9, 0.95), gradients clipped to 1, weight decay 0.1 of
+matrices, a warm-up and a linear decay to zero, no validations, and the best of three rates on the very tokens it is measured
+on, which flatters it. Size, tokenizer and rows are the same; one run each.
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,76 +19,31 @@ import torch
 import transformers
 
 import lmlab
-from bench_side_by_side import nats_by_windows
-from bench_training import Size, their_loss, their_model
-from lmlab.hardware.choice import choose, precision_name
+from bench_scoring import nats_by_windows
+from lmlab.hardware.choice import choose
 from lmlab.hardware.memory import keep_memory
-from lmlab.page.numbers import counted
-from table import add_row
+from record import Recorder, arguments
+from steps_gpt import Size, their_loss, their_model
 
-VOCABULARY, SCORED = 4096, 20_000  # tokens of the validation part
+TEXT, VOCABULARY, SCORED = "python-docs", 4096, 20_000  # tokens of the validation part
 RATES = 0.0005, 0.001, 0.002
 WARM_UP = 0.05  # of the seconds
-SIZES = Size(vocabulary=VOCABULARY), Size(vocabulary=VOCABULARY, width=384), Size(vocabulary=VOCABULARY, rows=1)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("text", nargs="?", default="python-docs")
-    parser.add_argument("--seconds", type=float, default=90)
-    asked = parser.parse_args()
-    transformers.utils.logging.set_verbosity_error()
-    keep_memory()  # for both sides, which share this process
-    dtype = choose("cpu").dtype
-    print(f"{asked.text}, {counted(torch.get_num_threads(), 'thread')}, {precision_name(dtype)} on both sides")
-    corpus = lmlab.read(asked.text)
-    for size in SIZES:
-        with tempfile.TemporaryDirectory() as folder:
-            runs = [ours(corpus, size, seconds, Path(folder)) for seconds in (asked.seconds, asked.seconds / 2)]
-            train, valid = (
-                torch.from_numpy(runs[0].tokenizer.encode(corpus.parts[part].text()).ids.astype(np.int64))
-                for part in ("train", "valid")
-            )
-            valid_1T = valid[None, :SCORED]
-            found = [
-                float(run.load("cpu").score(valid_1T)[:, 1:].mean()) for run in runs
-            ]  # theirs begins with the second
-            size = replace(size, vocabulary=runs[0].tokenizer.vocab_size)
-        peers = {rate: theirs(train, valid_1T, size, asked.seconds, rate, dtype) for rate in RATES}
-        for rate, nats in peers.items():
-            print(f"  transformers at {rate:g}: {nats:.4f} nats per token after {asked.seconds:g} s")
-        best = min(peers.values())
-        for nats, seconds in zip(found, (asked.seconds, asked.seconds / 2), strict=True):
-            print(f"  lmlab: {nats:.4f} after {seconds:g} s")
-            add_row(
-                f"gpt, {size}, learned in {seconds:g} s, less than by transformers in {asked.seconds:g} s",
-                best - nats,
-                unit="nats per token",
-                least=0,
-            )
-
-
-def ours(corpus: lmlab.Corpus, size: Size, seconds: float, folder: Path) -> lmlab.Run:
-    """A run of the lab, with its own rates."""
+def ours(corpus: lmlab.Corpus, size: Size, seconds: float, optimizer: str, folder: Path) -> lmlab.Run:
+    """Train a run of the lab at its own rates."""
     settings = {"layers": size.layers, "width": size.width, "heads": size.width // 64, "context": size.context}
     return lmlab.train(
-        "gpt",
-        corpus,
-        out=folder / f"{seconds:g}",
-        budget=f"{seconds:g}s",
-        tokenizer=f"bpe:{size.vocabulary}",
-        device="cpu",
-        settings={**settings, "dropout": 0.0},
-        learning={"rows": size.rows},
-    )
+        "gpt", corpus, out=folder / f"{optimizer}-{seconds:g}", budget=f"{seconds:g}s",
+        tokenizer=f"bpe:{size.vocabulary}", device="cpu", settings={**settings, "dropout": 0.0},
+        learning={"rows": size.rows, "optimizer": optimizer},
+    )  # fmt: skip
 
 
-def theirs(
-    train: torch.Tensor, valid_1T: torch.Tensor, size: Size, seconds: float, rate: float, dtype: torch.dtype
-) -> float:
-    """Nats per token after learning for so many seconds at this highest rate."""
+def theirs(train: torch.Tensor, valid_1T: torch.Tensor, size: Size, seconds: float, rate: float) -> float:
+    """Return nats per token after learning for so many seconds at this highest rate."""
     torch.manual_seed(0)
-    model = their_model(size)
+    model, dtype = their_model(size), choose("cpu").dtype
     groups = [
         {"params": [p for p in model.parameters() if (p.ndim >= 2) == matrices], "weight_decay": 0.1 * matrices}
         for matrices in (True, False)
@@ -109,6 +61,38 @@ def theirs(
         optimizer.zero_grad()
     nats = nats_by_windows(model.eval(), valid_1T, size.context, size.context // 2)
     return nats / (valid_1T.numel() - 1)
+
+
+def main() -> None:
+    """Measure one size."""
+    parser = arguments(__doc__)
+    parser.add_argument("--seconds", type=float, default=20)
+    asked = parser.parse_args()
+    seconds = 2.0 if asked.quick else asked.seconds
+    size = Size(layers=1, width=64, vocabulary=VOCABULARY, rows=2) if asked.quick else Size(vocabulary=VOCABULARY)
+    transformers.utils.logging.set_verbosity_error()
+    keep_memory()  # for both sides, which share this process
+    corpus = lmlab.read(TEXT)
+    record = Recorder("learning", "accurate", asked, peers=("transformers",))
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {
+            "": ours(corpus, size, seconds, "auto", Path(folder)),
+            "-half": ours(corpus, size, seconds / 2, "auto", Path(folder)),
+            "-adamw": ours(corpus, size, seconds, "adamw", Path(folder)),
+        }
+        encode = runs[""].tokenizer.encode
+        train, valid = (
+            torch.from_numpy(encode(corpus.parts[part].text()).ids.astype(np.int64)) for part in ("train", "valid")
+        )
+        valid_1T = valid[None, :SCORED]  # theirs begins with the second token
+        found = {name: float(run.load("cpu").score(valid_1T)[:, 1:].mean()) for name, run in runs.items()}
+        size = Size(size.layers, size.width, runs[""].tokenizer.vocab_size, size.context, size.rows)
+    best = min(theirs(train, valid_1T, size, seconds, rate) for rate in RATES[: 1 if asked.quick else None])
+    for name, nats in found.items():
+        budget = f"{seconds / 2 if name == '-half' else seconds:g} s"
+        how = "with AdamW" if name == "-adamw" else "as it trains by default"
+        what = f"gpt {how}, {budget}, beside GPT-2 after {seconds:g} s ({size}, {TEXT}, bpe:{VOCABULARY})"
+        record.compare(f"gpt{name}", what, [nats], [best], "nats per token", peer="transformers", least=1.0)
 
 
 if __name__ == "__main__":

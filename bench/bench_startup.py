@@ -1,33 +1,32 @@
-"""`lmlab --help` against `import torch`: help must answer at once."""
+"""Does help answer at once? `lmlab --help` beside `import torch`, each in a fresh process.
+
+python bench/bench_startup.py [--write]
+"""
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
-import time
+from functools import partial
 
-from table import add_row
+from record import Recorder, arguments
+from timing import in_turns
 
-COMMANDS = {
-    "lmlab --help": [
-        sys.executable,
-        "-c",
-        "import sys; sys.argv = ['lmlab', '--help']; from lmlab.cli.app import main; main()",
-    ],
-    "import torch": [sys.executable, "-c", "import torch"],
-}
+HELP = "import sys; sys.argv = ['lmlab', '--help']; from lmlab.cli.app import main; main()"
 
 
 def main() -> None:
-    times: dict[str, list[float]] = {name: [] for name in COMMANDS}
-    for _ in range(7):
-        for name, command in COMMANDS.items():
-            started = time.perf_counter()
-            subprocess.run(command, check=True, capture_output=True)
-            times[name].append(time.perf_counter() - started)
-    help_s, torch_s = (statistics.median(times[name]) for name in COMMANDS)
-    add_row("lmlab --help", help_s / torch_s, against="importing torch", unit="times as long", most=0.25)
+    """Measure seconds from start to end of both processes."""
+    asked = arguments(__doc__).parse_args()
+    run = partial(subprocess.run, check=True, capture_output=True)
+    works = {
+        "ours": lambda: run([sys.executable, "-c", HELP]),
+        "theirs": lambda: run([sys.executable, "-c", "import torch"]),
+    }
+    times = in_turns(works, rounds=1 if asked.quick else 7)
+    Recorder("startup", "fast", asked).compare(
+        "help", "`lmlab --help`, from start to end", times["ours"], times["theirs"], "s", peer="import torch", least=4.0
+    )
 
 
 if __name__ == "__main__":

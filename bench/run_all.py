@@ -1,88 +1,98 @@
-"""Run the benchmarks, one after the other, and write what they found as one table: ratios to peers first.
+"""Run the benchmarks, most important first, each for a bounded time; with --write every measurement is kept as it comes.
 
-    python bench/run_all.py [--only training,decoding] [--out bench-table.md]
+    python bench/run_all.py --write            what needs a quiet CPU, about 25 minutes
+    python bench/run_all.py --gpu --write      what needs a CUDA device, about 9 minutes
+    python bench/run_all.py --quick            does every benchmark still run?
 
-What needs more than a machine at rest (a peer built by hand, an hour) is run by itself; its first lines say how. A benchmark
-that needs a GPU says so where there is none, and leaves no row.
+A benchmark that is stopped at its limit leaves the measurements that it made before. What lacks its data (LMLAB_BENCH_DATA) or
+its peer says so and is skipped. The benchmarks that need a peer built by hand (bench_glove.py, `--lmplz` of bench_counting.py)
+say in their first lines how they are run.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import platform
+import signal
 import subprocess
 import sys
-import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-from table import ROWS, Row
+from record import RESULTS, arguments
 
 HERE = Path(__file__).parent
-SCRIPTS = {
-    "startup": [],
-    "training": [],
-    "learning": [],
-    "recurrent": [],
-    "decoding": [],
-    "side_by_side": [],
-    "score": [],
-    "ngram": [],
-    "bert": [],
-    "dan": [],
-    "translator": [],
-    "certificate": [],
-    "check": [],
-    "memory": [],
-    "gpu_step": ["--large"],
-    "gpu_decode": [],
-    "gpu_train": [],
-    "rounds": [],
-}
+QUICK_LIMIT_S = 240
+
+
+@dataclass(frozen=True)
+class Job:
+    """This class is one benchmark, its options, and the seconds after which it is stopped."""
+
+    script: str
+    limit_s: int
+    options: tuple[str, ...] = ()
+
+
+CPU = (
+    Job("accuracy", 720, ("--only", "ptb,shakespeare,demo,gpt,dan")),
+    Job("training", 200),
+    Job("decoding", 120),
+    Job("counting", 150),
+    Job("scoring", 80),
+    Job("learning", 150),
+    Job("startup", 30),
+    Job("coverage", 180),
+    Job("certificate", 150),
+    Job("plans", 150),
+    Job("calibration", 120),
+)
+GPU = (
+    Job("gpu_train", 240),
+    Job("decoding", 110, ("--device", "cuda")),
+    Job("training", 90, ("--device", "cuda")),
+    Job("accuracy", 100, ("--device", "cuda", "--only", "gpt")),
+    Job("plans", 60, ("--device", "cuda")),
+)
 
 
 def main() -> int:
-    """Exit code 1 if a benchmark failed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default=",".join(SCRIPTS), help="names, comma-separated")
-    parser.add_argument("--out", type=Path, default=Path("bench-table.md"))
+    """Return 1 if a benchmark failed or was stopped."""
+    parser = arguments(__doc__)
+    parser.add_argument("--gpu", action="store_true", help="the benchmarks of a CUDA device instead")
+    parser.add_argument("--only", help="names, comma-separated")
     asked = parser.parse_args()
-    names = asked.only.split(",")
-    if unknown := [name for name in names if name not in SCRIPTS]:
-        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(SCRIPTS)}")
-    rows: list[Row] = []
-    failed = []
-    with tempfile.TemporaryDirectory() as folder:
-        kept = Path(folder) / "rows"
-        for name in names:
-            started = time.perf_counter()
-            print(f"== {name}", flush=True)
-            kept.write_text("")
-            command = [sys.executable, str(HERE / f"bench_{name}.py"), *SCRIPTS[name]]
-            if subprocess.run(command, env={**os.environ, ROWS: str(kept)}).returncode:
-                failed.append(name)
-            rows += [Row(**json.loads(line)) for line in kept.read_text().splitlines()]
-            print(f"   {time.perf_counter() - started:.0f} s", flush=True)
-    text = as_text(rows) + "".join(f"\nFAILED: {name}\n" for name in failed)
-    asked.out.write_text(text)
-    print(f"\n{text}\n{asked.out}")
-    return 1 if failed else 0
+    jobs = [job for job in (GPU if asked.gpu else CPU) if asked.only is None or job.script in asked.only.split(",")]
+    if not jobs:
+        parser.error(f"there are {', '.join(job.script for job in (GPU if asked.gpu else CPU))}")
+    common = ["--quick"] if asked.quick else []
+    common += [] if asked.write is None else ["--write", str(asked.write)]
+    outcomes = []
+    for job in jobs:
+        print(f"== {job.script}, at most {job.limit_s} s", flush=True)
+        started = time.perf_counter()
+        limit_s = QUICK_LIMIT_S if asked.quick else job.limit_s
+        said = run([sys.executable, str(HERE / f"bench_{job.script}.py"), *job.options, *common], limit_s)
+        outcomes.append(f"{job.script:12}{time.perf_counter() - started:6.0f} s  {said}")
+        print(outcomes[-1], flush=True)
+    print("\n" + "\n".join(outcomes))
+    if asked.write == RESULTS:
+        print("Records are in results/. `make results` puts them on the page and into the prose.")
+    return int(any("done" not in outcome for outcome in outcomes))
 
 
-def as_text(rows: list[Row]) -> str:
-    """Markdown: the machine, then a row a figure, those with a peer first."""
-    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    head = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores{gpu}, torch {torch.__version__}\n\n"
-    lines = ["| what | found | beside | wanted | |", "| --- | ---: | --- | --- | --- |"]
-    for row in sorted(rows, key=lambda row: not row.against):
-        lines.append(
-            f"| {row.what} | {row.value:.3g} {row.unit} | {row.against or '–'} | {row.wanted or '–'} | {row.verdict} |"
-        )
-    return head + "\n".join(lines) + "\n"
+def run(command: list[str], limit_s: float) -> str:
+    """Run a benchmark in a process group of its own, and end all of it at the limit."""
+    process = subprocess.Popen(command, start_new_session=True)
+    try:
+        code = process.wait(limit_s)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt) as reason:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        if isinstance(reason, KeyboardInterrupt):
+            raise
+        return "STOPPED at its limit; what it measured before is kept"
+    return "done" if code == 0 else f"FAILED with exit code {code}"
 
 
 if __name__ == "__main__":
