@@ -67,12 +67,15 @@ def memory_steps(device: str) -> dict[str, Step]:
 
 def memory(record: Recorder, asked: argparse.Namespace, text: Path) -> None:
     """Record predicted over measured bytes."""
-    for name, step in list(memory_steps(asked.device).items())[: 1 if asked.quick else None]:
-        predicted, measured = predict(step).peak, measure(step)
-        what = f"Memory of a training step, {name.replace('-', ', ').replace('x', ' × ')}, predicted by measured"
-        record.add(
-            f"memory-{name}", f"{what} ({measured / 1e6:,.0f} MB)", predicted / measured, "", least=0.9, most=1.1
-        )
+    steps = memory_steps(asked.device)
+    for model in ("gpt", "lstm"):
+        ratios = []
+        for name in [name for name in steps if name.startswith(model)][: 1 if asked.quick else None]:
+            predicted, measured = predict(steps[name]).peak, measure(steps[name])
+            print(f"{name}: {predicted / 1e6:,.1f} MB predicted, {measured / 1e6:,.1f} measured", flush=True)
+            ratios.append(predicted / measured)
+        what = f"Memory of a training step of {model}, predicted by measured, median and range over {len(ratios)} sizes"
+        record.add(f"memory-{model}", what, ratios, "", spread="range over sizes", least=0.9, most=1.1)
 
 
 def lmlab_json(*words: str | Path) -> dict[str, Any]:

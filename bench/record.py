@@ -45,6 +45,7 @@ FEATURES = {  # of processors, as the kernel names them, best first, and the sho
     "sve": "sve",
     "asimd": "neon",
 }
+BENCHMARK = "benchmark"  # the source of a record that a benchmark wrote
 RANGE, INTERVAL = "range over repetitions", "95% interval"
 COMMIT = "LMLAB_COMMIT"  # names the commit where the sources were copied without their git folder
 
@@ -64,17 +65,16 @@ class Machine:
         """The machine as part of a file name."""
         if self.gpu is not None:
             return re.sub(r"[^a-z0-9]+", "-", self.gpu.lower()).strip("-")
-        best = self.features[:1] or ("plain",)
         family = "x86" if self.architecture == "x86_64" else self.architecture
-        return f"{family}-{best[0]}-{self.cores}cores"
+        return "-".join([family, *self.features[:1], f"{self.cores}core{'s' if self.cores > 1 else ''}"])
 
     @property
     def name(self) -> str:
         """The machine in words, short enough for a table."""
         if self.gpu is not None:
             return self.gpu
-        best = f" with {self.features[0].upper()}" if self.features else ""
-        return f"{self.cores} cores{best} ({self.processor})"
+        cores = f"{self.cores} core{'s' if self.cores > 1 else ''}"
+        return ", ".join([self.processor, cores, *(feature.upper() for feature in self.features[:1])])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,17 +100,16 @@ class Measurement:
     most: float | None = None
 
     @property
-    def main(self) -> float:
-        """The ratio; the value where there is no peer."""
-        found = self.value if self.ratio is None else self.ratio
-        assert found is not None, self.key
-        return found
+    def main(self) -> float | None:
+        """The ratio; the value where there is no peer; None where only a range is known."""
+        return self.value if self.ratio is None else self.ratio
 
     @property
     def missed(self) -> bool:
         """Whether the measurement is outside what is aimed at."""
-        low = self.least is not None and self.main < self.least
-        return low or (self.most is not None and self.main > self.most)
+        ends = [end for end in ((self.low, self.high) if self.main is None else (self.main,)) if end is not None]
+        low = self.least is not None and min(ends) < self.least
+        return low or (self.most is not None and max(ends) > self.most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +123,7 @@ class Record:
     versions: dict[str, str]
     command: str
     commit: str
-    source: str  # "benchmark", or where a number that no benchmark wrote comes from
+    source: str  # BENCHMARK, or where a number that no benchmark wrote comes from
     quick: bool
     measurements: tuple[Measurement, ...]
 
@@ -158,7 +157,7 @@ class Recorder:
             versions=versions(peers),
             command=command(),
             commit=commit(),
-            source="benchmark",
+            source=BENCHMARK,
             quick=asked.quick,
             measurements=(),
         )
@@ -181,7 +180,7 @@ class Recorder:
         """Add a quantity that has no peer; of several values, their median and range."""
         values = list(value) if isinstance(value, Sequence) else [value]
         if len(values) > 1:
-            low, high, spread = min(values), max(values), RANGE
+            low, high, spread = min(values), max(values), spread or RANGE
         self._add(
             Measurement(
                 key=key, what=what, unit=unit, value=statistics.median(values), low=low, high=high, spread=spread,
@@ -213,7 +212,7 @@ class Recorder:
             spread=RANGE if several else None, repetitions=len(ratios), least=least, most=most,
         )  # fmt: skip
         self._add(found)
-        return found.main
+        return statistics.median(ratios)
 
     def _add(self, found: Measurement) -> None:
         assert all(found.key != other.key for other in self.record.measurements), found.key
@@ -229,7 +228,7 @@ def shown(found: Measurement) -> str:
     value = "" if found.value is None else f"{found.value:.4g}{unit}"
     if found.peer is not None:
         beside = "" if found.peer_value is None else f", {found.peer} {found.peer_value:.4g}{unit}"
-        value = f"{found.main:.2f} times as good as {found.peer} ({value}{beside})"
+        value = f"{found.ratio:.2f} times as good as {found.peer} ({value}{beside})"
     ends = "" if found.low is None else f" [{found.low:.3g}, {found.high:.3g}]"
     aims = [f"{word} {end:g}" for word, end in (("at least", found.least), ("at most", found.most)) if end is not None]
     aim = f" (aim: {', '.join(aims)}: {'MISSED' if found.missed else 'reached'})" if aims else ""
@@ -250,7 +249,8 @@ def write(record: Record, folder: Path) -> Path:
     """Write the record whole, in the place of an earlier one of the same day and machine."""
     if record.quick and folder.resolve() == RESULTS:
         raise SystemExit("--quick measures nothing worth keeping; name another folder: --write /tmp/quick")
-    path = folder / record.benchmark / f"{record.date}-{record.machine.slug}.json"
+    by_hand = "" if record.source == BENCHMARK else "-by-hand"
+    path = folder / record.benchmark / f"{record.date}-{record.machine.slug}{by_hand}.json"
     write_atomically(path, (json.dumps(to_json(record), indent=1, ensure_ascii=False) + "\n").encode())
     return path
 
@@ -261,8 +261,12 @@ def read(path: Path) -> Record:
 
 
 def newest(benchmark: str, folder: Path = RESULTS) -> dict[str, tuple[Measurement, Record]]:
-    """Return the newest measurement for each key of a benchmark, with the record that holds it."""
-    records = sorted(map(read, (folder / benchmark).glob("*.json")), key=lambda record: record.date)
+    """Return the newest measurement for each key of a benchmark, with the record that holds it.
+
+    Of one day, a record that the benchmark wrote is newer than one that was written by hand.
+    """
+    found = map(read, (folder / benchmark).glob("*.json"))
+    records = sorted(found, key=lambda record: (record.date, record.source == BENCHMARK))
     return {found.key: (found, record) for record in records for found in record.measurements}
 
 
