@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CHECKER := $(shell find derive -type f -not -path '*/__pycache__/*' -not -path '*/.*') docs/derivations.md
 CHECKED := $(VENV)/.derive-tested
 
-.PHONY: demo test test-derive test-all test-page lint bench clean
+.PHONY: demo test test-derive test-all test-page lint bench results clean
 
 demo: $(READY)
 	$(BIN)/python scripts/demo.py
@@ -39,7 +39,11 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	$(BIN)/python bench/run_all.py
+	$(BIN)/python bench/run_all.py --write
+
+# docs/results.md, its charts, and the marked numbers in prose, from the newest records.
+results: $(READY)
+	$(BIN)/python bench/make_results.py
 
 $(READY): pyproject.toml derive/pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
