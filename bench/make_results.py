@@ -6,10 +6,11 @@ python bench/make_results.py [--check]
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lmlab.page.figures import drawing, log_scale, series_colour, standalone, svg
+from lmlab.page.figures import drawing, series_colour, standalone, svg
 from lmlab.page.html import write
 from marks import pages, refreshed
 from record import BENCHMARK, QUESTIONS, REPOSITORY, Measurement, Record, benchmarks, newest
@@ -23,6 +24,9 @@ CLOSER = {  # what a table says before its rows
     "scale": "`lmlab train ngram`, from a text file to the saved model, in a process of its own.",
 }
 FIRST = ("training", "decoding", "scoring", "startup", "accuracy", "coverage")  # of the benchmarks of a question
+TICKS, LONGEST = (0.5, 1, 2, 5, 10, 20), 70  # of an axis of ratios; letters of a name in a chart
+SPEEDS = ("s", "ms", "tokens/s")  # units of which a ratio is one of speed
+AXES = {"fast": "times as fast as the peer", "intervals": "share of 95% intervals that hold the truth"}
 REFERENCE = {"fast": 1.0, "intervals": 0.95}  # questions that have a chart, and its line
 INTRODUCTION = """# Results
 
@@ -91,7 +95,7 @@ def shown(value: float | None) -> str:
 
 def chart(question: str, rows: Sequence[Row]) -> str:
     """Return the ratios (or values) of a question as dots with their ranges."""
-    drawn = [row for row in rows if row.found.ratio or (question != "fast" and not row.found.unit)]
+    drawn = [row for row in rows if (row.found.unit in SPEEDS if row.found.ratio else row.found.unit == "")]
     with drawing(8.0, 0.24 * len(drawn) + 0.8) as (figure, axes):
         for place, row in enumerate(drawn):
             found, colour = row.found, series_colour(0)
@@ -101,15 +105,25 @@ def chart(question: str, rows: Sequence[Row]) -> str:
                 axes.plot([found.main], [place], "o", markersize=5, color=colour)
         axes.axvline(REFERENCE[question], color=series_colour(None), linewidth=1, linestyle=(0, (4, 3)))
         if question == "fast":
-            log_scale(axes, "x")
-            axes.set_xlabel("times as fast as the peer")
-        else:
-            axes.set_xlabel("share of 95% intervals that hold the truth")
-        axes.set_yticks(range(len(drawn)), [row.found.what for row in drawn], fontsize=7)
+            axes.set_xscale("log")
+            axes.set_xticks(TICKS, [f"{tick:g}×" for tick in TICKS])
+            axes.minorticks_off()
+        axes.set_title(AXES[question], fontsize=9, loc="left")
+        axes.set_yticks(range(len(drawn)), [label(row) for row in drawn], fontsize=7)
         axes.set_ylim(len(drawn) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.grid(axis="x")
         return svg(figure, QUESTIONS[question])
+
+
+def label(row: Row) -> str:
+    """Return what was measured, short enough for an axis, with the peer and the device."""
+    what = re.sub(r"(\d+) layers? of width (\d+)", r"\1 × \2", row.found.what.replace("`", ""))
+    what = re.sub(
+        r", [\d,]+ windows of [\d,]+\d(?: tokens)?|Share of 95% intervals | that hold the truth|Greedy ", "", what
+    )
+    where = ", GPU" if row.record.machine.gpu else ""
+    return (what if len(what) <= LONGEST else f"{what[:LONGEST]}…") + where
 
 
 def main() -> int:
