@@ -4,7 +4,7 @@ The prediction runs the very code of a step, forward, backward and update, on te
 up what is alive at each moment: nothing is assumed of a model, and what a kernel keeps for its backward pass is seen.
 The measurement asks the allocator: on a GPU torch's own peak, on a CPU every request that torch makes, as its profiler
 records them. Both count what torch asked for. What the process holds beside that (the program itself, what a C library keeps
-for later) is not the model's; `bench/bench_memory.py` shows it too.
+for later) is not the model's. `bench/bench_plans.py` holds one against the other.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Muon follows the gradient's direction but not its sizes: the momentum matrix M = U Σ Vᵀ is replaced by (nearly) U Vᵀ, so
 every direction in which a matrix can change is used equally. For `gpt` it reaches the same loss in markedly fewer steps
-than AdamW alone (bench/bench_training.py measures both on the same data).
+than AdamW alone (bench/bench_learning.py measures both on the same data).
 
 State is kept as plain tensors by parameter name, so that a checkpoint is one flat file and a resumed run is bit-identical.
 """

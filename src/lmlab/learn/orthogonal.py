@@ -6,7 +6,7 @@ greedy rounds are the best there are (Amsel, Persson, Musco and Gower, 2025), bu
 
 Four of them lift small values nearly as far as five of the quintic in wide use (3.4445, -4.7750, 2.0315) do, 430 times and
 480, in a fifth fewer products. Large ones end less near to one, between 0.43 and 1.57 where those five end between 0.68 and
-1.21, and steps are somewhat longer: bench/bench_rounds.py measures what comes of it.
+1.21, and steps are somewhat longer: docs/notes/muon.md says what comes of it.
 """
 
 from __future__ import annotations

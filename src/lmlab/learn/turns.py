@@ -4,7 +4,7 @@ What a step of Muon costs depends on the matrices alone, what the rest of the st
 few of them most of the time would go into directions that hardly differ from those of the step before. So each matrix then
 waits some steps, in which its momentum goes on gathering gradients, and moves as far as in all of them when its turn has come.
 Only where the budget is one of seconds (`fit.hardware_for`): a step should teach the same everywhere. Turns are dealt out so
-that all steps take about as long. bench/bench_turns.py measures what is learned so.
+that all steps take about as long. docs/notes/muon-turns.md says what is learned so.
 """
 
 from __future__ import annotations
