@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lmlab.page.figures import drawing, series_colour, standalone, svg
-from lmlab.page.html import write
 from marks import pages, refreshed
 from record import BENCHMARK, QUESTIONS, REPOSITORY, Measurement, Record, benchmarks, newest
 
@@ -142,7 +141,7 @@ def main() -> int:
     CHARTS.mkdir(exist_ok=True)
     for question in REFERENCE:
         if rows := rows_of(question):
-            write(CHARTS / f"{question}.svg", standalone(chart(question, rows)))
+            (CHARTS / f"{question}.svg").write_text(standalone(chart(question, rows)), encoding="utf-8")
     return 0
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from lmlab.costs.figures import growing
 from lmlab.costs.growth import growths
 from lmlab.page.figures import standalone
-from lmlab.page.html import write
 
 
 def main() -> None:
     """Write the figure."""
-    write(Path(sys.argv[1]), standalone(growing(growths())))
+    Path(sys.argv[1]).write_text(standalone(growing(growths())), encoding="utf-8")
 
 
 if __name__ == "__main__":
