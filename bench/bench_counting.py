@@ -133,7 +133,7 @@ def growth(record: Recorder, sizes: list[float]) -> None:
         found[millions] = seconds / millions
         what = f"{millions:g} million generated words, order {ORDER}, from the file to the saved model"
         record.add(f"seconds-{millions:g}M", f"Counting {what}", seconds, "s")
-        record.add(f"memory-{millions:g}M", f"Peak memory for {what}", gigabytes, "GB", most=GIGABYTES)
+    record.add("memory", f"Peak memory for {what}", gigabytes, "GB", most=GIGABYTES)
     few, many = min(found), max(found)
     if few < many:
         what = f"Time of a word, {many:g} million words beside {few:g} million (1 is linear)"
