@@ -138,7 +138,8 @@ def main() -> None:
     corpus = lmlab.read("shakespeare", split=(100, 0, 0))
     plays = corpus.train.text()
     (folder / "mytext.txt").write_text(plays, encoding="utf-8")
-    (folder / "notes.txt").write_text(plays[-NOTES_BYTES:], encoding="utf-8")  # of the test part of mytext.txt
+    held_out = lmlab.read(folder / "mytext.txt").test.text()
+    (folder / "notes.txt").write_text(held_out[:NOTES_BYTES], encoding="utf-8")
     names = asked.only.split(",")
     wanted = {found for name in names for one in BLOCKS[name] for found in re.findall(r"runs/(\w+)", one.command)}
     for run in RUNS:
