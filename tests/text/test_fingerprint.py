@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 from pathlib import Path
 
@@ -8,9 +9,9 @@ import numpy as np
 import pytest
 
 from lmlab.config import Mistake
-from lmlab.measure.near_copies import held_out, how_much
+from lmlab.measure.near_copies import held_out, how_much, long_strings, strings_in
 from lmlab.text.corpus import read
-from lmlab.text.fingerprint import Fingerprint, _plain
+from lmlab.text.fingerprint import Fingerprint, Sample, _plain
 from lmlab.text.parts import Document, Part
 from lmlab.text.sources import CorpusUnavailable
 
@@ -43,8 +44,8 @@ def near_copy(text: str, one_in: int = 45, seed: int = 0) -> str:
     return "".join(letters)
 
 
-def verdict(train: Part, text: Part) -> str:
-    return held_out([Fingerprint.of(train)], text).verdict
+def verdict(train: Part, text: Part, *, at_hand: bool = False) -> str:
+    return held_out([Fingerprint.of(train)], text, {train.sha256: train}.get if at_hand else None).verdict
 
 
 def test_case_and_the_kind_and_width_of_whitespace_do_not_count() -> None:
@@ -81,7 +82,7 @@ def test_a_text_that_repeats_itself_accuses_nobody(tmp_path: Path) -> None:
 def test_why_nothing_can_be_told_is_said_as_it_is(tmp_path: Path) -> None:
     """A text with hardly any pieces in the sample is not one that nobody knows."""
     line = part(tmp_path, "0123456789abcdefghijklmnopqrstuvwxyz", "line")
-    few = Fingerprint(every=10**9, usual=1.0, shingles=np.zeros(0, dtype=np.uint32))
+    few = Fingerprint(pieces=Sample.empty(), words=Sample.empty())
     assert "too few different pieces" in held_out([few], line).detail
     assert "no fingerprint" in held_out([Fingerprint.unknown()], line).detail
     assert "no fingerprint" in held_out([], line).detail
@@ -93,9 +94,11 @@ def test_formulas_that_every_part_has_accuse_nobody(tmp_path: Path) -> None:
         return "".join(f"INFO request {n} was answered by the server\n" for n in random.integers(10**9, size=2000))
 
     train = part(tmp_path, log(1), "train")
-    assert Fingerprint.of(train).usual > 0.2
-    assert verdict(train, part(tmp_path, log(2), "test")) == "held out"
-    assert verdict(train, part(tmp_path, log(1)[20_000:40_000], "test")) == "not held out"
+    assert Fingerprint.of(train).pieces.usual > 0.2
+    fresh = part(tmp_path, log(2), "test")
+    assert verdict(train, fresh, at_hand=True) == "held out"
+    assert verdict(train, fresh) == "unknown"  # more than half of its pieces occur there: why, only the bytes can tell
+    assert verdict(train, part(tmp_path, log(1)[20_000:40_000], "copy")) == "not held out"
 
 
 def test_a_text_of_unlike_regions_accuses_nobody(tmp_path: Path) -> None:
@@ -104,7 +107,7 @@ def test_a_text_of_unlike_regions_accuses_nobody(tmp_path: Path) -> None:
     more = "".join(f"INFO request {n} was answered by the server in time\n" for n in range(10**9, 10**9 + 700))
     text = "".join(log[n * 7000 : (n + 1) * 7000] if n % 2 else sentences(150, seed=n) for n in range(8))
     train = part(tmp_path, text, "train")
-    assert Fingerprint.of(train).spread > 0.05
+    assert Fingerprint.of(train).pieces.spread > 0.05
     assert verdict(train, part(tmp_path, more[:6000] + sentences(60, seed=9), "test")) == "held out"
     assert verdict(train, part(tmp_path, near_copy(text), "copy")) == "not held out"
 
@@ -134,7 +137,7 @@ def test_the_worst_of_several_texts_counts(tmp_path: Path) -> None:
 def test_a_fingerprint_is_small_and_comes_back_from_its_file(tmp_path: Path) -> None:
     train = part(tmp_path, sentences(60_000, 1), "train")
     content = Fingerprint.of(train).to_bytes()
-    assert len(content) < 0.03 * train.bytes
+    assert len(content) < 0.04 * train.bytes
     again = Fingerprint.from_bytes(content)
     assert again.to_bytes() == content
     assert again.look_for(train) == Fingerprint.of(train).look_for(train)
@@ -147,7 +150,9 @@ def test_blocks_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     train = part(tmp_path, sentences(3000, 1), "train")
     whole = Fingerprint.of(train)
     monkeypatch.setattr("lmlab.text.parts.BLOCK_BYTES", 1000)
-    assert np.array_equal(Fingerprint.of(train).shingles, whole.shingles)
+    again = Fingerprint.of(train)
+    assert np.array_equal(again.pieces.hashes, whole.pieces.hashes)
+    assert np.array_equal(again.words.hashes, whole.words.hashes)
 
 
 @pytest.mark.slow
@@ -187,14 +192,16 @@ def test_some_lines_that_are_copied_are_told_of_though_the_text_counts_as_held_o
     assert found.is_worth_telling
 
 
-def test_a_text_that_repeats_itself_is_told_of_though_its_parts_share_what_is_usual_there(tmp_path: Path) -> None:
+def test_a_text_of_which_most_stands_in_training_is_not_held_out_though_that_is_usual_there(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     once = ["".join(chr(97 + i) for i in random.integers(26, size=2000)) for _ in range(60)]
     some_twice = [once[i % 30 if i < 45 else i % 15] for i in random.permutation(60)]
-    for documents, is_told in ((once, False), (some_twice, True)):
+    for documents, is_copied in ((once, False), (some_twice, True)):
         train = part(tmp_path, "\n".join(documents[:50]), "train")
-        found = held_out([Fingerprint.of(train)], part(tmp_path, "\n".join(documents[50:]), "test"))
-        assert (found.verdict, found.is_worth_telling) == ("held out", is_told)
+        held = part(tmp_path, "\n".join(documents[50:]), "test")
+        found = held_out([Fingerprint.of(train)], held, {train.sha256: train}.get)
+        assert found.verdict == ("not held out" if is_copied else "held out")
+        assert ("in pieces of 50 bytes" in found.detail) == is_copied
 
 
 def test_of_several_texts_the_one_that_holds_most_of_it_is_told_of(tmp_path: Path) -> None:
@@ -204,3 +211,76 @@ def test_of_several_texts_the_one_that_holds_most_of_it_is_told_of(tmp_path: Pat
     prints = [Fingerprint.of(half), Fingerprint.of(whole)]
     assert how_much(held_out(prints[:1], whole).copied).startswith("at least ")
     assert how_much(held_out(prints, whole).copied) == "this text"
+
+
+def shuffled(text: str, words: int, seed: int = 0) -> str:
+    """The text cut into pieces of so many words, in another order."""
+    parts = text.split()
+    pieces = [parts[i : i + words] for i in range(0, len(parts), words)]
+    np.random.default_rng(seed).shuffle(pieces)  # type: ignore[arg-type]
+    return "\n".join(" ".join(piece) for piece in pieces)
+
+
+WAYS = {
+    "backwards": lambda text: text[::-1],
+    "words in reverse order": lambda text: " ".join(text.split()[::-1]),
+    "every word backwards": lambda text: " ".join(word[::-1] for word in text.split()),
+    "lines in reverse order": lambda text: "\n".join(text.split("\n")[::-1]),
+    "capitals": str.upper,
+    "no punctuation": lambda text: re.sub(r"[^\w\s]", "", text),
+    "pieces of four words, shuffled": lambda text: shuffled(text, 4),
+    "pieces of six words, shuffled": lambda text: shuffled(text, 6),
+}
+
+
+def spoken(count: int, seed: int) -> str:
+    """Sentences of many words, of which common ones come often."""
+    random = np.random.default_rng(seed)
+    words = np.array([f"{a}{b}" for a in WORDS for b in ("", "s", "ed", "ing", "er", "ly", "less", "ful")])
+    often = 1.0 / np.arange(2, len(words) + 2)
+    of = random.choice(len(words), size=count * 12, p=often / often.sum())
+    return "".join(" ".join(words[of[i : i + 12]]) + ",.\n"[i % 2 :] for i in range(0, len(of), 12))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copy_in_another_order_is_seen(way: str, tmp_path: Path) -> None:
+    text, others = spoken(1500, seed=1), spoken(8000, seed=2)
+    held = part(tmp_path, text, "test")
+    assert verdict(part(tmp_path, others, "train"), held) == "held out"
+    assert verdict(part(tmp_path, others + WAYS[way](text), "copied"), held) == "not held out"
+
+
+def test_training_text_and_test_text_twice_is_no_held_out_test_text(tmp_path: Path) -> None:
+    text, others = spoken(300, seed=1), spoken(3000, seed=2)
+    held = part(tmp_path, text, "test")
+    for way in (str, WAYS["backwards"]):
+        train = part(tmp_path, 2 * (others + way(text)), "train")
+        assert verdict(train, held) == "unknown"
+        assert verdict(train, held, at_hand=True) == "not held out"
+    twice = part(tmp_path, 2 * (others + shuffled(text, 4)), "train")
+    assert verdict(twice, held, at_hand=True) == "unknown"  # of a text that repeats itself only exact copies are found
+
+
+def test_what_is_too_short_for_the_sample_is_compared_byte_for_byte(tmp_path: Path) -> None:
+    train = part(tmp_path, spoken(8000, seed=1), "train")
+    copy, fresh = spoken(8000, seed=1)[:600], spoken(10, seed=2)[:600]
+    for text, expected in ((copy, "not held out"), (fresh, "held out"), (fresh[:100], "unknown")):
+        held = part(tmp_path, text, "test")
+        assert verdict(train, held) == "unknown"
+        assert verdict(train, held, at_hand=True) == expected
+
+
+def test_a_text_in_the_settings_of_a_model_is_not_held_out(tmp_path: Path) -> None:
+    train, text = part(tmp_path, spoken(3000, seed=1), "train"), spoken(500, seed=2)
+    held, prints = part(tmp_path, text, "test"), [Fingerprint.of(train)]
+    for settings in ({"hint": text}, {"a": [{"b": text[:800]}]}, {text[:900]: 1}):
+        found = held_out(prints, held, settings=[*strings_in(settings)])
+        assert found.verdict == "not held out"
+        assert "in the settings" in found.detail
+    assert (
+        held_out(prints, held, settings=long_strings(json.dumps({"vocab": {text[:900]: 3}}))).verdict == "not held out"
+    )
+    harmless = [
+        *strings_in({"smoothing": "kneser-ney", "order": 3, "rule": "-" * 80, "note": "a note of more than 24 bytes"})
+    ]
+    assert held_out(prints, held, settings=harmless).verdict == "held out"

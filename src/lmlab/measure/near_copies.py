@@ -1,38 +1,55 @@
-"""Whether a text that is measured was held out: is it a copy of what the model was trained on, exact or near?
+"""Whether a measured text was held out: whether it is a copy, exact or near, of what the model was trained on.
 
-Seen is a copy with lines in another order, other case or digits, one letter in twelve changed or one word in eight left out.
-Not seen is one in which hardly 24 bytes in a row stayed as they were (one letter in six or one word in four changed, neighbours
-swapped, another alphabet), and a copy of less than about a tenth of the text; from a thirtieth on the detail tells of it.
+A text is looked for in the fingerprints of the training texts, as it is and backwards. A sample of pieces finds copies with
+lines in another order, other case or digits, one letter in twelve changed or one word in eight left out. A sample of the
+sets of neighbouring words finds copies that were cut into pieces of four words and shuffled, or have their words in reverse
+order.
+
+Where the sample cannot tell, or a fifth of the text occurs in the training text, both are compared byte for byte, if the
+training text is at hand: a text of which half stands in the training text, in pieces of 50 bytes, is not held out, whatever
+the reason.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from lmlab.text.fingerprint import WORDS
+from lmlab.text.parts import Part
+from lmlab.text.shared_substrings import WINDOW, share_in_strings, shared_share
+
 if TYPE_CHECKING:
-    from lmlab.text.fingerprint import Fingerprint
-    from lmlab.text.parts import Part
+    from lmlab.text.fingerprint import Fingerprint, Sample
+
+AtHand = Callable[[str], Part | None]  # the training text of this SHA-256, where its bytes are on disk
 
 Verdict = Literal["held out", "not held out", "unknown"]
 
 WORST_FIRST: tuple[Verdict, ...] = ("not held out", "unknown", "held out")
 
-FEWEST_SHINGLES = 8  # of a text, below which nothing can be told
+FEWEST_HASHES = 8  # of a text in the sample, below which nothing can be told
 MOST_USUAL = 0.9  # shared by parts of the training text itself, above which nothing can be told
-LEAST_MORE = 0.08  # shared beyond what is usual: held-out texts of eight kinds lie within 0.02
+LEAST_MORE = 0.08  # shared beyond what is usual: held-out texts of 14 kinds lie within 0.03
 WORTH_TELLING = 0.03  # shared beyond what is usual, from which on a part of the text may be copied
 ERRORS = 4.0  # standard errors by which chance may add to that
 SPREADS = 3.0  # standard deviations of the tenths of the training text by which one more may share more than they do,
 MOST_BEYOND = 0.5  # but no more than this share of what is not usual: a copy shares nearly all of it
-REPEATING = (
-    0.2  # shared, from which on a number is in good part of what was remembered, usual though that be in this text
-)
+REPEATING = 0.2  # shared, from which on the bytes themselves are compared
+MOST_SHARED = 0.5  # of the bytes, in pieces that the training text has too: above it the number is mostly memory
+LEAST_BYTES = 4 * WINDOW  # of a text whose bytes are compared
+SETTING_PIECE = 24  # bytes of a setting that a text has too
+FEWEST_CHARACTERS = 8  # different ones in a setting that is looked for: rulers of dashes stand in many texts
+MOST_IN_SETTINGS = 0.01  # of a text, in such pieces
 ALL_OF_IT = 0.95  # a share that is as good as all
 NOT_KNOWN = "there is no fingerprint of all that the model was trained on"
 TOO_FEW_PIECES = "the training text has too few different pieces to know a copy of it by"
+SPACE_IN_TOKENS = "\u0120"  # how byte-pair tokens write a space
+_LONG_STRING = re.compile(rf'"((?:[^"\\]|\\.){{{SETTING_PIECE},}})"')
+TOO_SHORT = "the text is too short to be looked for in the training text"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +64,7 @@ class HeldOut:
     copied: float | None
     detail: str
     is_worth_telling: bool = False
+    shared: float = 0.0  # of its pieces, by the sample, that occur in the training text
 
     def to_json(self) -> dict[str, Any]:
         """Everything."""
@@ -58,38 +76,118 @@ def how_much(copied: float | None, text: str = "this text") -> str:
     return text if copied is None or copied >= ALL_OF_IT else f"at least {copied:.0%} of {text}, exactly or nearly"
 
 
-def held_out(texts: Sequence[Fingerprint], part: Part) -> HeldOut:
-    """Look for a text in all texts that a model was trained on; what is worst counts."""
-    found = [_look(text, part) for text in texts] or [_unknown(NOT_KNOWN)]
+def held_out(
+    texts: Sequence[Fingerprint], part: Part, at_hand: AtHand | None = None, settings: Sequence[str] = ()
+) -> HeldOut:
+    """Look for a text in all texts that a model was trained on, and in the strings of its settings; the worst counts."""
+    found = [_look(text, part, at_hand) for text in texts] or [_unknown(NOT_KNOWN)]
+    telling = [string for string in settings if len(set(string)) >= FEWEST_CHARACTERS]
+    if (share := share_in_strings(part, telling, SETTING_PIECE)) > MOST_IN_SETTINGS:
+        detail = f"{share:.1%} of it stands in the settings of the model or its tokenizer, in pieces of {SETTING_PIECE} bytes"
+        found.append(HeldOut(verdict="not held out", copied=share, detail=f"{detail} or more"))
     return min(found, key=lambda one: (WORST_FIRST.index(one.verdict), -(one.copied or 0.0)))
+
+
+def strings_in(settings: Any) -> Iterator[str]:
+    """All strings in a JSON document, names included."""
+    if isinstance(settings, str):
+        yield settings
+    elif isinstance(settings, Mapping):
+        for name, value in settings.items():
+            yield str(name)
+            yield from strings_in(value)
+    elif isinstance(settings, list | tuple):
+        for value in settings:
+            yield from strings_in(value)
+
+
+def long_strings(document: str) -> list[str]:
+    """All strings of a JSON document, as they are written there, that are long enough to hold a piece of a text."""
+    return [string.replace(SPACE_IN_TOKENS, " ") for string in _LONG_STRING.findall(document)]
 
 
 def _unknown(why: str) -> HeldOut:
     return HeldOut(verdict="unknown", copied=None, detail=why)
 
 
-def _look(text: Fingerprint, part: Part) -> HeldOut:
-    if not len(text.shingles):
-        return _unknown(TOO_FEW_PIECES if text.is_known else NOT_KNOWN)
-    shingles, shared = text.look_for(part)
-    if shingles < FEWEST_SHINGLES:
-        return _unknown("the text is too short to be looked for in the training text")
-    if text.usual > MOST_USUAL:
+def _look(text: Fingerprint, part: Part, at_hand: AtHand | None) -> HeldOut:
+    """What one fingerprint shows, and where that is not enough, the bytes."""
+    if not text.is_known:
+        return _unknown(NOT_KNOWN)
+    found = _look_in_samples(text, part) if len(text.pieces.hashes) else _unknown(TOO_FEW_PIECES)
+    if found.verdict == "not held out" or not (found.verdict == "unknown" or found.is_worth_telling):
+        return found
+    training = at_hand(text.sha256) if at_hand is not None and text.sha256 else None
+    if training is not None:
+        return _compare(training, part, found)
+    if found.shared > MOST_SHARED:  # whether that is repetition or a copy, only the bytes can tell
+        return _unknown(found.detail)
+    return found
+
+
+def _look_in_samples(text: Fingerprint, part: Part) -> HeldOut:
+    forwards = text.look_for(part)
+    found = _judge(text.pieces, *forwards["pieces"], "of its pieces")
+    backwards = text.look_for(part, backwards=True)
+    others = [
+        _judge(text.words, *forwards["words"], f"of its sets of {WORDS} neighbouring words"),
+        _judge(text.pieces, *backwards["pieces"], "of its pieces, read backwards,"),
+        _judge(text.words, *backwards["words"], f"of its sets of {WORDS} neighbouring words, read backwards,"),
+    ]
+    copies = [one for one in [found, *others] if one.verdict == "not held out"]
+    return max(copies, key=lambda one: one.copied or 0.0, default=found)
+
+
+def _judge(sample: Sample, hashes: int, shared: int, what: str) -> HeldOut:
+    """Whether the share of a text's hashes that a training text has too is what is usual there."""
+    if hashes < FEWEST_HASHES:
+        return _unknown(TOO_SHORT)
+    if sample.usual > MOST_USUAL:
         return _unknown(
-            f"{text.usual:.0%} of the training text occurs in it more than once, so that no copy can be told from it"
+            f"{sample.usual:.0%} of the training text occurs in it more than once, so that no copy can be told from it"
         )
-    share, usual = shared / shingles, text.usual
-    by_chance = ERRORS * math.sqrt(max(usual * (1.0 - usual), 1.0 / shingles) / shingles)
-    numbers = (
-        f"{share:.1%} of its pieces occur in the training text, where {usual:.1%} would be usual for held-out text"
-    )
-    of_its_kind = min(SPREADS * text.spread, MOST_BEYOND * (1.0 - usual))
-    if share - usual < max(LEAST_MORE, by_chance, of_its_kind):
-        is_partly_copied = share - usual > max(WORTH_TELLING, by_chance)
-        if is_partly_copied:
-            numbers += f": about {(share - usual) / (1.0 - usual):.0%} of it may be copied from there"
-        telling = is_partly_copied or share >= REPEATING
-        return HeldOut(verdict="held out", copied=max(0.0, share - usual), detail=numbers, is_worth_telling=telling)
+    share, usual = shared / hashes, sample.usual
+    by_chance = ERRORS * math.sqrt(max(usual * (1.0 - usual), 1.0 / hashes) / hashes)
+    numbers = f"{share:.1%} {what} occur in the training text, where {usual:.1%} would be usual for held-out text"
+    of_its_kind = min(SPREADS * sample.spread, MOST_BEYOND * (1.0 - usual))
     copied = (share - usual) / (1.0 - usual)
-    detail = f"{numbers}: at least {copied:.0%} of it is a copy, exact or near, of what the model was trained on"
-    return HeldOut(verdict="not held out", copied=copied, detail=detail)
+    if share - usual >= max(LEAST_MORE, by_chance, of_its_kind):
+        detail = f"{numbers}: at least {copied:.0%} of it is a copy, exact or near, of what the model was trained on"
+        return HeldOut(verdict="not held out", copied=copied, detail=detail)
+    is_partly_copied = share - usual > max(WORTH_TELLING, by_chance)
+    if is_partly_copied:
+        numbers += f": about {copied:.0%} of it may be copied from there"
+    telling = is_partly_copied or share >= REPEATING
+    return HeldOut(
+        verdict="held out", copied=max(0.0, share - usual), detail=numbers, is_worth_telling=telling, shared=share
+    )
+
+
+def _compare(training: Part, part: Part, sampled: HeldOut) -> HeldOut:
+    """What the bytes of both texts show, where the samples leave it open."""
+    forwards, backwards = shared_share(training, part), shared_share(training, part, backwards=True)
+    share, way = (backwards, " backwards") if backwards > forwards else (forwards, "")
+    standing = f"{share:.1%} of it stands in the training text{way}, in pieces of {WINDOW} bytes or more"
+    if share > MOST_SHARED:
+        detail = f"{standing}: the number shows what was remembered"
+        return HeldOut(verdict="not held out", copied=share, detail=detail)
+    if sampled.verdict != "unknown":
+        return replace(sampled, detail=f"{sampled.detail}; {standing}")
+    if part.bytes < LEAST_BYTES:
+        return _unknown(TOO_SHORT)
+    if _repetition(training) > MOST_SHARED:
+        why = "the training text repeats itself, so that only exact copies can be found: take the repetitions out of it"
+        return _unknown(f"{why} ({standing})")
+    return HeldOut(verdict="held out", copied=share, detail=standing, is_worth_telling=share > WORTH_TELLING)
+
+
+def _repetition(training: Part) -> float:
+    """The share of the second half of a text that stands in the first, in pieces of `WINDOW` bytes."""
+    first, second, left = [], [], training.bytes // 2
+    for document in training.documents:
+        size = min(document.size, left)
+        left -= size
+        middle = document.start + size
+        first.append(replace(document, stop=middle))
+        second.append(replace(document, start=middle))
+    return shared_share(Part("first half", first), Part("second half", second))

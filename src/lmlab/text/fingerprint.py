@@ -1,35 +1,41 @@
 """A fingerprint of a training text: enough to tell later whether another text is a copy of it, exact or near.
 
-What is kept is a sample of its shingles, the pieces of `WINDOW` bytes that begin at every byte, as hashes of 32 bits. Case and
-the width of whitespace do not count. Which shingles are in the sample is decided by their hash, so a copy has the same
-ones. A letter that was changed spoils the shingles that hold it and no others: with one letter in 45 changed, six in ten stay.
+Two samples are kept, as hashes of 32 bits:
 
-Texts of one kind share shingles without being copies: phrases, names, formulas. How many is measured on the training text
-itself, by how many shingles of a tenth of it occur in the other nine, and by how much its tenths differ in that. What a
-held-out text shares beyond that is copied.
+    pieces   strings of `PIECE` bytes, one beginning at every byte; case and the width of whitespace do not count.
+             A changed letter spoils the pieces that hold it and no others: with one letter in 45 changed, six in ten stay.
+    words    sets of `WORDS` neighbouring words, in any order; case and punctuation do not count.
+             Text cut into short pieces and shuffled keeps the sets inside its pieces.
+
+Whether a hash is in the sample depends on the hash alone, so a copy has the same ones.
+
+Texts of one kind share pieces without being copies: phrases, names, formulas. How many is measured on the training text
+itself: the share of a tenth of it that occurs in the other nine, and how much the tenths differ in that share.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from lmlab.config import Mistake
-from lmlab.text.shared_substrings import window_hashes
+from lmlab.text.shared_substrings import substring_hashes, window_hashes
 
 if TYPE_CHECKING:
     from lmlab.text.parts import Part
 
-WINDOW = 24  # bytes: longer ones are rarer by chance, and spoiled by fewer changes
-BYTES_PER_SHINGLE = 200  # of the text, so that the file has two hundredths of its size
-FEWEST, MOST = 1 << 12, 1 << 20  # shingles kept, about
+PIECE = 24  # bytes: longer ones are rarer by chance, and spoiled by fewer changes
+WORDS = 4
+BYTES_PER_HASH = {"pieces": 200, "words": 400}  # of the text, kept: the file has three hundredths of its size
+BYTES_APART = {"pieces": 1, "words": 6}  # about, from one hash of a text to the next
+FEWEST, MOST = 1 << 12, 1 << 20  # hashes kept of each sample, about
 TENTHS = 10
 
 _MIX = 0xBF58476D1CE4E5B9  # of SplitMix64 (Steele, Lea & Flood 2014)
@@ -38,56 +44,99 @@ _PLAIN = bytes.maketrans(
 )
 
 
+_IS_WORD = np.array([chr(byte).isalnum() or byte >= 0x80 for byte in range(256)])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sample:
+    """A sample of the hashes of one text."""
+
+    every: int  # one hash in so many is in the sample
+    usual: float  # the share of a tenth of the text's hashes that the other tenths have too
+    spread: float  # the standard deviation of that share over the tenths
+    hashes: np.ndarray  # uint32, sorted, each once
+
+    @classmethod
+    def of(cls, hashes: Iterator[np.ndarray], every: int) -> Self:
+        """From all hashes of a text, in its order."""
+        found = _sampled(hashes, every)
+        usual, spread = _shared_by_tenths(found)
+        return cls(every=every, usual=usual, spread=spread, hashes=np.unique(found))
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Of no text."""
+        return cls(every=1, usual=1.0, spread=0.0, hashes=np.zeros(0, dtype=np.uint32))
+
+    def look_for(self, hashes: Iterator[np.ndarray]) -> tuple[int, int]:
+        """(hashes of another text that belong in the sample, how many of them this text has)."""
+        found = _sampled(hashes, self.every)
+        at = np.searchsorted(self.hashes, found)
+        is_there = np.take(self.hashes, at, mode="clip") == found if len(self.hashes) else np.zeros(0, dtype=bool)
+        return len(found), int(is_there.sum())
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fingerprint:
-    """Of one text."""
+    """The two samples of one text. sha256: of the text; empty in files of older versions."""
 
-    every: int  # one shingle in so many is in the sample
-    usual: float  # the share of its shingles that a tenth of the text has in common with the others
-    spread: float = 0.0  # the standard deviation of that share over the tenths
-    shingles: np.ndarray  # uint32, sorted, each once
-    is_known: bool = True  # or of a text that nobody knows any more
+    pieces: Sample
+    words: Sample
+    sha256: str = ""
+    is_known: bool = True  # False: the text is not known
 
     @classmethod
     def of(cls, part: Part) -> Self:
-        """Of a part of a corpus, read once."""
-        kept = int(np.clip(part.bytes // BYTES_PER_SHINGLE, FEWEST, MOST))
-        every = max(1, part.bytes // kept)
-        found = np.concatenate([np.zeros(0, dtype=np.uint32), *_sample(part, every)])
-        usual, spread = _shared_by_tenths(found)
-        return cls(every=every, usual=usual, spread=spread, shingles=np.unique(found))
+        """Of a part of a corpus."""
+
+        def sample(name: str) -> Sample:
+            kept = int(np.clip(part.bytes // BYTES_PER_HASH[name], FEWEST, MOST))
+            return Sample.of(HASHES[name](part), max(1, part.bytes // BYTES_APART[name] // kept))
+
+        return cls(pieces=sample("pieces"), words=sample("words"), sha256=part.sha256)
 
     @classmethod
     def unknown(cls) -> Self:
-        """Of a text that nobody knows any more: it says nothing, and keeps others from saying too much."""
-        return cls(every=1, usual=1.0, shingles=np.zeros(0, dtype=np.uint32), is_known=False)
+        """Of a text that is not known, so that no other text can be told from it."""
+        return cls(pieces=Sample.empty(), words=Sample.empty(), is_known=False)
 
-    def look_for(self, part: Part) -> tuple[int, int]:
-        """(shingles of another text in its sample, how many of them this text has)."""
-        found = np.concatenate([np.zeros(0, dtype=np.uint32), *_sample(part, self.every)])
-        at = np.searchsorted(self.shingles, found)
-        is_there = np.take(self.shingles, at, mode="clip") == found if len(self.shingles) else np.zeros(0, dtype=bool)
-        return len(found), int(is_there.sum())
+    def look_for(self, part: Part, *, backwards: bool = False) -> dict[str, tuple[int, int]]:
+        """For each sample: (hashes of another text that belong in it, how many of them this text has).
+
+        backwards: look for the other text with its characters in reverse order.
+        """
+        return {name: getattr(self, name).look_for(hashes(part, backwards)) for name, hashes in HASHES.items()}
 
     def to_bytes(self) -> bytes:
         """As a safetensors file."""
-        about = {"every": self.every, "usual": self.usual, "spread": self.spread, "window": WINDOW}
-        return save({"shingles": self.shingles}, {"about": json.dumps(about)})
+        samples = {name: getattr(self, name) for name in HASHES}
+        about: dict[str, object] = {"window": PIECE, "set": WORDS, "sha256": self.sha256}
+        for name, sample in samples.items():
+            about[name] = {"every": sample.every, "usual": sample.usual, "spread": sample.spread}
+        return save({name: sample.hashes for name, sample in samples.items()}, {"about": json.dumps(about)})
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Self:
         """From such a file; Mistake if it is damaged or of another kind."""
         try:
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-            about = json.loads(header["__metadata__"]["about"])
-            if about["window"] == WINDOW:
-                usual, spread = float(about["usual"]), float(about.get("spread", 0.0))  # older ones have no spread
-                return cls(every=int(about["every"]), usual=usual, spread=spread, shingles=load(content)["shingles"])
+            about, hashes = json.loads(header["__metadata__"]["about"]), load(content)
+            if about["window"] == PIECE:
+                if "shingles" in hashes:  # a file of an older version, without sets of words
+                    return cls(pieces=_read(about, hashes["shingles"]), words=Sample.empty())
+                if about["set"] == WORDS:
+                    pieces, words = (_read(about[name], hashes[name]) for name in HASHES)
+                    return cls(pieces=pieces, words=words, sha256=str(about["sha256"]))
         except (SafetensorError, KeyError, TypeError, ValueError):
             pass
         raise Mistake(
             "the fingerprint of a training text is damaged, or of another lmlab; a run opens without that file"
         )
+
+
+def _read(about: Mapping[str, Any], hashes: np.ndarray) -> Sample:
+    usual, spread = float(about["usual"]), float(about.get("spread", 0.0))  # the oldest files have no spread
+    return Sample(every=int(about["every"]), usual=usual, spread=spread, hashes=hashes)
 
 
 @lru_cache(maxsize=2)
@@ -96,20 +145,58 @@ def fingerprint_of(part: Part) -> Fingerprint:
     return Fingerprint.of(part)
 
 
-def _sample(part: Part, every: int) -> Iterator[np.ndarray]:
-    """The shingles of a text that are in the sample, in its order, with repetitions."""
-    step = np.uint64(every)
+def _pieces(part: Part, backwards: bool = False) -> Iterator[np.ndarray]:
+    """The hashes of all pieces of a text, in its order."""
     for document in part.documents:
         held = b""
         for block in document.blocks():
-            text = held + _plain(block)
-            hashes = window_hashes(text, WINDOW)
-            hashes ^= hashes >> np.uint64(29)
-            hashes *= np.uint64(_MIX)  # all bits take part in all bits
-            hashes ^= hashes >> np.uint64(32)
-            chosen = hashes[hashes // step * step == hashes]  # division by one number is faster than remainders
-            yield (chosen >> np.uint64(32)).astype(np.uint32)
+            text = held + _plain(_backwards(block) if backwards else block)
+            hashes = window_hashes(text, PIECE)
+            yield hashes
             held = text[len(hashes) :]
+
+
+def _word_sets(part: Part, backwards: bool = False) -> Iterator[np.ndarray]:
+    """The hashes of all sets of neighbouring words of a text, in its order."""
+    for document in part.documents:
+        held = b""
+        for block in document.blocks():
+            text = held + _plain(_backwards(block) if backwards else block)
+            is_word_T = np.concatenate([[False], _IS_WORD[np.frombuffer(text, dtype=np.uint8)], [False]])
+            edges = np.flatnonzero(is_word_T[1:] != is_word_T[:-1])
+            starts, ends = edges[::2], edges[1::2]
+            if len(starts) < WORDS:
+                held = text
+                continue
+            sums = np.zeros(len(starts) + 1, dtype=np.uint64)
+            np.cumsum(_mixed(substring_hashes(text, starts, ends)), out=sums[1:])
+            yield sums[WORDS:] - sums[:-WORDS]  # a sum is the same in any order
+            held = text[starts[len(starts) - WORDS + 1] :]
+
+
+def _backwards(block: bytes) -> bytes:
+    return block.decode()[::-1].encode()
+
+
+HASHES: Mapping[str, Callable[..., Iterator[np.ndarray]]] = {"pieces": _pieces, "words": _word_sets}
+
+
+def _sampled(hashes: Iterator[np.ndarray], every: int) -> np.ndarray:
+    """Those of these hashes that are in the sample (uint32), in order, with repetitions."""
+    step, found = np.uint64(every), [np.zeros(0, dtype=np.uint32)]
+    for some in hashes:
+        mixed = _mixed(some)
+        chosen = mixed[mixed // step * step == mixed]  # division by one number is faster than remainders
+        found.append((chosen >> np.uint64(32)).astype(np.uint32))
+    return np.concatenate(found)
+
+
+def _mixed(hashes: np.ndarray) -> np.ndarray:
+    """The same hashes with all bits taking part in all bits; the array is written over."""
+    hashes ^= hashes >> np.uint64(29)
+    hashes *= np.uint64(_MIX)
+    hashes ^= hashes >> np.uint64(32)
+    return hashes
 
 
 def _plain(text: bytes) -> bytes:
@@ -119,13 +206,13 @@ def _plain(text: bytes) -> bytes:
     return bytes_T[np.append(True, ~(is_space_T[1:] & is_space_T[:-1]))].tobytes() if text else b""
 
 
-def _shared_by_tenths(shingles: np.ndarray) -> tuple[float, float]:
-    """The share of shingles, in the order of the text, that occur in another tenth of it too; how the tenths differ in it."""
-    if len(shingles) < TENTHS:
+def _shared_by_tenths(hashes: np.ndarray) -> tuple[float, float]:
+    """The share of hashes, in the order of the text, that occur in another tenth of it too; how the tenths differ in it."""
+    if len(hashes) < TENTHS:
         return 1.0, 0.0
-    tenth = np.arange(len(shingles)) * TENTHS // len(shingles)
-    order = np.argsort(shingles, kind="stable")  # so that tenths ascend among equal shingles
-    found, tenth = shingles[order], tenth[order]
+    tenth = np.arange(len(hashes)) * TENTHS // len(hashes)
+    order = np.argsort(hashes, kind="stable")  # so that tenths ascend among equal hashes
+    found, tenth = hashes[order], tenth[order]
     first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
     last = np.append(first[1:], len(found)) - 1
     shared = np.repeat(tenth[first] != tenth[last], last - first + 1)

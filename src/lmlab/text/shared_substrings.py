@@ -8,7 +8,7 @@ shared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -55,24 +55,55 @@ class Overlap:
         )
 
 
+def shared_share(train: Part, held_out: Part, window: int = WINDOW, *, backwards: bool = False) -> float:
+    """The share of the held-out part's bytes that lie in substrings of at least `window` bytes that both parts have.
+
+    backwards: of the held-out part with its characters in reverse order.
+    """
+    beginnings = _beginnings(held_out)
+    if backwards:
+        beginnings = (content.decode(errors="ignore")[::-1].encode() for content in beginnings)
+    text = SEPARATOR.join(beginnings)
+    held = _windows_of(text, window)
+    shared = _search(train, np.sort(held.hashes), window)
+    at = held.at[np.isin(held.hashes, np.unique(shared.hashes))]
+    return _covered(at, len(text), window) / max(1, min(held_out.bytes, MOST_BYTES))
+
+
 def find_overlap(train: Part, held_out: Part, window: int = WINDOW) -> Overlap:
     """Look for substrings of at least `window` bytes, within documents, that both parts have."""
     text = SEPARATOR.join(_beginnings(held_out))
     held = _windows_of(text, window)
     shared = _search(train, np.sort(held.hashes), window)
     held = held.only(np.isin(held.hashes, shared.hashes))
-    steps = np.zeros(len(text) + 1, dtype=np.int32)  # +1 where a shared window begins, -1 where it ends
-    np.add.at(steps, held.at, 1)
-    np.add.at(steps, held.at + window, -1)
     longest, where = _longest(shared, held, window)
     return Overlap(
         part=held_out.name,
         window=window,
         searched_bytes=min(held_out.bytes, MOST_BYTES),
-        shared_bytes=int((np.cumsum(steps) > 0).sum()),
+        shared_bytes=_covered(held.at, len(text), window),
         longest_bytes=longest,
         example=text[where : where + min(longest, EXAMPLE_BYTES)].decode("utf-8", errors="ignore"),
     )
+
+
+def share_in_strings(part: Part, strings: Sequence[str], window: int) -> float:
+    """The share of a text's bytes that lie in a substring of at least `window` bytes that one of these strings has too."""
+    long = [encoded for string in strings if len(encoded := string.encode()) >= window]
+    if not long or not part.bytes:
+        return 0.0
+    known = np.sort(_windows_of(SEPARATOR.join(long), window).hashes)
+    text = SEPARATOR.join(_beginnings(part))
+    held = _windows_of(text, window)
+    return _covered(held.at[_contains(known, held.hashes)], len(text), window) / min(part.bytes, MOST_BYTES)
+
+
+def _covered(at: np.ndarray, size: int, window: int) -> int:
+    """How many bytes of a text of this size lie in windows at these places."""
+    steps = np.zeros(size + 1, dtype=np.int32)  # +1 where a window begins, -1 where it ends
+    np.add.at(steps, at, 1)
+    np.add.at(steps, at + window, -1)
+    return int((np.cumsum(steps) > 0).sum())
 
 
 @dataclass(frozen=True)
@@ -106,6 +137,15 @@ def window_hashes(text: bytes, window: int) -> np.ndarray:
     np.cumsum(of_place, out=sums[1:])
     hashes: np.ndarray = sums[window:] - sums[:-window]
     hashes *= inverses[: len(hashes)]
+    return hashes
+
+
+def substring_hashes(text: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The hashes of these substrings of a text (uint64), by the polynomial of `window_hashes`."""
+    of_byte, powers, inverses = _hash_tables(1 << len(text).bit_length())
+    sums = np.zeros(len(text) + 1, dtype=np.uint64)
+    np.cumsum(of_byte.take(np.frombuffer(text, dtype=np.uint8)) * powers[: len(text)], out=sums[1:])
+    hashes: np.ndarray = (sums[ends] - sums[starts]) * inverses[starts]
     return hashes
 
 

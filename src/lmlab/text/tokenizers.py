@@ -143,6 +143,10 @@ class Tokenizer:
         for name, text in self._files().items():
             write_atomically(Path(folder) / name, text.encode())
 
+    def written(self) -> str:
+        """Everything `save` writes."""
+        return "\n".join(self._files().values())
+
     def _files(self) -> dict[str, str]:
         files = {"tokenizer.json": self.backend.to_str(pretty=True)}
         if self.spelling is not None:
