@@ -168,12 +168,12 @@ class LanguageModel(Saved):
     policy: ContextPolicy
     end_id: int | None = None
     """The id that ends a text, where one is predicted; None: a text's length is given, as a file's is."""
+    components: Sequence[LanguageModel] = ()  # the models that a model is made of, where it is
     same_everywhere: ClassVar[bool] = False  # whether begin and advance give the same bits on every machine
     writing_dtypes: ClassVar[tuple[torch.dtype, ...]] = (torch.float32,)  # that `writing_dtype` may be
     writing_dtype: torch.dtype = torch.float32  # to which `advance` rounds weights; `score` never does
     fills_rows: ClassVar[bool] = True  # whether `score_documents` costs least for documents of similar length
-    signs: ClassVar[int] = 0
-    """How many numbers the model gives of how sure it is before it sees a token; 0 where it keeps that to itself."""
+    signs: ClassVar[int] = 0  # how many numbers the model gives of how sure it is before it sees a token
 
     @abstractmethod
     def score(self, tokens_BT: Tensor) -> Tensor:

@@ -29,7 +29,9 @@ from lmlab.disk.files import (
     write_atomically,
 )
 from lmlab.disk.locks import locked
+from lmlab.identity import parameter_count
 from lmlab.learn import recipe
+from lmlab.learn.fingerprint_files import fingerprint_file, fingerprints_in
 from lmlab.learn.lines import documents, is_metrics, is_sample, unit_of
 from lmlab.learn.record import Record, Result
 from lmlab.learn.record_types import WrongKey
@@ -43,9 +45,8 @@ if TYPE_CHECKING:
     from lmlab.interface import LanguageModel, Saved
     from lmlab.text.corpus import Corpus
     from lmlab.text.fingerprint import Fingerprint
+    from lmlab.text.parts import Part
     from lmlab.text.tokenizers import Tokenizer
-
-FINGERPRINT = "training_text"  # the beginning of the names of these files
 
 
 class Run:
@@ -117,12 +118,12 @@ class Run:
 
         vocab_size = 0 if self.record.inputs.tokenizer is None else self.tokenizer.vocab_size
         try:
-            tensors = self._tensors()
+            tensors = self.weights()
         except SafetensorError as error:
             raise Mistake(f"{self.folder}/model.safetensors cannot be read ({error}); train again") from None
         return rebuilt(self.folder, self.record, vocab_size, tensors)
 
-    def _tensors(self) -> Mapping[str, Tensor]:
+    def weights(self) -> Mapping[str, Tensor]:
         """The weights; of a run that was stopped the best so far, or the last where nothing was validated yet."""
         from safetensors.torch import load, load_file
 
@@ -243,18 +244,15 @@ class Run:
 
     @property
     def learned_from(self) -> list[Fingerprint]:
-        """Of all texts that its weights were trained on; where one of them is missing, as in an old run, that is said too."""
-        from lmlab.text.fingerprint import Fingerprint
+        """Of all texts that its weights were trained on; one of an unknown text where that is not known."""
+        return fingerprints_in(self.folder, self.record.inputs.fingerprints or ())
 
-        found, missing = [], set(self.record.inputs.fingerprints or ())
-        for path in sorted(self.folder.glob(f"{FINGERPRINT}*")):
-            content = path.read_bytes()
-            found.append(Fingerprint.from_bytes(content))
-            sha256 = hashlib.sha256(content).hexdigest()
-            if sha256 not in (self.record.inputs.fingerprints or (sha256,)):
-                raise Mistake(f"{path} is not the one that was trained with; the run opens without it, and says so")
-            missing.discard(sha256)
-        return found if found and not missing else [*found, Fingerprint.unknown()]
+    def training_text(self, sha256: str) -> Part | None:
+        """The part of its corpus with this hash, which it was trained on; None where it is not on disk as it was."""
+        try:
+            return next((part for part in self.corpus.parts.values() if part.sha256 == sha256), None)
+        except (Mistake, OSError):
+            return None
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -281,7 +279,7 @@ class Run:
         trained = replace(
             self.record.model,
             config=config,
-            parameters=model.parameters_count,
+            parameters=parameter_count(model),
             sha256=sha256,
             identity=identity,
         )
@@ -331,7 +329,7 @@ def create_run(
             tokenizer.save(folder)
             run.__dict__["tokenizer"] = tokenizer  # at hand already: a large one takes a while to load
         for number, content in enumerate(contents):
-            write_atomically(folder / f"{FINGERPRINT}{f'.{number}' if number else ''}.safetensors", content)
+            write_atomically(folder / fingerprint_file(number), content)
         run.write_record()
     return run
 
@@ -358,7 +356,7 @@ def refuse_if_taken(folder: Path, *, can_go_on: bool = True) -> None:
     if not can_be_written(folder):
         raise Mistake(f"nothing can be written in {folder}; name a new folder for the run elsewhere")
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
-    beginnings = {"tokenizer.json", "spelling.json", f"{FINGERPRINT}.safetensors"}
+    beginnings = {"tokenizer.json", "spelling.json", fingerprint_file(0)}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
         is_run = can_go_on and (folder / "config.json").exists()
         instead = ", or go on with the one in it: {resume} {out}" if is_run else ""

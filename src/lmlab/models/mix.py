@@ -97,6 +97,7 @@ class Mix(nn.Module, LanguageModel):
     def __init__(self, config: MixConfig, parts: Sequence[LanguageModel], gate: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.config, self.parts, self.vocab_size = config, list(parts), parts[0].vocab_size
+        self.components = self.parts
         self.gate = Gate(gate)
         self.learned = nn.ModuleList(part for part in parts if isinstance(part, nn.Module))  # so that they move with it
         self.policy = ContextPolicy.everything() if config.adapt else common_policy([part.policy for part in parts])

@@ -201,6 +201,13 @@ def kind_of(name: str) -> Kind:
     return _brought(entries[name].value, name)
 
 
+def where(name: str) -> str:
+    """What a kind is called where that must not be the choice of whoever wrote it: our own word, or `package.module:Class`."""
+    if name in KINDS or ":" in name:
+        return name
+    return next((point.value for point in metadata.entry_points(group=GROUP) if point.name == name), name)
+
+
 def trainable_kind(name: str) -> Kind:
     """The kind of that name, to be trained on a text; Mistake if it is made of others."""
     kind = kind_of(name)

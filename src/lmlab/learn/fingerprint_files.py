@@ -1,0 +1,39 @@
+"""The files of a run that tell what it was trained on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmlab.config import Mistake
+
+if TYPE_CHECKING:
+    from lmlab.text.fingerprint import Fingerprint
+
+STEM = "training_text"
+
+
+def fingerprint_file(number: int) -> str:
+    """The name of the file of one text."""
+    return f"{STEM}{f'.{number}' if number else ''}.safetensors"
+
+
+def fingerprints_in(folder: Path, named: Sequence[str]) -> list[Fingerprint]:
+    """The fingerprints in the folder of a run, whose record names them by their SHA-256.
+
+    `Fingerprint.unknown` stands for one that is missing, and for all that the record does not name, as in runs of older
+    versions. The hashes find files that were mixed up or lost. Who forges a run can write other hashes into its record.
+    """
+    from lmlab.text.fingerprint import Fingerprint
+
+    found, missing = [], set(named)
+    for path in sorted(folder.glob(f"{STEM}*")):
+        content = path.read_bytes()
+        found.append(Fingerprint.from_bytes(content))
+        sha256 = hashlib.sha256(content).hexdigest()
+        if named and sha256 not in named:
+            raise Mistake(f"{path} is not the one that was trained with; the run opens without it, and says so")
+        missing.discard(sha256)
+    return found if named and not missing else [*found, Fingerprint.unknown()]
