@@ -18,13 +18,9 @@ from lmlab.hardware.openmp import set_threads
 from lmlab.layers.fast import attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c
 from lmlab.models import _ngram_in_c
 from lmlab.text import words_in_c
+from some_text import TEXT
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-TEXT = (
-    "the cat sat on the mat and the dog sat on the log\n"
-    "a man and a plan and a canal and a cat\n"
-    "where the wind blows the grass bends and the tree stands\n"
-) * 40
 
 
 NUMBERS = itertools.count()

@@ -152,23 +152,24 @@ def evaluate(
     corpus.
     Of a model of another task: what that task is measured by, such as accuracy, with something simpler beside it.
     against: of a translator another one, compared with it sentence by sentence.
-    watch: told, of a language model, what is being done ("tokenise", "walk", "score", "check"), and how much of how much.
+    watch: told, of a language model, what is being done ("tokenise", "walk", "score"), and how much of how much.
     """
     if part not in (None, "train", "valid", "test"):
         raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
     if text is not None and part is not None:
         raise Mistake("{part} is of the run's own corpus; another text is scored whole: leave one out", part=part)
     seed = checked_seed(seed)
+    from lmlab.comparison.measure_apart import needs_to_be_apart
     from lmlab.comparison.measure_run import measure_run
     from lmlab.hardware.threads import fastest_threads
     from lmlab.text.corpus import read
     from lmlab.text.parts import Part
 
     run = _opened(run)
-    kind = kind_of(run.record.model.name)
-    if against is not None and kind.role is not Role.TRANSLATOR:
+    kind = None if needs_to_be_apart(run.record.model.name, {}) else kind_of(run.record.model.name)
+    if against is not None and (kind is None or kind.role is not Role.TRANSLATOR):
         raise Mistake("{against} is for translators; others are told apart by: lmlab compare", against=None)
-    if kind.home is not None:
+    if kind is not None and kind.home is not None:  # code of others is not loaded here: `measure_run` sees to it
         beside = {} if against is None else {"against": against}
         of_another_task: OtherResult = importlib.import_module(kind.home).evaluate(
             run, text, part=part or "test", seed=seed, device=device, **beside

@@ -35,7 +35,7 @@ def mixed_folder(small_text: Path) -> Path:
     folder = small_text.parent / "mixed"
     (folder / "deep").mkdir(parents=True)
     small_text.rename(folder / "prose.txt")
-    (folder / "deep" / "code.py").write_text("def f(x):\n    return x\n" * 200)
+    (folder / "deep" / "code.py").write_text("".join(f"def f{n}(x):\n    return x{n * n}\n" for n in range(200)))
     (folder / "empty.json").write_text("")
     return folder
 
@@ -43,7 +43,7 @@ def mixed_folder(small_text: Path) -> Path:
 def test_a_folder_says_which_files_it_passes_over_and_how_they_would_be_read(lmlab: Lmlab, mixed_folder: Path) -> None:
     code, _, err = lmlab("train", "bag", "mixed", "--out", "run")
     assert code == 0
-    assert "lmlab: note: mixed/deep/code.py was not read (4,600 bytes)" in err
+    assert "lmlab: note: mixed/deep/code.py was not read (5,944 bytes)" in err
     assert "'mixed/**/*.py'" in err
     assert "note" not in lmlab("eval", "run")[2]  # it was said
     with pytest.warns(Note, match=r"code\.py was not read"):
@@ -227,13 +227,17 @@ def test_a_class_in_the_place_of_a_models_name_is_told_its_name(small_text: Path
 
 def test_a_measurement_is_a_few_lines_unless_asked_for_more(lmlab: Lmlab, run_folder: Path) -> None:
     _, out, _ = lmlab("eval", run_folder)
-    assert "certified: all 10 checks hold (--verbose shows them)" in out
-    assert "holds" not in out
-    assert "discounts" not in out  # nothing to mend: kept in JSON, and shown to whoever asks for more
-    verbose = lmlab("eval", run_folder, "--verbose")[1]
-    assert verbose.count("holds") == 10
-    assert verbose.count("discounts") == 1
-    assert any("discounts" in note for note in json.loads(lmlab("eval", run_folder, "--json")[1])["notes"])
+    assert "certified: all 12 checks passed (--verbose shows them)" in out
+    assert "passed  " not in out
+    assert lmlab("eval", run_folder, "--verbose")[1].count("passed  ") == 12
+
+
+def test_a_note_on_what_nobody_can_mend_is_for_whoever_asks_for_more(lmlab: Lmlab) -> None:
+    Path("again.txt").write_text("the cat sat on the mat and the dog sat on the log\n" * 120)
+    assert lmlab("train", "ngram", "again.txt", "--out", "again")[0] == 0
+    assert "discounts" not in lmlab("eval", "again")[1]
+    assert lmlab("eval", "again", "--verbose")[1].count("discounts") == 1
+    assert any("discounts" in note for note in json.loads(lmlab("eval", "again", "--json")[1])["notes"])
 
 
 def test_a_measurement_says_what_its_interval_is_for_and_why_it_is_wide(lmlab: Lmlab) -> None:

@@ -124,7 +124,7 @@ def test_things_are_short_in_a_console_and_have_pictures_in_a_notebook(small_tex
     html = result._repr_html_()
     ElementTree.fromstring(html)
     assert f"{result.bits_per_byte:.4f} bits per byte" in html
-    assert "checks hold" in html
+    assert "checks passed" in html
     counted = lmlab.train("bag", small_text, out=tmp_path / "bag")._repr_html_()  # which has no curve
     ElementTree.fromstring(counted)
     assert "bag, finished" in counted

@@ -78,12 +78,14 @@ def test_the_training_part_may_be_asked_for_and_is_marked(run: Run, lmlab) -> No
     assert "NOT HELD OUT" in shown
 
 
-def test_a_run_without_a_fingerprint_says_unknown(run: Run, lmlab) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_without_a_fingerprint_is_not_certified(run: Run, lmlab) -> None:  # type: ignore[no-untyped-def]
     (run.folder / "training_text.safetensors").unlink()
     code, shown, _ = lmlab("eval", run.folder)
     assert code == 0
-    assert "unknown whether this text was held out" in " ".join(shown.split())
-    assert json.loads(lmlab("eval", run.folder, "--json")[1])["held_out"]["verdict"] == "unknown"
+    assert "not certified: whether the text was held out is not known" in " ".join(shown.split())
+    found = json.loads(lmlab("eval", run.folder, "--json")[1])
+    assert found["held_out"]["verdict"] == "unknown"
+    assert (found["certified"], found["certificate"]["held_out"]) == (False, None)
 
 
 def test_a_comparison_on_the_training_text_ranks_nobody_and_says_why(tmp_path: Path) -> None:

@@ -132,5 +132,8 @@ def test_what_of_the_test_part_was_trained_on_word_for_word_is_said_though_repea
 
 def test_where_nobody_can_tell_whether_the_text_was_held_out_that_is_said() -> None:
     said = unknown(measured("unknown", 1.0, "100% of the training text occurs in it more than once"))
-    assert said == "Unknown whether the text was held out: 100% of the training text occurs in it more than once."
+    assert said == (
+        "Not certified and not ranked: of every model it is not known whether the text was held out (100% of the training"
+        " text occurs in it more than once)."
+    )
     assert unknown(measured("held out", 0.0)) == unknown(measured("not held out", 0.0)) == ""

@@ -21,7 +21,8 @@ from lmlab.text.tokenizers import Tokenizer
 from thinning import thinned
 
 CHARS = planted.tokenizer_for("char")
-CHEATS = cheats.CHEATS | subtle_cheats.CHEATS
+REMEMBERING = ("KeepsTheRowForAll", "HonestWhereAsked")  # caught in processes of their own: test_process_cheats.py
+CHEATS = {name: make for name, make in (cheats.CHEATS | subtle_cheats.CHEATS).items() if name not in REMEMBERING}
 TIMES, CAUGHT = 20, 19
 
 
@@ -40,7 +41,7 @@ def text_for(name: str, folder: Path, seed: int) -> Part:
 
 def caught(name: str, folder: Path, seed: int) -> bool:
     model = CHEATS[name](CHARS, seed)
-    return not evaluate(model, CHARS, text_for(name, folder, seed)).certified
+    return bool(evaluate(model, CHARS, text_for(name, folder, seed)).certificate.failures)
 
 
 @pytest.mark.parametrize("name", CHEATS)
@@ -58,15 +59,7 @@ def test_a_cheat_is_caught_19_times_in_20(name: str, tmp_path: Path) -> None:
 def test_a_cheat_is_caught_after_it_has_scored_the_text_too(name: str, tmp_path: Path) -> None:
     model = CHEATS[name](CHARS, 3)
     scored = score_part(model, CHARS, text_for(name, tmp_path, 3))
-    assert not certify(model, CHARS, scored).passed
-
-
-def test_who_is_honest_where_it_was_asked_is_seen_by_asking_again_after_scoring(tmp_path: Path) -> None:
-    certificate = evaluate(CHEATS["HonestWhereAsked"](CHARS, 1), CHARS, text_for("", tmp_path, 1)).certificate
-    (check,) = [check for check in certificate.checks if check.name == "score_is_probability"]
-    assert "differ by" not in check.detail.partition("; ")[0]  # where it was asked before, it was honest
-    assert "at places asked about after scoring they differ" in check.detail
-    assert "on a text made up on the spot they differ" in check.detail
+    assert certify(model, CHARS, scored).failures
 
 
 def test_an_unknown_symbol_for_nothing_is_seen_though_its_spelling_is_paid(tmp_path: Path) -> None:
@@ -74,7 +67,7 @@ def test_an_unknown_symbol_for_nothing_is_seen_though_its_spelling_is_paid(tmp_p
     cheats.UnknownForNothing.unknown_id = tokenizer.unknown_id
     model = cheats.UnknownForNothing.random(tokenizer)
     part = planted.part_of(tmp_path, planted.some_text(1500, rare=True))
-    assert evaluate(cheats.Chain.random(tokenizer), tokenizer, part).certified
+    assert evaluate(cheats.Chain.random(tokenizer), tokenizer, part).certificate.failures == []
     assert evaluate(model, tokenizer, part).certificate.failures == ["score_is_probability"]
 
 
@@ -108,7 +101,7 @@ def test_honest_models_pass_200_times_of_200(tmp_path: Path) -> None:
         tokenizer = planted.tokenizer_for(["char", "byte", "words", "bpe:300"][seed % 4])
         for name in ladder():
             result = evaluate(honest(name, tokenizer, seed, tmp_path), tokenizer, text_of(tmp_path, seed))
-            failed += [(name, seed, c) for c in result.certificate.checks if not c.passed]
+            failed += [(name, seed, c) for c in result.certificate.checks if c.passed is False]
     assert failed == []
 
 

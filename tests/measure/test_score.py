@@ -226,7 +226,7 @@ def test_token_files_are_kept_where_they_are_asked_for_and_nowhere_else(
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
     scored = score_part(model, tokenizer, part)
     assert len(list(temporary.iterdir())) == 1
-    assert certify(model, tokenizer, scored).passed
+    assert certify(model, tokenizer, scored).failures == []
     del scored
     assert list(temporary.iterdir()) == []
     score_part(model, tokenizer, part, folder=tmp_path / "kept")
@@ -243,7 +243,7 @@ def test_long_results_lie_in_files_that_need_no_clearing_up(tmp_path: Path, monk
     assert isinstance(mapped.nats_per_token, np.memmap)
     assert np.array_equal(inside.nats_per_token, mapped.nats_per_token)
     assert np.array_equal(inside.byte_ends, mapped.byte_ends)
-    assert certify(model, model.tokenizer, mapped).passed
+    assert certify(model, model.tokenizer, mapped).failures == []
 
 
 def chain_of(spec: MarkovSpec) -> planted.Chain:

@@ -32,6 +32,7 @@ from lmlab.sweeps.grid import Job, Outcome, grid, plan
 from lmlab.sweeps.train_grid import history_for, run_jobs
 from lmlab.text.corpus import read
 from processes import FORKED, THIS_CODE
+from some_text import some_lines
 from thinning import thinned
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -262,7 +263,7 @@ def test_a_sweep_is_measured_on_bytes_spread_over_the_documents(
     texts = tmp_path / "texts"
     texts.mkdir()
     for document in range(20):
-        (texts / f"{document:02}.txt").write_text(f"{document} green bottles hanging on the wall\n" * 200)
+        (texts / f"{document:02}.txt").write_text(some_lines(200, seed=document))
     over = {"layers": [1, 2]}
     small = {"width": 16, "context": 4}
     found = lab.sweep("gpt", texts, over=over, out=tmp_path / "s", seeds=1, budget="3steps", settings=small)

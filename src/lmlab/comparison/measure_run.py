@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import partial
 
+import torch
+
+from lmlab.comparison.evaluate_run import evaluate_run
+from lmlab.comparison.measure_apart import CAN_FORK, Job, measure_apart, needs_to_be_apart
 from lmlab.learn.run import Run
-from lmlab.measure import Result, Spread, evaluate
+from lmlab.measure import Result, Spread
 from lmlab.measure.score import Progress
+from lmlab.measure.walk import Copies
 from lmlab.text.parts import Part
 
 
@@ -20,20 +27,26 @@ def measure_run(
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Result:
-    """Bits per byte of a text under a run's model.
+    """Bits per byte of a text under a run's model. Code that is not the lab's own runs in processes of its own.
 
     name: of the corpus. level: of the interval. progress: told what is being done, and how much of it is done.
     """
+    known = run.record.model
+    if CAN_FORK and needs_to_be_apart(known.name, known.config):
+        here, threads = os.getcwd(), torch.get_num_threads()
+        job = Job(
+            folder=run.folder,
+            text=text,
+            name=name,
+            level=level,
+            device=device,
+            threads=threads,
+            paths=(*sys.path, here),
+            here=here,
+        )
+        return measure_apart(job, progress)
     model = run.load(device)
-    return evaluate(
-        model,
-        run.tokenizer,
-        text,
-        name=name,
-        seed=seed,
-        level=level,
-        load=partial(run.load_again, device),
-        learned_from=run.learned_from,
-        known_hash=run.model_hash,
-        progress=progress,
+    copies = Copies(model, partial(run.load_again, device))
+    return evaluate_run(
+        run, model, text, copies=copies, known_hash=run.model_hash, name=name, seed=seed, level=level, progress=progress
     )

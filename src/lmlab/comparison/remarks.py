@@ -55,11 +55,16 @@ def copied(found: Findings) -> str:
 
 
 def unknown(found: Findings) -> str:
-    """Whether nobody can tell if the text was held out, and why; empty: it can be told."""
-    scores = [entry.result for entry in found.measured_entries if entry.result]
-    details = [score.document.get("held_out", {}).get("detail", "") for score in scores if score.held_out == "unknown"]
-    why = next(filter(None, details), "")
-    return f"Unknown whether the text was held out: {why}." if why else ""
+    """Which models are not ranked because nobody knows whether the text was held out, and why; empty: none."""
+    scores = {entry.name: entry.result for entry in found.measured_entries if entry.result}
+    unknown = {name: score for name, score in scores.items() if score.held_out == "unknown"}
+    if not unknown:
+        return ""
+    names = "every model" if len(unknown) == len(scores) else ", ".join(unknown)
+    why = next(iter(unknown.values())).document.get("held_out", {}).get("detail", "")
+    return (
+        f"Not certified and not ranked: of {names} it is not known whether the text was held out{why and f' ({why})'}."
+    )
 
 
 def repeated(found: Findings) -> str:

@@ -346,14 +346,14 @@ def _certificates(found: Findings) -> str:
     blocks = []
     for entry in found.measured_entries:
         assert entry.result is not None
-        failed = sum(not held for _, held, _ in entry.result.checks)
         items = "".join(
-            f"<li{'' if held else ' class=bad'}>{'' if held else 'FAILS: '}<strong>{escape(name.replace('_', ' '))}</strong>:"
-            f" {escape(seen)}</li>"
-            for name, held, seen in entry.result.checks
+            f"<li{'' if check.passed else ' class=bad'}>{check.word}: <strong>{escape(check.name.replace('_', ' '))}</strong>:"
+            f" {escape(check.detail)}</li>"
+            for check in entry.result.checks
         )
         items += "".join(f"<li>note: {escape(note)}</li>" for note in entry.result.notes)
-        word = f'<span class="bad">{failed} checks fail; not ranked</span>' if failed else "every check holds"
+        verdict, certified = escape(entry.result.verdict), entry.result.certified
+        word = verdict if certified else f'<span class="bad">{verdict}; not ranked</span>'
         blocks.append(html.folded(f"{_coloured(entry, found)} — {word}", f"<ul>{items}</ul>"))
     return (
         "<h2>Certificates</h2>\n<p>Each number was checked while it was measured: that no byte was skipped or counted twice,"

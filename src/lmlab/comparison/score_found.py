@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lmlab.measure.certificate import Certificate, Check
 from lmlab.text.plain_words import are_words
 
 
@@ -49,7 +50,7 @@ class Score:
 
     @property
     def certified(self) -> bool:
-        """Whether every check holds."""
+        """Whether every check passed."""
         return bool(self.document["certified"])
 
     @property
@@ -64,10 +65,15 @@ class Score:
         return found
 
     @property
-    def checks(self) -> list[tuple[str, bool, str]]:
-        """(name, whether it holds, what was seen) of every check of the certificate."""
+    def checks(self) -> list[Check]:
+        """Every check of the certificate."""
         details = self.document["certificate_details"]
-        return [(name, held, details.get(name, "")) for name, held in self.document["certificate"].items()]
+        return [Check(name, passed, details.get(name, "")) for name, passed in self.document["certificate"].items()]
+
+    @property
+    def verdict(self) -> str:
+        """The outcome of all checks in words."""
+        return Certificate(tuple(self.checks), {}).verdict
 
     @property
     def notes(self) -> list[str]:

@@ -11,7 +11,7 @@ from lmlab.measure.agreement import NATS_TOLERANCE, disagreement, lean, steady
 from lmlab.measure.route import Route, to_places
 from lmlab.measure.score import differences
 from lmlab.measure.tally import PIECE_TOKENS, spelling_nats_of
-from lmlab.measure.walk import Copies, Walked, Walks, walk
+from lmlab.measure.walk import CopyMaker, Walked, Walks, walk
 
 if TYPE_CHECKING:
     from lmlab.measure.score import Scored
@@ -108,7 +108,7 @@ def _suspects(places_P: np.ndarray, off_P: np.ndarray) -> np.ndarray:
     return by_turns[np.sort(first)][:SUSPECTS]
 
 
-def _compare(copies: Copies, walked: Walked, recorded: Recorded) -> tuple[float, float, int]:
+def _compare(copies: CopyMaker, walked: Walked, recorded: Recorded) -> tuple[float, float, int]:
     """(disagreement in nats, the mean difference less chance, places where single scores mean nothing)."""
     nats_P = recorded.at(walked.route.places_P)
     found = disagreement(nats_P, walked.nats_P)

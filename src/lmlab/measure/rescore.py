@@ -1,4 +1,4 @@
-"""Scored again, by copies: with another future, in other company, and a text that nobody has seen.
+"""Scored again, by copies: with another future, in other company, and in other chunks.
 
 Shapes: B rows, T tokens.
 """
@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from lmlab.measure.agreement import FEWEST_TOKENS, NATS_TOLERANCE, SHAKEN, disagreement, steady
-from lmlab.measure.route import Route, steps_of
-from lmlab.measure.score import differences, evaluating, largest_difference, score_rows
-from lmlab.measure.walk import Copies, after_chunks, walk
+from lmlab.measure.route import steps_of
+from lmlab.measure.score import largest_difference, score_rows
+from lmlab.measure.walk import CopyMaker, after_chunks
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
@@ -28,9 +27,6 @@ GROUPS, GROUP_ROWS = 3, 4
 DEEP_SHARE = 0.02  # of the text's tokens, in each of the two rows that are as long as that allows
 BATCH_SHARE = 0.004  # of the text's tokens, in each of the rows that are scored alone and together
 DEEP_STEPS, BATCH_STEPS = 0.03, 0.01  # the same for models of unbounded history, of what scoring reads token by token
-MADE_UP_ROWS, MADE_UP_TOKENS, MADE_UP_ASKS = 8, 64, 6
-MADE_UP_TWICE = 4  # rows of these
-MADE_UP_BY_CHANCE = 0.2  # of the tokens of rows that are scored first: any of the vocabulary
 
 
 @dataclass(frozen=True)
@@ -45,15 +41,13 @@ class Found:
 class Rescorer:
     """Scores rows of a measured text with a copy that has not seen them."""
 
-    def __init__(self, copies: Copies, stream: TokenStream, generator: np.random.Generator) -> None:
+    def __init__(self, copies: CopyMaker, stream: TokenStream, generator: np.random.Generator) -> None:
         self.copies, self.stream, self.generator = copies, stream, generator
         self.model: LanguageModel = copies.new()
         self.lengths_D = np.diff(stream.starts)
         self.longest = int(self.lengths_D.max())
         # what a recurrent net takes for a row does not depend on how many lie beside it
         self.steps = math.inf if self.model.policy.window is not None else steps_of(self.lengths_D)
-        self.chaotic_at_once = False  # weights shaken in their last bit were seen to move scores of the first tokens
-        self.foreseen = 0.0  # nats, in one row: how much better tokens drawn by chance were foreseen than chance allows
 
     def causal(self, scored: Scored, ordinary_T: np.ndarray) -> Found:
         """Other tokens after some place, or none: what came before must cost the same.
@@ -67,9 +61,6 @@ class Rescorer:
             true_BT = np.stack([self._row(start, int(cut_B.max()) + FUTURE) for start in starts])
             both_BT = np.concatenate([true_BT, self._otherwise(true_BT, cut_B)])
             nats_BT, other_BT = np.split(score_rows(self.model, both_BT), 2)
-            self._look_for_foresight(
-                other_BT, np.arange(other_BT.shape[1]) >= cut_B[:, None], self.model.vocab_size - 1
-            )
             for cut in np.unique(cut_B).tolist():
                 ended_BT = score_rows(self.model, both_BT[:, :cut])[
                     : len(true_BT)
@@ -129,78 +120,6 @@ class Rescorer:
         moved = 0.0 if shaken is None else largest_difference(whole_BV, after_chunks(shaken, rows_BT, [length]))
         return Found(difference, whole_BV.size, length), moved > SHAKEN
 
-    def made_up(self) -> float:
-        """Score against begin and advance, on rows that nobody can know: pieces of the text put together by real chance.
-
-        A model that looks its answers up in what it was shown has nothing to look them up in. One that amplifies rounding from
-        its first tokens on (6 of 9,419 texts of the wildest of our own) gets another text: who cheats does it there, too.
-        """
-        chance = np.random.default_rng()
-        found = max(self._scored_first(chance), self._asked_first(chance))
-        if found > NATS_TOLERANCE and self.chaotic_at_once:
-            found = min(found, max(self._scored_first(chance), self._asked_first(chance)))
-        return found
-
-    def _scored_first(self, chance: np.random.Generator) -> float:
-        """Who keeps where it was asked, so as to be honest there, has not been asked when these rows are scored.
-
-        Some of them are scored once more: who keeps what it has scored, where every copy finds it, says something else then.
-        """
-        length = min(MADE_UP_TOKENS, self.stream.tokens)
-        tokens_BT = self._pieces(MADE_UP_ROWS, length, chance)
-        by_chance_BT = chance.random(tokens_BT.shape) < MADE_UP_BY_CHANCE
-        tokens_BT[by_chance_BT] = chance.integers(self.model.vocab_size, size=int(by_chance_BT.sum()))
-        asks_A = np.unique(chance.integers(length, size=MADE_UP_ASKS))
-        lengths_B = np.full(MADE_UP_ROWS, length)
-        zeros_B = np.zeros_like(lengths_B)
-        route = Route(starts_B=zeros_B, lengths_B=lengths_B, known_from_B=zeros_B, tokens_BT=tokens_BT, asks_A=asks_A)
-        nats_BT = score_rows(self.model, tokens_BT)
-        self._look_for_foresight(nats_BT, by_chance_BT, self.model.vocab_size)
-        walked_BA = walk(self.model, route).nats_P.reshape(MADE_UP_ROWS, -1)
-        twice_BT = tokens_BT[:MADE_UP_TWICE]
-        return max(
-            self._disagreement(nats_BT[:, asks_A], walked_BA, tokens_BT, asks_A),
-            self._disagreement(nats_BT[:MADE_UP_TWICE], score_rows(self.model, twice_BT), twice_BT),
-        )
-
-    def _asked_first(self, chance: np.random.Generator) -> float:
-        """What comes is drawn when the model has said what it expects, so that it can be found nowhere in memory.
-
-        After each answer comes any token of the vocabulary, so that those that are rare in the text are asked about too.
-        """
-        length = min(MADE_UP_TOKENS, self.stream.tokens)
-        asks_A = np.unique(np.append(0, chance.integers(length, size=MADE_UP_ASKS)))
-        chunks, said = [], []
-        with evaluating(self.model), torch.no_grad():
-            logp_BV, state = self.model.begin(MADE_UP_ROWS)
-            for size in np.diff(asks_A, append=length).tolist():
-                said_BV = logp_BV.float().cpu().numpy().copy()
-                chunk_BT = self._pieces(MADE_UP_ROWS, size, chance)
-                chunk_BT[:, 0] = chance.integers(self.model.vocab_size, size=MADE_UP_ROWS)
-                chunks.append(chunk_BT)
-                said.append(-np.take_along_axis(said_BV, chunk_BT[:, :1], axis=1))
-                logp_BV, state = self.model.advance(torch.tensor(chunk_BT, device=logp_BV.device), state)
-        tokens_BT = np.concatenate(chunks, axis=1)
-        nats_BA = score_rows(self.model, tokens_BT)[:, asks_A]
-        return self._disagreement(nats_BA, np.concatenate(said, axis=1), tokens_BT, asks_A)
-
-    def _pieces(self, rows: int, length: int, chance: np.random.Generator) -> np.ndarray:
-        """Rows of pieces of the text, of a few tokens each, one after the other."""
-        count = rows * length
-        sizes = chance.integers(2, 13, size=count)
-        firsts = chance.integers(self.stream.tokens, size=count)
-        at = np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes)[:count] + np.arange(count)
-        return self._tokens(at).reshape(rows, length)
-
-    def _look_for_foresight(self, nats_BT: np.ndarray, by_chance_BT: np.ndarray, outcomes: int) -> None:
-        """Note what tokens that were drawn by chance, all `outcomes` alike, cost less than their chance.
-
-        Nobody can know them: under any distribution, the probability that a row of them costs c nats less is at most e^-c
-        (by Markov's inequality, as the expected ratio of the two probabilities is one). Who is given them to score, can.
-        """
-        spared_BT = np.where(by_chance_BT, math.log(max(outcomes, 1)) - nats_BT.astype(np.float64), 0.0)
-        self.foreseen = max(self.foreseen, float(spared_BT.sum(axis=1).max(initial=0.0)))
-
     def _disagreement(
         self, a: np.ndarray, b: np.ndarray, tokens_BT: np.ndarray, columns: np.ndarray | None = None
     ) -> float:
@@ -212,7 +131,6 @@ class Rescorer:
         places_BT = np.broadcast_to(np.arange(tokens_BT.shape[1]), tokens_BT.shape)
         nats_BT, shaken_BT = score_rows(self.model, tokens_BT), score_rows(shaken, tokens_BT)
         by_itself = steady(nats_BT, shaken_BT, places_BT)
-        self.chaotic_at_once |= bool((differences(nats_BT, shaken_BT) > SHAKEN)[:, :FEWEST_TOKENS].any())
         return disagreement(a, b, by_itself if columns is None else by_itself[:, columns])
 
     def _cuts(self, policy: ContextPolicy) -> list[list[tuple[int, int]]]:
@@ -245,7 +163,6 @@ class Rescorer:
         cut_B = np.array([cut for _, cut in rows])
         tokens_BT = self._otherwise(true_BT, cut_B)
         nats_BT = score_rows(self.model, tokens_BT)
-        self._look_for_foresight(nats_BT, np.arange(nats_BT.shape[1]) >= cut_B[:, None], self.model.vocab_size - 1)
         return [(start, cut, tokens_BT[i], nats_BT[i]) for i, (start, cut) in enumerate(rows)]
 
     def _beginnings(self, count: int, length: int) -> list[int]:

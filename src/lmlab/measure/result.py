@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmlab.identity import is_ours, kind_name, parameter_count
 from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
 from lmlab.measure.interval import Interval, interval
-from lmlab.measure.near_copies import HeldOut, held_out
+from lmlab.measure.near_copies import AtHand, HeldOut, held_out
 from lmlab.measure.score import Progress, Scored, score_part, stage
 from lmlab.measure.spread_sample import Spread, derived_seed, everything
-from lmlab.measure.walk import Copies, Load, Walks, walk_through
+from lmlab.measure.walk import Copies, CopyMaker, Walks, walk_through
 from lmlab.page import numbers
 from lmlab.text.plain_words import are_words
 
@@ -58,7 +59,7 @@ class Result:
     notes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        verdict = "certified" if self.certified else "NOT certified"
+        verdict = self.certificate.verdict.partition(":")[0]
         low, high = self.interval.low, self.interval.high
         spread = "" if low is None or high is None else f" ({self._level} interval {low:.4f} to {high:.4f})"
         return f"Result({self.bits_per_byte:.4f} bits per byte{spread}, {self._about}, {verdict})"
@@ -85,9 +86,7 @@ class Result:
         facts["measured"] = (
             f"{numbers.counted(self.scored.bytes, 'byte')}, {numbers.counted(self.scored.tokens, 'token')}"
         )
-        failed = [check.name for check in self.certificate.checks if not check.passed]
-        passed = f"all {len(self.certificate.checks)} checks hold"
-        facts["certificate"] = f"FAILS: {', '.join(failed)}" if failed else passed
+        facts["certificate"] = self.certificate.verdict
         return panel(f"{self.bits_per_byte:.4f} bits per byte: {self._about}", facts, notes=" · ".join(self.notes))
 
     @property
@@ -148,6 +147,7 @@ class Result:
             "context": self.context.to_json(),
             "held_out": self.held_out.to_json(),
             "certified": self.certified,
+            "verdict": self.certificate.verdict,
             "certificate": {check.name: check.passed for check in self.certificate.checks},
             "certificate_details": {check.name: check.detail for check in self.certificate.checks},
             "certificate_seconds": self.certificate.seconds,
@@ -167,8 +167,10 @@ def evaluate(
     folder: Path | str | None = None,
     level: float = 0.95,
     seed: int = 0,
-    load: Load | None = None,
+    copies: CopyMaker | None = None,
     learned_from: Sequence[Fingerprint] = (),
+    at_hand: AtHand | None = None,
+    settings: Sequence[str] = (),
     known_hash: str | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -176,14 +178,16 @@ def evaluate(
 
     name: of the corpus, for the record. folder: where token files are kept; None: nowhere.
     level: of the confidence interval. seed: of the sample that the certificate looks at.
-    load: brings the model from disk once more, for the certificate; without it, from what it would save.
+    copies: makes copies of the model for the certificate; without it, they are made from what the model would save.
     learned_from: fingerprints of all texts the model was trained on; none where that is not known.
+    at_hand: gives the training text of a SHA-256, where its bytes are on disk.
+    settings: the strings of the model's settings and its tokenizer, which must not hold the text.
     known_hash: of the model, where somebody worked it out before (`lmlab.identity.model_hash`).
     progress: told what is being done, and how much of it is done.
     """
     started = time.perf_counter()
     chosen = text if isinstance(text, Spread) else everything(text)
-    copies = Copies(model, load)
+    copies = Copies(model) if copies is None else copies
     copied_s = time.perf_counter() - started
     walks: list[Walks] = []
 
@@ -193,12 +197,10 @@ def evaluate(
 
     read = score_part(model, tokenizer, chosen.part, folder=folder, progress=progress, before=walk_first)
     looked = time.perf_counter()
-    known = held_out(learned_from, chosen.counted())
+    known = held_out(learned_from, chosen.counted(), at_hand, settings)
     looked_s = time.perf_counter() - looked
     # of all that was read, history included
-    certificate = certify(
-        model, tokenizer, read, seed=seed, walks=walks[0], held_out=known, known_hash=known_hash, progress=progress
-    )
+    certificate = certify(model, tokenizer, read, seed=seed, walks=walks[0], held_out=known, known_hash=known_hash)
     certificate = dataclasses.replace(certificate, seconds=copied_s + looked_s + certificate.seconds)
     scored = count_within(tokenizer, read, chosen)
     found = interval(scored, level=level)
@@ -210,11 +212,11 @@ def evaluate(
         context=model.policy,
         seconds=time.perf_counter() - started,
         model={
-            "name": model.name,
+            "name": kind_name(model),
             "config": dataclasses.asdict(model.config),
             "tokenizer": tokenizer.spec,
             "vocab_size": model.vocab_size,
-            "parameters": model.parameters_count,
+            "parameters": parameter_count(model),
             "hash": certificate.hashes["model"],
             "tokenizer_hash": certificate.hashes["tokenizer"],
         },
@@ -226,7 +228,7 @@ def evaluate(
             "documents": len(chosen.whole.documents),
             "measured": chosen.to_json(),
         },
-        notes=(*model.notes, *_notes(scored, found, tokenizer)),
+        notes=(*(model.notes if is_ours(model) else ()), *_notes(scored, found, tokenizer)),
     )
 
 

@@ -92,16 +92,14 @@ def beginnings(stream: TokenStream, policy: ContextPolicy, generator: np.random.
     return _route(stream, starts, lengths, [0] * len(starts), [0, 1, 2, *edges, *anywhere, *early, *ends])
 
 
-def middle(
-    stream: TokenStream, policy: ContextPolicy, generator: np.random.Generator, share: float = 1.0
-) -> Route | None:
-    """Rows from anywhere; None where no document is long enough to have a middle. share: of the usual rows and places."""
+def middle(stream: TokenStream, policy: ContextPolicy, generator: np.random.Generator) -> Route | None:
+    """Rows from anywhere; None where no document is long enough to have a middle."""
     bounded = policy.window is not None and policy.stride is not None
     history = policy.window - policy.stride if policy.window and policy.stride else WARM
     sliding = policy.stride == 1  # it reads its history anew for every token, so rows are many and short
     span = 2 if sliding else (policy.stride or 32)
     length = history + span
-    rows = max(4, int(share * np.clip(SHARE_OF_MIDDLE * stream.tokens / length, FEWEST_ROWS[sliding], MOST_ROWS)))
+    rows = max(4, int(np.clip(SHARE_OF_MIDDLE * stream.tokens / length, FEWEST_ROWS[sliding], MOST_ROWS)))
     shifts = generator.integers(span, size=min(span, 8))
     taken: list[tuple[int, int]] = []  # (start, stop) of the rows so far, sorted
     known_from: dict[int, int] = {}  # by start
@@ -124,7 +122,7 @@ def middle(
         asks.append(place - start)
     if not taken:
         return None
-    more = max(0, math.ceil(share * PLACES / len(taken)) - len(set(asks)))
+    more = max(0, math.ceil(PLACES / len(taken)) - len(set(asks)))
     inside = generator.permutation(np.arange(history, length))[:more]
     starts, lengths = [start for start, _ in taken], [stop - start for start, stop in taken]
     return _route(stream, starts, lengths, [known_from[start] for start in starts], [*asks, *inside])

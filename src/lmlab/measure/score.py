@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from lmlab.text.tokenizers import Tokenizer
 
 # What is being done, how much of it is done, and of how much: bytes where it is "tokenise"; tokens where it is "walk", which
-# comes before scoring, "score", and "check", which comes after it.
+# comes before scoring, and "score".
 Progress = Callable[[str, int, int], None]
 
 BATCH_TOKENS = 1 << 18  # tokens of short documents scored side by side, what fills them up included

@@ -11,9 +11,9 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
 import torch
@@ -31,7 +31,19 @@ Watch = Callable[[int, int], None]  # (tokens walked, tokens in all)
 
 LAST_BIT = 2.0**-23  # relative size of the last bit of a float32
 HEARD = 1 << 20  # numbers, at most, that are kept until they are looked at together
-LATER = 0.25  # of the places in the middle, asked about after scoring
+
+
+class CopyMaker(Protocol):
+    """Makes copies of a model that were shown nothing."""
+
+    way: str  # how, in words
+    apart: str | None  # how copies were kept apart from the text and from who is scored, in words; None: they were not
+
+    def new(self) -> LanguageModel:
+        """A copy."""
+
+    def shaken(self) -> LanguageModel | None:
+        """A copy whose weights differ in their last bit; None for a model that has no weights to shake."""
 
 
 @final
@@ -40,6 +52,8 @@ class Copies:
 
     load: brings the model from disk; without it, copies are made from what the model would save.
     """
+
+    apart: str | None = None
 
     def __init__(self, model: LanguageModel, load: Load | None = None) -> None:
         self.device = device_of(model)
@@ -146,7 +160,7 @@ def after_chunks(model: LanguageModel, tokens_BT: np.ndarray, ends: Sequence[int
 class Walks:
     """The walks through a text: from beginnings of documents, and where there are any, in the middle of long ones."""
 
-    copies: Copies
+    copies: CopyMaker
     unbounded: bool  # the model's history is
     beginnings: Walked
     middle: Walked | None
@@ -158,7 +172,7 @@ class Walks:
         return [self.beginnings] if self.middle is None else [self.beginnings, self.middle]
 
 
-def walk_through(copies: Copies, stream: TokenStream, seed: int, watch: Watch | None = None) -> Walks:
+def walk_through(copies: CopyMaker, stream: TokenStream, seed: int, watch: Watch | None = None) -> Walks:
     """Draw the routes by `seed` and walk them, each with a copy of its own."""
     started = time.perf_counter()
     generator = np.random.Generator(np.random.PCG64(seed))
@@ -178,15 +192,3 @@ def walk_through(copies: Copies, stream: TokenStream, seed: int, watch: Watch | 
 def _of_both(watch: Watch | None, before: int, sizes: Sequence[int]) -> Watch | None:
     """One of two walks, after so many tokens of the other, told as a part of both."""
     return None if watch is None else lambda done, _: watch(before + done, sum(sizes))
-
-
-def walk_later(walks: Walks, stream: TokenStream, watch: Watch | None = None) -> Walks:
-    """The same with a walk to other places, drawn by real chance when the text is scored.
-
-    A model whose code keeps where it was asked, so as to be honest there alone, has not been asked here.
-    """
-    model, chance = walks.copies.new(), np.random.default_rng()
-    route = middle(stream, model.policy, chance, LATER)
-    if route is None:
-        return replace(walks, beginnings=walk(model, beginnings(stream, model.policy, chance), watch))
-    return replace(walks, middle=walk(model, route, watch))

@@ -20,7 +20,6 @@ MEASURING = {
     "tokenise": "finding tokens",
     "walk": "before it scores: asking a copy that has seen nothing, for the certificate",
     "score": "scoring",
-    "check": "after it scored: asking another copy elsewhere, for the certificate",
 }
 
 

@@ -50,15 +50,14 @@ def print_result(result: Result, *, verbose: bool = False) -> None:
     for note in result.notes:
         if verbose or not isinstance(note, Aside):
             say(console, f"  note: {note}")
-    if result.held_out.verdict == "unknown":
-        say(console, f"  note: unknown whether this text was held out: {result.held_out.detail}")
     if result.held_out.is_worth_telling:
         say(console, f"  note: {result.held_out.detail}; of what was copied, the number shows what was remembered")
-    checks = result.certificate.checks
-    if result.certificate.passed and not verbose:
-        console.print(f"  [green]certified[/green]: all {len(checks)} checks hold (--verbose shows them)")
-    for check in checks:
+    certificate = result.certificate
+    colour = "green" if certificate.passed else "bold red" if certificate.failures else "yellow"
+    more = " (--verbose shows them)" if certificate.passed and not verbose else ""
+    console.print(f"  [{colour}]{certificate.verdict}[/{colour}]{more}", soft_wrap=True)
+    for check in certificate.checks:
         if verbose or not check.passed:
-            mark = "[green]holds[/green]" if check.passed else "[bold red]FAILS[/bold red]"
-            console.print(f"  {mark}  {check.name}: {escape(check.detail)}", soft_wrap=True)
+            colour = {True: "green", False: "bold red", None: "yellow"}[check.passed]
+            console.print(f"  [{colour}]{check.word}[/{colour}]  {check.name}: {escape(check.detail)}", soft_wrap=True)
     say(console, f"  measured in {result.seconds:.2f} s, {result.certificate.seconds:.2f} s of it for the checks")

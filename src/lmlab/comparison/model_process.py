@@ -1,0 +1,329 @@
+"""A model in a process of its own: code of others answers there, and sees nothing but what it is sent.
+
+The process is forked from one that has seen no text. It gives up files and the network, then loads the class. It is sent its
+weights once and tokens as they come, and answers with numbers: nothing that it sends is ever run or unpickled.
+
+Messages are a JSON header and arrays in raw bytes. Shapes: B rows, T tokens, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from lmlab.config import Mistake, in_one_line, make
+from lmlab.hardware.c_kernels import SWITCH
+from lmlab.hardware.choice import choose_device
+from lmlab.hardware.openmp import set_threads
+from lmlab.hardware.sandbox import close_files_and_network
+from lmlab.interface import ContextPolicy, LanguageModel, State
+from lmlab.measure.score import device_of, evaluating
+from lmlab.measure.walk import Copies
+from lmlab.models.registry import model_class
+
+NUMBERS = {"<f4": np.float32, "<i8": np.int64, "|u1": np.uint8}  # the arrays that a message may hold
+FREED = 64  # states that are let go of together
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """All that a model is made from. tensors: a safetensors file."""
+
+    kind: str
+    config: Mapping[str, Any]
+    vocab_size: int
+    tensors: bytes
+    device: str
+
+
+@final
+class Channel:
+    """Messages over a socket."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._stream = end.makefile("rwb")
+        end.close()
+
+    def send(self, header: Mapping[str, Any], *arrays: np.ndarray) -> None:
+        """Send a header and arrays."""
+        arrays = tuple(map(np.ascontiguousarray, arrays))
+        about = json.dumps([header, [[array.dtype.str, array.shape] for array in arrays]]).encode()
+        self._stream.write(struct.pack("<Q", len(about)) + about)
+        for array in arrays:
+            self._stream.write(array.reshape(-1).view(np.uint8).data if array.size else b"")
+        self._stream.flush()
+
+    def receive(self) -> tuple[dict[str, Any], list[np.ndarray]]:
+        """The next message; EOFError where there is none."""
+        (size,) = struct.unpack("<Q", self._bytes(8))
+        header, shapes = json.loads(self._bytes(size))
+        arrays = []
+        for dtype, shape in shapes:
+            empty = np.empty(shape, dtype=NUMBERS[dtype])
+            arrays.append(np.frombuffer(self._bytes(empty.nbytes), dtype=empty.dtype).reshape(shape).copy())
+        return header, arrays
+
+    def close(self) -> None:
+        """Hang up; the other side ends."""
+        self._stream.close()
+
+    def _bytes(self, size: int) -> bytes:
+        found = self._stream.read(size)
+        if len(found) < size:
+            raise EOFError
+        return bytes(found)
+
+
+# --- this side: what asks ---
+
+
+class ModelProcess:
+    """A process with a model and copies of it. `start` must be called before the process that asks loads code of others."""
+
+    def __init__(self, channel: Channel, about: Description) -> None:
+        self._channel, self._about = channel, about
+        self._free: list[int] = []
+        self.closed = ""  # what the process gave up, in words
+
+    @classmethod
+    def start(cls, about: Description, here: Path) -> Self:
+        """Fork it. It does not load the model before it is asked the first time. here: an empty folder."""
+        ours, its = socket.socketpair()
+        if os.fork() == 0:
+            ours.close()
+            _answer(its)
+        its.close()
+        process = cls(Channel(ours), about)
+        header = {"paths": sys.path, "threads": torch.get_num_threads(), "kind": about.kind, "config": about.config}
+        header |= {"vocab_size": about.vocab_size, "device": about.device, "here": str(here)}
+        process._channel.send(header, np.frombuffer(about.tensors, dtype=np.uint8))
+        process.closed = str(process.answer()[0]["closed"])
+        return process
+
+    def ask(self, what: str, *arrays: np.ndarray, **header: Any) -> tuple[dict[str, Any], list[np.ndarray]]:
+        """What it answers; a Mistake where its code fails."""
+        free, self._free = (self._free, []) if len(self._free) >= FREED else ([], self._free)
+        self._channel.send({"do": what, "free": free, **header}, *arrays)
+        return self.answer()
+
+    def answer(self) -> tuple[dict[str, Any], list[np.ndarray]]:
+        """The next answer."""
+        try:
+            header, arrays = self._channel.receive()
+        except (EOFError, OSError, ValueError, KeyError, TypeError, struct.error):
+            raise Mistake(f"the process of {self._about.kind} ended while it was measured") from None
+        if "error" in header:
+            raise Mistake(f"{self._about.kind} failed while it was measured: {str(header['error'])[:200]}")
+        return header, arrays
+
+    def free(self, state: int) -> None:
+        """A state that nobody will advance."""
+        self._free.append(state)
+
+    def stop(self) -> None:
+        """End it."""
+        self._channel.close()
+
+    def new(self, way: str = "new") -> ModelProxy | None:
+        """A copy of the model that nothing was shown. way: "new", or "shaken" for weights that differ in their last bit."""
+        header, _ = self.ask(way)
+        return None if header["model"] is None else ModelProxy(self, header)
+
+
+class ModelProxy(LanguageModel):
+    """A model in another process."""
+
+    name = "model in another process"
+    Config = Description
+
+    def __init__(self, process: ModelProcess, header: Mapping[str, Any]) -> None:
+        self._process, self._model = process, int(header["model"])
+        self.config, self.vocab_size = replace(process._about, tensors=b""), process._about.vocab_size
+        window, stride = header["policy"]
+        self.policy = ContextPolicy(window=window, stride=stride)
+
+    def score(self, tokens_BT: Tensor) -> Tensor:
+        """Nats of each token, B×T."""
+        return self._numbers("score", tokens_BT.shape, tokens_BT.numpy())[0]
+
+    def score_documents(self, tokens: Tensor, starts: Tensor) -> Tensor:
+        """Nats of short documents that lie end to end."""
+        return self._numbers("score_documents", tokens.shape, tokens.numpy(), starts.numpy())[0]
+
+    def begin(self, rows: int) -> tuple[Tensor, State]:
+        """Distribution of the first token."""
+        return self._numbers("begin", (rows, self.vocab_size), rows=rows)
+
+    def advance(self, tokens_BT: Tensor, state: State) -> tuple[Tensor, State]:
+        """Distribution after these tokens, all that the process is shown."""
+        assert isinstance(state, StateProxy)
+        state.spend()
+        shape = (len(tokens_BT), self.vocab_size)
+        return self._numbers("advance", shape, tokens_BT.numpy(), state=state.number)
+
+    def _numbers(self, what: str, shape: Sequence[int], *arrays: np.ndarray, **more: Any) -> tuple[Tensor, State]:
+        header, found = self._process.ask(what, *arrays, model=self._model, **more)
+        if len(found) != 1 or found[0].shape != tuple(shape) or found[0].dtype != np.float32:
+            raise Mistake(f"{self._process._about.kind} answered {what} with other numbers than were asked for")
+        return torch.from_numpy(found[0]), StateProxy(self._process, int(header.get("state", -1)))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What it has learned."""
+        from safetensors.torch import load
+
+        return load(self._process._about.tensors)
+
+    @classmethod
+    def from_tensors(cls, config: Any, vocab_size: int, tensors: Mapping[str, Tensor]) -> Self:
+        """A process makes its models itself."""
+        raise NotImplementedError
+
+
+class StateProxy(State):
+    """What a model in another process remembers."""
+
+    def __init__(self, process: ModelProcess, number: int) -> None:
+        super().__init__()
+        self._process, self.number = process, number
+
+    def __del__(self) -> None:
+        if not self._spent and self.number >= 0:
+            self._process.free(self.number)
+
+    def select(self, rows_B: Tensor) -> State:
+        """Measuring copies no states."""
+        raise NotImplementedError
+
+
+@final
+class CopiesApart:
+    """Copies of a model in a process of their own, as the certificate asks for them."""
+
+    def __init__(self, process: ModelProcess) -> None:
+        self._process, self.way = process, "in a process of its own"
+        closed = process.closed or "nothing, for this system offers no such thing,"
+        self.apart: str | None = (
+            f"copies answered in a process that began before the text was scored, with {closed} closed to it"
+        )
+
+    def new(self) -> LanguageModel:
+        """A copy that nothing was shown."""
+        made = self._process.new()
+        assert made is not None
+        return made
+
+    def shaken(self) -> LanguageModel | None:
+        """A copy whose weights differ in their last bit; None for a model that has no weights to shake."""
+        return self._process.new("shaken")
+
+
+# --- the other side: what answers ---
+
+
+def _answer(end: socket.socket) -> None:
+    """Answer until the other side hangs up; this process ends here."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _keep_only(end.fileno())
+        channel = Channel(end)
+        header, (content,) = channel.receive()
+        sys.path[:] = [path for path in header["paths"] if path]
+        os.environ[SWITCH] = "off"  # there is no compiler in reach
+        set_threads(int(header["threads"]))
+        # by its name: to look for a GPU is to begin with it, and that must come after the fork
+        cuda = header["device"] != "cpu" and torch.cuda.is_available()
+        os.chdir(header["here"])
+        channel.send({"closed": close_files_and_network(sys.path, cuda=cuda)})
+        _Served(header, content.tobytes()).until_the_end(channel)
+    except (EOFError, BrokenPipeError):
+        pass
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _keep_only(kept: int) -> None:
+    """Close every file but one: what this process was forked from has others open, and talks through them."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1):
+        os.dup2(nothing, standard)
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 4096)
+
+
+@final
+class _Served:
+    """The model, its copies, and their states."""
+
+    def __init__(self, header: Mapping[str, Any], content: bytes) -> None:
+        self.header, self.content = header, content
+        self.copies: Copies | None = None
+        self.models: list[LanguageModel] = []
+        self.states: dict[int, State] = {}
+        self.next = 0
+
+    def until_the_end(self, channel: Channel) -> None:
+        while True:
+            header, arrays = channel.receive()
+            try:
+                said, found = self.do(header, arrays)
+            except Exception as error:
+                said, found = {"error": in_one_line(error)}, []
+            channel.send(said, *found)
+
+    def do(self, header: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> tuple[dict[str, Any], list[np.ndarray]]:
+        for state in header["free"]:
+            self.states.pop(state, None)
+        what = header["do"]
+        if what in ("new", "shaken"):
+            return self._made(what), []
+        model = self.models[header["model"]]
+        tensors = [torch.from_numpy(array).to(device_of(model)) for array in arrays]
+        with evaluating(model), torch.no_grad():
+            if what == "score":
+                return {}, [_plain(model.score(*tensors))]
+            if what == "score_documents":
+                return {}, [_plain(model.score_documents(*tensors))]
+            if what == "begin":
+                logp_BV, state = model.begin(header["rows"])
+            else:
+                logp_BV, state = model.advance(*tensors, self.states.pop(header["state"]))
+        self.next += 1
+        self.states[self.next] = state
+        return {"state": self.next}, [_plain(logp_BV)]
+
+    def _made(self, what: str) -> dict[str, Any]:
+        if self.copies is None:
+            self.copies = Copies(self._loaded())
+        made = self.copies.new() if what == "new" else self.copies.shaken()
+        if made is None:
+            return {"model": None}
+        self.models.append(made)
+        return {"model": len(self.models) - 1, "policy": [made.policy.window, made.policy.stride]}
+
+    def _loaded(self) -> LanguageModel:
+        from safetensors.torch import load
+
+        cls = model_class(self.header["kind"])
+        settings: Any = make(cls.Config, self.header["config"], cls.name)
+        model: LanguageModel = cls.from_tensors(settings, self.header["vocab_size"], load(self.content))
+        device = choose_device(self.header["device"])
+        return model.to(device).eval() if isinstance(model, nn.Module) else model
+
+
+def _plain(numbers: Tensor) -> np.ndarray:
+    return numbers.float().cpu().numpy()
