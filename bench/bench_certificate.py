@@ -35,6 +35,7 @@ from typing import Any
 from unittest import mock
 
 import lmlab
+from lmlab.comparison import measure_run as measure_run_module
 from lmlab.comparison.measure_run import measure_run
 from lmlab.hardware.threads import fastest_threads
 from lmlab.measure import Certificate, result
@@ -59,8 +60,9 @@ def nothing_checked() -> Iterator[None]:
     def instead(given: Any) -> Callable[..., Any]:
         return lambda *_, **__: given
 
-    names = {"Copies": None, "walk_through": None, "held_out": UNKNOWN, "certify": UNCHECKED}
-    with mock.patch.multiple(result, **{name: instead(given) for name, given in names.items()}):
+    names = {"walk_through": None, "held_out": UNKNOWN, "certify": UNCHECKED}
+    without_checks = mock.patch.multiple(result, **{name: instead(given) for name, given in names.items()})
+    with without_checks, mock.patch.object(measure_run_module, "Copies", instead(None)):
         yield
 
 
@@ -72,7 +74,9 @@ def ratio(measure: Callable[[], Any]) -> tuple[float, float]:
             alone_s, _ = timed(measure)
         both_s, found = timed(measure)
         if not found.certified:
-            print(f"    NOT CERTIFIED: {[check for check in found.certificate.checks if not check.passed]}")
+            print(
+                f"    {found.certificate.verdict}: {[check for check in found.certificate.checks if not check.passed]}"
+            )
         turns.append((alone_s, both_s))
     turns = turns[1:] or turns
     return statistics.median(s for s, _ in turns), statistics.median(both_s / alone_s for alone_s, both_s in turns)

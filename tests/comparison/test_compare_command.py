@@ -13,6 +13,7 @@ import pytest
 import lmlab as lab
 from command_line import done, refused
 from lmlab.models.bag import Bag
+from some_text import some_lines
 
 Lmlab = Callable[..., tuple[int, str, str]]
 COUNTED = ["--models", "uniform,bag,ngram", "--budget", "2s", "--out", "out"]
@@ -32,6 +33,7 @@ def test_the_table_is_plain_text_and_the_page_and_its_picture_are_written(lmlab:
 
 
 def test_json_is_one_document_and_nothing_else(lmlab: Lmlab, small_text: Path) -> None:
+    small_text.write_text(some_lines(900))  # long enough to tell them apart
     code, out, err = lmlab("compare", small_text, *COUNTED, "--json")
     assert code == 0, err
     document = json.loads(out)

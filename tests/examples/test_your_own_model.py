@@ -11,6 +11,7 @@ import lmlab as lab
 from command_line import Lmlab
 from lmlab.config import Mistake
 from lmlab.models import registry
+from some_text import some_lines
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "your_own_model.py"
 NAME = "your_own_model:SkipBigram"
@@ -44,10 +45,12 @@ def test_it_is_trained_and_opened_again_by_where_it_is(small_text: Path, tmp_pat
     run = lab.train(NAME, small_text, out=tmp_path / "run", budget="20steps", device="cpu")
     again = lab.load(tmp_path / "run")
     assert again.model.name == "skip-bigram"
+    assert lab.evaluate(again).model["name"] == NAME
     assert lab.evaluate(again).bits_per_byte == lab.evaluate(run).bits_per_byte
 
 
 def test_it_is_ranked_beside_ours(small_text: Path, tmp_path: Path) -> None:
+    small_text.write_text(some_lines(900))  # long enough to tell them apart
     found = lab.compare(small_text, out=tmp_path / "out", models=["uniform", "bag", NAME], budget="6s", device="cpu")
     ranks = {entry.model: (entry.status, entry.rank) for entry in found.entries}
     assert ranks[NAME][0] == "ranked"

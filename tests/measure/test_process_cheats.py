@@ -58,7 +58,7 @@ def test_an_honest_model_of_ones_own_is_certified_and_does_not_speak_for_itself(
     assert result.certificate.failures == result.certificate.not_known == []
     assert result.model["name"] == "process_cheats:Honest"
     assert result.model["parameters"] == sum(tensor.numel() for tensor in honest.weights().values()) > 7
-    assert result.notes == ()
+    assert not any("independent body" in note for note in result.notes)
     assert len(result.model["hash"]) == 64
     assert honest.record.model.parameters == result.model["parameters"]
 
@@ -92,7 +92,7 @@ def test_a_part_of_a_mix_that_remembers_is_seen(honest: Run, tmp_path: Path) -> 
     result = measured(mixed)
     assert "score_is_probability" in result.certificate.failures
     assert result.model["name"] == "mix"
-    assert result.notes == ()
+    assert not any("independent body" in note for note in result.notes)
 
 
 def test_a_text_in_the_settings_of_ones_own_model_is_found(honest: Run, tmp_path: Path) -> None:

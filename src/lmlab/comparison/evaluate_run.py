@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lmlab.interface import LanguageModel
@@ -18,7 +19,7 @@ def evaluate_run(
     model: LanguageModel,
     text: Part | Spread,
     *,
-    copies: CopyMaker,
+    copies: Callable[[], CopyMaker],
     known_hash: str | None,
     name: str,
     seed: int,

@@ -23,7 +23,7 @@ import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -182,7 +182,7 @@ def _judged(job: Job, folder: Path, progress: Progress) -> Result:
     set_threads(job.threads)
     model = scorer.new()
     assert model is not None
-    copies, seed = CopiesApart(walker), secrets.randbits(63)  # nobody can know where the walker will be asked
+    copies, seed = partial(CopiesApart, walker), secrets.randbits(63)  # nobody can know where the walker will be asked
     known_hash = hash_of(where(known.name), known.config, run.tokenizer, tensors)
     result = evaluate_run(
         run,

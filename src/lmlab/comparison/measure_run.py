@@ -46,7 +46,7 @@ def measure_run(
         )
         return measure_apart(job, progress)
     model = run.load(device)
-    copies = Copies(model, partial(run.load_again, device))
+    copies = partial(Copies, model, partial(run.load_again, device))
     return evaluate_run(
         run, model, text, copies=copies, known_hash=run.model_hash, name=name, seed=seed, level=level, progress=progress
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -167,7 +167,7 @@ def evaluate(
     folder: Path | str | None = None,
     level: float = 0.95,
     seed: int = 0,
-    copies: CopyMaker | None = None,
+    copies: Callable[[], CopyMaker] | None = None,
     learned_from: Sequence[Fingerprint] = (),
     at_hand: AtHand | None = None,
     settings: Sequence[str] = (),
@@ -178,7 +178,7 @@ def evaluate(
 
     name: of the corpus, for the record. folder: where token files are kept; None: nowhere.
     level: of the confidence interval. seed: of the sample that the certificate looks at.
-    copies: makes copies of the model for the certificate; without it, they are made from what the model would save.
+    copies: begins to make copies of the model for the certificate; without it, they are made from what the model would save.
     learned_from: fingerprints of all texts the model was trained on; none where that is not known.
     at_hand: gives the training text of a SHA-256, where its bytes are on disk.
     settings: the strings of the model's settings and its tokenizer, which must not hold the text.
@@ -187,13 +187,13 @@ def evaluate(
     """
     started = time.perf_counter()
     chosen = text if isinstance(text, Spread) else everything(text)
-    copies = Copies(model) if copies is None else copies
+    copied = Copies(model) if copies is None else copies()
     copied_s = time.perf_counter() - started
     walks: list[Walks] = []
 
     def walk_first(stream: TokenStream) -> None:
         """Before the model is shown anything of the text, so that nothing of it can be remembered."""
-        walks.append(walk_through(copies, stream, derived_seed(chosen.part, seed), stage(progress, "walk")))
+        walks.append(walk_through(copied, stream, derived_seed(chosen.part, seed), stage(progress, "walk")))
 
     read = score_part(model, tokenizer, chosen.part, folder=folder, progress=progress, before=walk_first)
     looked = time.perf_counter()

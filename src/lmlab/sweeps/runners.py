@@ -64,7 +64,7 @@ def run_job(job: Job) -> Outcome:
         perplexity=result.perplexity["token"],
         bits_per_byte=result.bits_per_byte,
         valid_bits_per_byte=held_out,
-        parameters=run.model.parameters_count,
+        parameters=result.model["parameters"],
         diverged=run.status == "diverged",
         measured=Measured(part=part.name, bytes=chosen.bytes, sha256=chosen.counted().sha256, sentence=chosen.sentence),
     )
