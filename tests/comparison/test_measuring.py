@@ -132,3 +132,26 @@ def test_one_of_several_fingerprints_that_is_gone_or_another_is_not_passed_over(
     of_second.write_bytes((third.folder / "training_text.safetensors").read_bytes())
     with pytest.raises(Mistake, match="is not the one that was trained with"):
         lab.evaluate(lab.load(new.folder), second)
+
+
+def test_training_and_test_text_twice_is_ranked_nowhere(tmp_path: Path) -> None:
+    """A training text that repeats itself hides a copy from the sample, and not from the bytes."""
+    text, test = lines(900, seed=1), lines(200, seed=2)
+    (tmp_path / "train.txt").write_text(2 * (text + test))
+    (tmp_path / "test.txt").write_text(test)
+    found = lab.compare(
+        tmp_path / "train.txt", test=tmp_path / "test.txt", models=["bag", "ngram"], budget="5s", out=tmp_path / "out"
+    )
+    assert [(entry.status, entry.rank) for entry in found.entries] == [("unranked", None)] * 2
+    page = found.report.read_text()
+    assert "certified: all" not in page
+    assert "NOT certified: held_out failed" in page
+
+
+def test_another_runs_fingerprint_is_said(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "other.txt").write_text(lines(900, seed=5))
+    other = lab.train("bag", tmp_path / "other.txt", out=tmp_path / "other")
+    name = "training_text.safetensors"
+    (run.folder / name).write_bytes((other.folder / name).read_bytes())
+    with pytest.raises(lab.Mistake, match="not the one that was trained with"):
+        lab.evaluate(run)
