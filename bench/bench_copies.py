@@ -24,11 +24,12 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from table import add_row
+
 from lmlab.measure.near_copies import Verdict, held_out
 from lmlab.text.corpus import read
 from lmlab.text.fingerprint import Fingerprint
 from lmlab.text.parts import Document, Part
-from table import add_row
 
 HONEST, COPIES = 200, 5  # spans of all kinds; and of each kind for each way of copying
 MOST = 1_000_000  # characters of a text

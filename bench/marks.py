@@ -41,7 +41,6 @@ ALLOWED = (
     Allowed(pattern=r"\([Pp]ublished[^)]*\)", reason="a number of the literature"),
     Allowed(pattern=r"15% of the tokens of a step[^.]*\.", reason="how `bert` is trained: settings"),
     Allowed(pattern=r"0\.3 nats free", reason="a setting of `variational`"),
-    Allowed(pattern=r"by 24 nats", reason="a threshold of the certificate"),
     Allowed(pattern=r"15% of them", reason="how `bert` is trained: settings"),
     Allowed(pattern=r"(?m)^.*\b2 ×.*$", reason="a formula"),
     Allowed(pattern=r"in 8 bits and", reason="a data type"),
