@@ -2,7 +2,7 @@
 
     python bench/bench_gpu_train.py [--nanogpt FOLDER] [--steps 240] [--write]
 
-The text is generated words (bpe:50304): how fast a step is does not depend on what it says. Tokens a second are those from one
+The text is the film reviews of LMLAB_BENCH_DATA (imdb/), in bpe:50304. Tokens a second are those from one
 validation to the next, with it and the checkpoints in between; the first two stretches are left out, since they pay for
 compiling and for the first sample. nanoGPT is a folder with a copy of its sources: its model, compiled, its AdamW, random
 tokens, nothing else. Needs a CUDA device.
@@ -10,8 +10,10 @@ tokens, nothing else. Needs a CUDA device.
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,14 +23,12 @@ from pathlib import Path
 
 import torch
 
-from bench_counting import generated_text
 from record import Recorder, arguments
 
 LAYERS, WIDTH, HEADS, CONTEXT, VOCABULARY, ROWS = 12, 768, 12, 1024, 50_304, 64
 STRETCHES, COLD = 6, 2
 AIM = 600_000  # tokens a second
 PEER_COLD, PEER_STEPS = 10, 60
-WORDS = 4_000_000
 
 
 def main() -> None:
@@ -40,11 +40,14 @@ def main() -> None:
     if not torch.cuda.is_available():
         print("no CUDA device here: nothing to measure")
         return
+    reviews = Path(os.environ.get("LMLAB_BENCH_DATA", "")) / "imdb" / "train.tsv.gz"
+    if not reviews.exists():
+        print("LMLAB_BENCH_DATA names no folder with imdb/train.tsv.gz: nothing to train on")
+        return
     record = Recorder("gpu-train", "fast", asked, gpu=torch.cuda.get_device_name())
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "words.txt"
-        with text.open("w", encoding="utf-8") as out:
-            out.writelines(generated_text(WORDS))
+        text.write_bytes(gzip.decompress(reviews.read_bytes()))
         peer = None if asked.nanogpt is None else nanogpt_tokens_per_second(asked.nanogpt)
         for optimizer in ("adamw", "auto"):
             steps = 12 if asked.quick else asked.steps
