@@ -1,4 +1,4 @@
-"""What the checker refuses, and how long it thinks: every bound of the language in one place. No torch here."""
+"""What the checker refuses, and how long it thinks: every bound of the language in one place."""
 
 from __future__ import annotations
 

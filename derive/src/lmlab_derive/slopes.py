@@ -1,4 +1,4 @@
-"""Derivatives as formulas, where everything is entry by entry: so that they can be averaged without autograd."""
+"""Derivatives as formulas, where everything is entry by entry: so that they can be averaged."""
 
 from __future__ import annotations
 

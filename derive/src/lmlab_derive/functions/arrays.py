@@ -76,17 +76,14 @@ def _sizes(call: Call, at: At) -> Array:
 
 def transposed(ops: Arithmetic, x: Array) -> Array:
     """All axes reversed."""
-    return (x.permute(*range(x.ndim - 1, -1, -1)) if ops.way == "torch" else x.T) if x.ndim > 1 else x
+    return x.T
 
 
 def _diag(ops: Arithmetic, x: Array) -> Array:
     if x.ndim == 2:
         return x.diagonal()
-    if ops.way == "torch":
-        return ops.library.diag_embed(x)
-    out, places = ops.full((x.shape[0],) * 2, 0), list(range(x.shape[0]))
-    out[places, places] = x
-    return out
+    library = ops.library
+    return library.where(library.eye(x.shape[0], dtype=bool), x, ops.full((), 0))
 
 
 def _triangle(ops: Arithmetic, x: Array, name: str) -> Array:
@@ -102,7 +99,7 @@ def outer(ops: Arithmetic, left: Array, right: Array) -> Array:
 
 
 def _kron(ops: Arithmetic, left: Array, right: Array) -> Array:
-    """Block by block; torch.kron refuses some transposed matrices with one row."""
+    """Block by block."""
     rank = max(left.ndim, right.ndim)
     left = left.reshape((1,) * (rank - left.ndim) + tuple(left.shape))
     right = right.reshape((1,) * (rank - right.ndim) + tuple(right.shape))

@@ -28,7 +28,8 @@ def _long_sigmoid(mpmath: Any, x: Any) -> Any:
 
 
 def _numpy_sigmoid(numpy: Any, x: Any) -> Any:
-    return 0.5 * (1 + numpy.tanh(0.5 * x))
+    small = numpy.exp(-abs(x))
+    return numpy.where(x > 0, 1.0, small) / (1 + small)
 
 
 def _lgamma(x: float) -> float:
@@ -188,7 +189,6 @@ ELEMENTWISE = [
     Entrywise("sign", exact=lambda _, x: Fraction((x > 0) - (x < 0)), kink=Kink.JUMP, slope=_flat),
     Entrywise(
         "softplus",
-        torch=lambda torch, x: torch.logaddexp(x, torch.zeros_like(x)),
         numpy=lambda numpy, x: numpy.logaddexp(x, 0.0),
         long=lambda mpmath, x: x if x > HUGE else mpmath.log(1 + _long_exp(mpmath, x)),
         slope=lambda v, u: _gate(u),
@@ -200,7 +200,6 @@ ELEMENTWISE = [
     Entrywise(
         "silu",
         aliases=("swish",),
-        torch=lambda torch, x: x * torch.sigmoid(x),
         numpy=lambda numpy, x: x * _numpy_sigmoid(numpy, x),
         long=lambda mpmath, x: x * _long_sigmoid(mpmath, x),
         slope=lambda v, u: plus(_gate(u), times(v, minus(ONE, _gate(u)))),
@@ -223,7 +222,6 @@ ELEMENTWISE = [
     ),
     Entrywise(
         "digamma",
-        torch=lambda torch, x: _polygamma(0, torch, x),
         numpy=lambda numpy, x: _polygamma(0, numpy, x),
         long=lambda mpmath, x: mpmath.digamma(x) if x > 0 else mpmath.nan,
         lowest=0.0,

@@ -12,9 +12,9 @@ from typing import Any, Literal, Protocol
 from lmlab_derive.sizes import Shape, Size
 from lmlab_derive.tree import Call, Node
 
-Array = Any  # a torch tensor, or a numpy array of doubles, long decimals, fractions or polynomials
+Array = Any  # of numpy, with doubles, long decimals, fractions or polynomials; or a dual one
 Formula = Callable[[Node, Node], Node]  # from the value v = f(u) and u itself
-Computed = Callable[[Any, Any], Any]  # from the library (torch, numpy, mpmath) and the argument
+Computed = Callable[[Any, Any], Any]  # from the library (numpy, mpmath) and the argument
 
 
 class Kink(Enum):
@@ -39,9 +39,9 @@ class ShapeReader(Protocol):
 class Arithmetic(ABC):
     """The arithmetic of one kind of array. Meanings are NumPy's; operators are those of the arrays themselves."""
 
-    library: Any  # torch or numpy
+    library: Any  # numpy, for all of them
     notes_kinks: bool = False  # whether anyone listens to `near`
-    way: str  # which of a record's ways of computing it takes: torch, numpy, long or exact
+    way: str  # which of a record's ways of computing it takes: numpy, long or exact
 
     def wrap(self, value: Any) -> Array:
         """An array, where a library gives a bare number."""
@@ -157,7 +157,6 @@ class Entrywise(Function):
 
     _: KW_ONLY
     is_broadcast: bool = True
-    torch: Computed | None = None
     numpy: Computed | None = None
     long: Computed | None = None  # of one long decimal
     exact: Computed | None = None  # of one fraction; None: it leaves the fractions
@@ -179,6 +178,6 @@ class Entrywise(Function):
         return at.ops.entrywise(self, at.evaluate(call.args[0]))
 
     def computed(self, way: str, library: Any, x: Any) -> Any:
-        """The function by one of the ways: torch, numpy (of arrays), long or exact (of one number)."""
+        """The function by one of the ways: numpy (of arrays), long or exact (of one number)."""
         own: Computed | None = getattr(self, way)
         return own(library, x) if own else getattr(library, self.name)(x)

@@ -21,10 +21,9 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Reduction(Function):
-    """Over everything, unless axis= is given. `torch` is what torch does better than the formula."""
+    """Over everything, unless axis= is given."""
 
     compute: Callable[[Arithmetic, Array, Axes, bool], Array] = lambda ops, x, axes, keepdims: x
-    torch: Callable[[Any, Array, Axes, bool], Array] | None = None
     _: KW_ONLY
     takes_axis: bool = True
     takes_keepdims: bool = True
@@ -46,8 +45,6 @@ class Reduction(Function):
         if not x.ndim:
             return self.of(ops, x.reshape(1), 0, False)
         axes = tuple(range(x.ndim)) if axis is None else (axis % x.ndim,)
-        if self.torch is not None and ops.way == "torch":
-            return self.torch(ops.library, x, axes, keepdims)
         return ops.wrap(self.compute(ops, x, axes, keepdims))
 
 
@@ -56,7 +53,6 @@ class Along(Function):
     """Keeps the shape; along the last axis, unless axis= is given."""
 
     compute: Callable[[Arithmetic, Array, int], Array] = lambda ops, x, axis: x
-    torch: Callable[[Any, Array, int], Array] | None = None
     _: KW_ONLY
     takes_axis: bool = True
 
@@ -71,8 +67,6 @@ class Along(Function):
     def value(self, call: Call, at: At) -> Array:
         """Row by row."""
         x, axis = at.evaluate(call.args[0]), -1 if call.axis is None else call.axis
-        if self.torch is not None and at.ops.way == "torch":
-            return self.torch(at.ops.library, x, axis)
         return self.compute(at.ops, x, axis)
 
 
@@ -86,14 +80,12 @@ def _mean(x: Array, axes: Axes, keepdims: bool) -> Array:
 
 def _root(ops: Arithmetic, squares: Array) -> Array:
     """A square root that is a kink where it is 0 itself, rather than where its argument is."""
-    root = ops.library.sqrt(squares) if ops.way == "torch" else ops.entrywise(SQRT, ops.wrap(squares))
+    root = ops.library.sqrt(squares) if ops.way == "numpy" else ops.entrywise(SQRT, ops.wrap(squares))
     ops.near(root, edge=True)
     return root
 
 
 def _variance(ops: Arithmetic, x: Array, axes: Axes, keepdims: bool) -> Array:
-    if ops.way == "torch":
-        return x.var(dim=axes, keepdim=keepdims, correction=0)
     centred = x - _mean(x, axes, True)
     return _mean(centred * centred, axes, keepdims)
 
@@ -110,8 +102,6 @@ def _extreme(ops: Arithmetic, x: Array, axes: Axes, keepdims: bool, name: str) -
 
 def _sorted(ops: Arithmetic, x: Array, axes: Axes) -> Array:
     """The entries that are reduced together in order, along the last axis."""
-    if ops.way == "torch":
-        return _flattened(ops.library, x.detach(), axes).sort(dim=-1).values
     return ops.library.sort(_flattened(ops.library, x, axes), axis=-1)
 
 
@@ -119,11 +109,6 @@ def _flattened(library: Any, x: Array, axes: Axes) -> Array:
     """An array with the reduced axes flattened into its last one."""
     moved = library.moveaxis(x, axes, tuple(range(-len(axes), 0)))
     return moved.reshape(*moved.shape[: -len(axes)], -1)
-
-
-def _torch_product(torch: Any, x: Any, axes: Axes, keepdims: bool) -> Any:
-    out = _flattened(torch, x, axes).prod(dim=-1)
-    return out.reshape([1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else out
 
 
 def _logsumexp(ops: Arithmetic, x: Array, axes: Axes, keepdims: bool) -> Array:
@@ -169,7 +154,7 @@ REDUCTIONS = [
         kink=Kink.BEND,
         confused_with=("max",),
     ),
-    Reduction("prod", lambda ops, x, axes, keepdims: x.prod(axis=axes, keepdims=keepdims), torch=_torch_product),
+    Reduction("prod", lambda ops, x, axes, keepdims: x.prod(axis=axes, keepdims=keepdims)),
     Reduction("var", _variance, degree="double", confused_with=("std",)),
     Reduction(
         "std",
@@ -181,7 +166,6 @@ REDUCTIONS = [
     Reduction(
         "logsumexp",
         _logsumexp,
-        torch=lambda torch, x, axes, keepdims: torch.logsumexp(x, dim=axes, keepdim=keepdims),
         slope=lambda v, u: call("softmax", u),
         confused_with=("sum", "max"),
         sign_slips=True,
@@ -192,7 +176,6 @@ ALONG = [
     Along(
         "softmax",
         _softmax,
-        torch=lambda torch, x, axis: torch.softmax(x, dim=axis),
         confused_with=("sigmoid", "exp", "log_softmax"),
         sign_slips=True,
     ),
@@ -200,7 +183,6 @@ ALONG = [
         "log_softmax",
         lambda ops, x, axis: x - _logsumexp(ops, x, (axis,), True),
         aliases=("logsoftmax",),
-        torch=lambda torch, x, axis: torch.log_softmax(x, dim=axis),
         sign_slips=True,
     ),
     Along("cumsum", lambda ops, x, axis: ops.library.cumsum(x, axis=axis), degree="same"),

@@ -25,7 +25,7 @@ SHORTHANDS = [
     Shorthand("log2", 1, lambda x: over(call("log", x), call("log", TWO))),
     Shorthand("log10", 1, lambda x: over(call("log", x), call("log", number(10)))),
     Shorthand("clip", 3, lambda x, low, high: call("minimum", call("maximum", x, low), high)),
-    Shorthand("gelu", 1, lambda x: times(x, normal_distribution(x))),  # exact, as torch has it
+    Shorthand("gelu", 1, lambda x: times(x, normal_distribution(x))),  # exact
     Shorthand("logdet", 1, lambda x: call("log", call("det", x))),
     Shorthand("arange", 1, lambda n: minus(call("cumsum", call("ones", n)), ONE), is_method=False),
     Shorthand("matmul", 2, lambda a, b: Binary("@", a, b)),

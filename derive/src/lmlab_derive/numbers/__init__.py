@@ -1,1 +1,1 @@
-"""The meaning of an expression at a point: doubles with autograd, plain doubles, long decimals, exact fractions."""
+"""The meaning of an expression at a point: doubles that know derivatives, plain doubles, long decimals, exact fractions."""

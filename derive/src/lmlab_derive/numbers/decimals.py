@@ -1,6 +1,6 @@
 """Long decimals (mpmath): the referee that rounding cannot fool.
 
-Derivatives are central differences, so they share nothing with autograd: with 60 digits and a step of 1e-18 the
+Derivatives are central differences, so they share nothing with dual arrays: with 60 digits and a step of 1e-18 the
 truncation error is near 1e-36, far below what is asked of them.
 """
 

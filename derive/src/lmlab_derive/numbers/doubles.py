@@ -51,12 +51,13 @@ class ArrayOps(Ops):
 
     def cholesky(self, value: Array) -> Array:
         """Row by row."""
-        out = self.full(value.shape, 0)
-        for i in range(len(value)):
+        size = value.shape[0]
+        out = [[self.full((), 0)] * size for _ in range(size)]
+        for i in range(size):
             for j in range(i + 1):
-                rest = value[i, j] - (out[i, :j] * out[j, :j]).sum()
-                out[i, j] = self.power(self.wrap(rest), Fraction(1, 2)) if i == j else rest / out[j, j]
-        return out
+                rest = self.wrap(value[i, j] - sum(out[i][k] * out[j][k] for k in range(j)))
+                out[i][j] = self.power(rest, Fraction(1, 2)) if i == j else self.wrap(rest / out[j][j])
+        return self.library.stack([self.library.stack(row) for row in out])
 
     def derivative(self, node: Derivative, frame: Frame) -> Array:
         """Most of this arithmetic has none."""
@@ -103,7 +104,7 @@ def _eliminate(value: Array, right: Array | None) -> tuple[Any, Array]:
 
 
 class FloatOps(ArrayOps):
-    """Doubles. Derivatives must be there already (as for `hints`), or are left to `autograd`."""
+    """Doubles. Derivatives must be there already (as for `hints`), or are left to `DualOps`."""
 
     way = "numpy"
     dtype = float
@@ -135,21 +136,22 @@ class FloatOps(ArrayOps):
 
     def divide(self, left: Array, right: Array) -> Array:
         """nan where the denominator is 0: 1 / (1 / 0) is no number. Integrals have inf at their ends."""
-        quotient = left / right
-        return self.wrap(quotient if self.collected is not None else np.where(right == 0, np.nan, quotient))
+        return self._but_nan(right == 0, left / right)
+
+    def _but_nan(self, lost: Array, value: Array) -> Array:
+        return self.wrap(value if self.collected is not None or not lost.any() else value * np.where(lost, np.nan, 1.0))
 
     def raise_to(self, left: Array, right: Array) -> Array:
         """nan for negative bases, and for what divides by 0."""
-        power = np.power(left, right)
-        return self.wrap(power if self.collected is not None else np.where((left == 0) & (right < 0), np.nan, power))
+        return self._but_nan((left == 0) & (right < 0), np.power(left, right))
 
     def power(self, base: Array, exponent: Fraction) -> Array:
         """A written power."""
         whole = exponent.denominator == 1 and exponent >= 0
         if exponent.denominator == 2:
             self.near(base, edge=True)
-        power = np.asarray(base, dtype=float) ** (int(exponent) if whole else float(exponent))
-        return self.wrap(np.where(base == 0, np.nan, power) if exponent < 0 and self.collected is None else power)
+        power = base ** (int(exponent) if whole else float(exponent))
+        return self._but_nan(base == 0, power) if exponent < 0 else self.wrap(power)
 
     def determinant(self, value: Array) -> Array:
         """By NumPy."""

@@ -1,7 +1,7 @@
 """Derivatives as formulas, those of means by their parameters too: so that a mean, whose error is bounded, has the last word.
 
 A mean E[f] moves with a parameter because f does and because the density p does: its derivative is
-E[df + f * d log p], the score function; f may then bend and jump in what is random, where autograd would lose the jumps.
+E[df + f * d log p], the score function; f may then bend and jump in what is random, where dual arrays would lose the jumps.
 """
 
 from __future__ import annotations

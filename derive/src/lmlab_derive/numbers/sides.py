@@ -94,7 +94,7 @@ class Sides:
 
 
 def sides_at(setting: Setting, left: Node, right: Node, point: Point, deadline: Deadline, effort: int = 1) -> Sides:
-    """Evaluate both sides in doubles, derivatives by autograd; in long decimals where that cannot be."""
+    """Evaluate both sides in doubles; in long decimals where that cannot be."""
     try:
         return _sides(setting, left, right, point, deadline, lambda: arithmetic_for(setting, left, right), effort)
     except NoExactValue:

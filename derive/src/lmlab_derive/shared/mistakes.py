@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral
 
 LISTED = 40  # names that still make a readable line
-MOST_SEED = 2**32 - 1  # lmlab multiplies seeds by step numbers, and torch takes 63 bits
+MOST_SEED = 2**32 - 1  # lmlab multiplies seeds by step numbers, which must fit into 63 bits
 
 
 class Mistake(ValueError):
     """What the user can mend. Anything else that goes wrong is ours.
 
     A setting that the message speaks of stands in it as {name} and is given by keyword, with the value that would be right
-    (None: only its name): `Mistake("this torch sees no GPU; say {device}", device="cpu")`. In Python the message then
+    (None: only its name): `Mistake("this machine has no GPU; say {device}", device="cpu")`. In Python the message then
     reads `device='cpu'`; the command line, which alone knows about dashes, writes `--device cpu` (see `written`).
     """
 

@@ -1,4 +1,4 @@
-"""A whole sheet, checked: text in, verdicts out. torch is imported with the first claim that is well written."""
+"""A whole sheet, checked: text in, verdicts out."""
 
 from __future__ import annotations
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -29,24 +26,9 @@ from lmlab_derive.tree import Call, Claim, Derivative, Node, Step, names_in, wal
 REPAIR_S = 1.0  # of processor time for looking at a repair
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """The arrays are tiny: several threads would mostly wait for each other. torch may not be there yet."""
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else 1
-    if torch:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        if torch:
-            torch.set_num_threads(threads)
-
-
 def check_claim(scoped: ScopedClaim, seed: int = 0, hints: bool = True) -> ClaimReport:
     """Check one claim or derivation: each step against the one before it."""
-    with _one_thread():
-        report = _check(scoped, seed, hints)
+    report = _check(scoped, seed, hints)
     return replace(report, latex=claim_latex(scoped.claim), read=scoped.claim.read)
 
 
@@ -54,8 +36,6 @@ def _check(scoped: ScopedClaim, seed: int, hints: bool) -> ClaimReport:
     claim = scoped.claim
     rng = np.random.default_rng([seed, zlib.crc32(claim.text.encode()), claim.line])
     setting = build(scoped.scope)
-    if any(isinstance(node, Derivative) for node in setting.opened(*(step.value for step in claim.steps))):
-        import lmlab_derive.numbers.autograd  # noqa: F401  # torch takes seconds to import: before the clock runs
     share = min(max(1.0, (len(claim.steps) - 1) / limits.STEPS_PER_CLAIM), limits.MOST_CLAIMS)
     deadline = Deadline(limits.CLAIM_SECONDS * share)
     findings: list[Finding] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lmlab_derive.numbers.derivatives import slopes_of_excess
 from lmlab_derive.numbers.points import Point, Raw
 from lmlab_derive.numbers.sides import Sides
 from lmlab_derive.sheets.relation import Relation
@@ -137,8 +138,6 @@ class _Chart:
         """The slope of the excess along the vector, or None where it has none or is flat."""
         relation = self.relation
         sides = (relation.left, relation.right) if relation.sign in ("<=", "<") else (relation.right, relation.left)
-        from lmlab_derive.numbers.autograd import slopes_of_excess  # torch is slow to import
-
         slopes = slopes_of_excess(relation.setting, *sides, point, self.names, relation.deadline)
         found = [np.ravel(self._along(name, point.raw[name], slopes.get(name))) for name in self.names]
         slope = np.concatenate(found)

@@ -1,4 +1,4 @@
-"""What the checker answers: a verdict for every claim, with its reason and evidence. Plain data, no torch."""
+"""What the checker answers: a verdict for every claim, with its reason and evidence. Plain data."""
 
 from __future__ import annotations
 
