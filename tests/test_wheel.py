@@ -76,3 +76,38 @@ def test_the_wheels_work_where_nothing_of_the_sources_is(tmp_path: Path, wheels:
     assert json.loads(lmlab("eval", "run", "--json"))["certified"]
     assert json.loads(lmlab("prove", "lab11.6b", "--json"))
     assert Path(lmlab("--version").split()[0]).name == "lmlab"
+
+
+@pytest.mark.slow
+def test_the_checker_works_without_torch_and_without_the_lab(tmp_path: Path, wheels: dict[str, Path]) -> None:
+    venv.create(tmp_path / "empty", with_pip=True)
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    bin = tmp_path / "empty" / "bin"
+    fetched = subprocess.run(
+        [bin / "python", "-m", "pip", "install", "-q", wheels["lmlab_derive"]],
+        env=alone,
+        capture_output=True,
+        text=True,
+    )
+    if fetched.returncode:
+        pytest.skip(f"what it depends on cannot be fetched: {fetched.stderr.splitlines()[-1:]}")
+    for absent in ("torch", "lmlab"):
+        assert (
+            subprocess.run([bin / "python", "-c", f"import {absent}"], env=alone, capture_output=True).returncode == 1
+        )
+    (tmp_path / "key.derive").write_text("given x: n\nquestion one\nclaim d(x @ x)/dx == 2*x\n")
+    (tmp_path / "ada.derive").write_text("claim d(x @ x)/dx == 2*x\n")
+    (tmp_path / "sheet.derive").write_text(
+        "given x: n\nclaim d(logsumexp(x))/dx == softmax(x)\nclaim d(sum(x**3))/dx == 2 * x**2\n"
+    )
+
+    def derive(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([bin / "derive", *arguments], cwd=tmp_path, env=alone, capture_output=True, text=True)
+
+    checked = derive("check", "sheet.derive", "--json")
+    assert checked.returncode == 1, checked.stderr
+    assert [claim["verdict"] for claim in json.loads(checked.stdout)["claims"]] == ["proved", "refuted"]
+    graded = derive("grade", "key.derive", "ada.derive", "--out", "graded")
+    assert graded.returncode == 0, graded.stderr
+    assert "1/1" in graded.stdout
+    assert (tmp_path / "graded" / "grades.csv").is_file()
