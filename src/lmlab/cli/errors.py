@@ -13,13 +13,9 @@ from lmlab.cli.flags import as_flag
 from lmlab.config import Mistake, about_a_file
 from lmlab.disk.files import cache_folder, is_cached
 from lmlab.learn import interrupt
+from lmlab_derive.shared import endings
 
-# Some versions of typer stand on click and others on a copy of their own. Both export BadParameter, and both call the
-# base of all mistakes in a call ClickException.
-ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 FOLDER_IS_GONE = "the current folder no longer exists; change to one that does, such as with: cd"
-
-READER_LEFT = 128 + 13  # as of a process that was ended by SIGPIPE
 
 # What the user can mend: a Mistake, or a file that cannot be read or written. Anything else is a bug of ours, and said to be.
 MENDABLE: tuple[type[Exception], ...] = (Mistake, OSError)
@@ -31,16 +27,15 @@ class Interrupted(Exception):
 
 def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) -> NoReturn:
     """Say what went wrong in one line, and leave with the exit code of its kind. `commands`: the verbs, with their flags."""
-    if isinstance(error, ClickException):
-        where = getattr(getattr(error, "ctx", None), "command_path", "lmlab")
-        fail(f"{' '.join(error.format_message().split())} (see {where} --help)", 2)
+    if isinstance(error, endings.ClickException):
+        endings.fail_by_call("lmlab", error)
     if isinstance(error, (typer.Abort, KeyboardInterrupt, Interrupted)):
         _stopped(str(error))
     if isinstance(error, SystemExit):
         # no verb ends so: typer and rich do, with 1, when the reader of our output has left
         if error.code != 1:
             raise error
-        _reader_left()
+        endings.reader_left()
     if os.environ.get("LMLAB_DEBUG"):
         raise error
     if isinstance(error, FileNotFoundError) and not error.filename and _folder_is_gone():
@@ -58,8 +53,7 @@ def end_with(error: BaseException, commands: Callable[[], Mapping[str, Any]]) ->
 
 def fail(line: str, code: int) -> NoReturn:
     """One line on stderr, and out."""
-    print(f"lmlab: {line}", file=sys.stderr)
-    sys.exit(code)
+    endings.fail("lmlab", line, code)
 
 
 def _stopped(kept: str = "") -> NoReturn:
@@ -69,20 +63,9 @@ def _stopped(kept: str = "") -> NoReturn:
 def nobody_reads(why: OSError) -> NoReturn:
     """What was printed cannot be written."""
     if isinstance(why, BrokenPipeError):
-        _reader_left()
-    _send_stdout_nowhere()
+        endings.reader_left()
+    endings.send_stdout_nowhere()
     fail(f"the output cannot be written ({why.strerror}); send it elsewhere, such as to a disk with room", 2)
-
-
-def _reader_left() -> NoReturn:
-    """Whoever read our output has seen enough (`| head`), which is no mistake: the number a shell knows it by, no word."""
-    _send_stdout_nowhere()
-    sys.exit(READER_LEFT)
-
-
-def _send_stdout_nowhere() -> None:
-    """What Python still wants to flush at its end must go somewhere, or it complains."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def refuse_a_folder_that_is_gone() -> None:

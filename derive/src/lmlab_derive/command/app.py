@@ -6,20 +6,19 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from lmlab_derive.command.check import check_files, watch_files
 from lmlab_derive.command.grade import grade_files
 from lmlab_derive.shared import help
+from lmlab_derive.shared.endings import ClickException, fail, fail_by_call, reader_left
 from lmlab_derive.shared.flags import written_flag
 from lmlab_derive.shared.mistakes import Mistake, about_a_file, checked_seed
 from lmlab_derive.shared.plain import print_what_can_be_printed
 from lmlab_derive.version import __version__
 
-ClickException: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-READER_LEFT = 128 + 13  # as of a process that was ended by SIGPIPE
 STOPPED = 128 + 2  # by Ctrl-C
 
 app = typer.Typer(
@@ -93,20 +92,18 @@ def main() -> None:
 def _end_with(error: BaseException) -> NoReturn:
     """Say what went wrong in one line, and leave with the exit code of its kind."""
     if isinstance(error, ClickException):
-        where = getattr(getattr(error, "ctx", None), "command_path", "derive")
-        _fail(f"{' '.join(error.format_message().split())} (see {where} --help)", 2)
+        fail_by_call("derive", error)
     if isinstance(error, (typer.Abort, KeyboardInterrupt)):
-        _fail("stopped", STOPPED)
+        fail("derive", "stopped", STOPPED)
     if isinstance(error, BrokenPipeError) or (isinstance(error, SystemExit) and error.code == 1):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # where Python flushes what is left
-        sys.exit(READER_LEFT)
+        reader_left()
     if isinstance(error, SystemExit) or os.environ.get("DERIVE_DEBUG"):
         raise error
     if isinstance(error, Mistake):
-        _fail(" ".join(error.written(_as_flag()).split()), 2)
+        fail("derive", " ".join(error.written(_as_flag()).split()), 2)
     if isinstance(error, OSError):
-        _fail(about_a_file(error) if error.strerror else str(error), 2)
-    _fail(f"this is a bug in derive: {type(error).__name__}: {error} (DERIVE_DEBUG=1 shows where)", 1)
+        fail("derive", about_a_file(error) if error.strerror else str(error), 2)
+    fail("derive", f"this is a bug in derive: {type(error).__name__}: {error} (DERIVE_DEBUG=1 shows where)", 1)
 
 
 def _as_flag() -> Callable[[str, object], str]:
@@ -115,8 +112,3 @@ def _as_flag() -> Callable[[str, object], str]:
     verb = next((commands[word] for word in sys.argv[1:] if word in commands), None)
     parameters = {} if verb is None else {parameter.name: parameter for parameter in verb.params}
     return lambda name, value: written_flag(parameters[name], value) if name in parameters else name
-
-
-def _fail(line: str, code: int) -> NoReturn:
-    print(f"derive: {line}", file=sys.stderr)
-    sys.exit(code)
