@@ -35,6 +35,8 @@ from lmlab_derive.shapes.scope import Scope
 from lmlab_derive.shapes.setting import Setting, build
 from lmlab_derive.tree import Derivative, Expectation, Name, Node
 
+_NEVER = Deadline(math.inf)  # one for all slopes: to make one reads the clock
+
 
 class DualOps(FloatOps):
     """Doubles with slopes. `hidden`: the hidden axes of the derivatives and rules of points around what is computed."""
@@ -95,7 +97,7 @@ class DualOps(FloatOps):
 
     def _slope(self, function: Entrywise, value: Array, argument: Array) -> Array:
         """What the record says of the slope; its kinks are those of the function, which are noted."""
-        frame = Frame(_no_setting(), self, {}, {"v": value, "u": argument}, Deadline(math.inf))
+        frame = Frame(_no_setting(), self, {}, {"v": value, "u": argument}, _NEVER)
         with self.collecting():
             return frame.evaluate(_slope_formula(function))
 

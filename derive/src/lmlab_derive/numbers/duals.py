@@ -143,8 +143,10 @@ def with_slopes(value: Array, slopes: Array, level: int, hidden: Hidden) -> Arra
     others = tuple(slopes and i != level for i, slopes in enumerate(hidden))
     pair = _padded([lifted(part, hidden, max(_ndim(value), _ndim(slopes))) for part in (value, slopes)], others)
     shape = np.broadcast_shapes(*(part.shape[:axis] + part.shape[axis + 1 :] for part in pair))
-    whole = [np.broadcast_to(part, (*shape[:axis], part.shape[axis], *shape[axis:])) for part in pair]
-    return dual(np.concatenate(whole, axis=axis), hidden)
+    whole = np.empty((*shape[:axis], pair[0].shape[axis] + pair[1].shape[axis], *shape[axis:]))
+    front = (slice(None),) * axis
+    whole[(*front, slice(1))], whole[(*front, slice(1, None))] = pair
+    return dual(whole, hidden)
 
 
 def chain(function: Callable[[Any], Any], slope: Callable[[Array, Array], Array], x: Array) -> Array:
