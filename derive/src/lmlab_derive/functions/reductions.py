@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+import numpy as np
+
 from lmlab_derive.functions.elementwise import EXP, LOG, SQRT
 from lmlab_derive.functions.record import Arithmetic, Array, At, Function, Kink, ShapeReader
 from lmlab_derive.functions.shapes import axis_of
@@ -80,7 +82,8 @@ def _mean(x: Array, axes: Axes, keepdims: bool) -> Array:
 
 def _root(ops: Arithmetic, squares: Array) -> Array:
     """A square root that is a kink where it is 0 itself, rather than where its argument is."""
-    root = ops.library.sqrt(squares) if ops.way == "numpy" else ops.entrywise(SQRT, ops.wrap(squares))
+    has_slopes = ops.way == "numpy" and not isinstance(squares, np.ndarray)
+    root = ops.library.sqrt(squares) if has_slopes else ops.entrywise(SQRT, ops.wrap(squares))
     ops.near(root, edge=True)
     return root
 
