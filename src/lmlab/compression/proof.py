@@ -29,7 +29,7 @@ from lmlab.measure.walk import Copies
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
-    from lmlab.measure.score import Scored
+    from lmlab.measure.scored import Scored
     from lmlab.text.stream import TokenStream
     from lmlab.text.tokenizers import Tokenizer
 

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from lmlab.inside.openings import BacksOff
 from lmlab.measure.near_copies import held_out
-from lmlab.measure.score import Scored, device_of, evaluating, score_part
+from lmlab.measure.score import device_of, evaluating, score_part
+from lmlab.measure.scored import Scored
 from lmlab.records import Document
 
 if TYPE_CHECKING:

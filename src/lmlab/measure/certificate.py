@@ -48,7 +48,7 @@ from lmlab.measure.walk import Copies, CopyMaker, Load, Walked, Walks, walk_thro
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
     from lmlab.measure.near_copies import HeldOut
-    from lmlab.measure.score import Scored
+    from lmlab.measure.scored import Scored
     from lmlab.text.spelling import Spelling
     from lmlab.text.tokenizers import Tokenizer
 

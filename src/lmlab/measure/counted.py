@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lmlab.measure.interval import tokens_within
+from lmlab.measure.scored import Counted, Scored
 from lmlab.measure.tally import closed_ids, count_among, is_closed, pieces, spelling_nats_of
 from lmlab.text.parts import count_characters
 
 if TYPE_CHECKING:
-    from lmlab.measure.score import Scored
     from lmlab.measure.spread_sample import Spread
     from lmlab.text.tokenizers import Tokenizer
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Counted:
-    """How much of what was read counts."""
-
-    chosen: Spread
-    read: Scored  # all of it, which is what the certificate looked at
-    tokens: int
-    bytes: int
-    chars: int
-    words: int
 
 
 def count_within(tokenizer: Tokenizer, read: Scored, chosen: Spread) -> Scored:

@@ -21,7 +21,7 @@ from lmlab.measure.interval_units import SENTENCES, About, Contributions, Units,
 from lmlab.measure.student import t_quantile
 
 if TYPE_CHECKING:
-    from lmlab.measure.score import Scored
+    from lmlab.measure.scored import Scored
     from lmlab.measure.spread_sample import Spread
 
 CELLS = 4096  # cells wanted of a text that is measured whole

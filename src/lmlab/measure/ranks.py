@@ -31,7 +31,7 @@ from lmlab.measure.luck import NO_LUCK, Luck
 from lmlab.measure.student import t_within
 
 if TYPE_CHECKING:
-    from lmlab.measure.score import Scored
+    from lmlab.measure.scored import Scored
 
 DRAWS = 2000
 PIECES = 20  # of a text: equal models are in one order in all of them once in half a million texts

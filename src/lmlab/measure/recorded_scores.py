@@ -14,7 +14,7 @@ from lmlab.measure.tally import PIECE_TOKENS, spelling_nats_of
 from lmlab.measure.walk import CopyMaker, Walked, Walks, walk
 
 if TYPE_CHECKING:
-    from lmlab.measure.score import Scored
+    from lmlab.measure.scored import Scored
     from lmlab.text.tokenizers import Tokenizer
 
 SUSPECTS, DOCUMENTS_AGAIN = 64, 8  # places that are walked to from the beginning, and documents they are in, at most

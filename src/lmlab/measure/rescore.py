@@ -18,7 +18,7 @@ from lmlab.measure.walk import CopyMaker, after_chunks
 
 if TYPE_CHECKING:
     from lmlab.interface import ContextPolicy, LanguageModel
-    from lmlab.measure.score import Scored
+    from lmlab.measure.scored import Scored
     from lmlab.text.stream import TokenStream
 
 FUTURE = 24  # tokens that are other than they were

@@ -15,7 +15,8 @@ from lmlab.measure.certificate import Certificate, certify
 from lmlab.measure.counted import count_within
 from lmlab.measure.interval import Interval, interval
 from lmlab.measure.near_copies import AtHand, HeldOut, held_out
-from lmlab.measure.score import Progress, Scored, score_part, stage
+from lmlab.measure.score import Progress, score_part, stage
+from lmlab.measure.scored import Scored
 from lmlab.measure.spread_sample import Spread, derived_seed, everything
 from lmlab.measure.walk import Copies, CopyMaker, Walks, walk_through
 from lmlab.page import numbers

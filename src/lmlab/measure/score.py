@@ -13,7 +13,6 @@ import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,12 +22,12 @@ from torch import nn
 
 from lmlab.config import Mistake
 from lmlab.hardware.precision import real_float32
-from lmlab.measure.tally import Tally, tally
+from lmlab.measure.scored import Scored
+from lmlab.measure.tally import tally
 from lmlab.text.stream import TokenStream, tokenize
 
 if TYPE_CHECKING:
     from lmlab.interface import LanguageModel
-    from lmlab.measure.counted import Counted
     from lmlab.text.parts import Part
     from lmlab.text.tokenizers import Tokenizer
 
@@ -40,48 +39,6 @@ BATCH_TOKENS = 1 << 18  # tokens of short documents scored side by side, what fi
 PIECE_TOKENS = 1 << 22  # tokens of a long document scored at once
 SEAM = 32  # tokens scored on both sides of a cut inside a document, to see that the cut changes nothing
 IN_MEMORY = 1 << 22  # tokens up to which the arrays of a result are kept in memory; beyond, in temporary files
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Scored(Tally):
-    """The cost of one part of a corpus under one model.
-
-    A token of an unknown word costs what the model says of the unknown symbol and what the spelling costs.
-    """
-
-    part: Part
-    tokenizer_hash: str
-    stream: TokenStream
-    nats_per_token: np.ndarray  # float32, spelling included; a memory map when long
-    spans: np.ndarray  # int64, n×2: the tokens whose nats each call of the model set, in order of the calls
-    seams: int  # cuts inside documents
-    seam_difference: float  # largest change of a token's nats by such a cut
-    counted: Counted | None = None  # where only some of what was read counts: the sums are then of that
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens that count."""
-        return self.stream.tokens if self.counted is None else self.counted.tokens
-
-    @property
-    def bytes(self) -> int:
-        """UTF-8 bytes that count: of the text, from the file, not from the tokens, where all of it does."""
-        return self.part.bytes if self.counted is None else self.counted.bytes
-
-    @property
-    def chars(self) -> int:
-        """Unicode characters that count."""
-        return self.stream.chars if self.counted is None else self.counted.chars
-
-    @property
-    def words(self) -> int:
-        """Words that count: runs without whitespace."""
-        return self.stream.words if self.counted is None else self.counted.words
-
-    @property
-    def bits_per_byte(self) -> float:
-        """The number: total nats / (ln 2 × bytes)."""
-        return float(self.total_nats / (np.log(2.0) * self.bytes))
 
 
 def score_part(
