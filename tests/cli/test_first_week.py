@@ -57,7 +57,7 @@ def test_usual_shares_are_taken_without_a_word(lmlab: Lmlab, small_text: Path, u
 
 def test_shares_of_neither_100_nor_1_are_taken_as_ratios_and_said_once(lmlab: Lmlab, small_text: Path) -> None:
     said = "lmlab: note: --split 90,9,9 adds up to 108, which makes training 83.3%, validation 8.3%, test 8.3%\n"
-    for command in (["train", "bag", small_text], ["train", "--resume"]):
+    for command in (["train", "bag", small_text, "--split-by", "tail"], ["train", "--resume"]):
         code, _, err = lmlab(*command, "--split", "90,9,9", "--out", "run")
         assert (code, err.count("adds up")) == (0, 1)
         assert said in err
@@ -240,16 +240,12 @@ def test_a_note_on_what_nobody_can_mend_is_for_whoever_asks_for_more(lmlab: Lmla
     assert any("discounts" in note for note in json.loads(lmlab("eval", "again", "--json")[1])["notes"])
 
 
-def test_a_measurement_says_what_its_interval_is_for_and_why_it_is_wide(lmlab: Lmlab) -> None:
+def test_a_measurement_says_what_its_interval_is_for(lmlab: Lmlab) -> None:
     luck = random.Random(0)
-    hard = ["".join(luck.choices("abcdefghijklmnop", k=2000)) for _ in range(20)]
-    Path("turns.txt").write_text("".join(f"{piece}\n{'the same again. ' * 125}\n" for piece in hard))
-    Path("even.txt").write_text("".join(hard))
-    for name in ("turns", "even"):
-        assert lmlab("train", "ngram", f"{name}.txt", "--out", name)[0] == 0
-        _, out, _ = lmlab("eval", name)
-        assert "that interval is for text like this very stretch; documents are too few" in out
-        assert ("it is wide because easy and hard regions take turns in it" in out) == (name == "turns")
+    Path("text.txt").write_text("".join(luck.choices("abcdefghijklmnop", k=40_000)))
+    for way, said in (("blocks", "for the whole file, of which blocks"), ("tail", "for the text around this stretch")):
+        assert lmlab("train", "ngram", "text.txt", "--split-by", way, "--out", way)[0] == 0
+        assert f"that interval is {said}" in lmlab("eval", way)[1]
 
 
 def test_more_than_eight_bits_per_byte_are_explained_where_they_are_printed(lmlab: Lmlab, small_text: Path) -> None:

@@ -40,6 +40,7 @@ from lmlab.models.bag import Bag
 from lmlab.page.numbers import short
 from lmlab.records import from_json
 from lmlab.text.corpus import read
+from some_text import some_lines
 
 COUNTED = ["uniform", "bag", "ngram"]
 TINY = {"gpt": {"layers": 1, "width": 32, "context": 32}}
@@ -82,6 +83,7 @@ def test_the_document_is_valid_json_and_holds_what_the_page_needs(counted: Compa
 
 
 def test_what_models_are_worth_together_stands_apart_from_the_ranks(small_text: Path, tmp_path: Path) -> None:
+    small_text.write_text(some_lines(900))  # long enough for an interval
     found = run(small_text, tmp_path / "out", settings={"ngram": {"order": 2}})
     (mix,) = found.findings.together
     best = found.entries[0]
@@ -144,11 +146,11 @@ def test_the_bits_of_the_paragraph_are_by_its_bytes_where_tokens_are_parts_of_ch
 
 def test_the_page_says_how_many_documents_were_trained_on(tmp_path: Path) -> None:
     (tmp_path / "texts").mkdir()
-    for number in range(20):
-        (tmp_path / "texts" / f"{number:02}.txt").write_text(f"{number} green bottles hanging on the wall\n" * 40)
+    for number in range(150):
+        (tmp_path / "texts" / f"{number:03}.txt").write_text(f"{number} green bottles hanging on the wall\n" * 8)
     found = run(tmp_path / "texts", tmp_path / "out", models=["uniform"])
     documents = len(found.corpus.train.documents)
-    assert documents < found.corpus.documents == 20
+    assert documents < found.corpus.documents == 150
     assert f"bytes, {documents} documents" in render(found.findings)
 
 

@@ -46,11 +46,6 @@ def test_what_is_as_it_seems_needs_no_explaining() -> None:
         assert "and yet" not in words
 
 
-def test_slow_changes_are_spoken_of_only_where_they_were_allowed_for() -> None:
-    assert "slowly" in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False))
-    assert "slowly" not in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False, about="kind"))
-
-
 def test_luck_is_spoken_of_only_where_it_was_measured() -> None:
     assert "other seeds" in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False, seeds=3))
     assert "other seeds" not in what_ranks_mean(found((1.9, 2.1), (2.5, 3.0), apart=False))

@@ -28,7 +28,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """A counted and a learned model on 80 kB of English, and one that knows nothing."""
     folder = tmp_path_factory.mktemp("mixing")
     (folder / "text.txt").write_text(TEXT)
-    options = {"tokenizer": "char", "budget": "80steps"}
+    options = {"tokenizer": "char", "budget": "80steps", "split_by": "tail"}
     return [
         lab.train(model, folder / "text.txt", out=folder / model, settings=SMALL.get(model), **options)  # type: ignore[arg-type]
         for model in ("ngram", "gru", "uniform")
@@ -140,7 +140,7 @@ def test_whoever_mixes_a_run_that_was_stopped_is_told_so(
     text = trained[0].record.inputs.corpus["text"]
     with monkeypatch.context() as patch:
         patch.setattr("lmlab.learn.loop.interruptible", contextmanager(lambda: iter([lambda: True])))
-        lmlab("train", "gru", text, "--tokenizer", "char", "--budget", "80steps", "--out", "stopped")
+        lmlab("train", "gru", text, "--tokenizer", "char", "--split-by", "tail", "--budget", "80steps", "--out", "stopped")
     code, _, err = lmlab("mix", trained[0].folder, "stopped", "--out", "mix")
     assert code == 0, err
     assert "stopped is unfinished: these are its best weights so far" in err
