@@ -18,10 +18,13 @@ class Mistake(ValueError):
     A setting that the message speaks of stands in it as {name} and is given by keyword, with the value that would be right
     (None: only its name): `Mistake("this machine has no GPU; say {device}", device="cpu")`. In Python the message then
     reads `device='cpu'`; the command line, which alone knows about dashes, writes `--device cpu` (see `written`).
+
+    code: the kind of mistake in a few words with hyphens, such as "device-not-there". It stays the same when the message
+    changes, so a program or a test can tell mistakes apart. Code of others, such as a model's, may leave it out.
     """
 
-    def __init__(self, message: str, /, **settings: object) -> None:
-        self.template, self.settings = message, settings
+    def __init__(self, message: str, /, *, code: str = "", **settings: object) -> None:
+        self.template, self.code, self.settings = message, code, settings
         super().__init__(self.written(_as_in_python))
 
     def written(self, style: Callable[[str, object], str]) -> str:
@@ -35,7 +38,8 @@ class Mistake(ValueError):
     def called(self, names: Mapping[str, str]) -> Mistake:
         """The same, for someone who calls some of its settings otherwise."""
         template = re.sub(r"\{(\w+)\}", lambda found: f"{{{names.get(found[1], found[1])}}}", self.template)
-        return Mistake(template, **{names.get(name, name): value for name, value in self.settings.items()})
+        settings = {names.get(name, name): value for name, value in self.settings.items()}
+        return Mistake(template, code=self.code, **settings)
 
 
 def _as_in_python(name: str, value: object) -> str:
@@ -63,5 +67,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def checked_seed(seed: object) -> int:
     """A seed as Python's own whole number; a Mistake unless every generator of the lab takes it."""
     if not isinstance(seed, Integral) or isinstance(seed, bool) or not 0 <= int(seed) <= MOST_SEED:
-        raise Mistake(f"{{seed}} is a whole number from 0 to {MOST_SEED}; got {seed!r}", seed=None)
+        raise Mistake(
+            f"{{seed}} is a whole number from 0 to {MOST_SEED}; got {seed!r}", code="seed-out-of-range", seed=None
+        )
     return int(seed)
