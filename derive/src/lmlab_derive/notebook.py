@@ -16,7 +16,7 @@ def check_cell(line: str, cell: str) -> Report:
     """The claims of a cell, checked."""
     seed = line.strip() or "0"
     if not seed.isdigit():
-        raise Mistake(f"%%check takes a seed, a whole number, or nothing; not {seed!r}")
+        raise Mistake(f"%%check takes a seed, a whole number, or nothing; not {seed!r}", code="notebook-seed-not-whole")
     return check_text(cell, int(seed))
 
 

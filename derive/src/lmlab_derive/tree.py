@@ -305,7 +305,7 @@ def constant_value(node: Node) -> Fraction | None:
         return left / right
     if node.op == "**" and right.denominator == 1 and abs(right) <= MAX_EXPONENT and (left or right >= 0):
         if max(left.numerator.bit_length(), left.denominator.bit_length()) * abs(right) > 4_000:
-            raise Refusal(f"column {node.column}: this power of powers is too large")
+            raise Refusal(f"column {node.column}: this power of powers is too large", code="power-too-large")
         return left ** int(right)
     return None
 

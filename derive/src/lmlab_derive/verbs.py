@@ -52,12 +52,18 @@ def grade(
     from lmlab_derive.sheets.files import read_sheet, submissions
 
     if hints not in pages.HINTS:
-        raise Mistake(f"{{hints}} is none, where or what; got {hints!r}", hints=None)
+        raise Mistake(f"{{hints}} is none, where or what; got {hints!r}", code="hints-unknown", hints=None)
     if out is not None and Path(out).exists() and not Path(out).is_dir():
-        raise Mistake(f"{{out}} names a folder to write pages into; {out} is a file", out=None)
+        raise Mistake(
+            f"{{out}} names a folder to write pages into; {out} is a file", code="pages-not-a-folder", out=None
+        )
     if not isinstance(answers, Mapping):
         if out is not None and any(Path(out).resolve() == Path(path).resolve() for path in answers):
-            raise Mistake(f"{{out}} is the folder of the submissions, {out}; choose another one", out=None)
+            raise Mistake(
+                f"{{out}} is the folder of the submissions, {out}; choose another one",
+                code="pages-among-submissions",
+                out=None,
+            )
         answers = submissions(answers, without=[key, *([] if out is None else [out])])
     graded = book.grade(read_sheet(key), answers, seed)
     if out is not None:

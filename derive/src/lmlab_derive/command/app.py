@@ -58,7 +58,7 @@ def check(
 ) -> None:
     """Check derivations: which line is wrong, a counterexample, and the likely slip."""
     if watch and json:
-        raise Mistake("{watch} prints for people; leave {json} out", watch=None, json=None)
+        raise Mistake("{watch} prints for people; leave {json} out", code="watch-beside-json", watch=None, json=None)
     code = watch_files(files, html=html, seed=seed) if watch else check_files(files, json=json, html=html, seed=seed)
     raise typer.Exit(code)
 

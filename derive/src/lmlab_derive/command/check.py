@@ -42,7 +42,7 @@ def check_files(files: Sequence[str], *, json: bool = False, html: str | None = 
 def watch_files(files: Sequence[str], *, html: str | None = None, seed: int = 0) -> int:
     """Check now and whenever a file is saved, until interrupted; 0 if all held the last time."""
     if not files or "-" in files:
-        raise Mistake("{watch} is for files; name them", watch=None)
+        raise Mistake("{watch} is for files; name them", code="watch-of-no-file", watch=None)
     seen: list[float] = []
     code = 0
     try:

@@ -62,7 +62,9 @@ class Along(Function):
         """That of the argument, which has at least one axis."""
         shape = shapes.of(call.args[0])
         if not shape:
-            raise Refusal(f"{self.name} needs an array, and {to_text(call.args[0])} is a scalar")
+            raise Refusal(
+                f"{self.name} needs an array, and {to_text(call.args[0])} is a scalar", code="reduction-of-scalar"
+            )
         axis_of(call, shape)
         return shape
 

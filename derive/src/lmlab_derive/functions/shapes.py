@@ -15,7 +15,7 @@ from lmlab_derive.tree import Call, constant_value
 def matmul_shape(left: Shape, right: Shape) -> Shape:
     """NumPy's matmul: 1-d operands lose their axis, axes before the last two broadcast."""
     if not left or not right:
-        raise Refusal("@ needs arrays; write * with a scalar")
+        raise Refusal("@ needs arrays; write * with a scalar", code="product-of-scalar")
     inner_left = left[-1]
     inner_right = right[-2] if len(right) > 1 else right[0]
     if inner_left != inner_right:
@@ -29,10 +29,11 @@ def checked(shape: Shape, name: str) -> Shape:
     for axis in shape:
         if axis.number is not None and not 1 <= axis.number <= MAX_LITERAL_SIZE:
             raise Refusal(
-                f"{name}({', '.join(map(str, shape))}): a size written as a number is 1 to {MAX_LITERAL_SIZE}"
+                f"{name}({', '.join(map(str, shape))}): a size written as a number is 1 to {MAX_LITERAL_SIZE}",
+                code="written-size-too-large",
             )
     if len(shape) > MAX_RANK:
-        raise Refusal(f"an array has at most {MAX_RANK} axes")
+        raise Refusal(f"an array has at most {MAX_RANK} axes", code="too-many-axes")
     return shape
 
 
@@ -46,7 +47,8 @@ def axis_of(node: Call, shape: Shape, shown: Shape | None = None) -> int:
     axis = -1 if node.axis is None else node.axis
     if not -len(shape) <= axis < len(shape):
         raise Refusal(
-            f"{to_text(node)}: axis {axis} is out of range for shape {shape_text(shape if shown is None else shown)}"
+            f"{to_text(node)}: axis {axis} is out of range for shape {shape_text(shape if shown is None else shown)}",
+            code="axis-out-of-range",
         )
     return axis % len(shape)
 
@@ -69,7 +71,10 @@ def vec(call: Call, args: list[Shape]) -> Shape:
 def matrix(call: Call, args: list[Shape]) -> Shape:
     """The same, of something with rows and columns."""
     if len(args[0]) < 2:
-        raise Refusal(f"{call.function} needs a matrix, and {to_text(call.args[0])} is {shape_text(args[0])}")
+        raise Refusal(
+            f"{call.function} needs a matrix, and {to_text(call.args[0])} is {shape_text(args[0])}",
+            code="matrix-needed",
+        )
     return args[0]
 
 
@@ -77,7 +82,10 @@ def square(call: Call, args: list[Shape]) -> Shape:
     """The same, of a square matrix."""
     shape = args[0]
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise Refusal(f"{call.function} needs a square matrix, and {to_text(call.args[0])} is {shape_text(shape)}")
+        raise Refusal(
+            f"{call.function} needs a square matrix, and {to_text(call.args[0])} is {shape_text(shape)}",
+            code="square-matrix-needed",
+        )
     return shape
 
 
@@ -95,7 +103,8 @@ def diag(call: Call, args: list[Shape]) -> Shape:
         hint = "sum(..., axis=0)" if shape[0] == ONE else "sum(..., axis=1)"
         raise Refusal(
             f"diag of {shape_text(shape)}: one row or column has no diagonal to spread; "
-            f"make it a vector, as with {hint} or vec(...)"
+            f"make it a vector, as with {hint} or vec(...)",
+            code="diag-without-diagonal",
         )
     return square(call, args)[:1]
 
@@ -117,11 +126,13 @@ def dot(call: Call, args: list[Shape]) -> Shape:
     if not left or not right:
         return left or right
     if len(left) > 2 or len(right) > 2:
-        raise Refusal("dot takes vectors and matrices; use @ for more axes")
+        raise Refusal("dot takes vectors and matrices; use @ for more axes", code="dot-of-many-axes")
     try:
         return matmul_shape(left, right)
     except Refusal as refusal:
-        raise Refusal(f"dot of {shape_text(left)} and {shape_text(right)}: {refusal}") from None
+        raise Refusal(
+            f"dot of {shape_text(left)} and {shape_text(right)}: {refusal}", code="dot-does-not-fit"
+        ) from None
 
 
 def together(call: Call, args: list[Shape]) -> Shape:
@@ -131,7 +142,9 @@ def together(call: Call, args: list[Shape]) -> Shape:
         for arg in args:
             out = broadcast(out, arg)
     except Refusal as refusal:
-        raise Refusal(f"{call.function} of {' and '.join(map(shape_text, args))}: {refusal}") from None
+        raise Refusal(
+            f"{call.function} of {' and '.join(map(shape_text, args))}: {refusal}", code="shapes-do-not-broadcast"
+        ) from None
     return out
 
 
@@ -139,7 +152,7 @@ def concat(call: Call, args: list[Shape]) -> Shape:
     """Joined along an axis, the first unless another is named."""
     first = args[0]
     if not first:
-        raise Refusal("concat joins arrays; write [a, b] for a vector of scalars")
+        raise Refusal("concat joins arrays; write [a, b] for a vector of scalars", code="concat-of-scalars")
     axis = axis_of(replace(call, axis=call.axis or 0), first)
     total = first[axis]
     for other in args[1:]:
@@ -147,7 +160,8 @@ def concat(call: Call, args: list[Shape]) -> Shape:
             sideways = len(first) == len(other) == 2 and axis == 0 and first[0] == other[0]
             raise Refusal(
                 f"concat of {shape_text(first)} and {shape_text(other)} along axis {axis}: "
-                f"the other axes differ{'; did you mean axis=1?' if sideways else ''}"
+                f"the other axes differ{'; did you mean axis=1?' if sideways else ''}",
+                code="concat-does-not-fit",
             )
         total = total + other[axis]
     return (*first[:axis], total, *first[axis + 1 :])
@@ -166,7 +180,8 @@ def reshape(call: Call, shapes: ShapeReader) -> Shape:
     target = tuple(shapes.size(arg) for arg in call.args[1:])
     if count(source) != count(target):
         raise Refusal(
-            f"reshape of {shape_text(source)} to {shape_text(target)}: {count(source)} entries are not {count(target)}"
+            f"reshape of {shape_text(source)} to {shape_text(target)}: {count(source)} entries are not {count(target)}",
+            code="reshape-does-not-fit",
         )
     return checked(target, "reshape")
 
@@ -185,7 +200,9 @@ def swapped_axes(call: Call, shape: Shape) -> tuple[int, int]:
     for arg in call.args[1:]:
         axis = constant_value(arg)
         if axis is None or axis.denominator != 1 or not -len(shape) <= axis < len(shape):
-            raise Refusal(f"{to_text(call)}: {to_text(arg)} is not an axis of shape {shape_text(shape)}")
+            raise Refusal(
+                f"{to_text(call)}: {to_text(arg)} is not an axis of shape {shape_text(shape)}", code="not-an-axis"
+            )
         found.append(int(axis) % len(shape))
     return found[0], found[1]
 

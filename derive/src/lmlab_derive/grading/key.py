@@ -70,24 +70,31 @@ def read_key(text: str, seed: int = 0) -> Key:
     claims: list[ScopedClaim] = []
     for entry in sheet.entries:
         if isinstance(entry, NotUnderstood):
-            raise Refusal(f"the key is not understood, line {entry.line}: {entry.reason}")
+            raise Refusal(f"the key is not understood, line {entry.line}: {entry.reason}", code="key-not-understood")
         report = check_claim(entry, seed, hints=False)
         if not report.holds:
-            raise Refusal(f"the key does not hold, line {report.line}: {report.verdict}, {report.reason}")
+            raise Refusal(
+                f"the key does not hold, line {report.line}: {report.verdict}, {report.reason}",
+                code="key-does-not-hold",
+            )
         claims.append(entry)
     if not claims:
-        raise Refusal("the key asks nothing; each claim or derive in it is a question")
+        raise Refusal("the key asks nothing; each claim or derive in it is a question", code="key-asks-nothing")
     questions = []
     for heading, entries in _grouped(named, claims):
         parts = tuple(part for entry in entries for part in _parts(entry.claim, _widened(entry.scope, sheet.scope)))
         points = Fraction(1) if heading.points is None else heading.points
         if not points:
-            raise Refusal(f"the key, line {heading.line}: a question is worth more than 0 points")
+            raise Refusal(
+                f"the key, line {heading.line}: a question is worth more than 0 points", code="question-without-points"
+            )
         questions.append(Question(heading.name, points, parts))
     names = [same_name(question.name) for question in questions]
     for name in names:
         if names.count(name) > 1:
-            raise Refusal(f"two questions of the key are called {name!r}; give each a name of its own")
+            raise Refusal(
+                f"two questions of the key are called {name!r}; give each a name of its own", code="question-twice"
+            )
     return Key(tuple(questions))
 
 
@@ -102,7 +109,8 @@ def _grouped(
         entries = [entry for entry in claims if section(named, entry.claim.line) is heading]
         if not entries:
             raise Refusal(
-                f"the key, line {heading.line}: question {heading.name} asks nothing; a claim belongs below it"
+                f"the key, line {heading.line}: question {heading.name} asks nothing; a claim belongs below it",
+                code="question-asks-nothing",
             )
         yield heading, entries
 
@@ -115,7 +123,10 @@ def _parts(claim: Claim, scope: Scope) -> list[Part]:
         return [Part(middle, FLIPPED[signs[0]], below, scope), Part(middle, signs[1], above, scope)]
     sign = composed(signs)
     if sign is None:
-        raise Refusal(f"the key, line {claim.line}: the chain goes up and down; make two claims of it")
+        raise Refusal(
+            f"the key, line {claim.line}: the chain goes up and down; make two claims of it",
+            code="key-chain-up-and-down",
+        )
     if constant_value(values[0]) is not None:
         return [Part(values[-1], FLIPPED[sign], values[0], scope)]
     return [Part(values[0], sign, values[-1], scope, tuple(values[1:-1]) if sign == "==" else ())]

@@ -265,7 +265,7 @@ class Frame:
             case Binary(op="+" | "-" | "*"):
                 return int(OPERATORS[node.op](self.integer(node.left), self.integer(node.right)))
         what = "positions are made of indices, sizes and whole numbers, as `given n: positive integer`"
-        raise Refusal(f"{to_text(node)} is no position; {what}")
+        raise Refusal(f"{to_text(node)} is no position; {what}", code="not-a-position")
 
     def terms(self, node: tree.Over) -> tuple[int, int]:
         """The first and the last value of the letter of a sum or product."""
@@ -291,7 +291,7 @@ class Frame:
         start, stop = self.terms(node)
         at_once = self._at_once(node)
         if stop - start > (most := MAX_TERMS if at_once else MAX_RANGE):
-            raise Refusal(f"the sum over {node.letter.name} has more than {most} terms")
+            raise Refusal(f"the sum over {node.letter.name} has more than {most} terms", code="sum-too-long")
         if at_once and stop > start:
             return self._summed(node, start, stop)
         total = self.ops.full(self.extents(node), 0 if node.function == "sum" else 1)
@@ -346,7 +346,9 @@ class Frame:
             elif letters_in(item):
                 position = self.integer(item) - self._first(node, place, item)
                 if not 0 <= position < axis.value(self.sizes):
-                    raise Refusal(f"{to_text(node)} goes beyond the {axis} entries along its axis")
+                    raise Refusal(
+                        f"{to_text(node)} goes beyond the {axis} entries along its axis", code="position-beyond-entries"
+                    )
                 items.append(position)
             else:
                 position = self.size(item)

@@ -123,7 +123,10 @@ def average(node: Expectation, frame: Frame, leaf: Callable[[Node, frozenset[str
     """The value of E[...] or Var[...], with `leaf` for what linearity and independence leave over."""
     over = frame.setting.random_names(node.operand) - set(node.fixed)
     if not over:
-        raise Refusal(f"nothing inside {node.kind}[...] is random; give a name a distribution, such as normal(0, 1)")
+        raise Refusal(
+            f"nothing inside {node.kind}[...] is random; give a name a distribution, such as normal(0, 1)",
+            code="nothing-random",
+        )
     averager = Averager(frame, over, leaf)
     return averager.mean(node.operand) if node.kind == "E" else averager.variance(node.operand)
 

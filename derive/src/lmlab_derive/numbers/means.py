@@ -78,7 +78,9 @@ class _Mean:
             if self.helpers is None:
                 raise
         if self.frame.trailing:
-            raise Refusal("a mean over many numbers inside another mean is too much; write it as one")
+            raise Refusal(
+                "a mean over many numbers inside another mean is too much; write it as one", code="mean-inside-mean"
+            )
         return self.helpers.otherwise(self.node, self.over, self.frame, self.accuracy)
 
     def _exactly(self) -> tuple[Array, Any, float]:
@@ -266,7 +268,10 @@ def ordered(setting: Any, over: frozenset[str]) -> list[str]:
     while waiting:
         ready = [n for n in waiting if not parents(setting, n) & set(waiting) - {n}]
         if not ready:
-            raise Refusal("the distributions of the random names depend on each other in a circle")
+            raise Refusal(
+                "the distributions of the random names depend on each other in a circle",
+                code="distributions-in-a-circle",
+            )
         done += ready
         waiting = [n for n in waiting if n not in ready]
     return done

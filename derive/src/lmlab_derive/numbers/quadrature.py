@@ -61,7 +61,7 @@ class Leaf:
         columns = [(name, self.kinds[name]) for name in self.names for _ in range(self._entries(name))]
         if len(columns) > MAX_RANDOM:
             what = f"an expectation over {len(columns)} random numbers is too large"
-            raise Refusal(f"{what}; at most {MAX_RANDOM} are allowed")
+            raise Refusal(f"{what}; at most {MAX_RANDOM} are allowed", code="too-many-random-numbers")
         exact = degree(self.node, self.over, self.frame)
         continuous = [kind for _, kind in columns if not is_finite(kind)]
         outcomes = math.prod(self._outcomes(kind) for _, kind in columns if is_finite(kind))
@@ -247,7 +247,7 @@ class Leaf:
         """Points spread evenly (random ones, where a distribution has no quantiles at hand), shifted at random."""
         count = min(SAMPLES, ROOM // self._widest(), SLOW_GRID * 4 if self.slow else SAMPLES)
         if count < 1_000 and not self.slow:
-            raise Refusal("the expectation runs over too many numbers; use smaller sizes")
+            raise Refusal("the expectation runs over too many numbers; use smaller sizes", code="expectation-too-large")
         each = max(2, count // REPLICATES)
         total = sum(map(self._columns, self.names))
         found = []

@@ -66,9 +66,11 @@ class SizeDrawer:
         """Sizes of 2 and more, as distinct as can be, up to about `top` (or more when there are many names)."""
         if not self.names:
             if not self._fits({}):
-                raise Refusal(f"an array here has more than {MAX_ELEMENTS} entries; use smaller sizes")
+                raise Refusal(
+                    f"an array here has more than {MAX_ELEMENTS} entries; use smaller sizes", code="array-too-large"
+                )
             if not self.allowed({}):
-                raise Refusal(NO_ENTRY)
+                raise Refusal(NO_ENTRY, code="no-entry-found")
             return {}
         best: tuple[int, Sizes] | None = None  # collisions, sizes
         for attempt in range(60):
@@ -95,9 +97,10 @@ class SizeDrawer:
                     return sizes
                 fitting |= self._fits(sizes)
         if fitting:
-            raise Refusal(NO_ENTRY)
+            raise Refusal(NO_ENTRY, code="no-entry-found")
         raise Refusal(
-            f"no small sizes fit: an axis would be empty, or an array would have more than {MAX_ELEMENTS} entries"
+            f"no small sizes fit: an axis would be empty, or an array would have more than {MAX_ELEMENTS} entries",
+            code="no-sizes-fit",
         )
 
     def with_ones(self, rng: np.random.Generator) -> list[Sizes]:

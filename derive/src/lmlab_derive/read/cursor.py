@@ -18,7 +18,7 @@ BARS = ("|", "||", "‖")
 
 def refusal(token: Token, message: str) -> Refusal:
     """A refusal that names the column of a token."""
-    return Refusal(f"column {token.column}: {message}")
+    return Refusal(f"column {token.column}: {message}", code="statement-not-read")
 
 
 class TokenReader:
@@ -93,7 +93,10 @@ def shallow(node: Node) -> Node:
     while pending:
         inner, depth = pending.pop()
         if depth > MAX_TREE_DEPTH:
-            raise Refusal(f"the formula is nested more than {MAX_TREE_DEPTH} levels deep; use let for parts of it")
+            raise Refusal(
+                f"the formula is nested more than {MAX_TREE_DEPTH} levels deep; use let for parts of it",
+                code="formula-too-deep",
+            )
         pending += [(child, depth + 1) for child in inner.children()]
     return node
 

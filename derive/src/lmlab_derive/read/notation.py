@@ -84,7 +84,8 @@ class NotationParser(DerivativeParser):
             witness = next((w for w in found if w is not None), None)
             if witness is None:
                 raise Refusal(
-                    f"the range of {name} is not clear; let it stand alone as a position once, as in x[{name}]"
+                    f"the range of {name} is not clear; let it stand alone as a position once, as in x[{name}]",
+                    code="range-not-clear",
                 )
             letters.append((Letter(name), witness))
         sides = self._of_one_rank(sides)

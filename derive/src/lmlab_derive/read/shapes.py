@@ -41,7 +41,7 @@ class ShapeParser(HabitParser):
         if bracket:
             self.expect(")" if bracket.text == "(" else "]", "to close the shape")
         if len(axes) > MAX_RANK:
-            raise Refusal(f"a shape has at most {MAX_RANK} axes, not {len(axes)}")
+            raise Refusal(f"a shape has at most {MAX_RANK} axes, not {len(axes)}", code="shape-with-many-axes")
         return tuple(axes)
 
     def _is_kind(self) -> bool:
@@ -56,10 +56,11 @@ class ShapeParser(HabitParser):
         if axis.number is not None and not 1 <= axis.number <= MAX_LITERAL_SIZE:
             raise Refusal(
                 f"the size {axis} is not allowed; a size written as a number is 1 to {MAX_LITERAL_SIZE}, "
-                "any other is a name"
+                "any other is a name",
+                code="size-not-allowed",
             )
         if any(abs(count) > MAX_LITERAL_SIZE or len(monomial) > 4 for monomial, count in axis.terms):
-            raise Refusal(f"the size {axis} is too large; use a name for it")
+            raise Refusal(f"the size {axis} is too large; use a name for it", code="size-too-large")
 
     def size(self) -> Size:
         """A size: numbers and names with + - and *."""

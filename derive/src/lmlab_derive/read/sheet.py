@@ -60,7 +60,7 @@ def parse_claim(raw: RawStatement, tokens: list[Token], scope: Scope) -> ScopedC
     if len(sides) < 2:
         steps = "steps on lines of their own, each starting with ="
         wanted = steps if keyword == "derive" else "a relation: ==, <=, >=, < or >"
-        raise Refusal(f"the {keyword} has only one side; it needs {wanted}")
+        raise Refusal(f"the {keyword} has only one side; it needs {wanted}", code="claim-with-one-side")
     where_text = source(body[cut:stop])
     claim = Claim(
         steps=sides, where_text=where_text, line=raw.line, text=raw.text, derive=keyword == "derive", read=said
@@ -119,7 +119,7 @@ def parse(text: str, scope: Scope | None = None, locked: frozenset[str] = frozen
             tokens = tokenize(raw)
             keyword = tokens[0].text
             if keyword not in KEYWORDS:
-                raise Refusal(_no_statement(tokens))
+                raise Refusal(_no_statement(tokens), code="no-statement")
             if keyword in ("given", "let"):
                 scope = _define(keyword, tokens, raw, scope, notes)
             elif keyword == "assume":

@@ -86,7 +86,9 @@ class StatementParser(ShapeParser):
             if name in self.scope.sizes and (says_nothing or name in self.scope.locked):
                 continue  # `given n: integer` for a size
             if name in size_names(shape):
-                raise Refusal(f"{name} cannot be a size of its own shape; choose another name")
+                raise Refusal(
+                    f"{name} cannot be a size of its own shape; choose another name", code="size-of-its-own-shape"
+                )
             self.learn(given)
             group.append(given)
         return group
@@ -134,7 +136,7 @@ class StatementParser(ShapeParser):
             found.append(self._kind(token))
         names = [kind.name for kind in found]
         if len(set(names)) < len(names):
-            raise Refusal("a kind is named twice")
+            raise Refusal("a kind is named twice", code="kind-twice")
         if "definite" in names:  # `positive definite` says nothing of the entries
             rest = [kind for kind in found if kind.name not in ("positive", "symmetric")]
             return (*rest, Kind("symmetric", (), ()))
@@ -181,7 +183,7 @@ class StatementParser(ShapeParser):
             start = shallow(self.expression())
             self.end()
             if letters_in(start):
-                raise Refusal(f"{name}[0] is one row; no letter stands in it")
+                raise Refusal(f"{name}[0] is one row; no letter stands in it", code="letter-in-first-row")
             self.scope = replace(self.scope, starts={**self.scope.starts, name: start})
             return None
         start_row = self._start(name) if letters else None
@@ -194,7 +196,10 @@ class StatementParser(ShapeParser):
         elif letters:
             (value,) = self.tabled([value])
             if not isinstance(value, Table) or [letter.name for letter, _ in value.letters] != sorted(letters):
-                raise Refusal(f"write {name}[{', '.join(letters)}] with the letters that stand on the right")
+                raise Refusal(
+                    f"write {name}[{', '.join(letters)}] with the letters that stand on the right",
+                    code="letters-differ",
+                )
             order = [[letter.name for letter, _ in value.letters].index(letter) for letter in letters]
             value = replace(value, letters=tuple(value.letters[k] for k in order))
         return Let(name=name, value=value, line=line)
@@ -229,7 +234,10 @@ class StatementParser(ShapeParser):
         (letter,) = letters if len(letters) == 1 else ("",)
         witness = witness_of(value, letter, besides=[name])
         if not letter or witness is None:
-            raise Refusal(f"write let {name}[t] = ... with an array that has a row for every t, as in x[t]")
+            raise Refusal(
+                f"write let {name}[t] = ... with an array that has a row for every t, as in x[t]",
+                code="recursion-not-over-rows",
+            )
         rows = f"{name}#"  # the rows so far; the name itself is all of them
         return Recursion(rename(value, name, rows), rows, start, Letter(letter), witness)
 
@@ -335,7 +343,9 @@ class StatementParser(ShapeParser):
         self.end()
         bounds = any(sign not in ("", "==") for sign, _ in signs)
         if masks and len({sign for sign, _ in signs}) > 2:
-            raise Refusal("a condition on indices goes with one relation; write one claim for each")
+            raise Refusal(
+                "a condition on indices goes with one relation; write one claim for each", code="condition-beside-chain"
+            )
         values = [_masked(value, masks, i, signs[-1][0]) for i, value in enumerate(values)]
         sides = zip(signs, self.tabled(values, bounds), strict=True)
         return tuple(Step(relation=relation, value=value, line=line) for (relation, line), value in sides)

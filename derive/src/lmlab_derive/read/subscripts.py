@@ -89,7 +89,10 @@ def refuse_numbers(places: Sequence[Node | Slice | None]) -> None:
     if all(isinstance(place, Slice) or letters_in(place) or constant_value(place) == 0 for place in named):
         return
     wanted = ", ".join(":" if isinstance(place, Slice) else _one_less(place) for place in named)
-    raise Refusal(f"a subscript that is no letter could count from 1; write brackets, which count from 0: [{wanted}]")
+    raise Refusal(
+        f"a subscript that is no letter could count from 1; write brackets, which count from 0: [{wanted}]",
+        code="subscript-not-clear",
+    )
 
 
 def _one_less(place: Node) -> str:

@@ -73,7 +73,7 @@ def split_statements(text: str) -> list[RawStatement]:
     A line that starts with a keyword always begins a new statement, so that one forgotten bracket spoils one statement.
     """
     if len(text) > MAX_TEXT:
-        raise Refusal(f"the sheet has {len(text)} characters; at most {MAX_TEXT} are read")
+        raise Refusal(f"the sheet has {len(text)} characters; at most {MAX_TEXT} are read", code="sheet-too-long")
     groups: list[list[tuple[int, str]]] = []
     depth = 0
     continued = False
@@ -92,7 +92,9 @@ def split_statements(text: str) -> list[RawStatement]:
             depth = 0
         depth = max(0, depth + sum(map(row.count, "([{")) - sum(map(row.count, ")]}")))
     if len(groups) > MAX_STATEMENTS:
-        raise Refusal(f"the sheet has {len(groups)} statements; at most {MAX_STATEMENTS} are read")
+        raise Refusal(
+            f"the sheet has {len(groups)} statements; at most {MAX_STATEMENTS} are read", code="too-many-statements"
+        )
     ended = [[*rows[:-1], (rows[-1][0], without_stop(rows[-1][1]))] for rows in groups]
     return [RawStatement(line=rows[0][0], rows=tuple(rows)) for rows in ended]
 
@@ -109,14 +111,20 @@ def tokenize(statement: RawStatement) -> list[Token]:
             if not match:
                 char = row[position]
                 advice = f"; write {_WRITE_INSTEAD[char]}" if char in _WRITE_INSTEAD else ""
-                raise Refusal(f"column {position + 1}: {char!r} is not part of the language{advice}")
+                raise Refusal(
+                    f"column {position + 1}: {char!r} is not part of the language{advice}",
+                    code="character-not-in-language",
+                )
             kind = match.lastgroup
             if kind:
                 tokens.append(_token(kind, match.group(), number, position + 1, not spaced))
             spaced = kind is None
             position = match.end()
             if len(tokens) > MAX_TOKENS:
-                raise Refusal(f"the statement is too long; at most {MAX_TOKENS} words and signs are read")
+                raise Refusal(
+                    f"the statement is too long; at most {MAX_TOKENS} words and signs are read",
+                    code="statement-too-long",
+                )
     tokens.append(Token("end", "", statement.rows[-1][0], len(statement.rows[-1][1]) + 1))
     return tokens
 

@@ -95,7 +95,8 @@ class Shapes:
         shape = self.of(witness.operand)
         if witness.axis >= len(shape):
             raise Refusal(
-                f"{to_text(witness.operand)} has {len(shape)} axes, and {witness.axis + 1} positions are named"
+                f"{to_text(witness.operand)} has {len(shape)} axes, and {witness.axis + 1} positions are named",
+                code="too-many-positions-of-letters",
             )
         return shape[witness.axis] + Size.of(-int(self.from_zero(witness.operand, witness.axis)))
 
@@ -106,7 +107,7 @@ class Shapes:
         step = self.of(node.operand)
         if step != row:
             shapes = f"{shape_text(row)} at the start and {shape_text(step)} afterwards"
-            raise Refusal(f"{node.name} would be {shapes}")
+            raise Refusal(f"{node.name} would be {shapes}", code="definition-of-two-shapes")
         return self.names[node.name]
 
     def size(self, node: Node) -> Size:
@@ -126,7 +127,8 @@ class Shapes:
                 return -self.size(node.operand)
         raise Refusal(
             f"{to_text(node)} is not a size; sizes and positions are whole numbers and the names used in shapes "
-            "(for a random entry of f, write y @ f with y: n onehot(p))"
+            "(for a random entry of f, write y @ f with y: n onehot(p))",
+            code="not-a-size",
         )
 
     def bounds(self, item: Slice, axis: Size) -> tuple[Size, Size]:
@@ -146,7 +148,9 @@ class Shapes:
                 raise
             what = f"{shape_text(left)} {node.op} {shape_text(right)}: {refusal}"
             by_rows = self._by_rows(node.left) or self._by_rows(node.right) if combine is matmul_shape else ""
-            raise Refusal(what + (by_rows or _suggestion(node, left, right, combine))) from None
+            raise Refusal(
+                what + (by_rows or _suggestion(node, left, right, combine)), code="shapes-do-not-fit"
+            ) from None
 
     def _by_rows(self, node: Node) -> str:
         """What to write for one number a row, where a sum is one of a whole matrix, as H(K) is; or nothing."""
@@ -161,30 +165,38 @@ class Shapes:
     def _stack(self, node: Stack) -> Shape:
         items = [self.of(item) for item in node.items]
         if any(item != items[0] for item in items):
-            raise Refusal(f"the items of {to_text(node)} have different shapes: {', '.join(map(shape_text, items))}")
+            raise Refusal(
+                f"the items of {to_text(node)} have different shapes: {', '.join(map(shape_text, items))}",
+                code="items-of-different-shapes",
+            )
         if len(items[0]) >= MAX_RANK:
-            raise Refusal(f"an array has at most {MAX_RANK} axes")
+            raise Refusal(f"an array has at most {MAX_RANK} axes", code="too-many-axes")
         return (Size.of(len(items)), *items[0])
 
     def _index(self, node: Index) -> Shape:
         shape = self.of(node.operand)
         if len(node.items) > len(shape):
-            raise Refusal(f"{to_text(node)}: {len(node.items)} positions for shape {shape_text(shape)}")
+            raise Refusal(
+                f"{to_text(node)}: {len(node.items)} positions for shape {shape_text(shape)}", code="too-many-positions"
+            )
         out: list[Size] = []
         for item, axis in zip(node.items, shape, strict=False):
             if isinstance(item, Slice):
                 start, stop = self.bounds(item, axis)
                 length = stop + -start
                 if length.number is not None and length.number < 1:
-                    raise Refusal(f"{to_text(node)}: the slice holds nothing")
+                    raise Refusal(f"{to_text(node)}: the slice holds nothing", code="slice-empty")
                 if (start.number or 0) < 0 or ((stop + -axis).number or 0) > 0:
-                    raise Refusal(f"{to_text(node)}: the slice goes beyond size {axis}")
+                    raise Refusal(f"{to_text(node)}: the slice goes beyond size {axis}", code="slice-out-of-range")
                 out.append(length)
             elif not letters_in(item):
                 position = self.size(item)
                 beyond, before = (position + -axis).number, (position + axis).number
                 if (beyond is not None and beyond >= 0) or (before is not None and before < 0):
-                    raise Refusal(f"{to_text(node)}: position {position} is out of range for size {axis}")
+                    raise Refusal(
+                        f"{to_text(node)}: position {position} is out of range for size {axis}",
+                        code="position-out-of-range",
+                    )
         return tuple(out) + shape[len(node.items) :]
 
     def _derivative(self, node: Derivative) -> Shape:
@@ -193,15 +205,18 @@ class Shapes:
             shape = ()
         for name in node.by:
             if name in self.sizes:
-                raise Refusal(f"{name} is a size; one differentiates by a given or a let")
+                raise Refusal(f"{name} is a size; one differentiates by a given or a let", code="derivative-by-size")
             if name in self.recursive and Name(name) in tree.walk(node.operand):
                 raise Refusal(
                     f"rows of {name} follow from each other by its step: give the step a name, such as let f(u) = …,"
-                    " and write d(f(u))/du"
+                    " and write d(f(u))/du",
+                    code="derivative-by-rows",
                 )
             shape = shape + self.names[name]
         if len(shape) > MAX_RANK:
-            raise Refusal(f"{to_text(node)} has {len(shape)} axes; at most {MAX_RANK} are allowed")
+            raise Refusal(
+                f"{to_text(node)} has {len(shape)} axes; at most {MAX_RANK} are allowed", code="too-many-axes"
+            )
         return shape
 
 

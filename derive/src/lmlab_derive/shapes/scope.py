@@ -123,7 +123,10 @@ def _refuse_letters(definition: Definition) -> None:
     if letters := sorted({letter for node in nodes if node is not None for letter in letters_in(node)}):
         by_entries = value is not None and not isinstance(value, Recursion)
         wanted = f"let {definition.name}[{', '.join(letters)}] = ..." if by_entries else "it with whole arrays"
-        raise Refusal(f"{' and '.join(letters)} can be any position in what defines {definition.name}; write {wanted}")
+        raise Refusal(
+            f"{' and '.join(letters)} can be any position in what defines {definition.name}; write {wanted}",
+            code="letters-without-place",
+        )
 
 
 def rename(node: Node, old: str, new: str) -> Node:

@@ -31,7 +31,7 @@ class Setting:
         """The shape of an expression; a Refusal also when it uses a broken let."""
         for name in sorted(names_in(node)):
             if name in self.broken:
-                raise Refusal(self.broken[name])
+                raise Refusal(self.broken[name], code="let-does-not-fit")
         return self.shapes.of(node)
 
     def is_counted(self, node: Node) -> bool:
@@ -169,21 +169,28 @@ _CLASHES += [{"simplex", "integer"}, {"unit", "integer"}, {"unit", "simplex"}, {
 def _check_kinds(given: Given, setting: Setting) -> None:
     names, shape = {kind.name for kind in given.kinds}, given.shape
     if random_kind(given) and len(names) > 1:
-        raise Refusal(f"{' '.join(sorted(names))}: a random given has one kind, its distribution")
+        raise Refusal(
+            f"{' '.join(sorted(names))}: a random given has one kind, its distribution", code="kinds-of-a-random-given"
+        )
     for name in _SQUARE:
         if name in names and not (len(shape) == 2 and shape[0] == shape[1]):
-            raise Refusal(f"a {name} given is a square matrix, not {shape_text(shape)}")
+            raise Refusal(
+                f"a {name} given is a square matrix, not {shape_text(shape)}", code="kind-needs-square-matrix"
+            )
     for name, beside in (("permutation", set[str]()), ("binary", {"symmetric"}), ("definite", {"symmetric"})):
         if name in names and len(names - beside) > 1:
-            raise Refusal(f"{name} is a kind by itself")
+            raise Refusal(f"{name} is a kind by itself", code="kind-by-itself")
     if "orthogonal" in names and len(shape) != 2:
-        raise Refusal(f"an orthogonal given is a matrix, not {shape_text(shape)}")
+        raise Refusal(f"an orthogonal given is a matrix, not {shape_text(shape)}", code="orthogonal-needs-matrix")
     for name, written in (("unit", ""), ("simplex", ""), ("onehot", ""), ("dirichlet", "(alpha)")):
         if name in names and not shape:
-            raise Refusal(f"a {name} given is a vector or has rows; write its size, as in `given a: n {name}{written}`")
+            raise Refusal(
+                f"a {name} given is a vector or has rows; write its size, as in `given a: n {name}{written}`",
+                code="kind-needs-vector",
+            )
     for clash in _CLASHES:
         if clash <= names:
-            raise Refusal(f"{' and '.join(sorted(clash))} do not go together")
+            raise Refusal(f"{' and '.join(sorted(clash))} do not go together", code="kinds-do-not-go-together")
     for kind in given.kinds:
         _check_arguments(given, kind, setting)
 
@@ -195,11 +202,16 @@ def _check_arguments(given: Given, kind: Kind, setting: Setting) -> None:
         if kind.name in ("categorical", "onehot"):
             if len(shape) != 1 or (kind.name == "onehot" and shape != given.shape[-1:]):
                 wanted = "a vector of probabilities, one for each outcome"
-                raise Refusal(f"{kind.name}(p) needs {wanted}; p is {shape_text(shape)}")
+                raise Refusal(
+                    f"{kind.name}(p) needs {wanted}; p is {shape_text(shape)}", code="distribution-parameter-shape"
+                )
         elif kind.name == "dirichlet" and shape != given.shape[-1:]:
-            raise Refusal(f"dirichlet(alpha) needs a vector, one number for each entry; alpha is {shape_text(shape)}")
+            raise Refusal(
+                f"dirichlet(alpha) needs a vector, one number for each entry; alpha is {shape_text(shape)}",
+                code="dirichlet-parameter-shape",
+            )
         elif shape == given.shape * 2 and len(shape) == 2 and kind.name == "normal" and node is kind.arguments[1]:
             continue  # a covariance
         elif shape not in ((), given.shape, given.shape[-1:]):
             misfit = f"{shape_text(shape)}, which does not fit {shape_text(given.shape)}"
-            raise Refusal(f"a parameter of {kind.name} is {misfit}")
+            raise Refusal(f"a parameter of {kind.name} is {misfit}", code="distribution-parameter-random")

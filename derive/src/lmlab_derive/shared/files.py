@@ -44,9 +44,11 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 def refuse_if_no_file(path: Path) -> None:
     """A Mistake for a name under which no file can be."""
     if str(path) == "-":  # where standard output can be written to, the command line sees to it before
-        raise Mistake("- is no name for this file, which is not written to standard output; name a file")
+        raise Mistake(
+            "- is no name for this file, which is not written to standard output; name a file", code="dash-is-no-file"
+        )
     if path.is_dir():
-        raise Mistake(f"{path} is a folder; name a file to write")
+        raise Mistake(f"{path} is a folder; name a file to write", code="out-is-folder")
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -58,7 +60,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 def replace_only(path: Path, endings: tuple[str, ...]) -> None:
     """A Mistake where a file of another kind is there: what can be made again may be replaced, a text may not."""
     if path.is_file() and path.suffix.lower() not in endings:
-        raise Mistake(f"{path} exists, and does not end in {' or '.join(endings)}; name another file")
+        raise Mistake(
+            f"{path} exists, and does not end in {' or '.join(endings)}; name another file", code="out-of-another-kind"
+        )
 
 
 def refuse_other_endings(path: Path, option: str, what: str, endings: tuple[str, ...]) -> None:
@@ -67,4 +71,4 @@ def refuse_other_endings(path: Path, option: str, what: str, endings: tuple[str,
     replace_only(path, endings)
     if path.suffix not in endings:
         message = f"{{{option}}} is {what}, and ends in {' or '.join(endings)}; got {str(path)!r}"
-        raise Mistake(message, **{option: None})
+        raise Mistake(message, code="out-ending", **{option: None})

@@ -36,7 +36,9 @@ def refuse_empty_paths(command: Any) -> None:
 
 def _process_path(param: Any, process: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
     if "" in (value if isinstance(value, (list, tuple)) else (value,)):
-        raise Mistake(f"{{{param.name}}} is empty; name a file or a folder", **{param.name: None})
+        raise Mistake(
+            f"{{{param.name}}} is empty; name a file or a folder", code="argument-empty", **{param.name: None}
+        )
     return process(ctx, value)
 
 

@@ -23,14 +23,19 @@ def read_sheet(path: str | Path, *, lenient: bool = False) -> str:
         with path.open("rb") as file:
             name, data = str(path), file.read(MAX_BYTES + 1)
     else:
-        raise Mistake(f"there is no file {path}; name one with a claim on a line, such as: claim 2*x == x + x")
+        raise Mistake(
+            f"there is no file {path}; name one with a claim on a line, such as: claim 2*x == x + x",
+            code="sheet-not-found",
+        )
     if len(data) > MAX_BYTES and not lenient:
-        raise Mistake(f"{name} has more than {MAX_BYTES} bytes, and no more are read; divide it")
+        raise Mistake(
+            f"{name} has more than {MAX_BYTES} bytes, and no more are read; divide it", code="sheet-too-large"
+        )
     coding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         return data.decode(coding, errors="replace" if lenient else "strict")
     except UnicodeDecodeError:
-        raise Mistake(f"{name} is not UTF-8 text; save it as UTF-8") from None
+        raise Mistake(f"{name} is not UTF-8 text; save it as UTF-8", code="sheet-not-utf8") from None
 
 
 def unique_names(files: Iterable[str | Path]) -> list[str]:
@@ -60,7 +65,7 @@ def submissions(paths: Iterable[str | Path], without: Iterable[str | Path] = ())
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir() and not (items := inside(path)):
-            raise Mistake(f"there are no submissions in {path}")
+            raise Mistake(f"there are no submissions in {path}", code="no-submissions")
         found += items if path.is_dir() else [path]
     texts = []
     for path in found:

@@ -244,9 +244,12 @@ class Judge:
 
     def _nowhere(self) -> Refusal:
         if self.relation.setting.conditions:
-            return Refusal("no point was found that obeys the where conditions and where both sides are defined")
+            return Refusal(
+                "no point was found that obeys the where conditions and where both sides are defined",
+                code="no-point-found",
+            )
         what = "at no point tried have both sides a finite value"
-        return Refusal(f"{what}; name the kinds, such as positive, that it needs")
+        return Refusal(f"{what}; name the kinds, such as positive, that it needs", code="kinds-needed")
 
     def _support(self) -> str:
         tally = self.tally
