@@ -41,7 +41,7 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     The weights that are kept are the best by validation, whose examples are drawn from the training ones where none are given.
     """
     if not isinstance(data, str | Path):
-        raise Mistake(f"{model} learns from one table; name a file or a folder")
+        raise Mistake(f"{model} learns from one table; name a file or a folder", code="classifier-needs-one-table")
     watch, budget, seed, begin, learning = asked.watch, asked.budget, asked.seed, asked.begin, dict(asked.learning)
     cls = model_class(model)
     config: Any = make(cls.Config, {**_settings_of(cls, begin), **asked.settings}, model)
@@ -57,7 +57,7 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     words = begin.tokenizer if begin is not None else _tokenizer(cls, asked.tokenizer, table)
     config = _resolved(cls, config, table, words, budget)
     if not getattr(config, "symbols", True):
-        raise Mistake(f"{model}: a text leaves no ids to begin and end with; set symbols=true")
+        raise Mistake(f"{model}: a text leaves no ids to begin and end with; set symbols=true", code="symbols-needed")
     train_config = dataclasses.replace(train_config, budget=budget.over(len(table.parts["train"])))
     task = _task(cls, table, words, train_config)
     enough = task.enough_steps
@@ -122,7 +122,7 @@ def _settings_of(cls: type[TextClassifier], begin: Run | None) -> dict[str, Any]
     if begin is None:
         return {}
     if begin.status == "unfinished":
-        raise Mistake(f"{begin.folder} is unfinished; finish it first: {begin.how_to_go_on}")
+        raise Mistake(f"{begin.folder} is unfinished; finish it first: {begin.how_to_go_on}", code="run-unfinished")
     known = set(settings_of(cls.Config)) - {"dropout"}  # how much is right depends on what is learned
     return {key: value for key, value in begin.record.model.config.items() if key in known}
 
@@ -151,6 +151,7 @@ def _fresh(
         except RuntimeError:
             raise Mistake(
                 f"these {{settings}} do not fit the weights of {begin.folder}; change only what leaves every weight its place",
+                code="settings-change-weights",
                 settings=None,
             ) from None
     return model

@@ -33,7 +33,7 @@ class Label(Document):
 def classify(run: Run, texts: Sequence[str], *, device: str = "auto") -> list[Label]:
     """The label of each text."""
     if any(not text.strip() for text in texts):
-        raise Mistake("a text to classify is empty; give it some words")
+        raise Mistake("a text to classify is empty; give it some words", code="text-to-classify-empty")
     classes = tuple(run.record.inputs.corpus["classes"])
     model = model_of(run, device)
     p_BK = probabilities_of(model, Encoded.of(run.tokenizer, texts, by_words=model.by_words))
@@ -53,7 +53,11 @@ def evaluate(
     table = Labelled.from_spec(run.record.inputs.corpus)
     name, examples = (table.name, table.parts[part]) if data is None else _other(data, table)
     if not len(examples):
-        raise Mistake(f"the {part} part of {table.name} is empty; choose another {{part}}, or name a table", part=None)
+        raise Mistake(
+            f"the {part} part of {table.name} is empty; choose another {{part}}, or name a table",
+            code="part-empty",
+            part=None,
+        )
     model, labels, labels_B = model_of(run, device), len(table.classes), examples.labels_B
     texts = encoded(run.tokenizer, examples, model.by_words)
     p_BK = probabilities_of(model, texts)
@@ -95,7 +99,9 @@ def mistakes(run: Run, *, number: int = 5, part: str = "test", device: str = "au
     table = Labelled.from_spec(run.record.inputs.corpus)
     examples = table.parts[part]
     if not len(examples):
-        raise Mistake(f"the {part} part of {table.name} is empty; choose another {{part}}", part=None)
+        raise Mistake(
+            f"the {part} part of {table.name} is empty; choose another {{part}}", code="part-empty", part=None
+        )
     model = model_of(run, device)
     p_BK = probabilities_of(model, encoded(run.tokenizer, examples, model.by_words))
     wrong = np.flatnonzero(p_BK.argmax(1) != examples.labels_B)
@@ -132,11 +138,14 @@ def _other(data: str | Path, table: Labelled) -> tuple[str, Examples]:
     except Mistake as error:
         if "columns" not in error.settings:
             raise
-        raise Mistake(f"{data}: which columns? Let its first line name them, such as text and label") from None
+        raise Mistake(
+            f"{data}: which columns? Let its first line name them, such as text and label", code="columns-unnamed"
+        ) from None
     unknown = [label for label in other.classes if label not in table.classes]
     if unknown:
         raise Mistake(
-            f"{data} has the label {unknown[0]!r}, which the classifier never saw; it knows {', '.join(table.classes)}"
+            f"{data} has the label {unknown[0]!r}, which the classifier never saw; it knows {', '.join(table.classes)}",
+            code="label-unknown",
         )
     number = np.array([table.classes.index(label) for label in other.classes])
     rows = other.parts["train"]

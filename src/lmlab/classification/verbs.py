@@ -30,9 +30,11 @@ def mistakes(
     """The surest mistakes of a classifier on its own data, each explained by what really moves it. html: a page of them."""
     refuse_names(html=html)
     if part not in ("train", "valid", "test"):
-        raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
+        raise Mistake(f"{{part}} is train, valid or test; got {part!r}", code="part-unknown", part=None)
     if number < 1:
-        raise Mistake(f"{{number}} of mistakes is 1 or more; got {number}", number=None)
+        raise Mistake(
+            f"{{number}} of mistakes is 1 or more; got {number}", code="number-of-mistakes-below-one", number=None
+        )
     run = _classifier(run)
     found = using.mistakes(run, number=number, part=part, device=device)
     if html is not None:
@@ -45,5 +47,8 @@ def _classifier(run: Run | str | Path) -> Run:
     run = opened(run)
     name = run.record.model.name
     if kind_of(name).role is not Role.CLASSIFIER:
-        raise Mistake(f"{run.folder} holds a {name}, which gives no labels; train a classifier: lmlab train dan DATA")
+        raise Mistake(
+            f"{run.folder} holds a {name}, which gives no labels; train a classifier: lmlab train dan DATA",
+            code="run-is-no-classifier",
+        )
     return run
