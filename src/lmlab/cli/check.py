@@ -34,7 +34,11 @@ def command(
     if watch:
         if json or grade or key is not None or "-" in files:
             raise Mistake(
-                "{watch} is for files that are checked, without {json} and {grade}", watch=None, json=None, grade=None
+                "{watch} is for files that are checked, without {json} and {grade}",
+                code="watch-only-checks",
+                watch=None,
+                json=None,
+                grade=None,
             )
         raise typer.Exit(watch_files(files, html=html, seed=seed))
     raise typer.Exit(run_check(files, json=json, html=html, grade=grade, key=key, out=out, hints=hints, seed=seed))
@@ -53,16 +57,17 @@ def run_check(
 ) -> int:
     """Check sheets, or grade answers against a key; 0 if every claim holds (or the class was graded), else 1."""
     if not files:
-        raise Mistake("name a file with claims, or - for standard input")
+        raise Mistake("name a file with claims, or - for standard input", code="no-claims-file")
     if grade != (key is not None):
         asked = "{key} is for grading" if key is not None else "grading needs a key"
-        raise Mistake(f"{asked}; write lmlab check --grade ANSWERS... --key KEY", key=None)
+        raise Mistake(f"{asked}; write lmlab check --grade ANSWERS... --key KEY", code="key-missing", key=None)
     if key is not None:
         folder = out or (Path(html) if html else None)
         return grade_files(files, key=key, json=json, out=folder, hints=hints, seed=seed)
     if out is not None or hints != "where":
         raise Mistake(
             "{out} and {hints} are for grading; a page of a sheet is written by {html}",
+            code="option-only-grades",
             out=None,
             hints=None,
             html="PAGE",

@@ -30,12 +30,18 @@ def command(
     opened = options.opened(run)
     if errors is not None:
         if texts:
-            raise Mistake("{errors} are looked for in the run's own data; leave the texts out", errors=errors)
+            raise Mistake(
+                "{errors} are looked for in the run's own data; leave the texts out",
+                code="errors-beside-texts",
+                errors=errors,
+            )
         found = face.mistakes(opened, number=errors, part=part, device=device, html=html)
         options.answer(json, found, show.print_mistakes, part, html)
         return
     if html is not None:
-        raise Mistake("{html} is a page of mistakes: it needs {errors}", html=None, errors=5)
+        raise Mistake(
+            "{html} is a page of mistakes: it needs {errors}", code="html-without-errors", html=None, errors=5
+        )
     wanted = options.given_texts(texts, 'give texts to label, such as: lmlab classify RUN "not bad at all"')
     labels = face.classify(opened, wanted, device=device)
     options.answer(json, labels, show.print_labels)

@@ -74,7 +74,9 @@ def command(
     keep_memory()
     chosen = None if models is None else options.words(models)
     if chosen == []:
-        raise Mistake(f"{{models}} names no model; there are: {', '.join(registry.ladder())}", models=None)
+        raise Mistake(
+            f"{{models}} names no model; there are: {', '.join(registry.ladder())}", code="no-models", models=None
+        )
     for name in chosen or ():
         options.check_model_name(name)
     options.check_text(text)
@@ -131,7 +133,7 @@ def _shares_by_model(assignments: list[str]) -> dict[str, float]:
             found[model.strip()] = float(number)
         except ValueError:
             message = f"{{shares}} is a model and a number above 0, such as gpt=3; got {assignment!r}"
-            raise Mistake(message, shares=None) from None
+            raise Mistake(message, code="shares-not-understood", shares=None) from None
     return found
 
 
@@ -142,7 +144,9 @@ def _settings_by_model(assignments: list[str]) -> dict[str, dict[str, object]]:
         model, dot, rest = _divided(assignment)
         if not dot:
             raise Mistake(
-                f"{{settings}} here is model.key=value, such as gpt.layers=2; got {assignment!r}", settings=None
+                f"{{settings}} here is model.key=value, such as gpt.layers=2; got {assignment!r}",
+                code="model-setting-not-understood",
+                settings=None,
             )
         found.setdefault(model, {}).update(parse_settings(model_class(model).Config, [rest], model))
     return found
@@ -156,7 +160,7 @@ def _learning_by_model(assignments: list[str], models: Sequence[str]) -> dict[st
         learn = [name for name in models if registry.kind_of(name).way is registry.Way.LEARNS]
         if not dot and not learn:
             counted = f"{{learning}} is of models that learn, and none of these does: {', '.join(models)}"
-            raise Mistake(f"{counted}; leave it out", learning=None)
+            raise Mistake(f"{counted}; leave it out", code="learning-of-a-counting-model", learning=None)
         for name in [model] if dot else learn:
             options.check_model_name(name)
             found.setdefault(name, {}).update(parse_learning([rest]))

@@ -58,7 +58,9 @@ def command(
     given = {"prompt": prompt, "prompt_file": prompt_file, "prompts": prompts}
     if len(both := [name for name, value in given.items() if value is not None]) > 1:
         raise Mistake(
-            f"{{{both[0]}}} and {{{both[1]}}} both say how the text begins; leave one out", **dict.fromkeys(both)
+            f"{{{both[0]}}} and {{{both[1]}}} both say how the text begins; leave one out",
+            code="two-prompts",
+            **dict.fromkeys(both),
         )
     prompt = prompt or ("" if prompt_file is None else _read(prompt_file))
     from lmlab import face
@@ -68,7 +70,9 @@ def command(
     if interactive:
         if json or prompt or prompts is not None or samples > 1 or best > 1 or precision != "float32":
             raise Mistake(
-                "{interactive} asks for prompts itself and shows one text each; leave the rest out", interactive=True
+                "{interactive} asks for prompts itself and shows one text each; leave the rest out",
+                code="interactive-beside-prompt",
+                interactive=True,
             )
         from lmlab.cli.interactive import converse
         from lmlab.decode.conversation import Conversation
@@ -109,10 +113,13 @@ def _read(file: str) -> str:
         return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
     except (FileNotFoundError, IsADirectoryError):
         raise Mistake(
-            f"there is no file {file}; name one with what the text begins with, or - for standard input"
+            f"there is no file {file}; name one with what the text begins with, or - for standard input",
+            code="prompt-file-not-found",
         ) from None
     except UnicodeDecodeError as error:
-        raise Mistake(f"{file} is not UTF-8 at byte {error.start}; give text in UTF-8") from None
+        raise Mistake(
+            f"{file} is not UTF-8 at byte {error.start}; give text in UTF-8", code="prompt-file-not-utf8"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -142,12 +149,13 @@ def read_prompts(file: str) -> list[Prompt]:
         if not isinstance(keys, dict) or not isinstance(keys.get("prompt"), str):
             raise Mistake(
                 f"line {number} of {where} is no prompt; on every line write JSON:"
-                ' "text", quotation marks included, or {"prompt": "text"}'
+                ' "text", quotation marks included, or {"prompt": "text"}',
+                code="prompt-line-not-json",
             )
         _refuse_other_keys(keys, f"line {number} of {where}")
         prompts.append(Prompt(**keys))
     if not prompts:
-        raise Mistake(f"{where} holds no prompt; write one on every line, as JSON")
+        raise Mistake(f"{where} holds no prompt; write one on every line, as JSON", code="prompt-file-empty")
     return prompts
 
 
@@ -155,7 +163,7 @@ def _refuse_other_keys(line: Mapping[str, object], where: str) -> None:
     """A Mistake for what would have no effect beside a prompt, such as an option, well spelled or not."""
     if other := next((key for key in line if key not in ("prompt", "id")), None):
         keys = 'a line has "prompt" and perhaps "id", and options are of the command, for all lines'
-        raise Mistake(f"{where} has {other!r} beside its prompt; {keys}: leave it out")
+        raise Mistake(f"{where} has {other!r} beside its prompt; {keys}: leave it out", code="prompt-line-unknown-key")
 
 
 def _show_many(prompts: Sequence[Prompt], results: Sequence[Sequence[Generated]], json: bool) -> None:

@@ -72,7 +72,7 @@ def _obey(conversation: Conversation, line: str) -> None:
         name = command.replace("-", "_")
         if name not in _settings():
             known = ["retry", "more", "settings", "help", *(n.replace("_", "-") for n in _settings())]
-            raise Mistake(f"there is no /{command}; {nearest(command, known)}")
+            raise Mistake(f"there is no /{command}; {nearest(command, known)}", code="chat-command-unknown")
         conversation.change(NAMES.get(name, name), value)
 
 

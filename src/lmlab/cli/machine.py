@@ -32,7 +32,9 @@ def command(
     The answer to "which machine was that?", for a bug report.
     """
     if clear and again:
-        raise Mistake("{clear} measures nothing; leave out {again}, or {clear}", clear=True, again=True)
+        raise Mistake(
+            "{clear} measures nothing; leave out {again}, or {clear}", code="clear-beside-again", clear=True, again=True
+        )
     if clear:
         _clear(json)
         return

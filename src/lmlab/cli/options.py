@@ -92,11 +92,15 @@ def parse_split(text: str, valid: str | None = None, test: str | None = None) ->
     except ValueError:
         shares = ()
     if len(shares) != 3 or not all(0 <= share < math.inf for share in shares) or shares[0] == 0:
-        raise Mistake(f"{{split}} is three shares, such as 80,10,10, the first above 0; got {text!r}", split=None)
+        raise Mistake(
+            f"{{split}} is three shares, such as 80,10,10, the first above 0; got {text!r}",
+            code="split-not-understood",
+            split=None,
+        )
     if text != DEFAULT_SPLIT and (valid is not None or test is not None):
         given = "{test}" if valid is None else "{valid}"
         message = f"{{split}} divides TEXT, which {given} leaves whole for training; leave one of them out"
-        raise Mistake(message, split=None, valid=None, test=None)
+        raise Mistake(message, code="split-divides-nothing", split=None, valid=None, test=None)
     if not any(math.isclose(whole := sum(shares), usual) for usual in (1, 100)):
         parts = zip(("training", "validation", "test"), shares, strict=True)
         named = ", ".join(f"{part} {share / whole:.1%}" for part, share in parts)
@@ -142,7 +146,10 @@ def output(out: Path, json: bool) -> Iterator[tuple[Path, TextIO]]:
         return
     if json:
         raise Mistake(
-            "standard output cannot take both; name a file with {out}, or leave {json} out", out=None, json=True
+            "standard output cannot take both; name a file with {out}, or leave {json} out",
+            code="stdout-for-two",
+            out=None,
+            json=True,
         )
     with TemporaryDirectory() as folder:
         yield (file := Path(folder) / "output"), sys.stderr
@@ -156,7 +163,10 @@ def lines_of(file: str) -> list[str]:
 
     path = Path(file)
     if file != "-" and (path.is_dir() or not path.exists()):
-        raise Mistake(f"there is no file {file}; name one with a text on each line, or - for standard input")
+        raise Mistake(
+            f"there is no file {file}; name one with a text on each line, or - for standard input",
+            code="lines-file-not-found",
+        )
     (document,) = gather(file if file == "-" else path.absolute())[1]  # resolved, a pipe has no name
     lines = [line.removesuffix("\r") for line in "".join(document.pieces()).split("\n")]
     return lines if lines[-1] else lines[:-1]
@@ -166,7 +176,7 @@ def given_texts(texts: list[str] | None, wanted: str) -> list[str]:
     """Texts as they were given; a lone - stands for the lines of standard input that are not blank."""
     found = [line for line in lines_of("-") if line.strip()] if texts == ["-"] else texts
     if not found:
-        raise Mistake(f"{wanted}; or - for standard input")
+        raise Mistake(f"{wanted}; or - for standard input", code="lines-not-read")
     return found
 
 
@@ -207,7 +217,9 @@ def numbers(text: str, setting: str) -> list[float]:
         return [float(word) for word in text.split(",")]
     except ValueError:
         raise Mistake(
-            f"{{{setting}}} is numbers with commas between them, such as 0.5,2; got {text!r}", **{setting: None}
+            f"{{{setting}}} is numbers with commas between them, such as 0.5,2; got {text!r}",
+            code="numbers-not-understood",
+            **{setting: None},
         ) from None
 
 
@@ -216,7 +228,9 @@ def whole_numbers(text: str, setting: str) -> list[int]:
     found = numbers(text, setting)
     if not all(number.is_integer() for number in found):
         raise Mistake(
-            f"{{{setting}}} are whole numbers with commas between them, such as 4,64; got {text!r}", **{setting: None}
+            f"{{{setting}}} are whole numbers with commas between them, such as 4,64; got {text!r}",
+            code="whole-numbers-not-understood",
+            **{setting: None},
         )
     return [int(number) for number in found]
 

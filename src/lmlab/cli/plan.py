@@ -59,23 +59,37 @@ def command(
     from lmlab.cli.show.plans import print_plan, print_steps
 
     if (steps is None) != (text is None):
-        raise Mistake("a run on this machine is planned from a text and {steps}: give both, or none", steps=500)
+        raise Mistake(
+            "a run on this machine is planned from a text and {steps}: give both, or none",
+            code="plan-text-without-steps",
+            steps=500,
+        )
     if steps is not None:
         assert text is not None
         if model is None:
-            raise Mistake(f"name a model to plan: {', '.join(registry.names())}")
+            raise Mistake(f"name a model to plan: {', '.join(registry.names())}", code="plan-without-model")
         other = {"parameters": parameters, "tokens": tokens, "compute": compute, "loss": loss, "length": length}
         other |= {"rate": rate, "memory": memory, "devices": None if devices == 1 else devices}
         if vocab is not None:
             raise Mistake(
-                "a text has its own vocabulary, by its {tokenizer}: leave {vocab} out", tokenizer=None, vocab=None
+                "a text has its own vocabulary, by its {tokenizer}: leave {vocab} out",
+                code="vocab-beside-text",
+                tokenizer=None,
+                vocab=None,
             )
         if wrong := [name for name, value in other.items() if value is not None]:
             raise Mistake(
-                f"{{steps}} is of a run on this machine: leave {{{wrong[0]}}} out", steps=None, **{wrong[0]: None}
+                f"{{steps}} is of a run on this machine: leave {{{wrong[0]}}} out",
+                code="option-beside-steps",
+                steps=None,
+                **{wrong[0]: None},
             )
         if device not in (None, "cpu", "cuda", "mps"):
-            raise Mistake(f"{{steps}} is of a run on this machine, on cpu, cuda or mps; got {device!r}", steps=None)
+            raise Mistake(
+                f"{{steps}} is of a run on this machine, on cpu, cuda or mps; got {device!r}",
+                code="plan-device-unknown",
+                steps=None,
+            )
         keep_memory()  # as `lmlab train` does, or steps would be timed that are slower than those of the run
         planned = face.plan_steps(
             model,
@@ -90,7 +104,11 @@ def command(
         return
     if learning or tokenizer is not None:
         raise Mistake(
-            "{learning} and {tokenizer} are of a run of {steps} on a text", learning=None, tokenizer=None, steps=None
+            "{learning} and {tokenizer} are of a run of {steps} on a text",
+            code="option-needs-steps",
+            learning=None,
+            tokenizer=None,
+            steps=None,
         )
     if calibrate:
         keep_memory()

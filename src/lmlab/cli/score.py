@@ -38,12 +38,16 @@ def command(
         texts, lines = None, "-"
     if lines is not None and texts:
         raise Mistake(
-            "a text in quotes and {lines} are both given; one of the two is scored: leave the other out", lines=None
+            "a text in quotes and {lines} are both given; one of the two is scored: leave the other out",
+            code="text-beside-lines",
+            lines=None,
         )
     if lines is None and not texts:
-        raise Mistake("name what to score: a text in quotes, or {lines}", lines="FILE")
+        raise Mistake("name what to score: a text in quotes, or {lines}", code="nothing-to-score", lines="FILE")
     if "" in (texts or []):
-        raise Mistake("a text to score is empty, and has no bits a byte; give it some words")
+        raise Mistake(
+            "a text to score is empty, and has no bits a byte; give it some words", code="text-to-score-empty"
+        )
     from lmlab import face
 
     given = list(texts or []) if lines is None else options.lines_of(lines)

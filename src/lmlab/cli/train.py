@@ -89,11 +89,18 @@ def command(
     asked = {**ctx.params, "out": out, "from_": from_, "split": options.parse_split(split, valid, test), "recipe": {}}
     if config is not None:
         if resume:
-            raise Mistake("a run that goes on does so as it began; leave {config} out", config=None)
+            raise Mistake(
+                "a run that goes on does so as it began; leave {config} out", code="config-beside-resume", config=None
+            )
         asked = _with_recipe(config, asked, given)
         from_ = asked["from_"]
     if budget.startswith("+") and not resume:
-        raise Mistake("a {budget} with a plus is for going on with a run: {resume}", budget=None, resume=True)
+        raise Mistake(
+            "a {budget} with a plus is for going on with a run: {resume}",
+            code="plus-without-resume",
+            budget=None,
+            resume=True,
+        )
     if from_ is not None:
         run = _fine_tune(from_, asked, given)
     elif resume:
@@ -118,7 +125,7 @@ def _train(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     """A new model on a text."""
     model = asked["model"]
     if model is None:
-        raise Mistake(f"name a model to train: {', '.join(registry.trainable())}")
+        raise Mistake(f"name a model to train: {', '.join(registry.trainable())}", code="no-model-to-train")
     options.check_model_name(model)
     options.budget_of(model, given.get("budget"), asked["budget"])
     options.check_text(asked["text"], model)
@@ -137,10 +144,18 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     """A run from where it stands; with a budget that begins with a plus, for longer than it was to."""
     out, model, more = asked["out"], asked["model"], str(given.get("budget", "")).startswith("+")
     if out is None:
-        raise Mistake("{resume} needs {out}: the folder of the run to go on with", resume=True, out="RUN")
+        raise Mistake(
+            "{resume} needs {out}: the folder of the run to go on with",
+            code="resume-without-out",
+            resume=True,
+            out="RUN",
+        )
     if not (out / "config.json").exists():
         if model is None or more:
-            raise Mistake(f"{out} holds no run to go on with; name a model to train: {', '.join(registry.trainable())}")
+            raise Mistake(
+                f"{out} holds no run to go on with; name a model to train: {', '.join(registry.trainable())}",
+                code="nothing-to-resume",
+            )
         return _train(asked, given)
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
@@ -149,7 +164,9 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     name = begun.record.model.name
     if model not in (None, name):
         options.check_model_name(model)
-        raise Mistake(f"{out} is a run of {name}, not of {model}; leave the model out to go on with it")
+        raise Mistake(
+            f"{out} is a run of {name}, not of {model}; leave the model out to go on with it", code="resume-other-model"
+        )
     _refuse_changes(begun, {key: asked[key] for key in given if not (more and key == "budget")})
     if begun.status != "unfinished" and not more:
         counts = registry.kind_of(name).way is registry.Way.COUNTS
@@ -163,29 +180,41 @@ def _go_on(asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
 def _fine_tune(source: Path, asked: Mapping[str, Any], given: Mapping[str, Any]) -> Run:
     """The model of a run on another text. `--from RUN TEXT` names no model: the first word is the text."""
     if asked["resume"]:
-        raise Mistake("{resume} goes on with a run, {from_} begins another; leave one out", resume=True, from_=None)
+        raise Mistake(
+            "{resume} goes on with a run, {from_} begins another; leave one out",
+            code="resume-beside-from",
+            resume=True,
+            from_=None,
+        )
     model, text = asked["model"], asked["text"]
     if not {"text"} & (set(given) | set(asked["recipe"])):
         model, text = None, model
     if text is None:
-        raise Mistake("name the text to learn: lmlab train --from RUN TEXT")
+        raise Mistake("name the text to learn: lmlab train --from RUN TEXT", code="from-without-text")
     from lmlab import face
     from lmlab.cli.show.progress import ProgressLine
 
     run = face.load(source)
     name, tokenizer = run.record.model.name, run.tokenizer.spec
     if model is None and text in registry.KINDS and registry.KINDS[text].begins_with == name:
-        raise Mistake(f"name the table that it learns from: lmlab train {text} DATA --from {source}")
+        raise Mistake(
+            f"name the table that it learns from: lmlab train {text} DATA --from {source}", code="from-without-table"
+        )
     if model not in (None, name) and registry.kind_of(model).begins_with != name:
         wanted = registry.kind_of(model).begins_with
         begins = f"begins with the weights of a {wanted}" if wanted else "begins with the weights of no other"
         raise Mistake(
-            f"{source} is a run of {name}, not of {model}, which {begins}; to go on as {an(name)}, leave the model out"
+            f"{source} is a run of {name}, not of {model}, which {begins}; to go on as {an(name)}, leave the model out",
+            code="from-other-model",
         )
     from lmlab.text.tokenizers import plain_spec
 
     if plain_spec(given.get("tokenizer", tokenizer)) != tokenizer:
-        raise Mistake(f"{source} knows its {tokenizer} tokens; leave {{tokenizer}} out", tokenizer=None)
+        raise Mistake(
+            f"{source} knows its {tokenizer} tokens; leave {{tokenizer}} out",
+            code="from-other-tokenizer",
+            tokenizer=None,
+        )
     with ProgressLine(model or name) as watch:
         return face.fine_tune(run, text, model=model, **_as_asked(model or name, asked), watch=watch)
 
@@ -251,7 +280,7 @@ def _refuse_changes(run: Run, given: Mapping[str, Any]) -> None:
         if value != began[key]:
             option = "the text" if key == "text" else f"--{key.replace('_', '-')}"
             began_so = f"{run.folder} began otherwise, and goes on as it began"
-            raise Mistake(f"{began_so}: leave {option} out, or train into a new folder")
+            raise Mistake(f"{began_so}: leave {option} out, or train into a new folder", code="option-beside-resume")
 
 
 def _summary(run: Run) -> str:

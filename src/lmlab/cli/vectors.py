@@ -35,24 +35,30 @@ def command(
     Example: lmlab vectors runs/glove neighbours king
     """
     if action not in ACTIONS:
-        raise Mistake(f"vectors can be asked for neighbours, analogy, map or save; {nearest(action, ACTIONS)}")
+        raise Mistake(
+            f"vectors can be asked for neighbours, analogy, map or save; {nearest(action, ACTIONS)}",
+            code="vectors-action-unknown",
+        )
     given = words or []
     if action in ("neighbours", "analogy") and out is not None:
-        raise Mistake("{out} is of a map or of save; leave it away", out=None)
+        raise Mistake("{out} is of a map or of save; leave it away", code="out-without-map", out=None)
     from lmlab import face
     from lmlab.cli.show import wordvectors as show
 
     found = face.vectors(source, device=device)
     if action == "neighbours":
         if not given:
-            raise Mistake("name a word, such as: lmlab vectors RUN neighbours king")
+            raise Mistake("name a word, such as: lmlab vectors RUN neighbours king", code="no-word")
         near = {word: face.neighbours(found, word, number=number) for word in given}
         _print(
             json, {word: [one.to_json() for one in ones] for word, ones in near.items()}, show.print_neighbours, near
         )
     elif action == "analogy":
         if len(given) != 3:
-            raise Mistake("an analogy has three words, as in: lmlab vectors RUN analogy man king woman")
+            raise Mistake(
+                "an analogy has three words, as in: lmlab vectors RUN analogy man king woman",
+                code="analogy-needs-three-words",
+            )
         best = face.analogy(found, *given, number=number)
         _print(json, [one.to_json() for one in best], show.print_analogy, given, best)
     elif action == "map":
@@ -62,7 +68,11 @@ def command(
         _print(json, document, show.print_written, len(places), target)
     else:
         if out is None or given:
-            raise Mistake("save writes all vectors to a file: lmlab vectors RUN save {out}", out="vectors.txt")
+            raise Mistake(
+                "save writes all vectors to a file: lmlab vectors RUN save {out}",
+                code="save-without-out",
+                out="vectors.txt",
+            )
         written = found.save(out, force=force)
         _print(json, {"out": str(written), "words": len(found.words)}, show.print_written, len(found.words), written)
 

@@ -36,7 +36,9 @@ class WithTopics(typer.core.TyperCommand):
             return topic(args[0]).make_context(f"{info_name} {args[0]}", args[1:], parent=parent, **extra)
         near = difflib.get_close_matches(args[0], TOPICS, n=1, cutoff=0.75) if args else []
         if near and not Path(args[0]).exists():
-            raise Mistake(f"{args[0]} is no run and no topic; did you mean lmlab explain {near[0]}?")
+            raise Mistake(
+                f"{args[0]} is no run and no topic; did you mean lmlab explain {near[0]}?", code="topic-unknown"
+            )
         return super().make_context(info_name, args, parent=parent, **extra)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
