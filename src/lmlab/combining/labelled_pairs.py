@@ -140,7 +140,8 @@ class PairTable:
         for line, _, _, label in self.rows:
             if label not in number:
                 raise Mistake(
-                    f"{self.path}, line {line}: the label {label!r} was never seen in training; it knows {', '.join(classes)}"
+                    f"{self.path}, line {line}: the label {label!r} was never seen in training; it knows {', '.join(classes)}",
+                    code="pair-label-unknown",
                 )
         ids = tokenizer.encode(" ".join(f"{a} {b}" for _, a, b, _ in self.rows)).ids.astype(np.int32).reshape(-1, 2)
         found = WordPairs(ids, np.array([number[row[3]] for row in self.rows], dtype=np.int64))
@@ -153,18 +154,22 @@ def read_table(path: str | Path) -> PairTable:
     for line, cells in table_rows(file):
         if len(cells) != 3:
             raise Mistake(
-                f"{path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)}, where two words and a label are wanted"
+                f"{path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)}, where two words and a label are wanted",
+                code="pair-line-columns",
             )
         first, second, label = (cell.strip() for cell in cells)
         for word in (first, second):
             if len(words_of(word).split()) != 1:
-                raise Mistake(f"{path}, line {line}: {word!r} is not one word")
+                raise Mistake(f"{path}, line {line}: {word!r} is not one word", code="pair-line-not-one-word")
         if not label:
-            raise Mistake(f"{path}, line {line}: the label is empty")
+            raise Mistake(f"{path}, line {line}: the label is empty", code="pair-line-label-empty")
         rows.append((line, words_of(first), words_of(second), label))
     if [row[1:] for row in rows[:1]] == [("first", "second", "label")]:
         rows = rows[1:]
     classes = tuple(sorted({row[3] for row in rows}))
     if len(classes) < 2:
-        raise Mistake(f"{path} has one label only, {', '.join(classes) or 'none'}; labels are two or more")
+        raise Mistake(
+            f"{path} has one label only, {', '.join(classes) or 'none'}; labels are two or more",
+            code="pairs-with-one-label",
+        )
     return PairTable(file, rows, classes)

@@ -65,7 +65,8 @@ def of_corpus(corpus: Corpus, tokenizer: Tokenizer, has_vector_V: np.ndarray, se
     train_B2 = parts["train"]
     if len(train_B2) < FEWEST:
         raise Mistake(
-            f"{corpus.name} is too short: it has {len(train_B2)} pairs of words with vectors, and {FEWEST} is the least"
+            f"{corpus.name} is too short: it has {len(train_B2)} pairs of words with vectors, and {FEWEST} is the least",
+            code="text-with-few-pairs",
         )
     learned = np.unique(keys_of(train_B2, size))
     everywhere = np.unique(np.concatenate([keys_of(words_B2, size) for words_B2 in parts.values()]))
@@ -88,10 +89,13 @@ def of_text(part: Part, tokenizer: Tokenizer, has_vector_V: np.ndarray, learned:
     is_word_V = np.array([piece.strip()[:1].isalnum() for piece in tokenizer.vocabulary.pieces])
     size, words_B2 = tokenizer.vocab_size, neighbouring(part, tokenizer, has_vector_V & is_word_V)
     if not len(words_B2):
-        raise Mistake("the text has no pair of words that have vectors")
+        raise Mistake("the text has no pair of words that have vectors", code="text-without-pairs")
     new_B2 = words_B2[~occurs(words_B2, learned, size)]
     if not len(new_B2):
-        raise Mistake("every pair of words of the text occurs in the training part; name a text that has others")
+        raise Mistake(
+            "every pair of words of the text occurs in the training part; name a text that has others",
+            code="text-without-new-pairs",
+        )
     known = np.union1d(learned, keys_of(words_B2, size))
     drawn = Neighbouring(new_B2, known, size).draw_once(np.random.default_rng([seed, 2]), MOST)
     return drawn.chosen(np.flatnonzero(~occurs(drawn.words_B2, learned, size)))
@@ -109,7 +113,8 @@ def of_table(
     train, valid, test = (pairs.chosen(np.flatnonzero(np.isin(first_B, kinds[at]))) for at in np.split(order, edges))
     if len(train) < FEWEST:
         raise Mistake(
-            f"{table.path} leaves {len(train)} pairs of words with vectors to learn from, and {FEWEST} is the least"
+            f"{table.path} leaves {len(train)} pairs of words with vectors to learn from, and {FEWEST} is the least",
+            code="table-with-few-pairs",
         )
     return Material(table.classes, Listed(train), valid, test, _frequent(train.words_B2, tokenizer.vocab_size))
 
@@ -120,7 +125,9 @@ def again(spec: dict[str, Any], tokenizer: Tokenizer, has_vector_V: np.ndarray, 
         return of_corpus(Corpus.from_spec(spec), tokenizer, has_vector_V, seed)
     table = read_table(spec["text"])
     if table.sha256 != spec["parts"]["train"]["sha256"]:
-        raise Mistake(f"{spec['text']} has changed since it was read; put the old file back, or train again")
+        raise Mistake(
+            f"{spec['text']} has changed since it was read; put the old file back, or train again", code="pairs-changed"
+        )
     return of_table(table, tokenizer, has_vector_V, tuple(spec["split"]), seed)
 
 

@@ -88,7 +88,10 @@ def evaluate(
     if data is not None:
         has_V = has_vector(model.embedding_VX.detach().cpu().numpy())
         if is_table(data) != ("classes" in run.record.inputs.corpus):
-            raise Mistake("a combiner of a text is measured on a text, one of a table of pairs on a table of pairs")
+            raise Mistake(
+                "a combiner of a text is measured on a text, one of a table of pairs on a table of pairs",
+                code="combiner-on-other-data",
+            )
         name = Path(data).name
         if is_table(data):
             pairs = read_table(data).pairs(run.tokenizer, has_V, material.classes)
@@ -98,7 +101,11 @@ def evaluate(
             other, learned_keys = read(data, split=(100, 0, 0)).train, material.train.known
             pairs = of_text(other, run.tokenizer, has_V, learned_keys, seed)
     if not len(pairs):
-        raise Mistake(f"the {part} part of {name} has no pairs; choose another {{part}}, or name other data", part=None)
+        raise Mistake(
+            f"the {part} part of {name} has no pairs; choose another {{part}}, or name other data",
+            code="part-without-pairs",
+            part=None,
+        )
     learned = material.train.draw(np.random.default_rng([seed, 4]), FITTED_ON)
     place = choose_device(device)
     own = _of_model(model.to(place).eval(), pairs, place)

@@ -37,17 +37,20 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     watch, budget, seed, train_config = asked.watch, asked.budget, asked.seed, asked.config
     tokenizer = asked.tokenizer or "words"
     if parse_spec(tokenizer)[0] != "words":
-        raise Mistake(f"{model} combines words; its {{tokenizer}} is words or words:N", tokenizer=None)
+        raise Mistake(
+            f"{model} combines words; its {{tokenizer}} is words or words:N", code="combiner-tokenizer", tokenizer=None
+        )
     config: AutoencoderConfig = make(model_class(model).Config, asked.settings, model)
     hardware = as_asked(hardware_for(train_config, asked.device, asked.precision), "eager")
     refuse_if_taken(asked.out)
     if is_table(data):
         if asked.valid is not None or asked.test is not None:
             message = "a table of pairs is divided by {split}; leave {valid} and {test} away"
-            raise Mistake(message, split=None, valid=None, test=None)
+            raise Mistake(message, code="table-beside-parts", split=None, valid=None, test=None)
         if config.vectors is None:
             raise Mistake(
-                f"{data} has no text to learn word vectors from; set vectors to a GloVe text file or a run of glove"
+                f"{data} has no text to learn word vectors from; set vectors to a GloVe text file or a run of glove",
+                code="table-without-vectors",
             )
         table = read_table(data)
         words = train_tokenizer(tokenizer, [" ".join(f"{a} {b}" for _, a, b, _ in table.rows)], least=1)
@@ -126,9 +129,14 @@ def _pieces(words: Tokenizer) -> list[str]:
 def _given(path: str, words: Tokenizer, width: int | None) -> np.ndarray:
     vectors_VX, found = read_vectors(path, _pieces(words))
     if width is not None and vectors_VX.shape[1] != width:
-        raise Mistake(f"{path} has vectors of width {vectors_VX.shape[1]}, not {width}: leave width out")
+        raise Mistake(
+            f"{path} has vectors of width {vectors_VX.shape[1]}, not {width}: leave width out",
+            code="combiner-vectors-width",
+        )
     if not found.any():
-        raise Mistake(f"{path} has a vector for none of the {len(found)} words of the pairs")
+        raise Mistake(
+            f"{path} has a vector for none of the {len(found)} words of the pairs", code="combiner-vectors-lack-words"
+        )
     vectors_VX[words.unknown_id] = 0
     return vectors_VX
 

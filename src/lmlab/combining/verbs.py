@@ -44,10 +44,11 @@ def combine(
     model = run.saved
     if not isinstance(model, Autoencoder):
         raise Mistake(
-            f"{run.folder} holds {an(run.record.model.name)}, which does not combine words: lmlab train autoencoder"
+            f"{run.folder} holds {an(run.record.model.name)}, which does not combine words: lmlab train autoencoder",
+            code="run-is-no-combiner",
         )
     if isinstance(words, str) or len(words) < 2 or len(words) % 2:
-        raise Mistake("words are combined two by two; give two, such as: new york")
+        raise Mistake("words are combined two by two; give two, such as: new york", code="combine-needs-two-words")
     place = choose_device(device)
     model, material = model.to(place).eval(), material_of(run)
     names = [piece.strip(" ") for piece in run.tokenizer.vocabulary.pieces]
@@ -83,5 +84,8 @@ def _ids(words: Sequence[str], names: list[str], model: Autoencoder, source: str
     for word in words:
         if word.lower() not in known:
             hint = nearest(word.lower(), known)
-            raise Mistake(f"{source} has no vector for {word!r}; {hint if hint.endswith('?') else 'try another word'}")
+            raise Mistake(
+                f"{source} has no vector for {word!r}; {hint if hint.endswith('?') else 'try another word'}",
+                code="word-without-vector",
+            )
     return [known[word.lower()] for word in words]
