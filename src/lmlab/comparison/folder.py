@@ -100,10 +100,14 @@ def claimed(out: Path, text: Mapping[str, Any], terms: Terms, *, beside: bool) -
     for number in count(1):
         path = out if number == 1 else out.with_name(f"{out.name}-{number}")
         if path.is_file():
-            raise Mistake(f"{path} is a file; name a new folder with {{out}}", out=None)
+            raise Mistake(
+                f"{path} is a file; name a new folder with {{out}}", code="comparison-folder-is-file", out=None
+            )
         made_folder(path)
         busy = Mistake(
-            f"another process is at work in {path}; wait for it, or name a new folder with {{out}}", out=None
+            f"another process is at work in {path}; wait for it, or name a new folder with {{out}}",
+            code="comparison-folder-busy",
+            out=None,
         )
         with locked(path, busy):
             why = _held_against(path, text, terms)
@@ -114,7 +118,7 @@ def claimed(out: Path, text: Mapping[str, Any], terms: Terms, *, beside: bool) -
                     raise Stopped(kept_in(path)) from None
                 return
         if not beside:
-            raise Mistake(f"{path} {why}; name a new folder with {{out}}", out=None)
+            raise Mistake(f"{path} {why}; name a new folder with {{out}}", code="comparison-folder-taken", out=None)
 
 
 def _held_against(path: Path, text: Mapping[str, Any], terms: Terms) -> str:
@@ -164,7 +168,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _damaged(path: Path) -> Mistake:
-    return Mistake(f"{path} is damaged; name a new folder with {{out}}", out=None)
+    return Mistake(f"{path} is damaged; name a new folder with {{out}}", code="comparison-folder-damaged", out=None)
 
 
 def _runs(path: Path) -> list[str]:

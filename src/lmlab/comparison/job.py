@@ -346,7 +346,11 @@ class Job:
             wanted = {**dict.fromkeys([*learning, *asked]), **self._settings(entry), **self._learning(entry)}
             if other := next((key for key, value in wanted.items() if had.get(key) != value), None):
                 why = f"holds {an(entry.name)} that was trained with {other}={had.get(other)}"
-                raise Mistake(f"{self.folder.path} {why}; name a new folder with {{out}}", out=None)
+                raise Mistake(
+                    f"{self.folder.path} {why}; name a new folder with {{out}}",
+                    code="comparison-run-of-other-settings",
+                    out=None,
+                )
             if run.status != "unfinished":
                 found[seed] = run
         return found

@@ -74,7 +74,7 @@ def measure_apart(job: Job, progress: Progress | None = None) -> Result:
                 result: Result = found[0]
                 return result
             if what == "mistake":
-                raise Mistake(found[0])
+                raise Mistake(found[0], code=found[1])
             if what == "bug":
                 raise RuntimeError(found[0])
             if progress is not None:
@@ -147,7 +147,7 @@ def _judge_one(job: Job, answers: IO[bytes]) -> None:
             try:
                 say("result", _judged(job, Path(folder), lambda *done: say("progress", *done)))
             except Mistake as mistake:
-                say("mistake", str(mistake))
+                say("mistake", str(mistake), mistake.code)
             except Exception:
                 say("bug", traceback.format_exc())
     finally:

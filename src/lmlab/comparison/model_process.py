@@ -124,9 +124,13 @@ class ModelProcess:
         try:
             header, arrays = self._channel.receive()
         except (EOFError, OSError, ValueError, KeyError, TypeError, struct.error):
-            raise Mistake(f"the process of {self._about.kind} ended while it was measured") from None
+            raise Mistake(
+                f"the process of {self._about.kind} ended while it was measured", code="model-process-ended"
+            ) from None
         if "error" in header:
-            raise Mistake(f"{self._about.kind} failed while it was measured: {str(header['error'])[:200]}")
+            raise Mistake(
+                f"{self._about.kind} failed while it was measured: {str(header['error'])[:200]}", code="model-failed"
+            )
         return header, arrays
 
     def free(self, state: int) -> None:
@@ -177,7 +181,10 @@ class ModelProxy(LanguageModel):
     def _numbers(self, what: str, shape: Sequence[int], *arrays: np.ndarray, **more: Any) -> tuple[Tensor, State]:
         header, found = self._process.ask(what, *arrays, model=self._model, **more)
         if len(found) != 1 or found[0].shape != tuple(shape) or found[0].dtype != np.float32:
-            raise Mistake(f"{self._process._about.kind} answered {what} with other numbers than were asked for")
+            raise Mistake(
+                f"{self._process._about.kind} answered {what} with other numbers than were asked for",
+                code="model-answered-other-numbers",
+            )
         return torch.from_numpy(found[0]), StateProxy(self._process, int(header.get("state", -1)))
 
     def tensors(self) -> dict[str, Tensor]:

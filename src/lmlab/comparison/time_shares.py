@@ -39,6 +39,7 @@ def seconds_of(budget: str | Budget, setting: str) -> float:
     if budget.seconds is None:
         raise Mistake(
             f"a comparison needs a budget of time, such as {{{setting}}}: steps of different models are no fair measure",
+            code="comparison-budget-of-steps",
             **{setting: DEFAULT_BUDGET},
         )
     return budget.seconds
@@ -54,11 +55,23 @@ def checked_shares(shares: Mapping[str, float], models: Sequence[str]) -> dict[s
     """How many times as long as the others each of these models is trained; a Mistake where that cannot be."""
     for name, share in shares.items():
         if name not in models:
-            raise Mistake(f"{{shares}} names {name}, which is not among the models that are compared", shares=None)
+            raise Mistake(
+                f"{{shares}} names {name}, which is not among the models that are compared",
+                code="shares-of-no-model",
+                shares=None,
+            )
         if kind_of(name).way is not Way.LEARNS:
-            raise Mistake(f"{{shares}} names {name}, which is counted and takes what it needs", shares=None)
+            raise Mistake(
+                f"{{shares}} names {name}, which is counted and takes what it needs",
+                code="shares-of-a-counting-model",
+                shares=None,
+            )
         if not 0.0 < share < math.inf:
-            raise Mistake(f"{{shares}} is a model and a number above 0, such as gpt=3; got {name}={share}", shares=None)
+            raise Mistake(
+                f"{{shares}} is a model and a number above 0, such as gpt=3; got {name}={share}",
+                code="share-not-positive",
+                shares=None,
+            )
     return {name: float(share) for name, share in shares.items()}
 
 

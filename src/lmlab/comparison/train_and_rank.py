@@ -61,22 +61,31 @@ def compare(
     """
     if budget is not None and each is not None:
         raise Mistake(
-            "{budget} is for everything and {each} for every model; leave one of them out", budget=None, each=None
+            "{budget} is for everything and {each} for every model; leave one of them out",
+            code="budget-beside-each",
+            budget=None,
+            each=None,
         )
     budget_s = seconds_of(DEFAULT_BUDGET if budget is None else budget, "budget") if each is None else 0.0
     each_s = None if each is None else seconds_of(each, "each")
     if not 1 <= seeds <= MOST_SEEDS:
-        raise Mistake(f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}; got {seeds}", seeds=None)
+        raise Mistake(
+            f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}; got {seeds}", code="seeds-out-of-range", seeds=None
+        )
     seed = checked_seed(seed)
     checked_seed(seed + seeds - 1)
     for name in models or ():
         language_model(trainable_kind(name).name)
     if not tokenizers:
-        raise Mistake("name at least one tokenizer, such as {tokenizers}", tokenizers="char")
+        raise Mistake("name at least one tokenizer, such as {tokenizers}", code="no-tokenizers", tokenizers="char")
     tokenizers = [plain_spec(spec) for spec in tokenizers]
     if unused := set(settings or {}) - set(models or ladder()):
         names = ", ".join(sorted(unused))
-        raise Mistake(f"{{settings}} names {names}, which is not among the models that are compared", settings=None)
+        raise Mistake(
+            f"{{settings}} names {names}, which is not among the models that are compared",
+            code="settings-of-no-model",
+            settings=None,
+        )
     asked: dict[str, dict[str, Any]] = {}
     for name, given in (settings or {}).items():  # a value that cannot be is refused before anything runs
         asked[name] = without_open(given, make(model_class(name).Config, given, name))
@@ -84,7 +93,7 @@ def compare(
     for name, given in (learning or {}).items():
         if name not in (models or ladder()) or kind_of(name).way is Way.COUNTS:
             why = "counts, and learns nothing" if name in (models or ladder()) else "is not among the models compared"
-            raise Mistake(f"{{learning}} names {name}, which {why}", learning=None)
+            raise Mistake(f"{{learning}} names {name}, which {why}", code="learning-of-no-model", learning=None)
         asked_learning[name] = without_open(given, training_config(Budget(steps=1), seed, given))
     weights = checked_shares(shares or {}, models or ladder())
     choose_device(device)
@@ -97,7 +106,12 @@ def compare(
     )
     if not corpus.test.bytes:
         instead = "give it a share above 0 in {split}" if valid is None else "name one with {test}"
-        raise Mistake(f"{corpus.name} has no test part to compare on; {instead}", split=None, test=None)
+        raise Mistake(
+            f"{corpus.name} has no test part to compare on; {instead}",
+            code="comparison-without-test-part",
+            split=None,
+            test=None,
+        )
     several = len(set(tokenizers)) > 1
     entries = [
         Contender(model, tokenizer, name=f"{model} · {tokenizer}" if several else model)
@@ -113,6 +127,7 @@ def compare(
         raise Mistake(
             f"{budget_s:g} s are too short to train {len(learned) * seeds} models on {corpus.train.bytes:,} bytes;"
             " take {budget} or more, or name fewer with {models}",
+            code="budget-too-short",
             budget=f"{least_s:g}s",
             models=None,
         )
