@@ -42,7 +42,10 @@ class Table:
         assert 0 < self._size < TOTAL
         total = cumulative_V.item(-1)
         if not abs(total - 1.0) < SUM_TOLERANCE:
-            raise Mistake(f"these probabilities sum to {total}, not to 1: the model is broken; train it again")
+            raise Mistake(
+                f"these probabilities sum to {total}, not to 1: the model is broken; train it again",
+                code="probabilities-not-one",
+            )
         self._scale = (TOTAL - self._size) / total
 
     def start(self, symbol: int) -> int:

@@ -131,7 +131,9 @@ def _compressed(file: Path) -> bytes:
         return sys.stdin.buffer.read()
     if file.is_dir() or not file.exists():
         what = f"{file} is a folder" if file.is_dir() else f"there is no file {file}"
-        raise Mistake(f"{what}; name one that lmlab compress wrote, or - for standard input")
+        raise Mistake(
+            f"{what}; name one that lmlab compress wrote, or - for standard input", code="compressed-file-not-found"
+        )
     return file.read_bytes()
 
 
@@ -141,7 +143,7 @@ def _naming(file: Path) -> Iterator[None]:
     try:
         yield
     except Mistake as error:
-        raise Mistake(f"{file}: {error.template}", **error.settings) from None
+        raise Mistake(f"{file}: {error.template}", code=error.code, **error.settings) from None
 
 
 def _read_text(file: str) -> str:
@@ -150,7 +152,9 @@ def _read_text(file: str) -> str:
     if file == "-":
         document = files_and_folders.gather("-")[1][0]
     elif not path.exists():
-        raise Mistake(f"there is no file {file}; name the text to compress, or - for standard input")
+        raise Mistake(
+            f"there is no file {file}; name the text to compress, or - for standard input", code="text-file-not-found"
+        )
     elif path.is_file() and path.stat().st_size == 0:
         return ""
     else:

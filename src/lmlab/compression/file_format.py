@@ -78,12 +78,17 @@ def pack(header: Header, streams: Sequence[bytes]) -> bytes:
 def unpack(data: bytes) -> tuple[Header, list[bytes]]:
     """The header and the coded streams; Mistake, in one line, when this is no such file or not a whole one."""
     if data[: len(MAGIC)] != MAGIC:
-        raise Mistake("this was not made by lmlab compress, or its beginning is damaged")
+        raise Mistake("this was not made by lmlab compress, or its beginning is damaged", code="not-compressed")
     version = data[len(MAGIC)] if len(data) > len(MAGIC) else VERSION
     if not 1 <= version <= VERSION:
-        raise Mistake(f"this is compressed in format {version}, or damaged; this lmlab reads formats up to {VERSION}")
+        raise Mistake(
+            f"this is compressed in format {version}, or damaged; this lmlab reads formats up to {VERSION}",
+            code="compressed-format-unknown",
+        )
     body, crc = data[:-_CRC_BYTES], data[-_CRC_BYTES:]
-    damaged = Mistake("the compressed data are damaged: cut short, added to or changed; make them again")
+    damaged = Mistake(
+        "the compressed data are damaged: cut short, added to or changed; make them again", code="compressed-damaged"
+    )
     if len(body) < _FIXED or zlib.crc32(body) != int.from_bytes(crc, "big"):
         raise damaged
     try:

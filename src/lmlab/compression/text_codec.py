@@ -51,7 +51,7 @@ def compress(
         models, and costs what the model would have known from before each cut.
     """
     if streams < 1:
-        raise Mistake(f"{{streams}} is a whole number from 1 up; got {streams}", streams=None)
+        raise Mistake(f"{{streams}} is a whole number from 1 up; got {streams}", code="streams-below-one", streams=None)
     original = _utf8(text)
     ids, spellings = tokenizer.encode(text)
     assert tokenizer.decode(ids, spellings) == text, "tokenizers are lossless"
@@ -83,7 +83,8 @@ def decompress(model: LanguageModel, tokenizer: Tokenizer, data: bytes, *, progr
     if header.fingerprint != own:
         raise Mistake(
             f"this was compressed with another model (fingerprint {header.fingerprint.hex()}, and this {model.name} has"
-            f" {own.hex()}); give the run it was compressed with"
+            f" {own.hex()}); give the run it was compressed with",
+            code="compressed-by-another-model",
         )
     bounds = stream_bounds(header.tokens, len(streams))
     speller = Speller.of(tokenizer)
@@ -129,7 +130,8 @@ def _utf8(text: str) -> bytes:
     except UnicodeEncodeError as error:
         raise Mistake(
             f"character {error.start} of the text is half of a surrogate pair, which UTF-8 cannot hold;"
-            " read the text as UTF-8"
+            " read the text as UTF-8",
+            code="surrogate-in-text",
         ) from None
 
 
@@ -153,9 +155,14 @@ def _different_arithmetic(model: LanguageModel, header: Header) -> Mistake:
     """The file is whole and the model is the one: what is left is the machine."""
     but = "the file is whole and the model is right, but its probabilities come out differently here than where the file was"
     if not header.maker:
-        return Mistake(f"{but} made, which those of {an(model.name)} should not do anywhere; make the file again")
+        return Mistake(
+            f"{but} made, which those of {an(model.name)} should not do anywhere; make the file again",
+            code="compressed-numbers-differ",
+        )
     made, here = in_words(header.maker), in_words(maker(model))
-    return Mistake(f"{but} made: by {made}. It opens where these are the same; here: {here}")
+    return Mistake(
+        f"{but} made: by {made}. It opens where these are the same; here: {here}", code="compressed-elsewhere"
+    )
 
 
 class Stream(Protocol):
