@@ -48,7 +48,11 @@ def count(
         return found
     kind = kind_of(found.model).load() if found.model in KINDS or ":" in found.model else None
     if kind is None or not issubclass(kind, NeuralLanguageModel):
-        raise Mistake("{memory} is of a training step: name a language model of the lab that learns", memory=True)
+        raise Mistake(
+            "{memory} is of a training step: name a language model of the lab that learns",
+            code="memory-without-learner",
+            memory=True,
+        )
     return dataclasses.replace(found, memory=_memory(kind, found, choose_device(device).type))
 
 
@@ -96,17 +100,23 @@ def _refuse(given: Mapping[str, object], why: str) -> None:
     if name := next((name for name, value in given.items() if value is not None), None):
         option = "the text" if name == "text" else f"{{{name}}}"
         known = {"vocab": None, "tokenizer": None, "settings": None}
-        raise Mistake(f"{why}: leave {option} out", **known)
+        raise Mistake(f"{why}: leave {option} out", code="option-changes-no-count", **known)
 
 
 def _of_run(folder: Path, settings: Mapping[str, Any] | None, length: int | None) -> Count:
     if settings:
-        raise Mistake(f"{folder} is a run, whose settings stand; leave them out, or count a kind of model")
+        raise Mistake(
+            f"{folder} is a run, whose settings stand; leave them out, or count a kind of model",
+            code="settings-of-a-run",
+        )
     model = load_run(folder).model
     if isinstance(model, CountModel):
         return count_stored(model)
     if isinstance(model, Mix):
-        raise Mistake(f"{folder} holds a mix, which costs what its parts cost; count the runs it was made of")
+        raise Mistake(
+            f"{folder} holds a mix, which costs what its parts cost; count the runs it was made of",
+            code="costs-of-a-mix",
+        )
     assert isinstance(model, Learner)
     return count_config(type(model), model.config, model.vocab_size, length)
 
@@ -116,7 +126,10 @@ def _fitted(name: str, text: str | Path | None, settings: Mapping[str, Any] | No
     assert issubclass(cls, CountModel)
     config: Any = make(cls.Config, settings or {}, name)
     if text is None:
-        raise Mistake(f"what {name} stores depends on its text: name one behind it, such as sotu or a file")
+        raise Mistake(
+            f"what {name} stores depends on its text: name one behind it, such as sotu or a file",
+            code="costs-without-text",
+        )
     part = read(text).train  # as `train` divides it: what it stores is what the model of that text stores
     tokens = train_tokenizer(tokenizer, part.pieces())
     return count_stored(cls.fit(config, tokens.vocabulary, tokenize(part, tokens, stream_folder())))

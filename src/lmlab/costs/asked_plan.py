@@ -50,7 +50,11 @@ def quantity(name: str, text: str | None) -> float | None:
     match = re.fullmatch(r"\s*([0-9][0-9_]*\.?[0-9]*(?:[eE]\+?[0-9]+)?)\s*([kMBGTPE]?)\s*", text)
     value = float(match[1].replace("_", "")) * THOUSANDS[match[2]] if match else 0.0
     if not 0 < value < math.inf:
-        raise Mistake(f"{{{name}}} is a number above 0, such as 7B, 350M or 1e21; got {text!r}", **{name: None})
+        raise Mistake(
+            f"{{{name}}} is a number above 0, such as 7B, 350M or 1e21; got {text!r}",
+            code="amount-not-understood",
+            **{name: None},
+        )
     return value
 
 
@@ -93,13 +97,19 @@ def plan(
         calibrate=calibrate,
     )
     if asked.law not in LAWS:
-        raise Mistake(f"{{law}} is one of {', '.join(LAWS)}; got {asked.law!r}", law=None)
+        raise Mistake(f"{{law}} is one of {', '.join(LAWS)}; got {asked.law!r}", code="law-unknown", law=None)
     if asked.devices < 1:
-        raise Mistake("{devices} is a whole number from 1 up: nothing runs on none", devices=None)
+        raise Mistake(
+            "{devices} is a whole number from 1 up: nothing runs on none", code="devices-below-one", devices=None
+        )
     if asked.loss is not None and not 0 < asked.loss < math.inf:
-        raise Mistake(f"{{loss}} is in nats a token, above 0; got {asked.loss:g}", loss=None)
+        raise Mistake(f"{{loss}} is in nats a token, above 0; got {asked.loss:g}", code="loss-not-positive", loss=None)
     if asked.length is not None and asked.length < 1:
-        raise Mistake(f"{{length}} is a whole number of tokens from 1 up; got {asked.length}", length=None)
+        raise Mistake(
+            f"{{length}} is a whole number of tokens from 1 up; got {asked.length}",
+            code="plan-length-below-one",
+            length=None,
+        )
     counted = _counted(asked)
     build, tokens, operations, notes = _work(asked, counted)
     found, room, name = _rate(asked)
@@ -120,10 +130,14 @@ def plan(
 def _counted(asked: Asked) -> Count | None:
     if asked.model is None:
         if asked.vocab is not None and not asked.calibrate:
-            raise Mistake("{vocab} is of a model: name one, or leave it out", vocab=None)
+            raise Mistake("{vocab} is of a model: name one, or leave it out", code="vocab-without-model", vocab=None)
         return None
     if asked.parameters is not None:
-        raise Mistake("a model has its own number of parameters: leave {parameters} or the model out", parameters=None)
+        raise Mistake(
+            "a model has its own number of parameters: leave {parameters} or the model out",
+            code="parameters-beside-model",
+            parameters=None,
+        )
     return count(asked.model, settings=asked.settings, vocab=asked.vocab, length=asked.length)
 
 
@@ -134,11 +148,14 @@ def _work(asked: Asked, counted: Count | None) -> tuple[Build, float, float, lis
     compute, notes = quantity("compute", asked.compute), []
     if asked.loss is not None:
         if compute is not None or tokens is not None or parameters is not None or counted is not None:
-            raise Mistake("{loss} says how much is computed: leave the other sizes out", loss=asked.loss)
+            raise Mistake(
+                "{loss} says how much is computed: leave the other sizes out", code="loss-beside-sizes", loss=asked.loss
+            )
         compute = law.operations_for(asked.loss)
         if not compute < math.inf:
             raise Mistake(
                 f"{{loss}} of {asked.loss:g} nats a token is reached by no amount of computing: the law ends at {law.E:g}",
+                code="loss-below-the-law",
                 loss=None,
             )
         notes.append(f"least computing for {asked.loss:g} nats a token by: {law.source}")
@@ -147,7 +164,12 @@ def _work(asked: Asked, counted: Count | None) -> tuple[Build, float, float, lis
         per_token = (counted.forward + counted.backward) / length
         tokens = tokens if tokens is not None else (None if compute is None else compute / per_token)
         if tokens is None:
-            raise Mistake("say how much the model reads: {tokens} or {compute}", tokens="1B", compute="1e18")
+            raise Mistake(
+                "say how much the model reads: {tokens} or {compute}",
+                code="nothing-to-read",
+                tokens="1B",
+                compute="1e18",
+            )
         if counted.active is not None:
             notes.append(
                 f"{counted.active:.3g} of the parameters work on a token; the laws of the loss are of models without experts"
@@ -162,6 +184,7 @@ def _work(asked: Asked, counted: Count | None) -> tuple[Build, float, float, lis
     if parameters is None or tokens is None or (compute is not None and asked.parameters and asked.tokens):
         raise Mistake(
             "give {parameters} and {tokens}, or one of them with {compute}, or {compute} or {loss} alone",
+            code="sizes-not-enough",
             parameters="7B",
             tokens="1T",
             compute="1e23",
@@ -186,11 +209,17 @@ def _rate(asked: Asked) -> tuple[Rate, float | None, str]:
         given is not None and asked.device is not None and not asked.calibrate
     ):
         raise Mistake(
-            "{calibrate} times this machine: leave {device} and {rate} out", calibrate=True, device=None, rate=None
+            "{calibrate} times this machine: leave {device} and {rate} out",
+            code="calibrate-beside-device",
+            calibrate=True,
+            device=None,
+            rate=None,
         )
     if asked.device is not None and asked.device not in DEVICES:
         raise Mistake(
-            f"{{device}} {asked.device!r} is not known by name; {nearest(asked.device, DEVICES)}", device=None
+            f"{{device}} {asked.device!r} is not known by name; {nearest(asked.device, DEVICES)}",
+            code="device-unknown-by-name",
+            device=None,
         )
     if asked.calibrate:
         from lmlab.costs.calibrate import machine_rate
@@ -209,6 +238,7 @@ def _rate(asked: Asked) -> tuple[Rate, float | None, str]:
     if asked.device is None:
         raise Mistake(
             "name a {device}, give its {rate} in operations a second, or time this machine with {calibrate}",
+            code="no-device",
             device="A100",
             rate="150T",
             calibrate=True,

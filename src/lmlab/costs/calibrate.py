@@ -129,10 +129,13 @@ def plan_steps(
     settings, learning, tokenizer: as `train` takes them. A run that stops early, as validation no longer improves, is shorter.
     """
     if steps < 1:
-        raise Mistake("{steps} is a whole number from 1 up", steps=None)
+        raise Mistake("{steps} is a whole number from 1 up", code="steps-below-one", steps=None)
     cls = model_class(model)
     if not issubclass(cls, TextLearner):
-        raise Mistake(f"{model} does not learn from plain text step by step; plan one that does, such as gpt")
+        raise Mistake(
+            f"{model} does not learn from plain text step by step; plan one that does, such as gpt",
+            code="plan-of-no-plain-text",
+        )
     asked = training_config(Budget(steps=steps), seed, learning or {})
     corpus, hardware = read(text), hardware_for(asked, device, "auto")
     tokens = tokenizer_for(cls, tokenizer, corpus)
@@ -148,7 +151,8 @@ def plan_steps(
         except Diverged:
             rate = asked.learning_rate or fresh.default_learning_rate
             raise Mistake(
-                f"{model} diverges in its first steps, so there is no run to plan; try a learning rate below {rate:g}"
+                f"{model} diverges in its first steps, so there is no run to plan; try a learning rate below {rate:g}",
+                code="plan-diverges",
             ) from None
         sample_s = _middle_s(lambda: trainer.samples.write(0), hardware)
         checkpoint_s = _middle_s(trainer.save, hardware)

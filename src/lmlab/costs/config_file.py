@@ -89,18 +89,25 @@ def read_config(path: Path, settings: Mapping[str, str]) -> ReadConfig:
     if not isinstance(kind, str) or kind not in FAMILIES:
         inner = document.get(INNER)
         more = f"; its {INNER} is of {inner.get(KIND)!r}: count that" if isinstance(inner, dict) else ""
-        raise Mistake(f"{path}: {KIND} {kind!r} is not known; known are {', '.join(sorted(FAMILIES))}{more}")
+        raise Mistake(
+            f"{path}: {KIND} {kind!r} is not known; known are {', '.join(sorted(FAMILIES))}{more}",
+            code="config-family-unknown",
+        )
     family = FAMILIES[kind]
     fields, types_ = dataclasses.fields(family), typing.get_type_hints(family)
     hints = {field.name: types_[field.name] for field in fields}
     for name in settings:
         if name not in hints:
-            raise Mistake(f"a {kind} config has no size {name!r}; {nearest(name, hints)}")
+            raise Mistake(f"a {kind} config has no size {name!r}; {nearest(name, hints)}", code="config-size-unknown")
     values = _flat(document, family) | {name: _from_text(text) for name, text in settings.items()}
     ignored = _ignored(path, values, hints, family)
     missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in values]
     if missing:
-        raise Mistake(f"{path} lacks {', '.join(missing)}; add them, or give them by {{settings}}", settings=None)
+        raise Mistake(
+            f"{path} lacks {', '.join(missing)}; add them, or give them by {{settings}}",
+            code="config-lacks-sizes",
+            settings=None,
+        )
     known = {name: _typed(name, values[name], hint) for name, hint in hints.items() if name in values}
     config = family(**known)
     _refuse_layers(path, config)
@@ -110,17 +117,24 @@ def read_config(path: Path, settings: Mapping[str, str]) -> ReadConfig:
 
 def _document(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise Mistake(f"there is no file {path}")
+        raise Mistake(f"there is no file {path}", code="config-not-found")
     try:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
-        raise Mistake(f"{path} is no JSON: it is not text in UTF-8") from None
+        raise Mistake(f"{path} is no JSON: it is not text in UTF-8", code="config-not-utf8") from None
     except (ValueError, RecursionError) as error:
-        raise Mistake(f"{path} is no JSON: {str(error).partition(chr(10))[0]}; is it cut off?") from None
+        raise Mistake(
+            f"{path} is no JSON: {str(error).partition(chr(10))[0]}; is it cut off?", code="config-not-json"
+        ) from None
     if not isinstance(document, dict):
-        raise Mistake(f"{path} holds no config: a config is an object with fields, such as {KIND} and vocab_size")
+        raise Mistake(
+            f"{path} holds no config: a config is an object with fields, such as {KIND} and vocab_size",
+            code="config-no-object",
+        )
     if KIND not in document:
-        raise Mistake(f"{path} has no {KIND}; it should say one of {', '.join(sorted(FAMILIES))}")
+        raise Mistake(
+            f"{path} has no {KIND}; it should say one of {', '.join(sorted(FAMILIES))}", code="config-without-family"
+        )
     return document
 
 
@@ -129,7 +143,7 @@ def _flat(document: Mapping[str, Any], family: type[Family]) -> dict[str, Any]:
     values = dict(document)
     inner = values.pop(family.nested, None) or {}
     if not isinstance(inner, dict):
-        raise Mistake(f"config: {family.nested} is an object with fields; got {inner!r}")
+        raise Mistake(f"config: {family.nested} is an object with fields; got {inner!r}", code="config-not-nested")
     values = {**inner, **values}
     for other, name in family.aliases.items():
         if other in values and (value := values.pop(other)) is not None:
@@ -144,10 +158,13 @@ def _ignored(path: Path, values: Mapping[str, Any], counted: Iterable[str], fami
         if name in family.only:
             if value is not None and value != family.only[name]:
                 wanted = json.dumps(family.only[name])
-                raise Mistake(f"{path}: {name} is {value!r}, and such models are counted for {wanted} alone")
+                raise Mistake(
+                    f"{path}: {name} is {value!r}, and such models are counted for {wanted} alone",
+                    code="config-value-not-counted",
+                )
         elif name in REFUSED:
             if value:
-                raise Mistake(f"{path}: {name} is set, and {REFUSED[name]}")
+                raise Mistake(f"{path}: {name} is set, and {REFUSED[name]}", code="config-field-not-counted")
             ignored.append(name)
         elif name in counted or name == KIND or name in REMARKS:
             continue
@@ -158,7 +175,8 @@ def _ignored(path: Path, values: Mapping[str, Any], counted: Iterable[str], fami
             meant = f"; did you mean {close[0]!r}?" if close else ""
             raise Mistake(
                 f"{path}: the field {name!r} is not known and might change the count{meant};"
-                " correct it, or take it out if it has no weights"
+                " correct it, or take it out if it has no weights",
+                code="config-field-unknown",
             )
     return tuple(sorted(ignored))
 
@@ -169,9 +187,15 @@ def _refuse_layers(path: Path, config: Family) -> None:
     if kinds is None:
         return
     if other := sorted({str(kind) for kind in kinds} - {SLIDING, "full_attention"}):
-        raise Mistake(f"{path}: layer_types has {other[0]!r}; counted are full_attention and {SLIDING}")
+        raise Mistake(
+            f"{path}: layer_types has {other[0]!r}; counted are full_attention and {SLIDING}",
+            code="config-layer-kind-unknown",
+        )
     if len(kinds) != layers:
-        raise Mistake(f"{path}: layer_types has {len(kinds)} entries for {layers} layers; it should have one for each")
+        raise Mistake(
+            f"{path}: layer_types has {len(kinds)} entries for {layers} layers; it should have one for each",
+            code="config-layer-kinds-number",
+        )
 
 
 def _from_text(text: str) -> Any:
@@ -188,7 +212,13 @@ def _typed(name: str, value: Any, hint: Any) -> Any:
         wanted = {int: "a whole number", bool: "true or false", str: "a word", type(None): "null", list: "a list"}
         told = " or ".join(wanted[typing.get_origin(kind) or kind] for kind in kinds)
         shown = repr(value)
-        raise Mistake(f"config: {name} is {told}; got {shown if len(shown) < 80 else shown[:77] + '...'}")
+        raise Mistake(
+            f"config: {name} is {told}; got {shown if len(shown) < 80 else shown[:77] + '...'}",
+            code="config-value-of-another-kind",
+        )
     if type(value) is int and value > MOST:
-        raise Mistake(f"config: {name} has {len(str(value))} digits, more than in any model; expected at most {MOST:,}")
+        raise Mistake(
+            f"config: {name} has {len(str(value))} digits, more than in any model; expected at most {MOST:,}",
+            code="config-value-too-large",
+        )
     return value

@@ -97,9 +97,17 @@ def count_learned(
     """
     cls = model_class(name)
     if vocab_size < 1:
-        raise Mistake(f"{{vocab}} is a whole number of tokens from 1 up; got {vocab_size}", vocab=None)
+        raise Mistake(
+            f"{{vocab}} is a whole number of tokens from 1 up; got {vocab_size}",
+            code="count-vocab-below-one",
+            vocab=None,
+        )
     if length is not None and length < 1:
-        raise Mistake(f"{{length}} is a whole number of tokens from 1 up; got {length}", length=None)
+        raise Mistake(
+            f"{{length}} is a whole number of tokens from 1 up; got {length}",
+            code="count-length-below-one",
+            length=None,
+        )
     asked = make(cls.Config, settings or {}, name)
     facts = TextFacts(train_tokens=OPEN_TEXT, train_bytes=OPEN_TEXT, vocab_size=vocab_size)
     config = cls.resolve(asked, facts, Budget(tokens=OPEN_BUDGET))
@@ -110,10 +118,14 @@ def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int |
     """A model of a config that is whole."""
     parts = cls.parts(config, vocab_size)
     if (parameters := int(weights(parts))) > MOST_COUNTED:
-        raise Mistake(f"{cls.name}: {parameters:.1e} parameters are more than PyTorch can count; choose smaller sizes")
+        raise Mistake(
+            f"{cls.name}: {parameters:.1e} parameters are more than PyTorch can count; choose smaller sizes",
+            code="too-many-parameters",
+        )
     if (layers := max((int(part.times) for part in parts), default=0)) > MOST_LAYERS:
         raise Mistake(
-            f"{cls.name}: {layers:,} layers would take long to make and count; choose at most {MOST_LAYERS:,}"
+            f"{cls.name}: {layers:,} layers would take long to make and count; choose at most {MOST_LAYERS:,}",
+            code="too-many-layers",
         )
     small = _made_small(cls, config, vocab_size)
     with torch.random.fork_rng(devices=[]), small:
@@ -122,7 +134,9 @@ def count_config(cls: type[Learner], config: Any, vocab_size: int, length: int |
         shape = _sequence(model, length)
         numbers = cls.parts(config, vocab_size, shape)
         if not numbers:
-            raise Mistake(f"{cls.name} does not say what it is made of: its class lacks `parts`")
+            raise Mistake(
+                f"{cls.name} does not say what it is made of: its class lacks `parts`", code="model-without-parts"
+            )
     found = _counted(cls.name, config, cls.letters, vocab_size, numbers, symbolic_parts(cls, config), shape)
     counts_attention = any(said.formula == QUERIES_KEYS_VALUES for said in found.documents)
     notes = [as_dense(config.width, shape.tokens)] if counts_attention else []
@@ -151,13 +165,20 @@ def count_file(path: Path, settings: Mapping[str, str] | None = None, *, length:
     longest = config.longest
     length = length or min(longest or USUAL_LENGTH, USUAL_LENGTH)
     if length < 1 or (longest is not None and length > longest):
-        raise Mistake(f"{path} has positions for {longest} tokens; choose a {{length}} from 1 to that", length=None)
+        raise Mistake(
+            f"{path} has positions for {longest} tokens; choose a {{length}} from 1 to that",
+            code="length-beyond-positions",
+            length=None,
+        )
     shape = Shape(1, length, source=length)
     in_symbols = with_symbols(config, config.letters)
     symbols = config.parts(in_symbols, symbol("V"), Shape(1, symbol("T"), source=symbol(SOURCE)))
     numbers = config.parts(config, config.vocab_size, shape)
     if weights(numbers) > MOST_COUNTED:
-        raise Mistake(f"{path}: {float(weights(numbers)):.1e} parameters are more than any model has; check its sizes")
+        raise Mistake(
+            f"{path}: {float(weights(numbers)):.1e} parameters are more than any model has; check its sizes",
+            code="config-too-many-parameters",
+        )
     found = _counted(kind, config, config.letters, config.vocab_size, numbers, symbols, shape)
     if unused := int(config.unused(config)):
         formula = sympy.expand(weights(symbols) - config.unused(in_symbols))
@@ -260,11 +281,16 @@ def _made_small(cls: type[Learner], config: Any, vocab_size: int) -> AbstractCon
 
 def _sequence(model: Learner, length: int | None) -> Shape:
     if length is not None and "{}" not in model.reads:
-        raise Mistake(f"what {model.name} multiplies is of {model.reads}: leave {{length}} out", length=None)
+        raise Mistake(
+            f"what {model.name} multiplies is of {model.reads}: leave {{length}} out",
+            code="length-not-of-tokens",
+            length=None,
+        )
     longest = model.longest_window if isinstance(model, TextLearner) else None
     if length is not None and longest is not None and length > longest:
         raise Mistake(
             f"{model.name} reads at most {longest} tokens at once; choose a shorter {{length}}, or a longer context",
+            code="length-beyond-context",
             length=None,
         )
     return Shape(1, length or model.usual_length)

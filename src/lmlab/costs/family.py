@@ -84,7 +84,8 @@ class Family(ABC):
         """Raise a Mistake where one field is no multiple of the other."""
         if getattr(self, whole) % getattr(self, part):
             raise Mistake(
-                f"config: {whole} {getattr(self, whole)} is not a multiple of {part} {getattr(self, part)}; {why}"
+                f"config: {whole} {getattr(self, whole)} is not a multiple of {part} {getattr(self, part)}; {why}",
+                code="config-not-a-multiple",
             )
 
     @classmethod

@@ -20,7 +20,8 @@ def refuse_too_few(config: Family, experts: str, chosen: str) -> None:
     if getattr(config, chosen) > getattr(config, experts):
         raise Mistake(
             f"config: {chosen} {getattr(config, chosen)} is more than {experts} {getattr(config, experts)};"
-            " a token cannot use more experts than there are"
+            " a token cannot use more experts than there are",
+            code="config-too-many-chosen-experts",
         )
 
 
@@ -95,7 +96,8 @@ class Qwen2MoE(Qwen2):
         plain = self.mlp_only_layers or []
         if len(set(plain)) < len(plain) or any(layer not in range(self.num_hidden_layers) for layer in plain):
             raise Mistake(
-                f"config: mlp_only_layers lists layers from 0 to {self.num_hidden_layers - 1}, each once; got {plain}"
+                f"config: mlp_only_layers lists layers from 0 to {self.num_hidden_layers - 1}, each once; got {plain}",
+                code="config-mlp-layers",
             )
 
     @classmethod
@@ -154,7 +156,8 @@ class DeepSeekV2(Llama):
         if self.first_k_dense_replace > self.num_hidden_layers:
             raise Mistake(
                 f"config: first_k_dense_replace {self.first_k_dense_replace} is more than"
-                f" num_hidden_layers {self.num_hidden_layers}"
+                f" num_hidden_layers {self.num_hidden_layers}",
+                code="config-dense-layers",
             )
 
     @classmethod

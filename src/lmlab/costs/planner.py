@@ -129,7 +129,7 @@ def plan_of(
     """Time, device-hours and memory of so many operations on these devices."""
     for name, value in (("parameters", build.parameters), ("tokens", tokens), ("operations", operations)):
         if not 0 < value < math.inf:
-            raise Mistake(f"{name} must be a number above 0; got {value:g}")
+            raise Mistake(f"{name} must be a number above 0; got {value:g}", code="plan-value-not-positive")
     way, need = (None, None) if memory is None else first_that_fits(build, devices, memory)
     hours = operations / rate.per_second / 3600
     said = (*notes, *(_assumed(build) if build.assumed else ()))

@@ -65,11 +65,13 @@ def first_that_fits(build: Build, devices: int, memory: float) -> tuple[str, flo
     if least > ROOM * memory:
         raise Mistake(
             f"{build.parameters:.3g} parameters fit on no number of such devices: activations and one layer alone take"
-            f" {least / 1e9:,.0f} GB of each, and it has {memory / 1e9:,.0f}; take larger devices, or shorter sequences"
+            f" {least / 1e9:,.0f} GB of each, and it has {memory / 1e9:,.0f}; take larger devices, or shorter sequences",
+            code="fits-on-no-devices",
         )
     enough = math.ceil(build.parameters * sum(everything) / (ROOM * memory - least))
     raise Mistake(
         f"{build.parameters:.3g} parameters take {need / 1e9:,.0f} GB on each of {devices} devices with"
         f" {memory / 1e9:,.0f}, even with everything shared out; take {{devices}} or more",
+        code="fits-on-more-devices",
         devices=enough,
     )
