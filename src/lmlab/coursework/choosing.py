@@ -16,7 +16,7 @@ SOURCES = ("week2", "quiz1", "assignment2", "lab11", "bishop12")
 def books(source: str | None = None) -> list[Book]:
     """The source documents with their claims, or one of them."""
     if source is not None and source not in SOURCES:
-        raise Mistake(f"there is no source {source!r}; {nearest(source, SOURCES)}")
+        raise Mistake(f"there is no source {source!r}; {nearest(source, SOURCES)}", code="course-source-unknown")
     return [_opened(name) for name in SOURCES if source in (None, name)]
 
 
@@ -44,7 +44,10 @@ def claims(ids: Iterable[str] = (), source: str | None = None) -> list[Claim]:
         }
         if not found:
             where = f" in {source}" if source else ""
-            raise Mistake(f"there is no claim {name!r}{where}; {nearest(name, [claim.id for claim in known])}")
+            raise Mistake(
+                f"there is no claim {name!r}{where}; {nearest(name, [claim.id for claim in known])}",
+                code="claim-unknown",
+            )
         chosen |= found
     return [claim for claim in known if claim.id in chosen]
 

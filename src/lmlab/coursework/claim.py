@@ -97,7 +97,9 @@ class Claim:
         """The same claim with some of the formulas under test replaced: how an error is planted."""
         unknown = sorted(set(changes) - set(self.tested))
         if unknown:
-            raise Mistake(f"{self.id} tests {sorted(self.tested)}; there is no {unknown[0]!r} to alter")
+            raise Mistake(
+                f"{self.id} tests {sorted(self.tested)}; there is no {unknown[0]!r} to alter", code="nothing-to-alter"
+            )
         return dataclasses.replace(self, tested={**self.tested, **changes})
 
 

@@ -25,7 +25,11 @@ NOTE = readable(CONFIDENCE)  # as a claim's evidence has it
 def refuse_if_file(folder: Path) -> None:
     """Before any work is done: pages go into a folder."""
     if folder.exists() and not folder.is_dir():
-        raise Mistake(f"{{html}} names a folder to write pages into; {folder} is a file", html=None)
+        raise Mistake(
+            f"{{html}} names a folder to write pages into; {folder} is a file",
+            code="course-page-not-a-folder",
+            html=None,
+        )
 
 
 def write(entries: Sequence[Entry], folder: Path) -> list[Path]:
