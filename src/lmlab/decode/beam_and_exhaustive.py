@@ -47,6 +47,7 @@ def exhaustive(reader: Reader, options: Options) -> Iterator[list[Continuation]]
         raise Mistake(
             f"there are {vocab}^{length} continuations, and exhaustive search tries at most {MOST_STRINGS};"
             " lower {max_tokens} or set {method}",
+            code="too-many-continuations",
             max_tokens=None,
             method="beam",
         )

@@ -50,7 +50,7 @@ class Conversation:
 
     def _last(self) -> str:
         if self.prompt is None:
-            raise Mistake("nothing was generated yet; give a prompt first")
+            raise Mistake("nothing was generated yet; give a prompt first", code="nothing-generated-yet")
         return self.prompt
 
     def _go_on(self, prompt: str) -> Iterator[str]:

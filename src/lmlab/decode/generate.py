@@ -79,7 +79,7 @@ def stream(model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", **setti
     options = make(Options, settings, "generate")
     if options.samples > 1 or options.n_best > 1:
         message = "a stream is one text; for several set {samples} or {n_best} in generate, not stream"
-        raise Mistake(message, samples=None, n_best=None)
+        raise Mistake(message, code="stream-of-several", samples=None, n_best=None)
     return Stream(Reader(model, tokenizer, prompt), options)
 
 

@@ -30,13 +30,15 @@ class Reader:
         if isinstance(model, nn.Module) and model.training:
             raise ValueError(f"this {model.name} is in training, where dropout disturbs it; call model.eval() first")
         if not isinstance(prompt, str):
-            raise Mistake(f"a prompt is a text; got {type(prompt).__name__}")
+            raise Mistake(f"a prompt is a text; got {type(prompt).__name__}", code="prompt-not-text")
         self.model, self.tokenizer, self.rows = model, tokenizer, rows
         try:
             prompt.encode()
         except UnicodeEncodeError as error:  # half a surrogate pair, or a byte of a command line that is not UTF-8
             at = error.start
-            raise Mistake(f"the prompt is not valid Unicode at character {at}; give text in UTF-8") from None
+            raise Mistake(
+                f"the prompt is not valid Unicode at character {at}; give text in UTF-8", code="prompt-not-unicode"
+            ) from None
         encoded = tokenizer.encode(prompt)
         self.prompt_ids, self.prompt_spellings = [int(id) for id in encoded.ids], encoded.spellings
         spelling = tokenizer.spelling
