@@ -82,14 +82,16 @@ def append_line(path: Path, line: str) -> None:
 def free_file(out: str | Path, force: bool) -> Path:
     """Before any work is done: a Mistake if writing the file `out` would lose something."""
     if str(out) == "-":
-        raise Mistake("- is standard output, which only the command line writes to; name a file")
+        raise Mistake("- is standard output, which only the command line writes to; name a file", code="dash-is-stdout")
     out = Path(out)
     if out.is_dir():
-        raise Mistake(f"{out} is a folder; name a file to write")
+        raise Mistake(f"{out} is a folder; name a file to write", code="out-is-folder")
     if out.exists() and not force:
-        raise Mistake(f"{out} exists; name another file, or replace it with {{force}}", force=True)
+        raise Mistake(f"{out} exists; name another file, or replace it with {{force}}", code="out-exists", force=True)
     if not can_be_written(out.parent):
-        raise Mistake(f"{out} cannot be written: its folder takes no new files; name a file elsewhere")
+        raise Mistake(
+            f"{out} cannot be written: its folder takes no new files; name a file elsewhere", code="out-not-writable"
+        )
     return out
 
 
@@ -128,10 +130,10 @@ def read_text(path: Path, what: str) -> str:
             content = gzip.decompress(content)
         return content.decode("utf-8-sig")
     except FileNotFoundError:
-        raise Mistake(f"there is no file {path}; {what}") from None
+        raise Mistake(f"there is no file {path}; {what}", code="file-not-found") from None
     except IsADirectoryError:
-        raise Mistake(f"{path} is a folder; {what}") from None
+        raise Mistake(f"{path} is a folder; {what}", code="file-is-folder") from None
     except UnicodeDecodeError as error:
-        raise Mistake(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from None
+        raise Mistake(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8", code="file-not-utf8") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise Mistake(f"{path} cannot be read: {error}") from None
+        raise Mistake(f"{path} cannot be read: {error}", code="file-not-readable") from None
