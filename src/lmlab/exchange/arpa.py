@@ -63,7 +63,10 @@ def write_arpa(model: NGram, vocabulary: Vocabulary, path: str | Path) -> list[i
     Where the model has more than one token that ends a sentence, begin a new sentence after each of them when reading.
     """
     if model.config.smoothing == "add-k":
-        raise Mistake("an ARPA file cannot hold add-k smoothing, which has no back-off; use smoothing=kneser-ney")
+        raise Mistake(
+            "an ARPA file cannot hold add-k smoothing, which has no back-off; use smoothing=kneser-ney",
+            code="arpa-of-add-k",
+        )
     words = [*arpa_words(model, vocabulary), BEGIN]
     unsaid = [symbol for symbol in (UNKNOWN, END) if symbol not in words]  # readers insist on having them
     levels = model.tables.levels
