@@ -77,7 +77,9 @@ def as_asked(hardware: Hardware, stepping: str) -> Hardware:
     """This hardware, with steps taken in the way asked for."""
     if stepping != "eager" and hardware.device.type != "cuda":
         raise Mistake(
-            f"stepping {stepping} needs a CUDA device; on this one steps are eager, or say {{device}}", device="cuda"
+            f"stepping {stepping} needs a CUDA device; on this one steps are eager, or say {{device}}",
+            code="stepping-needs-cuda",
+            device="cuda",
         )
     return replace(hardware, stepping=stepping)
 
@@ -90,7 +92,7 @@ def precision_name(dtype: torch.dtype) -> str:
 def choose_device(device: str = CHOSEN) -> torch.device:
     """The device asked for; by itself CUDA if there is any, else the CPU (mps only when asked for)."""
     if device not in (CHOSEN, *DEVICES):
-        raise Mistake(f"{{device}} is auto, cpu, cuda or mps; got {device!r}", device=None)
+        raise Mistake(f"{{device}} is auto, cpu, cuda or mps; got {device!r}", code="device-unknown", device=None)
     if torch.cuda.is_available():
         # One of torch's attention kernels is made to measure, a second or two for every new shape; the others are ready.
         torch.backends.cuda.enable_cudnn_sdp(False)
@@ -98,14 +100,18 @@ def choose_device(device: str = CHOSEN) -> torch.device:
         return torch.device(devices()[0])
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not there[device]:
-        raise Mistake(f"this torch sees no {device.upper()} device; say {{device}}", device="cpu")
+        raise Mistake(
+            f"this torch sees no {device.upper()} device; say {{device}}", code="device-not-there", device="cpu"
+        )
     return torch.device(device)
 
 
 def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
     """The device and precision asked for; what is left to us follows from what this machine was measured to do."""
     if precision not in (CHOSEN, *PRECISIONS):
-        raise Mistake(f"{{precision}} is auto, bf16 or float32; got {precision!r}", precision=None)
+        raise Mistake(
+            f"{{precision}} is auto, bf16 or float32; got {precision!r}", code="precision-unknown", precision=None
+        )
     place = choose_device(device)
     found = find(place.type)
     # float32 that was asked for is all of it

@@ -36,7 +36,10 @@ def refuse_what_memory_cannot_hold(model: str, parameters: int) -> None:
     free = available_bytes()
     if free is not None and BYTES_PER_WEIGHT * parameters > free:
         taken = f"{parameters:,} parameters take {BYTES_PER_WEIGHT * parameters / 1e9:,.0f} GB alone"
-        raise Mistake(f"{model}: {taken}, and {free / 1e9:,.0f} GB of memory are free; take a smaller model")
+        raise Mistake(
+            f"{model}: {taken}, and {free / 1e9:,.0f} GB of memory are free; take a smaller model",
+            code="model-exceeds-memory",
+        )
 
 
 def _container_left() -> int:
