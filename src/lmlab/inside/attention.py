@@ -106,7 +106,8 @@ def refuse_without_attention(run: Run) -> None:
         others = [name for name in trainable() if issubclass(model_class(name), able)]
         raise Mistake(
             f"{run.folder} holds a model of the kind {run.record.model.name}, which has no attention to show;"
-            f" these have: {', '.join(others)}"
+            f" these have: {', '.join(others)}",
+            code="run-without-attention",
         )
 
 
@@ -135,7 +136,10 @@ def kept(looks: Iterable[Looks], texts: Mapping[Way, Texts]) -> tuple[Layer, ...
         weights += one.weights_HTC.numel()
         ids, rows, sees = texts[one.way]
         if weights > MOST_WEIGHTS:
-            raise Mistake(f"{len(rows):,} tokens have more attention weights than fit; give a shorter text")
+            raise Mistake(
+                f"{len(rows):,} tokens have more attention weights than fit; give a shorter text",
+                code="too-many-attention-weights",
+            )
         asks = (BEGIN, *rows[:-1]) if one.way is Way.BACK else tuple(rows)
         layers.append(
             Layer(

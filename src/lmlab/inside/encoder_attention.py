@@ -69,17 +69,26 @@ def pair_of(
     """
     known = list(run.record.inputs.corpus["languages"])[1:]
     if to is not None and to not in known:
-        raise Mistake(f"{run.folder} does not translate into {to!r}; {nearest(to, known)}")
+        raise Mistake(f"{run.folder} does not translate into {to!r}; {nearest(to, known)}", code="language-unknown")
     language = 0 if to is None else known.index(to)
     if text is None:
         rows = Pairs.from_spec(run.record.inputs.corpus).parts["test"]
         if not len(rows):
-            raise Mistake(f"the test part of {run.record.inputs.corpus['name']} is empty; give a sentence in quotes")
+            raise Mistake(
+                f"the test part of {run.record.inputs.corpus['name']} is empty; give a sentence in quotes",
+                code="part-without-sentence",
+            )
         text = rows.texts[0][0]
     if not text.strip():
-        raise Mistake("the text is empty, and there is nothing in it to look at; give a sentence in quotes")
+        raise Mistake(
+            "the text is empty, and there is nothing in it to look at; give a sentence in quotes", code="sentence-empty"
+        )
     if target is not None and not target.strip():
-        raise Mistake("{target} is empty; give the translation in quotes, or leave it to the model", target=None)
+        raise Mistake(
+            "{target} is empty; give the translation in quotes, or leave it to the model",
+            code="target-empty",
+            target=None,
+        )
     if target is None:
         (((best, *_),),) = translations(translator_of(run, device), run.tokenizer, [text.strip()], [language])
         target = best.text
@@ -98,7 +107,8 @@ def across(run: Run, pairs: Sequence[Pair], *, device: str = "auto") -> Attentio
         if int(side.lengths_B.max()) > model.context:
             raise Mistake(
                 f"a sentence of {int(side.lengths_B.max())} tokens is longer than the {model.context} that the translator"
-                " reads; give a shorter one"
+                " reads; give a shorter one",
+                code="sentence-too-long",
             )
     sources, targets = ([_row(side, i).to(place) for i in range(len(pairs))] for side in sides)
     looks = [

@@ -101,7 +101,8 @@ def gates_of(run: Run, passage: Passage, *, device: str = "auto") -> Gates:
     model = run.load(device)
     if not (isinstance(model, Gated) and model.gate_names):
         raise Mistake(
-            f"{run.folder} holds a model of the kind {run.record.model.name}, which has no gates; gru and lstm have some"
+            f"{run.folder} holds a model of the kind {run.record.model.name}, which has no gates; gru and lstm have some",
+            code="run-without-gates",
         )
     tokens = tokens_of(run, passage)
     texts = tuple(text for _, text in tokens)

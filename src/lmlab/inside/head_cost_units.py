@@ -88,10 +88,13 @@ def of_translator(run: Run, pairs: str | Path | None, device: str) -> Measure:
     rows: Rows = own.parts["test"]
     if pairs is not None:
         if not Path(pairs).exists():
-            raise Mistake(f"there is no file {pairs}; a translator's heads are measured on pairs, such as test.tsv")
+            raise Mistake(
+                f"there is no file {pairs}; a translator's heads are measured on pairs, such as test.tsv",
+                code="pairs-file-not-found",
+            )
         rows = read_pairs(pairs, split=(100, 0, 0), columns=own.languages).parts["train"]
     if not len(rows):
-        raise Mistake(f"the test part of {own.name} is empty; name a file of pairs")
+        raise Mistake(f"the test part of {own.name} is empty; name a file of pairs", code="part-without-sentence-pairs")
     rows = rows.chosen(np.arange(min(MOST_ROWS, len(rows))))
     model, encoded = translator_of(run, device), Encoded.of(run.tokenizer, rows)
     refuse_long(rows, encoded, model.context)

@@ -68,7 +68,8 @@ def heads_of(run: Run, text: str | Path | None, *, device: str = "auto") -> Head
         others = [name for name in trainable() if issubclass(model_class(name), Headed)]
         raise Mistake(
             f"{run.folder} holds a model of the kind {run.record.model.name}, which has no heads to switch off;"
-            f" these have: {', '.join(others)}"
+            f" these have: {', '.join(others)}",
+            code="run-without-heads",
         )
     if isinstance(model, AttentiveAcross):
         measure = of_translator(run, text, device)

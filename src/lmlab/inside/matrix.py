@@ -87,19 +87,25 @@ def matrix_of(run: Run, passage: Passage, *, layer: int = 1, head: int = 1, devi
     model = run.load(device)
     if not isinstance(model, Unfolding):
         raise Mistake(
-            f"{run.folder} holds a model of the kind {run.record.model.name}, which has no self-attention; gpt has"
+            f"{run.folder} holds a model of the kind {run.record.model.name}, which has no self-attention; gpt has",
+            code="run-without-matrix",
         )
     config: Any = model.config
     layers, heads, width, context = config.layers, config.heads, config.width, config.context
     for name, number, most in (("layer", layer, layers), ("head", head, heads)):
         if not 1 <= number <= most:
-            raise Mistake(f"{{{name}}} is from 1 to {most} in this model; got {number}", **{name: None})
+            raise Mistake(
+                f"{{{name}}} is from 1 to {most} in this model; got {number}",
+                code="matrix-place-out-of-range",
+                **{name: None},
+            )
     tokens = tokens_of(run, passage)
     room = min(context, MOST // width) - 1
     if len(tokens) > room:
         raise Mistake(
             f"the text has {len(tokens)} tokens, and {room} are the most whose matrix, {width} times as wide and within one"
-            " window, can be drawn; give a shorter text"
+            " window, can be drawn; give a shorter text",
+            code="matrix-too-large",
         )
     tokens_T = torch.tensor([id for id, _ in tokens], device=device_of(model))
     with evaluating(model):

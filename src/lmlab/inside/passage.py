@@ -46,21 +46,30 @@ def passage(text: str | Path | None, run: Run, own_bytes: int = OWN_BYTES) -> Pa
     if text is None:
         return _of_run(run, own_bytes)
     if isinstance(text, str) and _is_file(f"{text}/config.json"):
-        raise Mistake(f"{text} is a run, where a text is wanted; give a few words in quotes, or a file")
+        raise Mistake(
+            f"{text} is a run, where a text is wanted; give a few words in quotes, or a file", code="text-is-a-run"
+        )
     found = Passage("the text", str(text).removeprefix("\ufeff"))  # which is no character of a file either
     if isinstance(text, Path) or text == "-" or _is_file(text):
         name, documents, _ = gather(text)
         if len(documents) != 1:
-            raise Mistake(f"{text} holds {len(documents)} documents; name one file, or give the words in quotes")
+            raise Mistake(
+                f"{text} holds {len(documents)} documents; name one file, or give the words in quotes",
+                code="text-of-many-documents",
+            )
         found = Passage(name, "".join(documents[0].pieces()))
     elif not any(map(str.isspace, text)) and text.lower().endswith(SUFFIXES):
         warnings.warn(f"there is no file {text}: these words themselves are looked at", Note, stacklevel=2)
     if not found.text:
-        raise Mistake("the text is empty, and there is nothing in it to look at; give a few words in quotes, or a file")
+        raise Mistake(
+            "the text is empty, and there is nothing in it to look at; give a few words in quotes, or a file",
+            code="passage-empty",
+        )
     if found.bytes > MOST_BYTES:
         raise Mistake(
             f"{found.name} has {found.bytes:,} bytes, and at most {MOST_BYTES:,} are looked at token by token; cut a piece"
-            " of it (for all of it there is lmlab eval)"
+            " of it (for all of it there is lmlab eval)",
+            code="passage-too-long",
         )
     return found
 
@@ -87,7 +96,10 @@ def _is_file(text: str) -> bool:
 def _of_run(run: Run, size: int) -> Passage:
     part = run.corpus.test
     if not part.bytes:
-        raise Mistake(f"the test part of {run.corpus.name} is empty; give a text in quotes, or a file")
+        raise Mistake(
+            f"the test part of {run.corpus.name} is empty; give a text in quotes, or a file",
+            code="part-without-passage",
+        )
     beginning = next(iter(part.documents[0].pieces()))
     text = beginning[beginning.find("\n") + 1 :][:size] or beginning[:size]
     return Passage(f"the test part of {run.corpus.name}", text[: text.rfind("\n") + 1] or text)

@@ -82,7 +82,11 @@ def search_tree(run: Run, prompt: str, *, tokens: int = 5, beam: int = 3, device
     model, tokenizer = run.load(device), run.tokenizer
     options = Options(max_tokens=tokens, method="beam", beam_width=beam, n_best=beam, length_penalty=0.0)
     if tokens > 30:
-        raise Mistake(f"a tree of {tokens} tokens cannot be looked at; set {{tokens}} to 30 or less", tokens=None)
+        raise Mistake(
+            f"a tree of {tokens} tokens cannot be looked at; set {{tokens}} to 30 or less",
+            code="tree-too-large",
+            tokens=None,
+        )
     reader = Reader(model, tokenizer, prompt)
     greedy = generate(model, tokenizer, prompt, method="greedy", max_tokens=tokens)[0].ids
     steps = [[tuple(c.ids) for c in contenders] for contenders in beam_search(reader, options)]

@@ -42,12 +42,13 @@ def explain(
     refuse_names(html=html, svg=svg)
     given = [opened(run) for run in ([runs] if isinstance(runs, str) or not isinstance(runs, Sequence) else runs)]
     if not given:
-        raise Mistake("name a run to look into, such as runs/mine")
+        raise Mistake("name a run to look into, such as runs/mine", code="no-run-to-explain")
     for run in given:
         if isinstance(run.saved, AttentiveAround | AttentiveAcross):
             raise Mistake(
                 f"{run.folder} holds a model of the kind {run.record.model.name}, which gives a text no probability token by"
-                f" token; where it looks says: lmlab explain attention {run.folder}"
+                f" token; where it looks says: lmlab explain attention {run.folder}",
+                code="run-without-token-probabilities",
             )
     found = passage(text, given[0])
     readings = tuple(read_passage(run, found, device=device) for run in given)
@@ -104,6 +105,7 @@ def _looks(run: Run, text: str | Path | None, to: str | None, target: str | None
         if given is not None:
             raise Mistake(
                 f"{{{name}}} is for translators, and {run.folder} holds a model of the kind {run.record.model.name}",
+                code="option-of-translators",
                 **{name: None},
             )
     found = passage(text, run)

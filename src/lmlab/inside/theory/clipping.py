@@ -90,9 +90,13 @@ def trainings(
 def check_trainings(clip: float, steps: int, tries: int) -> None:
     """A Mistake for what no run can be made of."""
     if not 0 < clip < math.inf:
-        raise Mistake(f"{{clip}} is a gradient norm, a number above 0; got {clip:g}", clip=1.0)
+        raise Mistake(
+            f"{{clip}} is a gradient norm, a number above 0; got {clip:g}", code="clip-not-positive", clip=1.0
+        )
     if steps < 1 or tries < 1:
-        raise Mistake("{steps} and {tries} are whole numbers from 1 up", steps=None, tries=None)
+        raise Mistake(
+            "{steps} and {tries} are whole numbers from 1 up", code="clipping-numbers-below-one", steps=None, tries=None
+        )
 
 
 def _train(init: str, scale: float, clip: float | None, length: int, steps: int, seed: int) -> Training:

@@ -120,15 +120,22 @@ def _softmax(scores_SN: Tensor) -> Softmax:
 
 def _check(widths: Sequence[int], keys: int, mean: float, sigma: float, draws: int) -> None:
     if not widths or not all(1 <= width <= MOST_WIDTH for width in widths):
-        raise Mistake(f"{{widths}} are whole numbers from 1 to {MOST_WIDTH}, such as 4,64,1024", widths=None)
+        raise Mistake(
+            f"{{widths}} are whole numbers from 1 to {MOST_WIDTH}, such as 4,64,1024",
+            code="widths-out-of-range",
+            widths=None,
+        )
     if keys < 2 or draws < 2:
-        raise Mistake("{keys} and {draws} are whole numbers from 2 up", keys=None, draws=None)
+        raise Mistake("{keys} and {draws} are whole numbers from 2 up", code="draws-below-two", keys=None, draws=None)
     if max(widths) * keys * draws > MOST_NUMBERS:
         raise Mistake(
             "that is too much for memory: choose fewer {keys} or {draws}, or smaller {widths}",
+            code="too-many-draws",
             keys=None,
             draws=None,
             widths=None,
         )
     if not math.isfinite(mean) or not 0 < sigma < math.inf:
-        raise Mistake("{mean} is a number and {sigma} one above 0", mean=None, sigma=None)
+        raise Mistake(
+            "{mean} is a number and {sigma} one above 0", code="distribution-out-of-range", mean=None, sigma=None
+        )

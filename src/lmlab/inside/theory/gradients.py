@@ -217,19 +217,37 @@ def _check(
 ) -> None:
     for name in cells:
         if name not in FLOWS:
-            raise Mistake(f"{name!r} is no recurrent cell; {nearest(name, FLOWS)}")
+            raise Mistake(f"{name!r} is no recurrent cell; {nearest(name, FLOWS)}", code="cell-unknown")
     for name in inits:
         if name not in INITIALISATIONS:
-            raise Mistake(f"{name!r} is no initialisation; {nearest(name, INITIALISATIONS)}")
+            raise Mistake(
+                f"{name!r} is no initialisation; {nearest(name, INITIALISATIONS)}", code="initialisation-unknown"
+            )
     if not (cells and scales and inits and forget_biases):
-        raise Mistake("name at least one cell, scale, initialisation and forget bias")
+        raise Mistake("name at least one cell, scale, initialisation and forget bias", code="nothing-to-flow")
     if not all(0 < scale < math.inf for scale in scales):
-        raise Mistake("{scales} multiply the recurrent weights: numbers above 0, such as 0.5,1,2", scales=None)
+        raise Mistake(
+            "{scales} multiply the recurrent weights: numbers above 0, such as 0.5,1,2",
+            code="scales-not-positive",
+            scales=None,
+        )
     if not all(math.isfinite(bias) for bias in forget_biases):
-        raise Mistake("{forget_biases} are numbers, such as 0,3", forget_biases=None)
+        raise Mistake("{forget_biases} are numbers, such as 0,3", code="forget-biases-not-numbers", forget_biases=None)
     if not 1 <= width <= MOST_WIDTH:
-        raise Mistake(f"{{width}} is a whole number from 1 to {MOST_WIDTH}; got {width}", width=None)
+        raise Mistake(
+            f"{{width}} is a whole number from 1 to {MOST_WIDTH}; got {width}",
+            code="cell-width-out-of-range",
+            width=None,
+        )
     if not 1 <= length <= MOST_LENGTH:
-        raise Mistake(f"{{length}} is a whole number of steps from 1 to {MOST_LENGTH}; got {length}", length=None)
+        raise Mistake(
+            f"{{length}} is a whole number of steps from 1 to {MOST_LENGTH}; got {length}",
+            code="cell-length-out-of-range",
+            length=None,
+        )
     if not 0 <= inputs < math.inf:
-        raise Mistake(f"{{inputs}} is the spread of the inputs, a number from 0 up; got {inputs:g}", inputs=None)
+        raise Mistake(
+            f"{{inputs}} is the spread of the inputs, a number from 0 up; got {inputs:g}",
+            code="inputs-below-zero",
+            inputs=None,
+        )

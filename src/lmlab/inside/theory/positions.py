@@ -134,9 +134,19 @@ def _missed(width: int, length: int, offset: int) -> Missed:
 def _check(width: int, length: int, offset: int) -> None:
     if not 2 <= width <= MOST_WIDTH or width % 2:
         raise Mistake(
-            f"{{width}} is an even number from 2 to {MOST_WIDTH}: pairs of a sine and a cosine; got {width}", width=None
+            f"{{width}} is an even number from 2 to {MOST_WIDTH}: pairs of a sine and a cosine; got {width}",
+            code="positions-width-odd",
+            width=None,
         )
     if not 2 <= length <= MOST_LENGTH:
-        raise Mistake(f"{{length}} is a number of positions from 2 to {MOST_LENGTH}; got {length}", length=None)
+        raise Mistake(
+            f"{{length}} is a number of positions from 2 to {MOST_LENGTH}; got {length}",
+            code="positions-length-out-of-range",
+            length=None,
+        )
     if not 1 <= offset <= 100:
-        raise Mistake(f"{{offset}} is a number of positions from 1 to 100; got {offset}", offset=None)
+        raise Mistake(
+            f"{{offset}} is a number of positions from 1 to 100; got {offset}",
+            code="positions-offset-out-of-range",
+            offset=None,
+        )

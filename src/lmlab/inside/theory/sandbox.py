@@ -70,7 +70,11 @@ class SandboxSettings:
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                raise Mistake(f"{{{name}}} is a number from {low:g} to {high:g}; got {value:g}", **{name: None})
+                raise Mistake(
+                    f"{{{name}}} is a number from {low:g} to {high:g}; got {value:g}",
+                    code="sandbox-out-of-range",
+                    **{name: None},
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
