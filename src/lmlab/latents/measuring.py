@@ -171,7 +171,8 @@ def model_of(run: Run, device: str) -> Variational:
     name = run.record.model.name
     if kind_of(name).role is not Role.LATENT_VARIABLE_MODEL:
         raise Mistake(
-            f"{run.folder} holds {an(name)}, which has no latent variable; train one: lmlab train variational TEXT"
+            f"{run.folder} holds {an(name)}, which has no latent variable; train one: lmlab train variational TEXT",
+            code="run-without-latent",
         )
     model = run.saved
     assert isinstance(model, Variational)
@@ -192,7 +193,7 @@ def evaluate(
     text: another text, used whole; without it a part of the run's own corpus. draws: of z for each segment.
     """
     if draws < 1:
-        raise Mistake("{draws} is a whole number from 1 up", draws=None)
+        raise Mistake("{draws} is a whole number from 1 up", code="latent-draws-below-one", draws=None)
     model = model_of(run, device)
     if text is None:
         name, chosen = run.corpus.name, run.corpus.parts[part]
@@ -200,7 +201,9 @@ def evaluate(
         corpus = read(text, split=(100, 0, 0))
         name, part, chosen = corpus.name, "whole", Part("whole", corpus.train.documents)
     if not chosen.bytes:
-        raise Mistake(f"the {part} part of {name} is empty; choose another {{part}}, or name a text", part=None)
+        raise Mistake(
+            f"the {part} part of {name} is empty; choose another {{part}}, or name a text", code="part-empty", part=None
+        )
     plain, tight = Bounded(model, draws, seed), Bounded(model, draws, seed, tighten=True)
     scored = [score_part(one, run.tokenizer, chosen) for one in (plain, tight, Blind(model, 1, seed))]
     known = held_out(run.learned_from, chosen)

@@ -17,7 +17,7 @@ def draws_picture(run: Run, device: str) -> str:
     """Bits per byte, at most, by the number of draws of z for each segment: an SVG file."""
     model, part = model_of(run, device), run.corpus.test
     if not part.bytes:
-        raise Mistake(f"{run.corpus.name} has no test part to draw the bounds of")
+        raise Mistake(f"{run.corpus.name} has no test part to draw the bounds of", code="no-test-part-for-bounds")
     chosen = spread(part, MEASURED_BYTES)
 
     def bits(draws: int, tighten: bool) -> float:

@@ -53,13 +53,21 @@ def latent(
     model = model_of(run, device)
     segment: int = model.config.segment
     if tokens is not None and not 1 <= tokens <= segment:
-        raise Mistake(f"{{tokens}} is from 1 to {segment}, the segment of this model; got {tokens}", tokens=None)
+        raise Mistake(
+            f"{{tokens}} is from 1 to {segment}, the segment of this model; got {tokens}",
+            code="segment-too-short",
+            tokens=None,
+        )
     if number < 1:
-        raise Mistake(f"{{number}} is a whole number from 1 up; got {number}", number=None)
+        raise Mistake(
+            f"{{number}} is a whole number from 1 up; got {number}", code="number-of-texts-below-one", number=None
+        )
     if not temperature > 0:
-        raise Mistake(f"{{temperature}} is a number above 0; got {temperature}", temperature=None)
+        raise Mistake(
+            f"{{temperature}} is a number above 0; got {temperature}", code="temperature-not-positive", temperature=None
+        )
     if first is None and second is not None:
-        raise Mistake("give the first sentence too")
+        raise Mistake("give the first sentence too", code="first-sentence-missing")
     luck = torch.Generator().manual_seed(seed)
     noise_BK = torch.randn(number, model.config.latent, generator=luck)
     shares: list[float | None] = [None] * number
@@ -87,10 +95,11 @@ def latent(
 def _ids(run: Run, sentence: str, segment: int) -> Tensor:
     ids = torch.from_numpy(run.tokenizer.encode(sentence).ids.astype("int64"))[None]
     if not ids.shape[1]:
-        raise Mistake("a sentence is empty; give it some words")
+        raise Mistake("a sentence is empty; give it some words", code="latent-sentence-empty")
     if ids.shape[1] > segment:
         raise Mistake(
             f"{sentence[:40]!r} has {ids.shape[1]} tokens, and one z is behind {segment}; give a shorter sentence, or train"
-            f" with a longer segment"
+            f" with a longer segment",
+            code="latent-sentence-too-long",
         )
     return ids
