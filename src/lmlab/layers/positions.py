@@ -29,7 +29,10 @@ def rotary_tables(length: int, head_width: int) -> tuple[Tensor, Tensor]:
     The pairs that are turned are (x_i, x_{i + head_width/2}); the sign is part of sin: x ∘ cos + swapped halves of x ∘ sin.
     """
     if head_width % 2:
-        raise Mistake(f"rotary positions need an even width per head; got {head_width}: change width or heads")
+        raise Mistake(
+            f"rotary positions need an even width per head; got {head_width}: change width or heads",
+            code="rotary-width-odd",
+        )
     angles = _angles(length, head_width)
     cos, sin = angles.cos(), angles.sin()
     return torch.cat([cos, cos], dim=1), torch.cat([-sin, sin], dim=1)
