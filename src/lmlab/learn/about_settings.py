@@ -95,7 +95,10 @@ def settings(
     if text is None:
         return bare
     if not issubclass(cls, CountModel | TextLearner):
-        raise Mistake(f"what the settings of {model} come to is said for a plain text only; leave the text out")
+        raise Mistake(
+            f"what the settings of {model} come to is said for a plain text only; leave the text out",
+            code="settings-of-plain-text-only",
+        )
     corpus = (
         text
         if isinstance(text, Corpus)

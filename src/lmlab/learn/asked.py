@@ -47,7 +47,11 @@ class Asked:
     def division_of_rows(self) -> dict[str, Any]:
         """How the rows of a table are divided."""
         if self.split_by != "auto":
-            raise Mistake("{split_by} divides plain text; the rows of a table are drawn; leave it out", split_by=None)
+            raise Mistake(
+                "{split_by} divides plain text; the rows of a table are drawn; leave it out",
+                code="split-by-of-a-table",
+                split_by=None,
+            )
         return self._parts
 
     @property

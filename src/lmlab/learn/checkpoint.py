@@ -125,5 +125,7 @@ def load_checkpoint(path: Path, *, tensors: bool = True) -> tuple[Progress, dict
                 group, _, name = key.partition("/")
                 groups.setdefault(group, {})[name] = file.get_tensor(key)
     except (safetensors.SafetensorError, KeyError, TypeError, json.JSONDecodeError, OSError) as error:
-        raise Mistake(f"{path} is damaged ({error}); delete the folder it lies in and train again") from None
+        raise Mistake(
+            f"{path} is damaged ({error}); delete the folder it lies in and train again", code="checkpoint-damaged"
+        ) from None
     return progress, groups

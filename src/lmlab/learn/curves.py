@@ -55,21 +55,28 @@ def curves(
     tensorboard: a folder for event files, one folder in it for every run.
     """
     if over not in get_args(Over):
-        raise Mistake(f"{{over}} is tokens, steps or seconds; got {over!r}", over=None)
+        raise Mistake(f"{{over}} is tokens, steps or seconds; got {over!r}", code="curve-axis-unknown", over=None)
     html.refuse_names(out=out)
     if not runs:
-        raise Mistake("name at least one run")
+        raise Mistake("name at least one run", code="no-runs-for-curves")
     if tensorboard is not None and (taken := taken_by_a_file(Path(tensorboard))):
         raise Mistake(
-            f"{{tensorboard}} is a folder for event files, and {taken} is a file; name a new folder", tensorboard=None
+            f"{{tensorboard}} is a folder for event files, and {taken} is a file; name a new folder",
+            code="tensorboard-is-file",
+            tensorboard=None,
         )
     drawn = [opened(run) for run in runs]
     lines = {name: run.metrics for name, run in zip(_names(drawn), drawn, strict=True)}
     if silent := [str(run.folder) for run in drawn if not run.metrics]:
-        raise Mistake(f"{', '.join(silent)} has no curve: it counts, or was stopped before it was first validated")
+        raise Mistake(
+            f"{', '.join(silent)} has no curve: it counts, or was stopped before it was first validated",
+            code="run-without-curve",
+        )
     units = {run.unit for run in drawn}
     if len(units) > 1:
-        raise Mistake(f"these runs are measured in different units: {', '.join(sorted(units))}")
+        raise Mistake(
+            f"these runs are measured in different units: {', '.join(sorted(units))}", code="curves-of-different-units"
+        )
     (unit,) = units
     figure = overlaid(lines, unit, over)  # type: ignore[arg-type]
     written = []

@@ -34,6 +34,9 @@ def fingerprints_in(folder: Path, named: Sequence[str]) -> list[Fingerprint]:
         found.append(Fingerprint.from_bytes(content))
         sha256 = hashlib.sha256(content).hexdigest()
         if named and sha256 not in named:
-            raise Mistake(f"{path} is not the one that was trained with; the run opens without it, and says so")
+            raise Mistake(
+                f"{path} is not the one that was trained with; the run opens without it, and says so",
+                code="fingerprint-of-another-text",
+            )
         missing.discard(sha256)
     return found if named and not missing else [*found, Fingerprint.unknown()]

@@ -43,7 +43,8 @@ def hardware_for(config: TrainConfig, device: str, precision: str) -> Hardware:
         hardware = as_asked(hardware, config.stepping)
     if (config.matrix_every or 1) > 1 and hardware.stepping != "eager":
         raise Mistake(
-            f"steps that are {hardware.stepping} are all alike: leave matrix_every at 1, or take stepping=eager"
+            f"steps that are {hardware.stepping} are all alike: leave matrix_every at 1, or take stepping=eager",
+            code="matrix-every-beside-stepping",
         )
     if config.budget.seconds is None:  # steps and tokens mean the same everywhere, and time that is saved buys nothing
         return hardware

@@ -57,7 +57,9 @@ def _resumed(run: Run, budget: str | Budget | None, watch: Watch | None, progres
     if not issubclass(cls, CountModel | TextLearner):
         if budget is not None:
             raise Mistake(
-                f"{run.folder} is no language model; for more it is trained anew, without {{budget}}", budget=None
+                f"{run.folder} is no language model; for more it is trained anew, without {{budget}}",
+                code="more-of-no-language-model",
+                budget=None,
             )
         goes_on: Run = importlib.import_module(str(kind_of(run.record.model.name).home)).resume(run, watch=watch)
         return goes_on
@@ -120,21 +122,31 @@ def fine_tune(
     if model not in (None, name):
         kind = kind_of(str(model))
         if kind.begins_with != name or kind.home is None:
-            raise Mistake(f"{run.folder} is a run of {name}, and {an(model)} cannot begin with its weights")
+            raise Mistake(
+                f"{run.folder} is a run of {name}, and {an(model)} cannot begin with its weights",
+                code="weights-of-another-kind",
+            )
         refuse_windows(kind.name, asked.learning)
         begins: Callable[[str, Any, Asked], Run] = importlib.import_module(kind.home).train
         return begins(str(model), text, asked)
     if columns is not None:
-        raise Mistake(f"{{columns}} are of a table of labelled texts, which {an(name)} does not read", columns=None)
+        raise Mistake(
+            f"{{columns}} are of a table of labelled texts, which {an(name)} does not read",
+            code="columns-without-table",
+            columns=None,
+        )
     cls: Any = trainable_kind(name).load()
     if not issubclass(cls, CountModel | TextLearner):
         raise Mistake(
-            f"{run.folder} holds {an(name)}, whose weights cannot be begun with; train a new {name} on the new data"
+            f"{run.folder} holds {an(name)}, whose weights cannot be begun with; train a new {name} on the new data",
+            code="weights-cannot-begin",
         )
     if kind_of(name).way is Way.COUNTS:
-        raise Mistake(f"{run.folder} holds {an(name)}, which counts; count both texts together instead")
+        raise Mistake(
+            f"{run.folder} holds {an(name)}, which counts; count both texts together instead", code="weights-of-counts"
+        )
     if run.status == "unfinished":
-        raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}")
+        raise Mistake(f"{run.folder} is unfinished; finish it first: {run.how_to_go_on}", code="run-unfinished")
     wanted: Any = make(cls.Config, {**run.record.model.config, **asked.settings}, name)
     config = asked.config
     hardware = hardware_for(config, device, precision)
@@ -154,7 +166,9 @@ def _more(budget: str | Budget) -> Budget:
     if isinstance(budget, Budget):
         return budget
     if not (isinstance(budget, str) and budget.startswith("+")):
-        raise Mistake("a run that goes on takes more of a {budget}, written with a plus", budget="+10m")
+        raise Mistake(
+            "a run that goes on takes more of a {budget}, written with a plus", code="more-without-plus", budget="+10m"
+        )
     return Budget.parse(budget[1:])
 
 
@@ -162,7 +176,10 @@ def _extend(run: Run, more: Budget) -> None:
     """Write down that a run goes on for longer. Until the first checkpoint its weights are those it had."""
     record, asked = run.record, run.record.training
     if kind_of(record.model.name).way is Way.COUNTS:
-        raise Mistake(f"{run.folder} holds {an(record.model.name)}, which counts: more time changes nothing")
+        raise Mistake(
+            f"{run.folder} holds {an(record.model.name)}, which counts: more time changes nothing",
+            code="more-of-counts",
+        )
     if run.status == "unfinished":
         asked = replace(asked, budget=str(_sum(Budget.parse(asked.budget), more)))
     else:
@@ -177,7 +194,11 @@ def _sum(first: Budget, more: Budget) -> Budget:
     values = {name: (value, asdict(more)[name]) for name, value in asdict(first).items() if value is not None}
     (name, (have, add)) = next(iter(values.items()))
     if add is None:
-        raise Mistake(f"this run has not finished its budget of {first}; give it more {name}", budget=None)
+        raise Mistake(
+            f"this run has not finished its budget of {first}; give it more {name}",
+            code="more-of-unfinished",
+            budget=None,
+        )
     return Budget(**{name: have + add})
 
 
@@ -207,7 +228,10 @@ def source_of(run: Run, ancestor: Ancestor) -> Run:
     """The run that holds the weights to begin with; a Mistake if they are no longer those that were meant."""
     source = run if ancestor.run is None else load_run(ancestor.run)
     if source.record.model.sha256 != ancestor.sha256:
-        raise Mistake(f"{source.folder} no longer holds the weights that {run.folder} began with; train again")
+        raise Mistake(
+            f"{source.folder} no longer holds the weights that {run.folder} began with; train again",
+            code="first-weights-changed",
+        )
     return source
 
 
@@ -220,6 +244,7 @@ def _with_weights(
     except (Mistake, RuntimeError):
         raise Mistake(
             f"these {{settings}} do not fit the weights of {source.folder}; change only what leaves every weight its place",
+            code="settings-change-weights",
             settings=None,
         ) from None
     if calibrated is not None:

@@ -44,7 +44,10 @@ def documents(path: Path, is_ours: Callable[[Any], bool]) -> list[dict[str, Any]
     found = [_read(line) for line in whole_lines(path)]
     for number, document in enumerate(found, 1):
         if not is_ours(document):
-            raise Mistake(f"{path} is damaged in line {number}; delete that line, and the run opens without it")
+            raise Mistake(
+                f"{path} is damaged in line {number}; delete that line, and the run opens without it",
+                code="lines-damaged",
+            )
     return found
 
 

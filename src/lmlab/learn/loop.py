@@ -378,7 +378,10 @@ class Trainer:
             self.progress = replace(self.progress, lowest_nats=self.progress.best_nats)
         try:
             if wrong := misfit({name: p.shape for name, p in self.model.named_parameters()}, groups["weights"]):
-                raise Mistake(f"{self.checkpoint_path} does not fit the config.json of this run: {wrong}; train again")
+                raise Mistake(
+                    f"{self.checkpoint_path} does not fit the config.json of this run: {wrong}; train again",
+                    code="checkpoint-does-not-fit-record",
+                )
             if self.earlier is None and not self.progress.has_learned:
                 self.fresh = {name: p.detach().clone() for name, p in self.model.named_parameters()}
             with torch.no_grad():
@@ -390,7 +393,10 @@ class Trainer:
             if self.progress.first_nats is not None:
                 self.first_nats = self.progress.first_nats
         except (KeyError, RuntimeError) as error:
-            raise Mistake(f"{self.checkpoint_path} does not fit this run ({error}); train again") from None
+            raise Mistake(
+                f"{self.checkpoint_path} does not fit this run ({error}); train again",
+                code="checkpoint-does-not-fit-run",
+            ) from None
         self._cut_back(self.progress.steps, self.progress.metrics)
         self.clock = self._clock(self.progress)
 

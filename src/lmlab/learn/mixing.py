@@ -49,10 +49,10 @@ def mix(
     """
     started, out = time.perf_counter(), Path(out)
     if tokens < 1:
-        raise Mistake(f"{{tokens}} is a whole number from 1 up; got {tokens}", tokens=None)
+        raise Mistake(f"{{tokens}} is a whole number from 1 up; got {tokens}", code="mix-tokens-below-one", tokens=None)
     named = [opened(run) for run in runs]
     if len({run.folder.resolve() for run in named}) < len(named):
-        raise Mistake("a run is named twice; a model mixed with itself is itself")
+        raise Mistake("a run is named twice; a model mixed with itself is itself", code="mix-of-one-run-twice")
     _require_company(named)
     refuse_if_taken(out, can_go_on=False)
     first = named[0]
@@ -60,7 +60,8 @@ def mix(
     if valid.tokens < FEWEST_TOKENS:
         raise Mistake(
             f"the validation part of {first.corpus.name} has {counted(valid.tokens, 'token')}, too few to fit weights on; train"
-            " these models with a larger share for it in their split, such as 80,10,10"
+            " these models with a larger share for it in their split, such as 80,10,10",
+            code="mix-with-short-validation",
         )
     length = min(WINDOW, valid.tokens // 2)
     windows = even_windows(valid, min(tokens, MOST_TOKENS) // length, length)
@@ -102,7 +103,7 @@ def mix(
 def _require_company(runs: Sequence[Run]) -> None:
     """A Mistake unless these are at least two runs over one text and one tokenizer."""
     if len(runs) < 2:
-        raise Mistake("a mix is made of two runs or more; name the others too")
+        raise Mistake("a mix is made of two runs or more; name the others too", code="mix-of-one-run")
     first, *others = runs
     for run in others:
         if run.record.inputs.tokenizer is None or run.tokenizer.hash != first.tokenizer.hash:
@@ -110,12 +111,14 @@ def _require_company(runs: Sequence[Run]) -> None:
             of_others = f" ({mine} and {theirs})" if mine != theirs else f" (both {mine}, of different texts)"
             raise Mistake(
                 f"{run.folder} has another tokenizer than {first.folder}{of_others};"
-                " only models of the same tokens can be mixed"
+                " only models of the same tokens can be mixed",
+                code="mix-of-different-tokenizers",
             )
         if run.record.inputs.corpus["parts"] != first.record.inputs.corpus["parts"]:
             raise Mistake(
                 f"{run.folder} was trained on another text or split than {first.folder}; weights must be fitted on text that"
-                " no part was trained on: mix runs of one text and one split"
+                " no part was trained on: mix runs of one text and one split",
+                code="mix-of-different-texts",
             )
 
 

@@ -64,7 +64,8 @@ class NextToken(Task):
         if most is not None and config.length is not None and config.length > most:
             raise Mistake(
                 f"{model.name}: a training window of {config.length} tokens is longer than the context, {most};"
-                f" set length to {most} or less, or a longer context"
+                f" set length to {most} or less, or a longer context",
+                code="window-longer-than-context",
             )
         rows, length = model.batch_shape
         length = min(config.length or length, train.tokens)

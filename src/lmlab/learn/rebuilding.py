@@ -27,10 +27,15 @@ def rebuilt(folder: Path, record: Record, vocab_size: int, tensors: Mapping[str,
     except SizesUnknown:
         raise
     except KeyError as name:
-        raise Mistake(f"what {folder} has learned does not fit its config.json: {name} is missing") from None
+        raise Mistake(
+            f"what {folder} has learned does not fit its config.json: {name} is missing",
+            code="learned-state-incomplete",
+        ) from None
     except (Mistake, RuntimeError, TypeError) as error:
         first = str(error).splitlines()[0]
-        raise Mistake(f"what {folder} has learned does not fit its config.json: {first}") from None
+        raise Mistake(
+            f"what {folder} has learned does not fit its config.json: {first}", code="learned-state-does-not-fit"
+        ) from None
     return saved
 
 
@@ -59,4 +64,6 @@ def _sizes_known(folder: Path, record: Record) -> Iterator[None]:
         if not gone:
             raise
         keys = " or ".join(f"model.config.{name}" for name in gone)
-        raise SizesUnknown(f"{folder}/config.json is damaged: {keys} is missing; train again") from None
+        raise SizesUnknown(
+            f"{folder}/config.json is damaged: {keys} is missing; train again", code="record-lacks-sizes"
+        ) from None

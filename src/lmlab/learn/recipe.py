@@ -59,17 +59,20 @@ def recipe(file: str | Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         beside = path.with_name(FILE)
         meant = f"; the recipe of that run is {beside}" if path.suffix == ".json" and beside.exists() else ""
-        raise Mistake(f"{path} is not TOML: {error}{meant}") from None
+        raise Mistake(f"{path} is not TOML: {error}{meant}", code="recipe-not-toml") from None
     for key, value in found.items():
         if key not in PLAIN:
-            raise Mistake(f"{path} has no use for {key!r}; {nearest(key, PLAIN)}")
+            raise Mistake(f"{path} has no use for {key!r}; {nearest(key, PLAIN)}", code="recipe-key-unknown")
         if not isinstance(value, PLAIN[key]) or isinstance(value, bool):
             kinds = {str: "a text in quotes", list: "a list", int: "a whole number", dict: f"a table [{key}]"}
             right = " or ".join(kinds[kind] for kind in PLAIN[key])
-            raise Mistake(f"{path}: {key} is {right}; got {value!r}")
+            raise Mistake(f"{path}: {key} is {right}; got {value!r}", code="recipe-value-of-another-kind")
     begins = "model" in found and kind_of(found["model"]).begins_with is not None
     if not {"model", "from"} & set(found) or ({"model", "from"} <= set(found) and not begins):
-        raise Mistake(f'{path} names either a model, such as model = "gpt", or a run to begin with (from)')
+        raise Mistake(
+            f'{path} names either a model, such as model = "gpt", or a run to begin with (from)',
+            code="recipe-without-model",
+        )
     if "from" in found:
         found["run"] = found.pop("from")
         found.pop("tokenizer", None)

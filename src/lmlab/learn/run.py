@@ -120,7 +120,9 @@ class Run:
         try:
             tensors = self.weights()
         except SafetensorError as error:
-            raise Mistake(f"{self.folder}/model.safetensors cannot be read ({error}); train again") from None
+            raise Mistake(
+                f"{self.folder}/model.safetensors cannot be read ({error}); train again", code="weights-not-readable"
+            ) from None
         return rebuilt(self.folder, self.record, vocab_size, tensors)
 
     def weights(self) -> Mapping[str, Tensor]:
@@ -133,15 +135,23 @@ class Run:
             progress, groups = load_checkpoint(self.checkpoint)
             return groups["weights" if progress.best_nats is None else "best"]
         if self.status == "unfinished" and self.record.training.earlier is None:
-            raise Mistake(f"{self.folder} has learned nothing yet; train it first: {self.how_to_go_on}")
+            raise Mistake(
+                f"{self.folder} has learned nothing yet; train it first: {self.how_to_go_on}",
+                code="nothing-learned-yet",
+            )
         try:
             if self._was_checked:  # then the file is only mapped: a copy of a large table is not read, but looked up in
                 return load_file(self.folder / "model.safetensors")
             content = (self.folder / "model.safetensors").read_bytes()
         except FileNotFoundError:
-            raise Mistake(f"{self.folder} has no model.safetensors; the run is damaged: train again") from None
+            raise Mistake(
+                f"{self.folder} has no model.safetensors; the run is damaged: train again", code="weights-missing"
+            ) from None
         if hashlib.sha256(content).hexdigest() != self.record.model.sha256:
-            raise Mistake(f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again")
+            raise Mistake(
+                f"{self.folder}/model.safetensors is not what was saved; the run is damaged: train again",
+                code="weights-changed",
+            )
         return load(content)
 
     @property
@@ -172,7 +182,7 @@ class Run:
     def that_learned(self) -> Run:
         """This run. A Mistake where it has learned nothing: such weights are no measure of a kind of model."""
         if self.learned_nothing:
-            raise Mistake(f"{self.status}: {self.record.result.message}")
+            raise Mistake(f"{self.status}: {self.record.result.message}", code="nothing-learned")
         return self
 
     @property
@@ -199,7 +209,8 @@ class Run:
 
         if not isinstance(self.saved, LanguageModel):
             raise Mistake(
-                f"{self.folder} holds a model of the kind {self.record.model.name}, which is no language model"
+                f"{self.folder} holds a model of the kind {self.record.model.name}, which is no language model",
+                code="run-is-no-language-model",
             )
         return self.saved
 
@@ -335,7 +346,7 @@ def create_run(
 
 
 def _busy(folder: Path) -> Mistake:
-    return Mistake(f"another process trains in {folder}; wait for it, or name a new folder")
+    return Mistake(f"another process trains in {folder}; wait for it, or name a new folder", code="run-busy")
 
 
 def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> Path:
@@ -350,17 +361,27 @@ def free_folder(name: str, text: str | Path | Sequence[str | Path] | Corpus) -> 
 def refuse_if_taken(folder: Path, *, can_go_on: bool = True) -> None:
     """Mistake unless `folder` is new or empty: a run never overwrites anything. can_go_on: a run in it could be, instead."""
     if taken := taken_by_a_file(folder):
-        raise Mistake(f"{taken} is a file, and nothing can be in it; name a new folder for the run")
+        raise Mistake(
+            f"{taken} is a file, and nothing can be in it; name a new folder for the run", code="run-folder-below-file"
+        )
     if str(folder) == "-":
-        raise Mistake(f"{folder} is no folder; name a new folder for the run")
+        raise Mistake(f"{folder} is no folder; name a new folder for the run", code="run-folder-is-file")
     if not can_be_written(folder):
-        raise Mistake(f"nothing can be written in {folder}; name a new folder for the run elsewhere")
+        raise Mistake(
+            f"nothing can be written in {folder}; name a new folder for the run elsewhere",
+            code="run-folder-not-writable",
+        )
     # Files of the tokenizer without a config.json are what a kill in the first moments leaves behind.
     beginnings = {"tokenizer.json", "spelling.json", fingerprint_file(0)}
     if folder.is_dir() and {path.name for path in folder.iterdir() if not path.name.startswith(".")} - beginnings:
         is_run = can_go_on and (folder / "config.json").exists()
         instead = ", or go on with the one in it: {resume} {out}" if is_run else ""
-        raise Mistake(f"{folder} is not empty; name a new folder for the run{instead}", resume=None, out=str(folder))
+        raise Mistake(
+            f"{folder} is not empty; name a new folder for the run{instead}",
+            code="run-folder-not-empty",
+            resume=None,
+            out=str(folder),
+        )
 
 
 def opened(run: Run | Path | str) -> Run:
@@ -369,7 +390,10 @@ def opened(run: Run | Path | str) -> Run:
         return run
     if isinstance(run, str | Path) and str(run):
         return load_run(run)
-    raise Mistake(f"a run is the name of its folder, or what lmlab.load or lmlab.train gave; got {str(run)[:40]!r}")
+    raise Mistake(
+        f"a run is the name of its folder, or what lmlab.load or lmlab.train gave; got {str(run)[:40]!r}",
+        code="run-not-a-name",
+    )
 
 
 def load_run(folder: Path | str) -> Run:
@@ -379,10 +403,15 @@ def load_run(folder: Path | str) -> Run:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise Mistake(f"{path} is damaged; train again into a new folder") from None
+        raise Mistake(f"{path} is damaged; train again into a new folder", code="record-damaged") from None
     try:
         return Run(folder, Record.from_json(document))
     except WrongKey as key:
-        raise Mistake(f"{path} is damaged: {key} is missing or not what it has to be; train again") from None
+        raise Mistake(
+            f"{path} is damaged: {key} is missing or not what it has to be; train again", code="record-incomplete"
+        ) from None
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise Mistake(f"{path} was written by another version of lmlab, or is damaged; train again") from None
+        raise Mistake(
+            f"{path} was written by another version of lmlab, or is damaged; train again",
+            code="record-of-another-version",
+        ) from None

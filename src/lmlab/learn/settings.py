@@ -51,10 +51,13 @@ class TrainConfig:
         at_least_one("training", matrix_every=self.matrix_every)
         if (self.matrix_every or 1) > MOST_STEPS_BETWEEN:
             raise Mistake(
-                f"training: matrix_every is a whole number from 1 to {MOST_STEPS_BETWEEN}; got {self.matrix_every}"
+                f"training: matrix_every is a whole number from 1 to {MOST_STEPS_BETWEEN}; got {self.matrix_every}",
+                code="matrix-every-out-of-range",
             )
         if (self.rows or 1) > MOST_ROWS:
-            raise Mistake(f"training: rows is a whole number from 1 to {MOST_ROWS}; got {self.rows}")
+            raise Mistake(
+                f"training: rows is a whole number from 1 to {MOST_ROWS}; got {self.rows}", code="rows-out-of-range"
+            )
         if self.optimizer is not None:
             one_of("training", Method, optimizer=self.optimizer)
         if self.stepping is not None:
@@ -63,9 +66,14 @@ class TrainConfig:
         rates = {"learning_rate": self.learning_rate, "matrix_learning_rate": self.matrix_learning_rate}
         for name, rate in rates.items():
             if rate is not None and not 0 < rate < math.inf:
-                raise Mistake(f"training: {name} is a number above 0, such as 0.002; got {rate:g}")
+                raise Mistake(
+                    f"training: {name} is a number above 0, such as 0.002; got {rate:g}", code="rate-not-positive"
+                )
         if self.weight_decay is not None and not 0 <= self.weight_decay < math.inf:
-            raise Mistake(f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}")
+            raise Mistake(
+                f"training: weight_decay is a number from 0 up; got {self.weight_decay:g}",
+                code="weight-decay-below-zero",
+            )
 
 
 LEARNING = settings_of(TrainConfig, leave_out=OWN_OPTIONS)  # what can be set of the loop
@@ -82,6 +90,7 @@ def refuse_own_options(names: Iterable[str]) -> None:
     if twice := set(OWN_OPTIONS) & set(names):
         raise Mistake(
             f"{' and '.join(sorted(twice))} is an option of its own, such as {{budget}} or {{seed}}",
+            code="setting-is-an-option",
             budget="3m",
             seed=1,
         )
@@ -90,13 +99,21 @@ def refuse_own_options(names: Iterable[str]) -> None:
 def refuse_if_it_counts(model: str, **of_the_loop: object) -> None:
     """A Mistake for what is given of the loop where there is none: what counts reads its text once."""
     if kind_of(model).way is Way.COUNTS and (given := next((name for name, v in of_the_loop.items() if v), None)):
-        raise Mistake(f"{model} counts, and learns nothing: leave {{{given}}} out", **{given: None})
+        raise Mistake(
+            f"{model} counts, and learns nothing: leave {{{given}}} out",
+            code="option-of-a-counting-model",
+            **{given: None},
+        )
 
 
 def refuse_windows(model: str, learning: Mapping[str, Any]) -> None:
     """A Mistake for the length of windows where nothing is cut into any: texts, sentences and pairs are learned whole."""
     if learning.get("length") is not None:
-        raise Mistake(f"{model} learns from no windows of a text: leave {{length}} out", length=None)
+        raise Mistake(
+            f"{model} learns from no windows of a text: leave {{length}} out",
+            code="length-without-windows",
+            length=None,
+        )
 
 
 def parse_learning(assignments: Iterable[str]) -> dict[str, Any]:
@@ -105,5 +122,8 @@ def parse_learning(assignments: Iterable[str]) -> dict[str, Any]:
     for name in (assignment.partition("=")[0].strip() for assignment in given):
         refuse_own_options({name})
         if name in CALLED_ELSEWHERE:
-            raise Mistake(f"training has no setting {name!r}; did you mean {CALLED_ELSEWHERE[name]!r}?")
+            raise Mistake(
+                f"training has no setting {name!r}; did you mean {CALLED_ELSEWHERE[name]!r}?",
+                code="training-setting-unknown",
+            )
     return parse_settings(TrainConfig, given, "training", leave_out=OWN_OPTIONS)

@@ -48,7 +48,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
         if tensor.dtype not in NAMES:
             kinds = ", ".join(str(dtype).removeprefix("torch.") for dtype in NAMES)
             raise Mistake(
-                f"{name} is {str(tensor.dtype).removeprefix('torch.')}, which {path} cannot hold; make it one of {kinds}"
+                f"{name} is {str(tensor.dtype).removeprefix('torch.')}, which {path} cannot hold; make it one of {kinds}",
+                code="tensor-kind-unknown",
             )
         begin, end = end, end + tensor.nbytes
         header[name] = {"dtype": NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [begin, end]}

@@ -77,17 +77,29 @@ def train(
     )  # fmt: skip
     if not issubclass(cls, CountModel | TextLearner):
         if isinstance(tokenizer, Tokenizer):
-            raise Mistake(f"{model} makes a {{tokenizer}} of its own; say which kind, such as words", tokenizer=None)
+            raise Mistake(
+                f"{model} makes a {{tokenizer}} of its own; say which kind, such as words",
+                code="tokenizer-of-a-model-of-its-own",
+                tokenizer=None,
+            )
         return _elsewhere(model, text, asked)
     if columns is not None:
-        raise Mistake("{columns} are of a table of labelled texts; a language model reads plain text", columns=None)
+        raise Mistake(
+            "{columns} are of a table of labelled texts; a language model reads plain text",
+            code="columns-of-plain-text",
+            columns=None,
+        )
     config: Any = make(cls.Config, asked.settings, model)
     train_config = asked.config
     hardware = hardware_for(train_config, device, precision)
     refuse_if_taken(out)
     corpus = text if isinstance(text, Corpus) else read(text, **asked.division)
     if not corpus.train.bytes:
-        raise Mistake(f"{corpus.name} has no training part; give it a share above 0 in {{split}}", split=None)
+        raise Mistake(
+            f"{corpus.name} has no training part; give it a share above 0 in {{split}}",
+            code="no-training-part",
+            split=None,
+        )
     with ThreadPoolExecutor(1) as beside:  # NumPy leaves the other core free while it works
         fingerprint = beside.submit(fingerprint_of, corpus.train)
         tokens = tokenizer_for(cls, tokenizer, corpus)
@@ -117,7 +129,9 @@ def train(
 def _elsewhere(model: str, data: Any, asked: Asked) -> Run:
     """A model of another task, trained by its home."""
     if asked.columns is not None and kind_of(model).role not in (Role.CLASSIFIER, Role.TRANSLATOR):
-        raise Mistake(f"{{columns}} are of a table, which {model} does not read", columns=None)
+        raise Mistake(
+            f"{{columns}} are of a table, which {model} does not read", code="columns-without-table", columns=None
+        )
     refuse_windows(model, asked.learning)
     trains: Callable[[str, Any, Asked], Run] = importlib.import_module(str(kind_of(model).home)).train
     return trains(model, data, asked)
