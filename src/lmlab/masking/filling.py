@@ -49,7 +49,7 @@ class Filled(Document):
 def fill(run: Run | str | Path, texts: str | Sequence[str], *, top: int = 5, device: str = "auto") -> list[Filled]:
     """Fill every [MASK] of texts with a run's encoder. top: how many candidates are given for each."""
     if top < 1:
-        raise Mistake("{top} is a whole number from 1 up", top=None)
+        raise Mistake("{top} is a whole number from 1 up", code="top-below-one", top=None)
     run = opened(run)
     model = encoder_of(run, device)
     given = texts_of(texts)
@@ -60,11 +60,14 @@ def fill(run: Run | str | Path, texts: str | Sequence[str], *, top: int = 5, dev
 def _filled(model: BERT, tokenizer: Tokenizer, text: str, top: int) -> Filled:
     pieces = text.split(BLANK)
     if len(pieces) == 1:
-        raise Mistake(f"there is no blank in {text!r}: write {BLANK} where a token is to be guessed")
+        raise Mistake(
+            f"there is no blank in {text!r}: write {BLANK} where a token is to be guessed", code="text-without-blank"
+        )
     ids, blanks, spaced = with_blanks(model, tokenizer, pieces)
     if len(ids) > model.longest_window:
         raise Mistake(
-            f"a text of {len(ids)} tokens is longer than the encoder reads, {model.longest_window}; shorten it: {text[:40]!r}…"
+            f"a text of {len(ids)} tokens is longer than the encoder reads, {model.longest_window}; shorten it: {text[:40]!r}…",
+            code="blanks-too-long",
         )
     vocabulary = tokenizer.vocabulary
     allowed_NV = np.stack([_allowed(vocabulary.pieces, vocabulary.words, space) for space in spaced])

@@ -72,7 +72,9 @@ def evaluate(
         other = read(data, split=(100, 0, 0))
         name, part, chosen = other.name, "whole", Part("whole", other.train.documents)
     if not chosen.bytes:
-        raise Mistake(f"the {part} part of {name} is empty; choose another {{part}}, or name a text", part=None)
+        raise Mistake(
+            f"the {part} part of {name} is empty; choose another {{part}}, or name a text", code="part-empty", part=None
+        )
     model = encoder_of(run, device)
     tokens, random = run.tokenizer, np.random.default_rng(seed)
     stream = tokenize(chosen, tokens, stream_folder())
@@ -107,7 +109,8 @@ def encoder_of(run: Run, device: str) -> BERT:
     model = run.saved
     if not isinstance(model, BERT):
         raise Mistake(
-            f"{run.folder} holds {an(run.record.model.name)}, which fills no blanks; train an encoder: lmlab train bert TEXT"
+            f"{run.folder} holds {an(run.record.model.name)}, which fills no blanks; train an encoder: lmlab train bert TEXT",
+            code="run-fills-no-blanks",
         )
     return model.to(choose_device(device)).eval()
 

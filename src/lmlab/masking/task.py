@@ -50,7 +50,10 @@ class Masking(NextToken):
     ) -> Self:
         """The task with batches that suit the model, which must have symbols that no text has."""
         if not model.config.symbols:
-            raise Mistake(f"{model.name}: a text leaves no ids to begin, end and mask with; set symbols=true")
+            raise Mistake(
+                f"{model.name}: a text leaves no ids to begin, end and mask with; set symbols=true",
+                code="symbols-needed",
+            )
         return super().of(model, tokenizer, train, valid, config, larger)
 
     def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Any:
