@@ -83,7 +83,9 @@ def intervals(
 ) -> list[Interval]:
     """The intervals of P contrasts: sums of the models' bits per byte with these weights."""
     if not 0.0 < level < 1.0:
-        raise Mistake("a confidence level lies between 0 and 1, such as 0.95; got {level}", level=level)
+        raise Mistake(
+            "a confidence level lies between 0 and 1, such as 0.95; got {level}", code="level-not-a-share", level=level
+        )
     about = about or units.about
     count = len(units.document_U)
     half_P, freedom = np.zeros(len(estimates_P)), 0
@@ -141,7 +143,10 @@ def units_of(scored: Sequence[Scored], chosen: Spread | None = None) -> Units:
     sizes = [d.size for d in first.documents]
     for other in scored[1:]:
         if other.part.sha256 != first.sha256 or [d.size for d in other.part.documents] != sizes:
-            raise Mistake("models can be compared only on the same text; score both on the same part")
+            raise Mistake(
+                "models can be compared only on the same text; score both on the same part",
+                code="scores-of-different-texts",
+            )
     if chosen is None or chosen.everything:
         starts_U, stops_U, document_U = cells(np.array(sizes, dtype=np.int64))
     else:

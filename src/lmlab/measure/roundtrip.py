@@ -45,7 +45,10 @@ def round_trip(tokenizer: Tokenizer, part: Part, stream: TokenStream) -> RoundTr
                     expected = next(decoded, b"") if difference is None else b""
                     actual = file.read(min(len(expected) or 1 << 20, left))
                     if not actual:
-                        raise Mistake(f"{path} became shorter while it was read; it must stay as it is")
+                        raise Mistake(
+                            f"{path} became shorter while it was read; it must stay as it is",
+                            code="file-became-shorter",
+                        )
                     if difference is None and actual != expected:
                         difference = read + _first_difference(actual, expected)
                     digest.update(actual)

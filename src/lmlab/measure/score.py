@@ -56,7 +56,9 @@ def score_part(
     before: is shown the tokens before the model is.
     """
     if not part.bytes:
-        raise Mistake(f"the {part.name} part is empty: there is nothing to measure; give it some text")
+        raise Mistake(
+            f"the {part.name} part is empty: there is nothing to measure; give it some text", code="nothing-to-measure"
+        )
     place = Path(tempfile.mkdtemp(prefix="lmlab-")) if folder is None else Path(folder)
     try:
         stream = tokenize(part, tokenizer, place, stage(progress, "tokenise"))

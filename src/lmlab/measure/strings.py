@@ -146,9 +146,11 @@ def score_texts(model: LanguageModel, tokenizer: Tokenizer, texts: Sequence[str]
         "".join(texts).encode()
     except TypeError:
         wrong = next(text for text in texts if not isinstance(text, str))
-        raise Mistake(f"only text can be scored; got {wrong!r}") from None
+        raise Mistake(f"only text can be scored; got {wrong!r}", code="score-not-text") from None
     except UnicodeEncodeError as error:  # half a surrogate pair, or a byte of a command line that is not UTF-8
-        raise Mistake(f"a text is not valid Unicode ({error.reason}); give text in UTF-8") from None
+        raise Mistake(
+            f"a text is not valid Unicode ({error.reason}); give text in UTF-8", code="score-not-unicode"
+        ) from None
     encoded, lengths = tokenizer.encode_each(texts)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
     nats = nats_of_tokens(model, encoded.ids, starts)
