@@ -31,7 +31,9 @@ def with_begins(ids: NDArray[np.unsignedinteger], starts: NDArray[np.int64], voc
     """The tokens as int32 with the begin symbol V before each document."""
     firsts = np.asarray(starts[:-1])
     if len(ids) + len(firsts) > MOST_TOKENS:
-        raise Mistake(f"an ngram model counts at most {MOST_TOKENS:,} tokens; got {len(ids):,}")
+        raise Mistake(
+            f"an ngram model counts at most {MOST_TOKENS:,} tokens; got {len(ids):,}", code="ngram-too-many-tokens"
+        )
     tokens = np.empty(len(ids) + len(firsts), dtype=np.int32)
     is_token = np.ones(len(tokens), dtype=bool)
     is_token[firsts + np.arange(len(firsts))] = False

@@ -39,10 +39,13 @@ class BagConfig:
 
     def __post_init__(self) -> None:
         if self.smoothing not in ("add-k", "ml"):
-            raise Mistake(f"bag smoothing is add-k or ml; got {self.smoothing!r}")
+            raise Mistake(f"bag smoothing is add-k or ml; got {self.smoothing!r}", code="bag-smoothing-unknown")
         if not LEAST_K <= self.k <= MOST_K:
             usual = f"such as 0.5, from {LEAST_K:g} to {MOST_K:g}"
-            raise Mistake(f"bag k is a positive number {usual} (for k = 0 set smoothing=ml); got {self.k}")
+            raise Mistake(
+                f"bag k is a positive number {usual} (for k = 0 set smoothing=ml); got {self.k}",
+                code="bag-k-not-positive",
+            )
 
 
 class Bag(CountModel):
@@ -66,7 +69,10 @@ class Bag(CountModel):
         if config.smoothing == "add-k":
             counts_V += config.k
         elif not len(train.ids):
-            raise Mistake("the maximum-likelihood bag needs at least one training token; use smoothing=add-k")
+            raise Mistake(
+                "the maximum-likelihood bag needs at least one training token; use smoothing=add-k",
+                code="bag-without-tokens",
+            )
         with np.errstate(divide="ignore"):  # log 0 = -inf is what maximum likelihood says of an unseen token
             logp_V = np.log(counts_V) - np.log(counts_V.sum())
         return cls(config, torch.from_numpy(logp_V.astype(np.float32)))

@@ -53,7 +53,10 @@ class BigramConfig:
         at_least_one("bigram", embedding_width=self.embedding_width, width=self.width)
         a_share("bigram", dropout=self.dropout)
         if self.freeze_vectors and self.vectors is None:
-            raise Mistake("bigram: freeze_vectors needs vectors, a file of word vectors to keep as they are")
+            raise Mistake(
+                "bigram: freeze_vectors needs vectors, a file of word vectors to keep as they are",
+                code="freeze-without-vectors",
+            )
 
 
 class Bigram(WindowedModel):
@@ -149,7 +152,7 @@ class Bigram(WindowedModel):
             found_V = weights.pop("table.found_V").to(torch.bool)
             model.table.take(weights["table.given_embedding_FX"], found_V, learn=not config.freeze_vectors)
         if wrong := misfit({name: t.shape for name, t in model.state_dict().items()}, weights):
-            raise Mistake(f"these are no weights of such a bigram: {wrong}")
+            raise Mistake(f"these are no weights of such a bigram: {wrong}", code="bigram-weights-do-not-fit")
         model.load_state_dict(weights)
         return model.eval()
 
@@ -216,10 +219,16 @@ def _read_given(path: str, pieces: Sequence[str], width: int) -> tuple[Tensor, T
     lower = [word.lower() for word in words]
     vectors, found = read_vectors(path, words + lower)
     if vectors.shape[1] != width:
-        raise Mistake(f"{path} has vectors of width {vectors.shape[1]}; embedding_width is {width}: leave it out")
+        raise Mistake(
+            f"{path} has vectors of width {vectors.shape[1]}; embedding_width is {width}: leave it out",
+            code="bigram-vectors-width",
+        )
     as_written, as_lower = found[: len(words)], found[len(words) :]
     if not (as_written | as_lower).any():
-        raise Mistake(f"{path} has a vector for none of the {len(words)} pieces; word vectors want the tokenizer words")
+        raise Mistake(
+            f"{path} has a vector for none of the {len(words)} pieces; word vectors want the tokenizer words",
+            code="bigram-vectors-lack-words",
+        )
     chosen_rows = torch.where(
         torch.from_numpy(as_written)[:, None],
         torch.from_numpy(vectors[: len(words)]),

@@ -53,7 +53,8 @@ class CNNConfig:
         if self.layers is not None and self.kernel > 1 and self.layers * math.log(self.kernel) > MOST_LOG:
             raise Mistake(
                 f"cnn: {self.layers} layers of kernel {self.kernel} see more than {MOST_CONTEXT} tokens, {self.kernel} to the"
-                f" power of {self.layers}; choose fewer"
+                f" power of {self.layers}; choose fewer",
+                code="cnn-context-too-long",
             )
 
 

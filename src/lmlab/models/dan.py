@@ -100,10 +100,14 @@ class DAN(TextClassifier):
         vectors, found = read_vectors(self.config.vectors, words)
         if vectors.shape[1] != self.config.width:
             raise Mistake(
-                f"{self.config.vectors} has vectors of width {vectors.shape[1]}, not {self.config.width}: leave width out"
+                f"{self.config.vectors} has vectors of width {vectors.shape[1]}, not {self.config.width}: leave width out",
+                code="dan-vectors-width",
             )
         if not found.any():
-            raise Mistake(f"{self.config.vectors} has a vector for none of the {len(words)} words of the examples")
+            raise Mistake(
+                f"{self.config.vectors} has a vector for none of the {len(words)} words of the examples",
+                code="dan-vectors-lack-words",
+            )
         given = torch.from_numpy(vectors[found])
         with torch.no_grad():
             self.embedding_VX.mul_(given.std() / SMALL).add_(given.mean(0))

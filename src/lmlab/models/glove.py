@@ -44,10 +44,14 @@ class GloVeConfig:
         a_share("glove", held_out=self.held_out)
         if not (0 < self.most < math.inf and 0 <= self.power < math.inf):
             raise Mistake(
-                f"glove: most is a number above 0 and power one from 0 up; got {self.most:g} and {self.power:g}"
+                f"glove: most is a number above 0 and power one from 0 up; got {self.most:g} and {self.power:g}",
+                code="glove-weighting-out-of-range",
             )
         if self.held_out >= 0.5:
-            raise Mistake(f"glove: held_out is kept twice, so it is below 0.5, such as 0.01; got {self.held_out:g}")
+            raise Mistake(
+                f"glove: held_out is kept twice, so it is below 0.5, such as 0.01; got {self.held_out:g}",
+                code="glove-held-out-too-large",
+            )
 
 
 @dataclass(frozen=True)

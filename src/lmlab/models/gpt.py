@@ -105,9 +105,14 @@ class GPT(SoftmaxModel):
         assert config.stride is not None
         assert config.dropout is not None
         if width % heads:
-            raise Mistake(f"width {width} is not a multiple of heads {heads}; choose heads that divide it")
+            raise Mistake(
+                f"width {width} is not a multiple of heads {heads}; choose heads that divide it",
+                code="heads-do-not-divide-width",
+            )
         if not 1 <= config.stride <= context:
-            raise Mistake(f"stride {config.stride} must be between 1 and the context, {context}")
+            raise Mistake(
+                f"stride {config.stride} must be between 1 and the context, {context}", code="stride-out-of-range"
+            )
         self.context, self.stride, self.width, self.begin_id = context, config.stride, width, vocab_size
         self.policy = ContextPolicy.windows(context, config.stride)
         size = TIED * width**-0.5 if config.tie else 1.0

@@ -208,7 +208,7 @@ class Mix(nn.Module, LanguageModel):
             settings: Any = make(kind.Config, about["config"], about["model"])
             parts.append(kind.from_tensors(settings, vocab_size, _under(f"parts.{k}.", tensors)))
         if not parts:
-            raise Mistake("a mix has parts; make one of trained models")
+            raise Mistake("a mix has parts; make one of trained models", code="mix-without-parts")
         return cls(config, parts, _under("gate.", tensors))
 
     @property

@@ -51,14 +51,22 @@ class NGramConfig:
 
     def __post_init__(self) -> None:
         if self.order is not None and not 1 <= self.order <= MOST_ORDER:
-            raise Mistake(f"ngram order is a whole number from 1 to {MOST_ORDER}; got {self.order}")
+            raise Mistake(
+                f"ngram order is a whole number from 1 to {MOST_ORDER}; got {self.order}",
+                code="ngram-order-out-of-range",
+            )
         if self.smoothing not in ("kneser-ney", "add-k", "ml"):
-            raise Mistake(f"ngram smoothing is kneser-ney, add-k or ml; got {self.smoothing!r}")
+            raise Mistake(
+                f"ngram smoothing is kneser-ney, add-k or ml; got {self.smoothing!r}", code="ngram-smoothing-unknown"
+            )
         if self.restart not in ("auto", "line", "never"):
-            raise Mistake(f"ngram restart is auto, line or never; got {self.restart!r}")
+            raise Mistake(f"ngram restart is auto, line or never; got {self.restart!r}", code="ngram-restart-unknown")
         if not LEAST_K <= self.k <= MOST_K:
             usual = f"such as 0.01, from {LEAST_K:g} to {MOST_K:g}"
-            raise Mistake(f"ngram k is a positive number {usual} (for k = 0 set smoothing=ml); got {self.k}")
+            raise Mistake(
+                f"ngram k is a positive number {usual} (for k = 0 set smoothing=ml); got {self.k}",
+                code="ngram-k-not-positive",
+            )
 
 
 class NGramState(State):
@@ -111,7 +119,10 @@ class NGram(CountModel):
             levels = relative_frequencies(orders, V, config.k)
         else:
             if not len(train.ids):
-                raise Mistake("a maximum-likelihood n-gram needs at least one training token; use smoothing=kneser-ney")
+                raise Mistake(
+                    "a maximum-likelihood n-gram needs at least one training token; use smoothing=kneser-ney",
+                    code="ngram-without-tokens",
+                )
             levels = relative_frequencies(orders, V, 0.0)
         return cls(config, _tables(config, levels, restarts_V), torch.from_numpy(n_of_n))
 
@@ -248,7 +259,8 @@ def _require_memory(tokens: int) -> None:
     if needed > present:
         raise Mistake(
             f"counting {tokens:,} tokens takes at least {needed / 1e9:.0f} GB of memory and this machine has"
-            f" {present / 1e9:.0f}; give a part of the text, or fewer tokens for it (tokenizer words or bpe)"
+            f" {present / 1e9:.0f}; give a part of the text, or fewer tokens for it (tokenizer words or bpe)",
+            code="ngram-exceeds-memory",
         )
 
 

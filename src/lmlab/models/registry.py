@@ -182,9 +182,15 @@ def ladder() -> list[str]:
 def kind_of(name: str) -> Kind:
     """The kind of that name; Mistake, with the nearest name, if there is none."""
     if isinstance(name, type):
-        raise Mistake(f"a model is given by where it is, as text: {f'{name.__module__}:{name.__qualname__}'!r}")
+        raise Mistake(
+            f"a model is given by where it is, as text: {f'{name.__module__}:{name.__qualname__}'!r}",
+            code="model-given-as-class",
+        )
     if not isinstance(name, str):
-        raise Mistake(f"a model is given by its name, such as 'gpt' or 'package.module:Class'; got {name!r}")
+        raise Mistake(
+            f"a model is given by its name, such as 'gpt' or 'package.module:Class'; got {name!r}",
+            code="model-not-a-name",
+        )
     if name in KINDS:
         return KINDS[name]
     if ":" in name:
@@ -196,7 +202,8 @@ def kind_of(name: str) -> Kind:
         )
         raise Mistake(
             f"there is no model {name!r}{order}; {nearest(name, [*KINDS, *entries])}"
-            " (a model of your own: package.module:Class)"
+            " (a model of your own: package.module:Class)",
+            code="model-unknown",
         )
     return _brought(entries[name].value, name)
 
@@ -212,7 +219,10 @@ def trainable_kind(name: str) -> Kind:
     """The kind of that name, to be trained on a text; Mistake if it is made of others."""
     kind = kind_of(name)
     if kind.way is Way.MIXES:
-        raise Mistake(f"{an(name)} is not trained on a text but made of runs: lmlab {name} RUN RUN --out RUN")
+        raise Mistake(
+            f"{an(name)} is not trained on a text but made of runs: lmlab {name} RUN RUN --out RUN",
+            code="model-made-of-runs",
+        )
     return kind
 
 
@@ -226,7 +236,10 @@ def language_model(name: str) -> Kind:
     kind = kind_of(name)
     if kind.role is not Role.LANGUAGE_MODEL:
         role = f"{'an' if kind.role.value[0] in 'aeiou' else 'a'} {kind.role.value}"
-        raise Mistake(f"{name} is {role}, no language model; here one of these is meant: {', '.join(predicting())}")
+        raise Mistake(
+            f"{name} is {role}, no language model; here one of these is meant: {', '.join(predicting())}",
+            code="model-of-another-role",
+        )
     return kind
 
 
@@ -241,7 +254,10 @@ def _brought(where: str, name: str | None = None) -> Kind:
 
     module, _, attribute = where.partition(":")
     if module.startswith("."):
-        raise Mistake(f"{module!r} is no module: a model is package.module:Class, without a dot before it")
+        raise Mistake(
+            f"{module!r} is no module: a model is package.module:Class, without a dot before it",
+            code="model-module-relative",
+        )
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
@@ -250,18 +266,24 @@ def _brought(where: str, name: str | None = None) -> Kind:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # it is there, and lacks something itself
         raise Mistake(
-            f"there is no module {module!r} to take {attribute} from; a model is package.module:Class"
+            f"there is no module {module!r} to take {attribute} from; a model is package.module:Class",
+            code="model-module-not-found",
         ) from None
     except (AttributeError, ValueError):
-        raise Mistake(f"{module} has no class {attribute!r}; a model is package.module:Class") from None
+        raise Mistake(
+            f"{module} has no class {attribute!r}; a model is package.module:Class", code="model-class-not-found"
+        ) from None
     if not (isinstance(cls, type) and issubclass(cls, Saved)):
-        raise Mistake(f"{where} is not a model: derive it from the classes in lmlab.interface")
+        raise Mistake(f"{where} is not a model: derive it from the classes in lmlab.interface", code="model-of-no-base")
     if missing := sorted(getattr(cls, "__abstractmethods__", ())) + [
         a for a in ("name", "Config") if not hasattr(cls, a)
     ]:
-        raise Mistake(f"{where} is not a whole model yet: it lacks {', '.join(missing)}")
+        raise Mistake(f"{where} is not a whole model yet: it lacks {', '.join(missing)}", code="model-incomplete")
     if not issubclass(cls, CountModel | Learner):
-        raise Mistake(f"{where} neither counts nor learns: derive it from CountModel or Learner in lmlab.interface")
+        raise Mistake(
+            f"{where} neither counts nor learns: derive it from CountModel or Learner in lmlab.interface",
+            code="model-neither-counts-nor-learns",
+        )
     about = (cls.__doc__ or attribute).strip().partition("\n")[0]
     role = Role.LANGUAGE_MODEL if issubclass(cls, LanguageModel) else Role.ENCODER
     way = Way.COUNTS if issubclass(cls, CountModel) else Way.LEARNS

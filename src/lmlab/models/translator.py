@@ -112,7 +112,10 @@ class Translator(Learner):
         if not (languages and layers and width and heads and config.context):
             raise AssertionError("resolve first")
         if width % heads:
-            raise Mistake(f"width {width} is not a multiple of heads {heads}; choose heads that divide it")
+            raise Mistake(
+                f"width {width} is not a multiple of heads {heads}; choose heads that divide it",
+                code="heads-do-not-divide-width",
+            )
         self.languages, self.width, self.context, self.end_id = languages, width, config.context, vocab_size
         self.embedding = nn.Parameter(torch.randn(vocab_size + 1 + languages, width) * width**-0.5)
         self.encoder = nn.ModuleList(Block(width, heads, layers, "relu2") for _ in range(layers))
@@ -260,7 +263,10 @@ class Translator(Learner):
     def _embed(self, inputs_BT: Tensor, first: int, dropout: float) -> Tensor:
         end = first + inputs_BT.shape[1]
         if end > self.context:
-            raise Mistake(f"a sentence of {end} tokens is longer than the {self.context} that the translator reads")
+            raise Mistake(
+                f"a sentence of {end} tokens is longer than the {self.context} that the translator reads",
+                code="sentence-longer-than-context",
+            )
         x_BTD = F.embedding(inputs_BT, self.embedding) * self.width**0.5 + self.position_CD[first:end]
         return F.dropout(x_BTD, dropout) if dropout else x_BTD
 
@@ -342,7 +348,10 @@ class Conditioned(LanguageModel):
     def _read(self, inputs_BT: Tensor, state: TargetState) -> tuple[Tensor, TargetState]:
         model, source, end = self.translator, state.source, state.filled + inputs_BT.shape[1]
         if end > self.longest:
-            raise Mistake(f"a text of {end} tokens is longer than the {self.longest} that were allowed")
+            raise Mistake(
+                f"a text of {end} tokens is longer than the {self.longest} that were allowed",
+                code="text-longer-than-allowed",
+            )
         x_BTD = model._embed(inputs_BT, state.filled, 0.0)
         parts = zip(_blocks(model.decoder), model._crosses(), source.kv, state.kv_L2BHCD, strict=True)
         for block, cross, kv_BS2HD, own_2BHCD in parts:

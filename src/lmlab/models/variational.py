@@ -60,9 +60,14 @@ class VariationalConfig(RecurrentConfig):
         at_least_one("variational", latent=self.latent, segment=self.segment)
         a_share("variational", word_dropout=self.word_dropout)
         if not 0.0 <= self.free_nats < float("inf"):
-            raise Mistake(f"variational: free_nats is a number of nats from 0 up; got {self.free_nats}")
+            raise Mistake(
+                f"variational: free_nats is a number of nats from 0 up; got {self.free_nats}",
+                code="free-nats-below-zero",
+            )
         if self.warm_up is not None and self.warm_up < 0:
-            raise Mistake(f"variational: warm_up is a number of steps from 0 up; got {self.warm_up}")
+            raise Mistake(
+                f"variational: warm_up is a number of steps from 0 up; got {self.warm_up}", code="warm-up-below-zero"
+            )
 
     @property
     def writer(self) -> RecurrentConfig:

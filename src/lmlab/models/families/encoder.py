@@ -55,9 +55,15 @@ class EncoderConfig:
         if self.preset is not None:
             one_of("encoder", Preset, preset=self.preset)
         if self.context is not None and self.context <= EDGES:
-            raise Mistake(f"encoder: context must be more than {EDGES}, its begin and its end; got {self.context}")
+            raise Mistake(
+                f"encoder: context must be more than {EDGES}, its begin and its end; got {self.context}",
+                code="encoder-context-too-short",
+            )
         if self.width is not None and self.heads is not None and self.width % self.heads:
-            raise Mistake(f"width {self.width} is not a multiple of heads {self.heads}; choose heads that divide it")
+            raise Mistake(
+                f"width {self.width} is not a multiple of heads {self.heads}; choose heads that divide it",
+                code="heads-do-not-divide-width",
+            )
 
 
 def published(config: C) -> C:

@@ -77,7 +77,10 @@ class CarriedModel(SoftmaxModel, CarriedLanguageModel):
     def __init__(self, config: Any, vocab_size: int, embedding_width: int, width: int, tie: bool) -> None:
         super().__init__(config, vocab_size)
         if tie and embedding_width != width:
-            raise Mistake(f"{self.name}: tie needs embedding_width equal to width; got {embedding_width} and {width}")
+            raise Mistake(
+                f"{self.name}: tie needs embedding_width equal to width; got {embedding_width} and {width}",
+                code="tie-needs-equal-widths",
+            )
         self.tied_scale = width**0.5 if tie else 1.0
         self.embedding_WX = nn.Parameter(torch.randn(self.vocab_size + 1, embedding_width) / self.tied_scale)
         self.output_VH = None if tie else nn.Parameter(torch.zeros(self.vocab_size, width))
