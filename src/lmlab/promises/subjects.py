@@ -48,7 +48,10 @@ def build(cls: type[Any], settings: Mapping[str, Any], tokens: Tokenizer) -> Lan
     if issubclass(cls, CountModel):
         return cls.fit(config, tokens.vocabulary, train)
     if not issubclass(cls, NeuralLanguageModel):
-        raise Mistake(f"{cls.name} is no language model, and the contract is of language models")
+        raise Mistake(
+            f"{cls.name} is no language model, and the contract is of language models",
+            code="contract-of-no-language-model",
+        )
     facts = TextFacts(train_tokens=train.tokens, train_bytes=train.bytes, vocab_size=tokens.vocab_size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)

@@ -53,7 +53,10 @@ def _promise(check: Callable[..., None], *subjects: object) -> Promise:
 def run(name: str, settings: Mapping[str, Any] | None = None) -> Iterator[Finding]:
     """Hold a kind of model to the contract, over tokenizers of every kind, one finding after the other."""
     if not __debug__:
-        raise Mistake("the contract is made of assertions, and python -O leaves them out; run it without -O")
+        raise Mistake(
+            "the contract is made of assertions, and python -O leaves them out; run it without -O",
+            code="contract-without-assertions",
+        )
     cls: Any = language_model(name).load()
     for kind in TOKENIZERS:
         tokens = tokenizer(kind)
