@@ -71,13 +71,21 @@ def grid(model: str, over: Sequence[str] | Mapping[str, Sequence[Any]]) -> list[
     for axis in written:
         key, equals, values = (part.strip() for part in axis.partition("="))
         if not equals or not all(value.strip() for value in values.split(",")):
-            raise Mistake(f"{{over}} is key=value,value,…, such as layers=2,4; got {axis!r}", over=None)
+            raise Mistake(
+                f"{{over}} is key=value,value,…, such as layers=2,4; got {axis!r}",
+                code="over-not-understood",
+                over=None,
+            )
         typed = [_typed(model, key, value.strip()) for value in values.split(",")]
         if key in axes or len(set(typed)) < len(typed):
-            raise Mistake(f"{{over}} repeats {axis}; name every axis once, and every value of it once", over=None)
+            raise Mistake(
+                f"{{over}} repeats {axis}; name every axis once, and every value of it once",
+                code="over-repeats",
+                over=None,
+            )
         axes[key] = typed
     if not axes:
-        raise Mistake("name at least one axis, such as {over}", over="layers=2,4")
+        raise Mistake("name at least one axis, such as {over}", code="no-axis", over="layers=2,4")
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
@@ -91,16 +99,22 @@ def _typed(model: str, key: str, value: str) -> Any:
     if key in OWN_OPTIONS:
         raise Mistake(
             "every cell has the same {budget}, and {seeds} says how many seeds; name another axis",
+            code="axis-is-an-option",
             budget=None,
             seeds=None,
         )
     if key in LEARNING or key in CALLED_ELSEWHERE:
         if kind_of(model).way is Way.COUNTS:
             raise Mistake(
-                f"{model} counts, and {key} is a setting of learning; name another axis with {{over}}", over=None
+                f"{model} counts, and {key} is a setting of learning; name another axis with {{over}}",
+                code="axis-of-a-counting-model",
+                over=None,
             )
         return parse_learning([f"{key}={value}"])[key]
-    raise Mistake(f"{model} has no setting {key!r}; {nearest(key, [*settings_of(config), *LEARNING, TOKENIZER])}")
+    raise Mistake(
+        f"{model} has no setting {key!r}; {nearest(key, [*settings_of(config), *LEARNING, TOKENIZER])}",
+        code="axis-unknown",
+    )
 
 
 def plan(

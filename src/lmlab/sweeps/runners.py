@@ -186,7 +186,9 @@ def on_ray(jobs: Sequence[Job], address: str) -> Generator[Outcome, None, None]:
     try:
         import ray
     except ImportError:
-        raise Mistake("{ray} needs the ray package; install it with: pip install 'lmlab[ray]'", ray=None) from None
+        raise Mistake(
+            "{ray} needs the ray package; install it with: pip install 'lmlab[ray]'", code="ray-missing", ray=None
+        ) from None
     ray.init(address=None if address == "local" else address, log_to_driver=False)
     try:
         remote = ray.remote(num_cpus=1)(attempt)

@@ -133,11 +133,12 @@ def sweep(
     """
     if not 1 <= seeds <= MOST_SEEDS or jobs < 1:
         message = f"{{seeds}} is a whole number from 1 to {MOST_SEEDS}, and {{jobs}} one from 1 up"
-        raise Mistake(message, seeds=None, jobs=None)
+        raise Mistake(message, code="sweep-numbers-out-of-range", seeds=None, jobs=None)
     budget = Budget.parse(budget)
     if budget.seconds is not None:
         raise Mistake(
             "a sweep needs a budget of steps or tokens, such as {budget}: seconds would differ from run to run",
+            code="sweep-budget-of-time",
             budget="300steps",
         )
     if ray is None:  # else it is for other machines to say
@@ -151,12 +152,17 @@ def sweep(
     for option, given in fixed_too.items():
         if twice := set(given) & set(points[0]):
             both = f"{{{option}}} and {{over}} both name {', '.join(sorted(twice))}; leave one of them out"
-            raise Mistake(both, over=None, **{option: None})
+            raise Mistake(both, code="fixed-beside-axis", over=None, **{option: None})
     spec = plain_spec("char" if tokenizer is None else tokenizer)
     corpus = text if isinstance(text, Corpus) else read(text, valid=valid, test=test, split=split, split_by=split_by)
     if not corpus.test.bytes and not corpus.valid.bytes:
         instead = "give one a share above 0 in {split}" if test is None and valid is None else "name one with {test}"
-        raise Mistake(f"{corpus.name} has no test or validation part to measure on; {instead}", split=None, test=None)
+        raise Mistake(
+            f"{corpus.name} has no test or validation part to measure on; {instead}",
+            code="sweep-without-held-out-part",
+            split=None,
+            test=None,
+        )
     folder = Path("runs") / f"sweep-{file_name(model)}-{stem(text)}" if out is None else Path(out)
     planned = plan(
         model,
@@ -178,7 +184,9 @@ def sweep(
         outcomes = run_jobs(planned, processes=jobs, ray=ray, watch=watch or (tell if progress else None))
         if len({outcome.measured for outcome in outcomes.values() if outcome.measured is not None}) > 1:
             raise Mistake(
-                f"{folder} holds results that were measured on other bytes; name a new folder with {{out}}", out=None
+                f"{folder} holds results that were measured on other bytes; name a new folder with {{out}}",
+                code="sweep-of-other-bytes",
+                out=None,
             )
         cells = collect(points, outcomes, planned)
         figure = html.write(folder / "sweep.svg", draw(cells))
@@ -207,12 +215,18 @@ def history_for(corpus: Corpus, asked: Sequence[Point]) -> int:
 def _claimed(folder: Path) -> Iterator[None]:
     """One sweep at a time works in a folder, and in none that holds something else."""
     if taken := taken_by_a_file(folder):
-        raise Mistake(f"{taken} is a file, and nothing can be in it; name a new folder with {{out}}", out=None)
+        raise Mistake(
+            f"{taken} is a file, and nothing can be in it; name a new folder with {{out}}",
+            code="sweep-folder-below-file",
+            out=None,
+        )
     for name, what in (("config.json", "run"), ("corpus.json", "comparison")):
         if (folder / name).exists():
-            raise Mistake(f"{folder} holds a {what}; name a new folder with {{out}}", out=None)
+            raise Mistake(
+                f"{folder} holds a {what}; name a new folder with {{out}}", code="sweep-folder-taken", out=None
+            )
     wait = f"another process is at work in {folder}; wait for it, or name a new folder with {{out}}"
-    with locked(made_folder(folder), Mistake(wait, out=None)):
+    with locked(made_folder(folder), Mistake(wait, code="sweep-folder-busy", out=None)):
         yield
 
 
@@ -262,13 +276,23 @@ def _known(job: Job) -> Outcome | None:
         try:
             found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
-            raise Mistake(f"{path} is damaged; delete {job.out} to train it again") from None
+            raise Mistake(
+                f"{path} is damaged; delete {job.out} to train it again", code="sweep-attempt-damaged"
+            ) from None
         if _asked(from_json(Job, found["job"])) != _asked(from_json(Job, json.loads(json.dumps(to_json(job))))):
-            raise Mistake(f"{job.out} holds a result of other settings; name a new folder with {{out}}", out=None)
+            raise Mistake(
+                f"{job.out} holds a result of other settings; name a new folder with {{out}}",
+                code="sweep-attempt-of-other-settings",
+                out=None,
+            )
         return _with_infinities(from_json(Outcome, found), "valid_bits_per_byte" in found)
     if (folder := Path(job.out)).exists():
         if not folder.is_dir() or any(path.name != "run" and path.name[0] != "." for path in folder.iterdir()):
-            raise Mistake(f"{folder} is no attempt of this sweep; name a new folder with {{out}}", out=None)
+            raise Mistake(
+                f"{folder} is no attempt of this sweep; name a new folder with {{out}}",
+                code="sweep-attempt-unknown",
+                out=None,
+            )
         shutil.rmtree(folder)
     return None
 
