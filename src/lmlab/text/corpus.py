@@ -98,9 +98,15 @@ class Corpus:
         for name, sha256 in spec["files"].items():
             path = Path(name)
             if not path.exists() and path == Path(str(spec["text"])):
-                raise Mistake(f"{path}, from which this corpus was read, is gone; put it back, or name another text")
+                raise Mistake(
+                    f"{path}, from which this corpus was read, is gone; put it back, or name another text",
+                    code="corpus-file-gone",
+                )
             if path.exists() and file_sha256(path) != sha256:
-                raise Mistake(f"{path} has changed since this corpus was read; put the old file back, or train again")
+                raise Mistake(
+                    f"{path} has changed since this corpus was read; put the old file back, or train again",
+                    code="corpus-file-changed",
+                )
         changed, ways = PARTS[0], _ways(spec)
         for split_by in ways:
             try:
@@ -114,7 +120,10 @@ class Corpus:
                 corpus.name = spec["name"]
                 return corpus
             changed = differing[0]
-        raise Mistake(f"the {changed} part of {spec['name']} is not what it was; files were added or removed")
+        raise Mistake(
+            f"the {changed} part of {spec['name']} is not what it was; files were added or removed",
+            code="corpus-files-changed",
+        )
 
     @classmethod
     def _read_again(cls, spec: Mapping[str, Any], split_by: SplitBy) -> Corpus:
@@ -176,7 +185,7 @@ def read(
         named = "{valid}" if test is None else "{test}"
         raise Mistake(
             f"{{split_by}} divides the text, which {named} leaves whole for training; leave one of them out",
-            split_by=None, valid=None, test=None,
+            code="split-by-divides-nothing", split_by=None, valid=None, test=None,
         )  # fmt: skip
     if valid is None and test is None:
         division = split_documents(name, documents, split, seed, split_by)

@@ -51,7 +51,7 @@ def strings(*texts: str | Iterable[str]) -> list[str]:
     """
     given = [text for group in texts for text in ([group] if isinstance(group, str) else group)]
     if wrong := next((text for text in given if not isinstance(text, str)), None):
-        raise Mistake(f"a text is a string; got {wrong!r}")
+        raise Mistake(f"a text is a string; got {wrong!r}", code="text-not-a-string")
     return [Content(text) for text in given]
 
 
@@ -64,13 +64,17 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
     """(name, documents, the same text as it can be asked for again from any working directory)."""
     if not isinstance(text, Path) and not text:
         if text is None or isinstance(text, str):
-            raise Mistake("no text was given; name a file, a folder, a corpus, or - for standard input")
-        raise Mistake("no text was given: the list of texts is empty")
+            raise Mistake(
+                "no text was given; name a file, a folder, a corpus, or - for standard input", code="text-name-empty"
+            )
+        raise Mistake("no text was given: the list of texts is empty", code="texts-empty-list")
     if is_content(text):
         try:
             path = _spool(io.BytesIO(text.encode()))
         except UnicodeEncodeError as error:
-            raise Mistake(f"the text is not valid Unicode: {error.reason} at character {error.start}") from None
+            raise Mistake(
+                f"the text is not valid Unicode: {error.reason} at character {error.start}", code="text-not-unicode"
+            ) from None
         return "text", [checked(path, "the text")], str(path)
     if isinstance(text, (str, Path)):
         if str(text) == "-":
@@ -88,7 +92,7 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
             return _pipe_name(path), [checked(copy, str(path))], str(copy)
         return bare_name(path), [checked(path)], str(path.resolve())
     if not isinstance(text, Sequence) or not all(isinstance(each, (str, Path)) for each in text):
-        raise Mistake(f"a text is a string or a path, or a list of them; got {text!r}")
+        raise Mistake(f"a text is a string or a path, or a list of them; got {text!r}", code="text-of-another-kind")
     paths = list(text)
     gathered = [gather(path) for path in paths]
     name = gathered[0][0] if len(paths) == 1 else f"{gathered[0][0]}+{len(paths) - 1}"
@@ -101,7 +105,9 @@ def gather(text: Text) -> tuple[str, list[Document], str | list[str]]:
 def _in_folder(folder: Path) -> list[Path]:
     """The text files under a folder, sorted; hidden files and folders and empty files are passed over."""
     if all((folder / name).is_file() for name in OF_A_MODEL):
-        raise Mistake(f"{folder} holds a trained model, not a text; name a file or a folder of texts")
+        raise Mistake(
+            f"{folder} holds a trained model, not a text; name a file or a folder of texts", code="text-is-a-model"
+        )
     _refuse_locked(folder)
     endings = tuple(suffix + packed for suffix in SUFFIXES for packed in ("", ".gz"))
     visible = sorted(
@@ -115,11 +121,12 @@ def _in_folder(folder: Path) -> list[Path]:
         kinds = sorted({path.suffix for path in others if path.suffix})
         instead = f"; for {kinds[0]} files name the pattern '{folder / '**' / f'*{kinds[0]}'}'" if kinds else ""
         raise Mistake(
-            f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)} or one of these with .gz{instead}"
+            f"there is no text in {folder}: no file that ends in {', '.join(SUFFIXES)} or one of these with .gz{instead}",
+            code="folder-without-text",
         )
     found = [path for path in files if path.stat().st_size]
     if not found:
-        raise Mistake(f"there is no text in {folder}: every file in it is empty")
+        raise Mistake(f"there is no text in {folder}: every file in it is empty", code="folder-of-empty-files")
     if others:
         _tell_of(others, folder)
     return found
@@ -129,7 +136,7 @@ def _refuse_locked(folder: Path) -> None:
     """A Mistake where a folder in it cannot be looked into: whatever lists files would pass over what is in there."""
 
     def refuse(error: OSError) -> None:
-        raise Mistake(f"{error.filename} cannot be read: {error.strerror}") from None
+        raise Mistake(f"{error.filename} cannot be read: {error.strerror}", code="folder-not-readable") from None
 
     for _, folders, _ in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -168,7 +175,7 @@ def _matching(pattern: Path) -> list[Path]:
     named = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True))
     files = [path for path in named if path.is_file() and path.stat().st_size]
     if not files:
-        raise Mistake(f"no file that is not empty matches {pattern}")
+        raise Mistake(f"no file that is not empty matches {pattern}", code="pattern-matches-nothing")
     return files
 
 
@@ -194,7 +201,7 @@ def checked(path: Path, label: str | None = None) -> Document:
         with open(path, "rb") as file:
             start = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
             if size == start:
-                raise Mistake(f"{label} is empty; a text needs at least a few characters")
+                raise Mistake(f"{label} is empty; a text needs at least a few characters", code="text-empty")
             file.seek(0)
             _check_utf8(file, label, packed)
     return Document(path, start, size)
@@ -218,7 +225,7 @@ def _refuse_missing(path: Path, label: str) -> None:
         hint = "; name a file, a folder, a pattern, a corpus that lmlab data lists, or - for standard input"
     if " " in label:
         hint = "; to give a text itself, in Python: lmlab.strings(text)"
-    raise Mistake(f"there is no file or folder {label}{hint}")
+    raise Mistake(f"there is no file or folder {label}{hint}", code="text-not-found")
 
 
 @contextmanager
@@ -229,7 +236,7 @@ def _errors_of_reading(label: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT) or is_cached(error.filename):
             raise  # it was read, and what was unpacked or came through a pipe cannot be kept
-        raise Mistake(f"{label} cannot be read: {error.strerror or error}") from None
+        raise Mistake(f"{label} cannot be read: {error.strerror or error}", code="text-not-readable") from None
 
 
 def _from_pipe(path: Path, label: str) -> Path:
@@ -248,7 +255,7 @@ def _check_utf8(file: BinaryIO, label: str, packed: bool) -> None:
     head = file.read(1 << 16)
     file.seek(0)
     if head.count(b"\0") > len(head) / 100 and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Mistake(f"{label} is a binary file, not text; give plain text in UTF-8")
+        raise Mistake(f"{label} is a binary file, not text; give plain text in UTF-8", code="text-binary")
     offset, held = 0, b""
     while block := file.read(BLOCK_BYTES):
         block = held + block
@@ -264,21 +271,24 @@ def _check_block(block: bytes, offset: int, label: str, head: bytes, packed: boo
     except UnicodeDecodeError as error:
         byte, at = block[error.start], offset + error.start
         if kind := next((kind for magic, kind in PACKED.items() if head.startswith(magic)), None):
-            raise Mistake(f"{label} is {kind}; unpack it first (plain text and gzip are read)") from None
+            raise Mistake(
+                f"{label} is {kind}; unpack it first (plain text and gzip are read)", code="text-packed"
+            ) from None
         put = "zcat FILE | {} > NEW" if packed else "{} FILE > NEW"
         if head.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise Mistake(
-                f"{label} is UTF-16, not UTF-8; convert it: {put.format('iconv -f UTF-16 -t UTF-8')}"
+                f"{label} is UTF-16, not UTF-8; convert it: {put.format('iconv -f UTF-16 -t UTF-8')}", code="text-utf16"
             ) from None
         control = sum(b < 32 and b not in b"\t\n\v\f\r\x1a\x1b" for b in head)
         if control > len(head) / 100:
-            raise Mistake(f"{label} is a binary file, not text; give plain text in UTF-8") from None
+            raise Mistake(f"{label} is a binary file, not text; give plain text in UTF-8", code="text-binary") from None
         rest = ""
         if at_end and error.reason == "unexpected end of data":
             rest = f" begins a character that has no end. If the file was cut short: {put.format(f'head -c {at}')}"
         raise Mistake(
             f"{label} is not UTF-8: byte 0x{byte:02X} at offset {at}{rest}. If it is Latin-1 or Windows text, convert it:"
-            f" {put.format('iconv -f WINDOWS-1252 -t UTF-8')}"
+            f" {put.format('iconv -f WINDOWS-1252 -t UTF-8')}",
+            code="text-not-utf8",
         ) from None
 
 
@@ -290,7 +300,7 @@ def _unpacked(path: Path, label: str) -> Path:
             with gzip.open(path, "rb") as packed, atomic_file(target) as out:
                 shutil.copyfileobj(packed, out, BLOCK_BYTES)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise Mistake(f"{label} is a damaged gzip file: {error}") from None
+            raise Mistake(f"{label} is a damaged gzip file: {error}", code="text-gzip-damaged") from None
     return target
 
 

@@ -130,7 +130,8 @@ class Fingerprint:
         except (SafetensorError, KeyError, TypeError, ValueError):
             pass
         raise Mistake(
-            "the fingerprint of a training text is damaged, or of another lmlab; a run opens without that file"
+            "the fingerprint of a training text is damaged, or of another lmlab; a run opens without that file",
+            code="fingerprint-damaged",
         )
 
 

@@ -83,7 +83,10 @@ class Labelled:
         again = read_labelled(spec["text"], **asked)
         for name, part in again.parts.items():
             if part.sha256 != spec["parts"][name]["sha256"]:
-                raise Mistake(f"{spec['text']} has changed since it was read; put the old file back, or train again")
+                raise Mistake(
+                    f"{spec['text']} has changed since it was read; put the old file back, or train again",
+                    code="table-changed",
+                )
         return again
 
 
@@ -108,6 +111,7 @@ def read_labelled(
     if columns is not None and len(set(columns)) != 2:
         raise Mistake(
             f"{{columns}} are two, the text's and the label's, such as review,stars; got {','.join(columns)}",
+            code="columns-not-two",
             columns=None,
         )
     origin["columns"] = None if columns is None else list(columns)
@@ -118,9 +122,14 @@ def read_labelled(
     rows = {name: list(_rows(file, columns, label_first)) for name, file in files.items() if file is not None}
     classes = tuple(sorted({label for _, _, label in rows["train"]}, key=_naturally))
     if not classes:
-        raise Mistake(f"{train_file} has no examples below its first line, which names the columns")
+        raise Mistake(
+            f"{train_file} has no examples below its first line, which names the columns", code="table-without-examples"
+        )
     if len(classes) < 2:
-        raise Mistake(f"{train_file} has one label only, {classes[0]!r}; a classifier needs examples of two or more")
+        raise Mistake(
+            f"{train_file} has one label only, {classes[0]!r}; a classifier needs examples of two or more",
+            code="table-with-one-label",
+        )
     number = {label: i for i, label in enumerate(classes)}
     parts = {}
     for name, found in rows.items():
@@ -128,7 +137,8 @@ def read_labelled(
             if label not in number:
                 raise Mistake(
                     f"{files[name]}, line {line}: the label {label!r} does not occur in the training examples, which have"
-                    f" {', '.join(classes[:8])}"
+                    f" {', '.join(classes[:8])}",
+                    code="table-label-unknown",
                 )
         labels_B = np.array([number[label] for _, _, label in found], dtype=np.int64)
         parts[name] = Examples(tuple(text for _, text, _ in found), labels_B)
@@ -150,7 +160,10 @@ def _files(data: Path, valid: str | Path | None, test: str | Path | None) -> tup
         if path.name.removesuffix(".gz").endswith(FORMATS) and name in (*PARTS, "val", "dev"):
             found["valid" if name in ("val", "dev") else name] = path
     if "train" not in found:
-        raise Mistake(f"{data} has no train.tsv, train.csv or train.jsonl (each perhaps with .gz); name a file instead")
+        raise Mistake(
+            f"{data} has no train.tsv, train.csv or train.jsonl (each perhaps with .gz); name a file instead",
+            code="table-folder-without-training",
+        )
     return found["train"], given[0] or found.get("valid"), given[1] or found.get("test")
 
 
@@ -160,7 +173,10 @@ def _divided(parts: dict[str, Examples], split: Sequence[float], seed: int) -> d
     rows = split_rows(len(train), [name for name in PARTS if name not in parts], split, seed)
     parts |= {name: _chosen(train, which) for name, which in rows.items()}
     if (alone := np.unique(parts["train"].labels_B)).size < 2:
-        raise Mistake(f"the training part has one label only (number {alone[0]}); it needs more examples")
+        raise Mistake(
+            f"the training part has one label only (number {alone[0]}); it needs more examples",
+            code="training-part-with-one-label",
+        )
     return {name: parts[name] for name in PARTS}
 
 
@@ -181,11 +197,12 @@ def _rows(path: Path, columns: Sequence[str] | None, label_first: bool) -> Itera
     for line, cells in rows[1:] if has_header else rows:
         if len(cells) <= max(text_at, label_at):
             raise Mistake(
-                f"{path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)}, where a text and a label are wanted"
+                f"{path}, line {line}: {len(cells)} column{'s' * (len(cells) != 1)}, where a text and a label are wanted",
+                code="table-line-columns",
             )
         text, label = cells[text_at].strip(), cells[label_at].strip()
         if not text or not label:
-            raise Mistake(f"{path}, line {line}: the {'label' if text else 'text'} is empty")
+            raise Mistake(f"{path}, line {line}: the {'label' if text else 'text'} is empty", code="table-line-empty")
         yield line, text, label
 
 
@@ -194,7 +211,7 @@ def table_rows(path: Path) -> list[tuple[int, list[str]]]:
     records = _json_records(path) if path.name.removesuffix(".gz").endswith(".jsonl") else _records(path)
     rows = list(records)
     if not rows:
-        raise Mistake(f"{path} is empty; a table has a text and a label on each line")
+        raise Mistake(f"{path} is empty; a table has a text and a label on each line", code="table-empty")
     return rows
 
 
@@ -214,7 +231,7 @@ def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
                 if cells:
                     yield reader.line_num, cells
         except csv.Error as error:
-            raise Mistake(f"{path}, line {reader.line_num}: {error}") from None
+            raise Mistake(f"{path}, line {reader.line_num}: {error}", code="table-line-not-csv") from None
         return
     for line, row in enumerate(_lines(path), start=1):
         if row.strip():
@@ -231,15 +248,20 @@ def _json_records(path: Path) -> Iterator[tuple[int, list[str]]]:
             record = json.loads(row)
         except (json.JSONDecodeError, RecursionError) as error:
             what = error.msg if isinstance(error, json.JSONDecodeError) else "too deep"
-            raise Mistake(f"{path}, line {line}: not JSON ({what})") from None
+            raise Mistake(f"{path}, line {line}: not JSON ({what})", code="table-line-not-json") from None
         if not isinstance(record, dict):
-            raise Mistake(f'{path}, line {line}: each line is an object, such as {{{{"text": "…", "label": "…"}}}}')
+            raise Mistake(
+                f'{path}, line {line}: each line is an object, such as {{{{"text": "…", "label": "…"}}}}',
+                code="table-line-not-an-object",
+            )
         if not names:
             names = list(record)
             yield 0, names
         missing = [name for name in names if name not in record]
         if missing:
-            raise Mistake(f"{path}, line {line}: no {missing[0]!r}, which the first line has")
+            raise Mistake(
+                f"{path}, line {line}: no {missing[0]!r}, which the first line has", code="table-line-lacks-key"
+            )
         yield line, [_cell(record[name]) for name in names]
 
 
@@ -258,7 +280,7 @@ def _columns(
     found = []
     for asked, usual in zip(columns or (None, None), (TEXT_COLUMNS, LABEL_COLUMNS), strict=True):
         if asked is not None and asked.lower() not in header:
-            raise Mistake(f"{path} has no column {asked!r}; {nearest(asked, header)}")
+            raise Mistake(f"{path} has no column {asked!r}; {nearest(asked, header)}", code="column-unknown")
         wanted = [asked.lower()] if asked is not None else list(usual)
         found.append(next((header.index(name) for name in wanted if name in header), None))
     text_at, label_at = found
@@ -270,6 +292,7 @@ def _columns(
         return (1, 0, False) if label_first else (0, 1, False)
     raise Mistake(
         f"{path}: which columns? Its first row is {', '.join(header[:6])}; name them: {{columns}}",
+        code="columns-not-known",
         columns="TEXT,LABEL",
     )
 

@@ -36,11 +36,19 @@ class MarkovSpec:
 
     def __post_init__(self) -> None:
         if not 2 <= self.alphabet <= len(SYMBOLS):
-            raise Mistake(f"markov needs an alphabet of 2 to {len(SYMBOLS)} letters; got {self.alphabet}")
+            raise Mistake(
+                f"markov needs an alphabet of 2 to {len(SYMBOLS)} letters; got {self.alphabet}",
+                code="markov-alphabet-out-of-range",
+            )
         if not self.order >= 0 or self.alphabet**self.order > MOST_CONTEXTS:
-            raise Mistake(f"markov needs an order from 0 with at most {MOST_CONTEXTS} contexts; got {self.order}")
+            raise Mistake(
+                f"markov needs an order from 0 with at most {MOST_CONTEXTS} contexts; got {self.order}",
+                code="markov-order-out-of-range",
+            )
         if self.length < 1 or self.seed < 0:
-            raise Mistake("markov needs a length of at least 1 and a seed of at least 0")
+            raise Mistake(
+                "markov needs a length of at least 1 and a seed of at least 0", code="markov-length-out-of-range"
+            )
 
     @classmethod
     def parse(cls, name: str) -> MarkovSpec:

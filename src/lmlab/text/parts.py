@@ -39,7 +39,10 @@ class Document:
             while left:
                 block = file.read(min(BLOCK_BYTES, left))
                 if not block:
-                    raise Mistake(f"{self.path} became shorter while it was read; it must stay as it is")
+                    raise Mistake(
+                        f"{self.path} became shorter while it was read; it must stay as it is",
+                        code="part-became-shorter",
+                    )
                 left -= len(block)
                 block = held + block
                 cut = block.rfind(b"\n") + 1 or character_boundary(block)

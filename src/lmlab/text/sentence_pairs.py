@@ -86,7 +86,10 @@ class Pairs:
         again = read_pairs(spec["text"], **{key: spec[key] for key in ("valid", "test", "split", "seed", "columns")})
         for name, part in again.parts.items():
             if part.sha256 != spec["parts"][name]["sha256"]:
-                raise Mistake(f"{spec['text']} has changed since it was read; put the old file back, or train again")
+                raise Mistake(
+                    f"{spec['text']} has changed since it was read; put the old file back, or train again",
+                    code="sentence-pairs-changed",
+                )
         return again
 
 
@@ -110,7 +113,10 @@ def read_pairs(
     origin |= {"valid": _kept(valid), "test": _kept(test), "columns": None if columns is None else list(columns)}
     named = isinstance(data, str) and sources.is_named(data)
     if named and not sources.has_pairs(str(data)):
-        raise Mistake(f"{data} is a plain text, no pairs; named pairs are {', '.join(['numbers', *sources.PAIRS])}")
+        raise Mistake(
+            f"{data} is a plain text, no pairs; named pairs are {', '.join(['numbers', *sources.PAIRS])}",
+            code="corpus-without-pairs",
+        )
     path = sources.get(str(data))[0] if named else Path(data).expanduser()
     files = {"train": path} if not path.is_dir() else _of_folder(path)
     files |= {name: Path(given).expanduser() for name, given in (("valid", valid), ("test", test)) if given is not None}
@@ -141,12 +147,13 @@ def _of_folder(folder: Path) -> dict[str, Path]:
         if len(stems) > 1:
             raise Mistake(
                 f"{folder} has several files for the {part} part ({', '.join(stems)}); name one of them: {{{part}}}",
+                code="part-of-several-files",
                 **{part: str(folder / f"{stems[0]}.en")},
             )
         if files:
             found[part] = next((path for path in files if _language(path) == "en"), files[0])
     if "train" not in found:
-        raise Mistake(f"{folder} has no training part; {WHAT}")
+        raise Mistake(f"{folder} has no training part; {WHAT}", code="pairs-without-training-part")
     return found
 
 
@@ -161,21 +168,29 @@ def _read(path: Path, columns: Sequence[str] | None) -> tuple[tuple[str, ...], R
     languages, rows = _of_table(path) if table else _of_aligned(path)
     wanted = tuple(columns or languages)
     if len(set(wanted)) < 2 or len(set(wanted)) < len(wanted):
-        raise Mistake(f"{path}: pairs have two languages or more, each once; got {', '.join(wanted)}")
+        raise Mistake(
+            f"{path}: pairs have two languages or more, each once; got {', '.join(wanted)}",
+            code="columns-not-languages",
+        )
     for language in wanted:
         if language not in languages:
-            raise Mistake(f"{path} has no language {language!r}; {nearest(language, languages)}")
+            raise Mistake(
+                f"{path} has no language {language!r}; {nearest(language, languages)}", code="pairs-language-unknown"
+            )
     places = [languages.index(language) for language in wanted]
     texts, lines = [], []
     for line, row in rows:
         chosen = tuple(row[place].strip() for place in places)
         if not all(chosen):
             lacking = wanted[chosen.index("")]
-            raise Mistake(f"{path}, line {line}: the {lacking} sentence is empty; fill it or leave the line out")
+            raise Mistake(
+                f"{path}, line {line}: the {lacking} sentence is empty; fill it or leave the line out",
+                code="pairs-line-empty",
+            )
         texts.append(chosen)
         lines.append(line)
     if not texts:
-        raise Mistake(f"{path} has no pairs; {WHAT}")
+        raise Mistake(f"{path} has no pairs; {WHAT}", code="pairs-empty")
     return wanted, Rows(tuple(texts), tuple(lines), str(path))
 
 
@@ -189,7 +204,9 @@ def _of_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     lines = _lines(path)
     languages = [name.strip() for name in lines[0].split("\t")] if lines else []
     if len(languages) < 2 or not all(LANGUAGE.fullmatch(name) for name in languages):
-        raise Mistake(f"{path}: its first line names the languages, such as en<TAB>de; {WHAT}")
+        raise Mistake(
+            f"{path}: its first line names the languages, such as en<TAB>de; {WHAT}", code="pairs-without-header"
+        )
 
     def rows() -> Iterator[tuple[int, list[str]]]:
         for number, line in enumerate(lines[1:], start=2):
@@ -197,7 +214,8 @@ def _of_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
             if len(cells) != len(languages):
                 raise Mistake(
                     f"{path}, line {number}: {len(cells)} column{'s' * (len(cells) != 1)}, where the header names"
-                    f" {len(languages)} languages"
+                    f" {len(languages)} languages",
+                    code="pairs-line-columns",
                 )
             yield number, cells
 
@@ -207,17 +225,18 @@ def _of_table(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
 def _of_aligned(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     first, stem = _language(path), bare_name(path)
     if not path.exists():
-        raise Mistake(f"there is no file {path}; {WHAT}")
+        raise Mistake(f"there is no file {path}; {WHAT}", code="pairs-not-found")
     others = [other for other in sorted(path.parent.iterdir()) if other.is_file() and bare_name(other) == stem]
     others = [other for other in others if other != path and LANGUAGE.fullmatch(_language(other))]
     if not others:
-        raise Mistake(f"{path} stands alone, with no {stem}.LANGUAGE beside it; {WHAT}")
+        raise Mistake(f"{path} stands alone, with no {stem}.LANGUAGE beside it; {WHAT}", code="pairs-file-alone")
     read = {file: _lines(file) for file in (path, *others)}
     longest = max(read, key=lambda file: len(read[file]))
     for file, lines in read.items():
         if len(lines) < len(read[longest]):
             raise Mistake(
-                f"{longest}, line {len(lines) + 1}: {file.name} ends before it, with {len(lines)} lines; they are not aligned"
+                f"{longest}, line {len(lines) + 1}: {file.name} ends before it, with {len(lines)} lines; they are not aligned",
+                code="pairs-not-aligned",
             )
     rows = (list(row) for row in zip(*read.values(), strict=True))
     return [first, *map(_language, others)], enumerate(rows, start=1)

