@@ -26,7 +26,7 @@ def translator_of(run: Run, device: str) -> Translator:
     """The translator of a run, where it is wanted."""
     model = run.saved
     if not isinstance(model, Translator):
-        raise Mistake(f"{run.folder} holds {an(run.record.model.name)}, no translator")
+        raise Mistake(f"{run.folder} holds {an(run.record.model.name)}, no translator", code="run-is-no-translator")
     return model.to(choose_device(device)).eval()
 
 
@@ -55,7 +55,8 @@ def translations(
         at = int(long_B[0])
         raise Mistake(
             f"text {at + 1} has {sentences.lengths_B[at]} tokens, and the translator reads {model.context} at most:"
-            f" {texts[at][:60]}…"
+            f" {texts[at][:60]}…",
+            code="translated-text-too-long",
         )
     found: list[list[list[Generated]]] = [[[] for _ in texts] for _ in languages]
     by_length = np.argsort(sentences.lengths_B, kind="stable")

@@ -62,7 +62,7 @@ def evaluate(
     """
     other = None if against is None else opened(against)
     if other is not None and not has_sacrebleu():
-        raise Mistake(MISSING)
+        raise Mistake(MISSING, code="sacrebleu-missing")
     pairs = Pairs.from_spec(run.record.inputs.corpus)
     if data is None:
         name, rows = pairs.name, pairs.parts[part]
@@ -70,7 +70,9 @@ def evaluate(
         given = read_pairs(data, split=(100, 0, 0), columns=pairs.languages)
         name, rows = given.name, given.parts["train"]
     if not len(rows):
-        raise Mistake(f"the {part} part of {name} is empty; choose another {{part}}, or name pairs", part=None)
+        raise Mistake(
+            f"the {part} part of {name} is empty; choose another {{part}}, or name pairs", code="part-empty", part=None
+        )
     found = measured(run, rows, device)
     theirs = None if other is None else _of_the_other(other, pairs, rows, device)
     signatures: dict[str, str] = {}
@@ -132,7 +134,8 @@ def _of_the_other(run: Run, pairs: Pairs, rows: Rows, device: str) -> Measured:
         raise Mistake(
             f"{run.folder} translates {_ways(theirs)}, and this one {ours}: they cannot be compared"
             if theirs
-            else f"{run.folder} holds no translator; name a run that translates {ours}"
+            else f"{run.folder} holds no translator; name a run that translates {ours}",
+            code="translators-of-other-languages",
         )
     return measured(run, rows, device)
 

@@ -162,7 +162,7 @@ def plain_scores(written: Sequence[str], references: Sequence[str]) -> tuple[flo
 
 def _metrics() -> dict[str, Any]:
     if not has_sacrebleu():
-        raise Mistake(MISSING)
+        raise Mistake(MISSING, code="sacrebleu-missing")
     from sacrebleu.metrics import BLEU, CHRF
 
     return {"bleu": BLEU(), "chrf": CHRF()}

@@ -141,5 +141,6 @@ def refuse_long(rows: Rows, encoded: Encoded, context: int) -> None:
     if longest_B[worst] > context:
         raise Mistake(
             f"{rows.file}, line {rows.lines[worst]}: a sentence of {longest_B[worst]} tokens, and the translator reads"
-            f" {context} at most; leave it out, or train with a longer context"
+            f" {context} at most; leave it out, or train with a longer context",
+            code="pairs-line-too-long",
         )

@@ -38,7 +38,10 @@ def train(model: str, data: Any, asked: Asked) -> Run:
     large as the sentences allow. The weights that are kept are the best by validation.
     """
     if not isinstance(data, str | Path):
-        raise Mistake(f"{model} learns from one table of pairs; name a file, a folder or a corpus")
+        raise Mistake(
+            f"{model} learns from one table of pairs; name a file, a folder or a corpus",
+            code="translator-needs-one-table",
+        )
     watch, budget, learning, train_config = asked.watch, asked.budget, dict(asked.learning), asked.config
     cls = model_class(model)
     config: Any = make(cls.Config, asked.settings, model)
@@ -100,7 +103,9 @@ def _tokenizer(spec: str | None, rows: Rows) -> Tokenizer:
         return train_tokenizer("byte", texts)
     found = train_tokenizer(spec, texts)
     if found.unknown_id is not None:
-        raise Mistake("a translator writes any word: {tokenizer}, char or byte", tokenizer="bpe:4000")
+        raise Mistake(
+            "a translator writes any word: {tokenizer}, char or byte", code="translator-tokenizer", tokenizer="bpe:4000"
+        )
     return found
 
 
@@ -134,7 +139,10 @@ def _task(
                 encoded = Encoded.of(tokenizer, rows[name])
         parts[name] = encoded
     if not len(parts["train"]):
-        raise Mistake(f"no sentence of {pairs.name} is within a context of {settings.context} tokens; set a longer one")
+        raise Mistake(
+            f"no sentence of {pairs.name} is within a context of {settings.context} tokens; set a longer one",
+            code="translator-context-too-short",
+        )
     # Steps and tokens mean the same everywhere, seconds do not.
     larger = hardware.batch if config.budget.seconds is not None else 1
     return Translating(

@@ -47,18 +47,22 @@ def translate(
     if not isinstance(model, Translator):
         raise Mistake(
             f"{run.folder} holds {an(run.record.model.name)}, which does not translate; train one: lmlab train"
-            " translator PAIRS"
+            " translator PAIRS",
+            code="run-is-no-translator",
         )
     known = list(run.record.inputs.corpus["languages"])[1:]
     wanted = known if to is None else [to] if isinstance(to, str) else list(to)
     for language in wanted:
         if language not in known:
-            raise Mistake(f"{run.folder} does not translate into {language!r}; {nearest(language, known)}")
+            raise Mistake(
+                f"{run.folder} does not translate into {language!r}; {nearest(language, known)}",
+                code="language-unknown",
+            )
     given = texts_of(texts)
     if not given or not wanted:
-        raise Mistake("give a text to translate and a language")
+        raise Mistake("give a text to translate and a language", code="nothing-to-translate")
     if any(not text.strip() for text in given):
-        raise Mistake("a text to translate is empty; give it some words")
+        raise Mistake("a text to translate is empty; give it some words", code="text-to-translate-empty")
     model = model.to(choose_device(device)).eval()
     with as_verbs_call_them():
         found = translations(
