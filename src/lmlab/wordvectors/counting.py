@@ -74,7 +74,11 @@ def count_pairs(
 
 
 def _too_large(window: int, why: str) -> Mistake:
-    return Mistake(f"with a window of {window:,} words {why}; take a smaller one, such as {{window}}", window=10)
+    return Mistake(
+        f"with a window of {window:,} words {why}; take a smaller one, such as {{window}}",
+        code="window-too-large",
+        window=10,
+    )
 
 
 def _counted(

@@ -29,11 +29,17 @@ class Place(Document):
 def map_of(vectors: WordVectors, words: Sequence[str], around: int = AROUND) -> tuple[list[Place], float]:
     """The places of words and their neighbours, and the share of their variance that the plane holds."""
     if around < 0:
-        raise Mistake(f"{{around}} is how many neighbours of each word to show, 0 or more; got {around}", around=None)
+        raise Mistake(
+            f"{{around}} is how many neighbours of each word to show, 0 or more; got {around}",
+            code="around-below-zero",
+            around=None,
+        )
     groups = _chosen(vectors, words, around)
     if len(groups) < 3:
         raise Mistake(
-            "a map needs three words or more; name more, or let each have neighbours on it ({around})", around=6
+            "a map needs three words or more; name more, or let each have neighbours on it ({around})",
+            code="map-of-few-words",
+            around=6,
         )
     numbers = [vectors.number(word) for word in groups]
     unit_WX = vectors.vectors_VX[numbers].astype(np.float64)

@@ -66,7 +66,7 @@ def evaluate(
             notes.append(f"{known.verdict}: {known.detail}")
     if not len(pairs):
         empty = f"no pair of {name} is in the {part} part" if data is None else f"{name} has no pair of known words"
-        raise Mistake(f"{empty}; choose another {{part}}, or name a text", part=None)
+        raise Mistake(f"{empty}; choose another {{part}}, or name a text", code="part-empty", part=None)
     learned, measured = Entries.of(parts["train"], model.config), Entries.of(pairs, model.config)
     biases_V = frequency_biases(learned, model.vocab_size)
     errors_P = _predicted(model, measured, device) - measured.logs_P

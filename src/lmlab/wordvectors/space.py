@@ -56,7 +56,10 @@ class WordVectors:
                 return self._number[written]
         alike = self.words[:COMPARED] + [other for other in self.words[COMPARED:] if other[:1] == word[:1].lower()]
         hint = nearest(word.lower(), alike)
-        raise Mistake(f"{self.source} has no vector for {word!r}; {hint if hint.endswith('?') else 'try another word'}")
+        raise Mistake(
+            f"{self.source} has no vector for {word!r}; {hint if hint.endswith('?') else 'try another word'}",
+            code="word-without-vector",
+        )
 
     def neighbours(self, word: str, number: int = 10) -> list[Neighbour]:
         """The words whose vectors point most nearly where this one's does."""
@@ -75,7 +78,11 @@ class WordVectors:
 
     def _near(self, direction_X: torch.Tensor, number: int, without: set[int]) -> list[Neighbour]:
         if number < 1:
-            raise Mistake(f"{{number}} of neighbours is 1 or more; got {number}", number=None)
+            raise Mistake(
+                f"{{number}} of neighbours is 1 or more; got {number}",
+                code="number-of-neighbours-below-one",
+                number=None,
+            )
         cosines_V = self._directions_VX @ direction_X
         best = torch.topk(cosines_V, min(number + len(without), len(self.words)))
         found = zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -87,7 +94,8 @@ def of_run(run: Run, device: str = "cpu") -> WordVectors:
     model = run.saved
     if not isinstance(model, GloVe):
         raise Mistake(
-            f"{run.folder} holds {an(run.record.model.name)}, no run of word vectors; train them: lmlab train glove TEXT"
+            f"{run.folder} holds {an(run.record.model.name)}, no run of word vectors; train them: lmlab train glove TEXT",
+            code="run-without-word-vectors",
         )
     known = [i for i in range(model.vocab_size) if i != run.tokenizer.unknown_id]
     words = [run.tokenizer.piece(i).strip(" ") for i in known]

@@ -144,5 +144,6 @@ def refuse_if_short(pairs: Pairs, words: int, config: Any, text: str) -> None:
     if len(pairs) < FEWEST:
         raise Mistake(
             f"{text} is too short: {words} of its words occur {config.least} times or more, in {len(pairs)} pairs, and"
-            f" {FEWEST} is the least to learn from; give more text, or a smaller least"
+            f" {FEWEST} is the least to learn from; give more text, or a smaller least",
+            code="text-too-short-for-vectors",
         )

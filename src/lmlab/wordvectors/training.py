@@ -45,13 +45,18 @@ def train(model: str, text: Any, asked: Asked) -> Run:
         raise Mistake(
             f"{model} reads all of its text and holds out pairs of words; leave {{split}}, {{valid}} and {{test}} away,"
             " and say how many pairs by the setting held_out, such as held_out=0.01",
+            code="split-of-word-vectors",
             split=None,
             valid=None,
             test=None,
         )
     tokenizer = asked.tokenizer or "words"
     if parse_spec(tokenizer)[0] != "words":
-        raise Mistake(f"{model} learns vectors of words; its {{tokenizer}} is words or words:N", tokenizer=None)
+        raise Mistake(
+            f"{model} learns vectors of words; its {{tokenizer}} is words or words:N",
+            code="word-vectors-tokenizer",
+            tokenizer=None,
+        )
     watch, budget, seed, train_config = asked.watch, asked.budget, asked.seed, asked.config
     cls = model_class(model)
     config: Any = make(cls.Config, asked.settings, model)
@@ -111,7 +116,8 @@ def learned_vectors(
     if outcome.status == "diverged":  # it holds the vectors that it began with, drawn by chance
         raise Mistake(
             f"vectors of the words of {name} cannot be learned ({outcome.message}); set vectors to a GloVe text file or a run"
-            " of glove"
+            " of glove",
+            code="vectors-not-learned",
         )
     assert isinstance(model, GloVe)
     found: np.ndarray = model.vectors_VX.cpu().numpy()
