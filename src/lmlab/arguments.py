@@ -87,9 +87,13 @@ def held_to_its_signature(verb: Callable[P, T]) -> Callable[P, T]:
 
 def _check(name: str, value: Any, hint: ast.expr) -> None:
     if name in WRITTEN and value == "":  # which would be the current folder, where nobody meant to write
-        raise Mistake(f"{{{name}}} is empty; name a file or a folder", **{name: None})
+        raise Mistake(f"{{{name}}} is empty; name a file or a folder", code="argument-empty", **{name: None})
     if not _fits(value, hint):
-        raise Mistake(f"{{{name}}} is {_called(hint)}; got {' '.join(reprlib.repr(value).split())}", **{name: None})
+        raise Mistake(
+            f"{{{name}}} is {_called(hint)}; got {' '.join(reprlib.repr(value).split())}",
+            code="argument-of-another-kind",
+            **{name: None},
+        )
 
 
 @functools.cache  # hints stay as they are, and a list of a hundred thousand texts asks for every one

@@ -85,7 +85,8 @@ class Budget:
         given = [v for v in (self.seconds, self.steps, self.tokens, self.epochs) if v is not None]
         if len(given) != 1 or not 0 < given[0] < float("inf"):
             raise Mistake(
-                "a budget is one positive number of seconds, steps or tokens, such as 3m, 500steps or 2Mtokens"
+                "a budget is one positive number of seconds, steps or tokens, such as 3m, 500steps or 2Mtokens",
+                code="budget-not-positive",
             )
 
     @classmethod
@@ -94,13 +95,17 @@ class Budget:
         if isinstance(text, Budget):
             return text
         if not isinstance(text, str):
-            raise Mistake(f"{{budget}} is text with a unit, such as '3m' or '500steps'; got {text!r}", budget=None)
+            raise Mistake(
+                f"{{budget}} is text with a unit, such as '3m' or '500steps'; got {text!r}",
+                code="budget-not-text",
+                budget=None,
+            )
         number = r"(\d{1,15}(?:\.\d{1,9})?(?:e\d)?)"
         time, count = "s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?", r"([kM]?)\s*(step|token|epoch)s?"
         match = re.fullmatch(rf"\s*{number}\s*(?:({time})|{count})\s*", text)
         if not match:
             how = "write it like 90s, 3m, 1h, 500steps, 2Mtokens or 2epochs"
-            raise Mistake(f"budget {text!r} is not understood; {how}")
+            raise Mistake(f"budget {text!r} is not understood; {how}", code="budget-not-understood")
         amount = float(match[1])
         if match[2]:
             return cls(seconds=amount * {"s": 1, "m": 60, "h": 3600}[match[2][0]])
@@ -141,7 +146,7 @@ def make(config_class: type[C], values: Mapping[str, Any], what: str) -> C:
     hints = typing.get_type_hints(config_class)
     for key in values:
         if key not in fields:
-            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, fields)}")
+            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, fields)}", code="setting-unknown")
     return config_class(**{key: _plain(value, hints[key], key) for key, value in values.items()})
 
 
@@ -157,7 +162,10 @@ def _plain(value: Any, hint: Any, key: str) -> Any:
         if isinstance(value, bool) == (kind is bool) and isinstance(value, NAMES[kind][0]):
             with contextlib.suppress(OverflowError):  # a whole number that no float holds
                 return kind(value)
-    raise Mistake(f"setting {key} is {' or '.join(NAMES[kind][1] for kind in wanted)}; got {value!r}")
+    raise Mistake(
+        f"setting {key} is {' or '.join(NAMES[kind][1] for kind in wanted)}; got {value!r}",
+        code="setting-of-another-kind",
+    )
 
 
 def is_open(value: object) -> bool:
@@ -183,7 +191,7 @@ def texts_of(given: object) -> list[str]:
     texts = [given] if isinstance(given, str) else list(given) if isinstance(given, list | tuple) else None
     if not texts or not all(isinstance(text, str) for text in texts):
         what = given if texts is None else next((text for text in texts if not isinstance(text, str)), given)
-        raise Mistake(f"give a text, or a list of texts; got {str(what)[:40]!r}")
+        raise Mistake(f"give a text, or a list of texts; got {str(what)[:40]!r}", code="no-list-of-texts")
     return texts
 
 
@@ -193,7 +201,9 @@ def named_once(assignments: Iterable[str]) -> list[str]:
     for assignment in assignments:
         key = assignment.partition("=")[0].strip()
         if key in given:
-            raise Mistake(f"{key} is set twice, as {given[key]} and as {assignment}; leave one of them out")
+            raise Mistake(
+                f"{key} is set twice, as {given[key]} and as {assignment}; leave one of them out", code="setting-twice"
+            )
         given[key] = assignment
     return list(given.values())
 
@@ -211,11 +221,15 @@ def parse_settings(
         key, equals, text = assignment.partition("=")
         key = key.strip()
         if not equals:
-            raise Mistake(f"setting {assignment!r} has no value; write it like key=value")
+            raise Mistake(
+                f"setting {assignment!r} has no value; write it like key=value", code="setting-without-equals"
+            )
         if not text.strip():
-            raise Mistake(f"setting {assignment!r} has no value; write auto to leave it open")
+            raise Mistake(
+                f"setting {assignment!r} has no value; write auto to leave it open", code="setting-without-value"
+            )
         if key not in hints:
-            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, hints)}")
+            raise Mistake(f"{what} has no setting {key!r}; {nearest(key, hints)}", code="setting-unknown")
         values[key] = _read(text.strip(), hints[key], key)
     return values
 
@@ -230,18 +244,20 @@ def _read(text: str, hint: Any, key: str) -> Any:
     if typing.get_origin(hint) is typing.Literal:
         choices = typing.get_args(hint)
         if text not in choices:
-            raise Mistake(f"setting {key} is one of {', '.join(map(str, choices))}; got {text!r}")
+            raise Mistake(
+                f"setting {key} is one of {', '.join(map(str, choices))}; got {text!r}", code="setting-not-a-choice"
+            )
         return text
     if hint is bool:
         if text.lower() not in ("true", "false"):
-            raise Mistake(f"setting {key} is true or false; got {text!r}")
+            raise Mistake(f"setting {key} is true or false; got {text!r}", code="setting-not-true-or-false")
         return text.lower() == "true"
     if hint in (int, float):
         try:
             return hint(text.replace("_", ""))
         except ValueError:
             kind = "a whole number" if hint is int else "a number"
-            raise Mistake(f"setting {key} is {kind}; got {text!r}") from None
+            raise Mistake(f"setting {key} is {kind}; got {text!r}", code="setting-not-read") from None
     return text
 
 
@@ -249,7 +265,7 @@ def at_least_one(model: str, **settings: int | None) -> None:
     """Mistake unless each setting is a whole number from 1 up (or not chosen yet)."""
     for name, value in settings.items():
         if value is not None and value < 1:
-            raise Mistake(f"{model}: {name} must be 1 or more; got {value}")
+            raise Mistake(f"{model}: {name} must be 1 or more; got {value}", code="setting-below-one")
 
 
 def within_text(model: str, train_tokens: int, **settings: int | None) -> None:
@@ -257,7 +273,8 @@ def within_text(model: str, train_tokens: int, **settings: int | None) -> None:
     for name, value in settings.items():
         if value is not None and value > train_tokens:
             raise Mistake(
-                f"{model}: {name} {value} is longer than the training text, {train_tokens} tokens; choose a shorter one"
+                f"{model}: {name} {value} is longer than the training text, {train_tokens} tokens; choose a shorter one",
+                code="setting-longer-than-text",
             )
 
 
@@ -265,7 +282,7 @@ def a_share(model: str, **settings: float | None) -> None:
     """Mistake unless each setting is a share that leaves something: 0 <= value < 1 (or not chosen yet)."""
     for name, value in settings.items():
         if value is not None and not 0 <= value < 1:
-            raise Mistake(f"{model}: {name} is a share, from 0 to below 1; got {value:g}")
+            raise Mistake(f"{model}: {name} is a share, from 0 to below 1; got {value:g}", code="setting-not-a-share")
 
 
 def misfit(wanted: Mapping[str, Sequence[int]], given: Mapping[str, Any]) -> str:
@@ -288,4 +305,7 @@ def one_of(model: str, choices: Any, **settings: str) -> None:
     """Mistake unless each setting is among `choices`, a Literal: Python does not hold anyone to a type hint."""
     for name, value in settings.items():
         if value not in typing.get_args(choices):
-            raise Mistake(f"{model}: {name} is one of {', '.join(typing.get_args(choices))}; got {value!r}")
+            raise Mistake(
+                f"{model}: {name} is one of {', '.join(typing.get_args(choices))}; got {value!r}",
+                code="setting-not-among-choices",
+            )

@@ -130,7 +130,10 @@ def _on(device: str, run: Run | str | Path) -> Run:
     """The run, its model on that device. What is compressed must be opened again, so its weights may not change."""
     run = _opened(run)
     if run.status == "unfinished":
-        raise Mistake(f"{run.folder} is unfinished, and its weights will change; finish it first: {run.how_to_go_on}")
+        raise Mistake(
+            f"{run.folder} is unfinished, and its weights will change; finish it first: {run.how_to_go_on}",
+            code="export-unfinished",
+        )
     run.load(device)
     return run
 
@@ -155,9 +158,13 @@ def evaluate(
     watch: told, of a language model, what is being done ("tokenise", "walk", "score"), and how much of how much.
     """
     if part not in (None, "train", "valid", "test"):
-        raise Mistake(f"{{part}} is train, valid or test; got {part!r}", part=None)
+        raise Mistake(f"{{part}} is train, valid or test; got {part!r}", code="part-unknown", part=None)
     if text is not None and part is not None:
-        raise Mistake("{part} is of the run's own corpus; another text is scored whole: leave one out", part=part)
+        raise Mistake(
+            "{part} is of the run's own corpus; another text is scored whole: leave one out",
+            code="part-beside-text",
+            part=part,
+        )
     seed = checked_seed(seed)
     from lmlab.comparison.measure_apart import needs_to_be_apart
     from lmlab.comparison.measure_run import measure_run
@@ -168,7 +175,11 @@ def evaluate(
     run = _opened(run)
     kind = None if needs_to_be_apart(run.record.model.name, {}) else kind_of(run.record.model.name)
     if against is not None and (kind is None or kind.role is not Role.TRANSLATOR):
-        raise Mistake("{against} is for translators; others are told apart by: lmlab compare", against=None)
+        raise Mistake(
+            "{against} is for translators; others are told apart by: lmlab compare",
+            code="against-without-translator",
+            against=None,
+        )
     if kind is not None and kind.home is not None:  # code of others is not loaded here: `measure_run` sees to it
         beside = {} if against is None else {"against": against}
         of_another_task: OtherResult = importlib.import_module(kind.home).evaluate(
@@ -179,7 +190,11 @@ def evaluate(
         part = part or "test"
         name, chosen = run.corpus.called(part), run.corpus.parts[part]
         if not chosen.bytes:
-            raise Mistake(f"the {part} part of {name} is empty; choose another {{part}}, or name a text", part=None)
+            raise Mistake(
+                f"the {part} part of {name} is empty; choose another {{part}}, or name a text",
+                code="part-empty",
+                part=None,
+            )
     else:
         corpus = read(text, split=(100, 0, 0))
         name, chosen = corpus.name, Part("whole", corpus.train.documents)
@@ -323,7 +338,10 @@ def export(run: Run | str | Path, *, out: str | Path, force: bool = False) -> Ex
     run = _opened(run)
     model = run.model
     if not isinstance(model, NGram):
-        raise Mistake(f"{run.folder} holds {an(model.name)} model; only ngram models can be written as an ARPA file")
+        raise Mistake(
+            f"{run.folder} holds {an(model.name)} model; only ngram models can be written as an ARPA file",
+            code="arpa-needs-ngram",
+        )
     counts = write_arpa(model, run.tokenizer.vocabulary, target)
     return Exported(output=str(target), format="arpa", bytes=target.stat().st_size, ngrams=counts)
 
@@ -361,9 +379,9 @@ def data(
     if action not in ("get", "show"):
         shown = f"data show {action}" if Path(action).exists() else f"data get {action}"
         meant = f"; did you mean {shown}?" if Path(action).exists() or action in sources.available() else ""
-        raise Mistake(f"data takes list, get or show; got {action!r}{meant}")
+        raise Mistake(f"data takes list, get or show; got {action!r}{meant}", code="data-action-unknown")
     if text is None:
-        raise Mistake(f"name the text to {action}, such as: {', '.join(sources.available())}")
+        raise Mistake(f"name the text to {action}, such as: {', '.join(sources.available())}", code="data-without-text")
     if action == "get":
         return sources.get(str(text))
     from lmlab.text.corpus import read

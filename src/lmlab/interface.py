@@ -338,7 +338,7 @@ class Learner(nn.Module, Saved):
         known = {name: t.shape for name, t in model.state_dict().items()}
         needed = {name for name, _ in model.named_parameters()}
         if wrong := misfit({k: s for k, s in known.items() if k in needed | set(tensors)}, tensors):
-            raise Mistake(f"these are no weights of such {an(cls.name)}: {wrong}")
+            raise Mistake(f"these are no weights of such {an(cls.name)}: {wrong}", code="weights-do-not-fit")
         model.load_state_dict(tensors, strict=False)
         return model.eval()
 
