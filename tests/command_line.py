@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-Result = tuple[int, str, str]  # exit code, stdout, stderr
+from mistakes import speaks_of
+
+
+class Result(tuple[int, str, str]):
+    """Exit code, stdout and stderr of a command.
+
+    code: that of the mistake that ended it; empty where none did.
+    """
+
+    code: str = ""
+
+
 Lmlab = Callable[..., Result]  # what the fixture `lmlab` is: called with the words of a command
 
 
@@ -16,9 +27,9 @@ def done(result: Result) -> str:
 
 
 def refused(result: Result, *words: str) -> None:
-    """Exit code 2, nothing on stdout, one line on stderr with these words."""
+    """Exit code 2, nothing on stdout, one line on stderr: of a mistake with that code or these short words."""
     code, out, err = result
     assert (code, out) == (2, ""), err
     assert err.startswith("lmlab: "), err
     assert err.count("\n") == 1, err
-    assert all(word in err for word in words), err
+    speaks_of(result.code, err, words)

@@ -6,12 +6,13 @@ import itertools
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import Lmlab, Result
 from lmlab.cli.app import main
 from lmlab.hardware.c_kernels import SWITCH, made
 from lmlab.hardware.openmp import set_threads
@@ -96,19 +97,19 @@ def bench_data() -> Path:
 
 
 @pytest.fixture
-def lmlab(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Callable[..., tuple[int, str, str]]:
+def lmlab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Lmlab:
     """Runs the command line as the script would, in an empty folder: (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: object) -> tuple[int, str, str]:
+    def run(*arguments: object) -> Result:
         monkeypatch.setattr("sys.argv", ["lmlab", *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as end:
             main()
         captured = capsys.readouterr()
-        return int(end.value.code or 0), captured.out, captured.err
+        result = Result((int(end.value.code or 0), captured.out, captured.err))
+        result.code = getattr(end.value.__context__, "code", "") if end.value.code == 2 else ""
+        return result
 
     return run
 

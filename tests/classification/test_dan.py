@@ -19,6 +19,7 @@ from lmlab.learn.run import Run
 from lmlab.models.dan import DAN, Bags, DANConfig
 from lmlab.text.labelled import read_labelled
 from lmlab.text.tokenizers import train_tokenizer
+from mistakes import mistake
 
 CONFIG = DANConfig(labels=3, width=5, hidden=7, layers=2, word_dropout=0.5, dropout=0.0)
 
@@ -195,11 +196,11 @@ def test_what_is_no_table_or_no_classifier_is_refused(table: Path, classifier: R
     with pytest.raises(Mistake, match="empty"):
         lmlab.classify(classifier, "  ")
     (tmp_path / "v.txt").write_text("film 1 2 3\n")
-    with pytest.raises(Mistake, match="vectors of width 3, not 5: leave width out"):
+    with mistake("dan-vectors-width", "width 3, not 5"):
         lmlab.train("dan", table, out=tmp_path / "a", settings={"vectors": str(tmp_path / "v.txt"), "width": 5})
     assert not (tmp_path / "a").exists()
     (tmp_path / "other.tsv").write_text("pos\ta film\nsplendid\tanother\n")
-    with pytest.raises(Mistake, match=r"other.tsv has the label 'splendid', which the classifier never saw"):
+    with mistake("label-unknown", "'splendid'"):
         lmlab.evaluate(classifier, tmp_path / "other.tsv")
     ngram = lmlab.train("ngram", table, out=tmp_path / "ngram")
     with pytest.raises(Mistake, match="gives no labels"):

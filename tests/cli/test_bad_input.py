@@ -99,14 +99,14 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["train", "gpt", "small.txt", "--seed", str(2**40)], ["seed is a whole number"]),
         (["train", "gpt", "small.txt", "--budget", "soon"], ["3m"]),
         (["train", "gpt", "small.txt", "--tokenizer", "word"], ["words"]),
-        (["train", "gpt", "small.txt", "--tokenizer", ""], ["there is no tokenizer ''. A tokenizer is byte"]),
-        (["train", "glove", "small.txt", "--tokenizer", ""], ["there is no tokenizer ''. A tokenizer is byte"]),
-        (["settings", "gpt", "small.txt", "--tokenizer", ""], ["there is no tokenizer ''. A tokenizer is byte"]),
+        (["train", "gpt", "small.txt", "--tokenizer", ""], ["tokenizer-unknown"]),
+        (["train", "glove", "small.txt", "--tokenizer", ""], ["tokenizer-unknown"]),
+        (["settings", "gpt", "small.txt", "--tokenizer", ""], ["tokenizer-unknown"]),
         (["sweep", "gpt", "small.txt", "--over", "layers=2", "--tokenizer", ""], ["there is no tokenizer ''"]),
         (["compare", "small.txt", "--tokenizers", ""], ["such as --tokenizers char"]),
-        (["train", "", "small.txt"], ["there is no model ''; there are: attention"]),
-        (["count", ""], ["there is no model ''; there are: attention"]),
-        (["train", "small.txt", "gpt"], ["no model 'small.txt', but a file or folder: the model is named first"]),
+        (["train", "", "small.txt"], ["model-unknown"]),
+        (["count", ""], ["model-unknown"]),
+        (["train", "small.txt", "gpt"], ["model-unknown", "named first"]),
         (["prove", ""], ["there is no claim ''"]),
         (["train", "gpt", "small.txt", "--split", "1,2"], ["80,10,10"]),
         (["train", "gpt", "small.txt", "--split", "0,50,50"], ["80,10,10"]),
@@ -117,13 +117,13 @@ def test_a_context_longer_than_the_text(lmlab: Lmlab, small_text: Path) -> None:
         (["trian"], ["trian"]),
         (["eval"], ["--help"]),
         (["eval", "small.txt"], ["small.txt"]),
-        (["eval", ""], ["RUN is empty; name a file or a folder"]),
-        (["curves", "run", ""], ["RUNS is empty; name a file or a folder"]),
-        (["curves", "run", "--tensorboard", ""], ["--tensorboard is empty; name a file or a folder"]),
-        (["train", "bag", "small.txt", "--out", ""], ["--out is empty; name a file or a folder"]),
-        (["explain", "attention", "run", "--html", ""], ["--html is empty; name a file or a folder"]),
-        (["train", "bag", "texts/nothing.txt"], ["texts/nothing.txt; name a file, a folder", "lmlab data"]),
-        (["check", "nothing.sheet"], ["there is no file nothing.sheet; name one with a claim"]),
+        (["eval", ""], ["argument-empty", "RUN is empty"]),
+        (["curves", "run", ""], ["argument-empty", "RUNS is empty"]),
+        (["curves", "run", "--tensorboard", ""], ["argument-empty", "--tensorboard is empty"]),
+        (["train", "bag", "small.txt", "--out", ""], ["argument-empty", "--out is empty"]),
+        (["explain", "attention", "run", "--html", ""], ["argument-empty", "--html is empty"]),
+        (["train", "bag", "texts/nothing.txt"], ["text-not-found", "texts/nothing.txt", "lmlab data"]),
+        (["check", "nothing.sheet"], ["sheet-not-found", "nothing.sheet"]),
         (["generate", "nowhere"], ["nowhere"]),
         (["compare", "small.txt", "--models", "gpt,ngrm"], ["'ngram'"]),
         (["compare", "small.txt", "--budget", "100steps"], ["5m"]),
@@ -152,7 +152,7 @@ def test_a_slip_in_what_a_run_is_asked_says_what_would_be_right(lmlab: Lmlab, ru
 
 def test_a_run_in_the_place_of_a_text_is_no_text(lmlab: Lmlab, run_folder: Path) -> None:
     """Its README would be read, and measured."""
-    refused(lmlab("eval", run_folder, run_folder), "holds a trained model, not a text")
+    refused(lmlab("eval", run_folder, run_folder), "text-is-a-model")
 
 
 def test_a_run_is_never_overwritten(lmlab: Lmlab, run_folder: Path, small_text: Path) -> None:
@@ -163,9 +163,9 @@ def test_a_run_is_never_overwritten(lmlab: Lmlab, run_folder: Path, small_text: 
 
 
 def test_a_folder_of_other_things_is_left_alone(lmlab: Lmlab, small_text: Path, tmp_path: Path) -> None:
-    code, _, err = lmlab("train", "bag", small_text, "--out", tmp_path)
-    assert code == 2
-    assert err == f"lmlab: {tmp_path} is not empty; name a new folder for the run\n"
+    result = lmlab("train", "bag", small_text, "--out", tmp_path)
+    refused(result, "run-folder-not-empty")
+    assert "--resume" not in result[2]  # there is no run in it
 
 
 def edit_json(path: Path, change: Callable[[dict], object]) -> None:
@@ -221,10 +221,10 @@ def test_weights_that_do_not_fit_the_settings_are_one_line_without_the_words_of_
     assert lmlab("train", "gpt", small_text, "--out", "run", *TINY)[0] == 0
     config = Path("run/config.json")
     edit_json(config, lambda saved: saved["model"]["config"].update(width=64))
-    fits = "what run has learned does not fit its config.json: these are no weights of such a gpt: "
-    refused(lmlab("eval", "run"), fits, "embedding is 276×32, where 276×64 is wanted, and 7 more are wrong")
+    fits = "these are no weights of such a"
+    refused(lmlab("eval", "run"), fits, "276×32, where 276×64 is", "and 7 more are wrong")
     edit_json(config, lambda saved: saved["model"]["config"].update(width=32, layers=2))
-    refused(lmlab("generate", "run"), fits, "blocks.1.norm_attention is missing, and 5 more are wrong")
+    refused(lmlab("generate", "run"), fits, "norm_attention is missing", "and 5 more are wrong")
     result = lmlab("eval", "run")
     assert "state_dict" not in result[2]
 
@@ -238,13 +238,14 @@ def test_going_on_with_a_run_that_forgot_its_sizes_is_one_line(
         lmlab("train", "gpt", small_text, "--out", "run", *TINY)
     config = Path("run/config.json")
     edit_json(config, lambda saved: saved["model"]["config"].update(width=64))
-    refused(lmlab("train", "--resume", "--out", "run"), "checkpoint.safetensors does not fit", "276×32")
+    refused(lmlab("train", "--resume", "--out", "run"), "checkpoint-does-not-fit-record", "276×32")
     edit_json(config, lambda saved: saved["model"]["config"].pop("width"))
     kept = config.read_bytes()
     for more in ([], ["--budget", "+3steps"]):
         refused(
             lmlab("train", "--resume", "--out", "run", *more),
-            "run/config.json is damaged: model.config.width is missing",
+            "record-lacks-sizes",
+            "model.config.width",
         )
     assert config.read_bytes() == kept
 
@@ -311,14 +312,14 @@ SLIPS = {
     "generate none": "there is no run none",
     "compress small.txt --model none -o x": "there is no run none",
     "explain attention none text": "there is no run none",
-    "train gpt none.txt": "there is no file or folder none.txt",
+    "train gpt none.txt": "file or folder none.txt",
     "train gtp small.txt": "did you mean 'gpt'?",
-    "train gpt small.txt --budget soon": "budget 'soon' is not understood",
+    "train gpt small.txt --budget soon": "'soon' is not understood",
     "train gpt --bugdet 3m": "No such option: --bugdet",
-    "compare none.txt": "there is no file or folder none.txt",
+    "compare none.txt": "file or folder none.txt",
     "compare nothing*.txt --models ngrm": "did you mean 'ngram'?",
-    "sweep gpt none.txt --over layers=1": "there is no file or folder none.txt",
-    "settings gpt none.txt": "there is no file or folder none.txt",
+    "sweep gpt none.txt --over layers=1": "file or folder none.txt",
+    "settings gpt none.txt": "file or folder none.txt",
 }
 
 
@@ -341,11 +342,11 @@ def test_slips_are_answered_before_torch_is_imported(small_text: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--tokens", "0"], ["--tokens is a whole number from 1 up"]),
+        (["--tokens", "0"], ["option-below-one"]),
         (["--best", "3"], ["--best is for --method beam", "--samples 3"]),
         (["--method", "beam", "--best", "5"], ["--beam 5 or more"]),
         (["--method", "greedy", "--top-p", "0.5"], ["--top-p is for --method sample"]),
-        (["--method", "beam", "--temperature", "0.5"], ["--temperature 0.5 is for --method sample"]),
+        (["--method", "beam", "--temperature", "0.5"], ["--temperature 0.5 is for"]),
         (["--method", "beem"], ["did you mean 'beam'?"]),
         (["--stop", ""], ["at least one character"]),
     ],
@@ -386,9 +387,7 @@ def test_what_is_wrong_with_a_run_is_not_said_of_the_compressed_file(lmlab: Lmla
 
 
 def test_compressing_a_file_that_is_not_there_names_no_corpus(lmlab: Lmlab, run_folder: Path) -> None:
-    code, _, err = lmlab("compress", "sotu", "--model", run_folder, "-o", "small")
-    assert code == 2
-    assert err == "lmlab: there is no file sotu; name the text to compress, or - for standard input\n"
+    refused(lmlab("compress", "sotu", "--model", run_folder, "-o", "small"), "text-file-not-found", "no file sotu")
 
 
 def test_a_name_in_brackets_is_shown_as_it_is(lmlab: Lmlab, run_folder: Path, small_text: Path) -> None:
@@ -473,7 +472,7 @@ def test_a_setting_that_is_swept_and_set_is_refused(lmlab: Lmlab, small_text: Pa
 @pytest.mark.parametrize("tokenizer", ["char", "byte", "words", "bpe:300"])
 def test_a_prompt_that_is_not_utf8(lmlab: Lmlab, small_text: Path, tokenizer: str) -> None:
     assert lmlab("train", "bag", small_text, "--tokenizer", tokenizer, "--out", "run")[0] == 0
-    refused(lmlab("generate", "run", "--prompt", "a\udcffb"), "the prompt is not valid Unicode")
+    refused(lmlab("generate", "run", "--prompt", "a\udcffb"), "prompt-not-unicode")
 
 
 @pytest.mark.parametrize("spec", ["foo", "char,foo", "bpe", "bpe:10", ","])

@@ -36,14 +36,14 @@ def test_a_class_is_graded_into_a_folder(lmlab: Lmlab, folder: Path, option: str
     ("files", "options", "message"),
     [
         ([], [], "Missing argument"),
-        (["nowhere.derive"], [], "there is no file nowhere.derive"),
+        (["nowhere.derive"], [], "no file nowhere.derive"),
         (["x"], ["--key", "k"], "--key is for grading"),
         (["x"], ["--grade"], "grading needs a key"),
-        (["x"], ["--out", "y"], "--out and --hints are for grading"),
-        (["x"], ["--grade", "--key", "k", "--hints", "all"], "--hints is none, where or what; got 'all'"),
+        (["x"], ["--out", "y"], "option-only-grades"),
+        (["x"], ["--grade", "--key", "k", "--hints", "all"], "hints-unknown"),
         (["x"], ["--grade", "--key", "k"], "there is no file x"),
-        (["-"], ["--watch"], "--watch is for files that are checked, without --json and --grade"),
-        (["."], ["--grade", "--key", "k", "--out", "."], "--out is the folder of the submissions"),
+        (["-"], ["--watch"], "watch-only-checks"),
+        (["."], ["--grade", "--key", "k", "--out", "."], "pages-among-submissions"),
     ],
 )
 def test_a_wrong_call_ends_with_one_line_and_code_2(

@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 
 import lmlab as lab
-from command_line import Lmlab, done, refused
+from command_line import Lmlab, Result, done, refused
 from lmlab.cli.show.comparison import LiveTable
 from lmlab.config import Mistake, texts_of
 from lmlab.disk import files, locks
 from lmlab.inside.passage import passage
 from lmlab.text.tokenizers import train_tokenizer
+from mistakes import mistake
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_what_cannot_be_gone_on_with_or_begun_with_says_what_can(
     (tmp_path / "table.tsv").write_text("text\tlabel\ngood\tyes\nbad\tno\n")
     refused(
         lmlab("train", "classifier", "table.tsv", "--from", "counted"),
-        "classifier, which begins with the weights of a bert",
+        "from-other-model",
     )
     (tmp_path / "folder").mkdir()
     refused(lmlab("train", "--config", "folder"), "folder is a folder", "TOML")
@@ -138,7 +139,7 @@ def test_what_is_no_run_is_a_mistake_in_python_too(run: object) -> None:
 def test_a_run_named_where_a_text_is_wanted_or_named_twice(lmlab: Lmlab, small_text: Path) -> None:
     assert lmlab("train", "ngram", small_text, "--out", "one")[0] == 0
     refused(lmlab("mix", "one", "one", "--out", "mixed"), "named twice")
-    with pytest.raises(Mistake, match="one is a run, where a text is wanted"):
+    with mistake("text-is-a-run"):
         passage("one", lab.load("one"))
 
 
@@ -172,7 +173,7 @@ def test_pages_pictures_and_numbers_replace_nothing_of_another_kind(lmlab: Lmlab
 
 @pytest.mark.parametrize("text", [None, 3, b"a", [None], [], {}])
 def test_what_is_no_text_is_a_mistake_in_python_too(text: object) -> None:
-    with pytest.raises(Mistake, match="give a text, or a list of texts"):
+    with mistake("no-list-of-texts"):
         texts_of(text)
 
 
@@ -182,7 +183,7 @@ def test_what_is_no_text_is_a_mistake_in_python_too(text: object) -> None:
         (["plan", "--loss", "nan", "--device", "A100"], "--loss"),
         (["plan", "--parameters", "7B", "--tokens", "1T", "--device", "A100", "--length", "0"], "--length"),
         (["count", "gpt", "--vocab", "0"], "--vocab is"),
-        (["count", "gpt", "--vocab", "1000000000000000000"], "gpt: 3.2e+20 parameters are more than PyTorch can count"),
+        (["count", "gpt", "--vocab", "1000000000000000000"], "too-many-parameters"),
     ],
 )
 def test_sizes_that_cannot_be_name_the_one_that_is_wrong(lmlab: Lmlab, arguments: list[str], word: str) -> None:
@@ -196,13 +197,13 @@ def test_a_run_that_learned_nothing_is_one_line_and_no_success(lmlab: Lmlab, sma
     code, out, err = lmlab("train", "feedforward", small_text, *DIVERGING, "--budget", "20steps", "--out", "run")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
-    assert "holds the weights it began with (try a learning rate below 1e+30)" in err
+    assert "(try a learning rate below" in err
     run = lab.load("run")
     assert (run.status, run.learned_nothing) == ("diverged", True)
     assert all(line["valid_bits_per_byte"] == line["valid_bits_per_byte"] for line in run.metrics)  # not nan
     code, _, err = lmlab("generate", "run", "--tokens", 5)
     assert code == 0
-    assert "run has learned nothing: the loss went to" in err
+    assert "run has learned nothing" in err
     code, out, _ = lmlab("train", "feedforward", small_text, *DIVERGING, "--budget", "9steps", "--out", "two", "--json")
     assert code == 2
     assert json.loads(out)["result"]["status"] == "diverged"
@@ -213,7 +214,7 @@ def test_a_budget_that_ends_before_the_first_step_is_no_success(lmlab: Lmlab, sm
         "train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "0.0000001s", "--out", "run"
     )
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "the budget ended before the first step, so it holds the weights it began with (give it a longer one)" in err
+    assert "(give it a longer one)" in err
     run = lab.load("run")
     assert (run.status, run.learned_nothing, run.record.result.steps) == ("untrained", True, 0)
     assert "untrained: the budget ended before the first step" in Path("run/page.html").read_text()
@@ -224,14 +225,14 @@ def test_a_budget_that_ends_before_the_first_step_is_no_success(lmlab: Lmlab, sm
     assert (lab.load("run").status, lab.load("run").learned_nothing) == ("finished", False)
     code, _, err = lmlab("train", "--resume", "--out", "run", "--budget", "+0.0000001s")
     assert code == 0  # of weights that were trained before
-    assert "the budget ended before the first step" in err
+    assert "ended before the first step" in err
 
 
 def test_weights_that_were_good_before_it_diverged_are_kept_and_said(lmlab: Lmlab, small_text: Path) -> None:
     assert lmlab("train", "feedforward", small_text, *DIVERGING[:-2], "--budget", "20steps", "--out", "one")[0] == 0
     code, out, err = lmlab("train", "--from", "one", small_text, *DIVERGING[-2:], "--budget", "20steps", "--out", "two")
     assert code == 0, err
-    assert "the best weights before that, of step 0, are kept" in err
+    assert "of step 0, are kept" in err
     assert "feedforward: diverged" in out
     assert not lab.load("two").learned_nothing
     said = "two diverged before its time was up: the loss went to"
@@ -332,7 +333,7 @@ def test_a_byte_order_mark_is_no_token_to_look_at_and_a_name_that_is_no_file_is_
     assert lmlab("generate", "run", "--prompt-file", "marked.txt", "--tokens", "1")[1].startswith("the cat")
     code, _, err = lmlab("explain", "run", "marker.txt")
     assert code == 0
-    assert "there is no file marker.txt: these words themselves are looked at" in err
+    assert "there is no file marker.txt" in err
 
 
 def test_an_undertrained_run_says_so_once(lmlab: Lmlab, small_text: Path) -> None:
@@ -350,7 +351,7 @@ def test_a_damaged_result_of_a_sweep_is_one_line(lmlab: Lmlab, small_text: Path)
     asked = ("sweep", "bag", small_text, "--over", "tokenizer=byte,char", "--out", "sweep")
     assert lmlab(*asked)[0] == 0
     Path("sweep/tokenizer=byte-seed0/result.json").write_text('{"job": "')
-    refused(lmlab(*asked), "tokenizer=byte-seed0/result.json is damaged", "delete")
+    refused(lmlab(*asked), "sweep-attempt-damaged", "byte-seed0/result.json", "delete")
 
 
 @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="a shell that names its pipes is a matter of Unix")
@@ -369,4 +370,4 @@ def test_a_current_folder_that_was_deleted_is_said_to_be_gone(lmlab: Lmlab, smal
     call = f"mkdir d && cd d && rmdir ../d && {sys.executable} -m lmlab score {tmp_path / 'run'} hi"
     paths = {"PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))}  # of the folder that is gone none is found
     found = subprocess.run(["sh", "-c", call], cwd=tmp_path, env=os.environ | paths, capture_output=True, text=True)
-    refused((found.returncode, found.stdout, found.stderr), "the current folder no longer exists")
+    refused(Result((found.returncode, found.stdout, found.stderr)), "the current folder no longer")

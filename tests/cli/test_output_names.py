@@ -8,15 +8,15 @@ import pytest
 
 from command_line import Lmlab, refused
 
-PAGE, PICTURE = "--html is a page, and ends in .html or .htm; got ", "--svg is a picture, and ends in .svg; got "
+PAGE, PICTURE = "--html is a page", "--svg is a picture"
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["count", "gru", "--svg", "x/c.png"], PICTURE + "'x/c.png'"),
-        (["explain", "run", "the", "--html", "x/e.txt"], PAGE + "'x/e.txt'"),
-        (["explain", "run", "the", "--html", "x/e.html", "--svg", "x/e.html"], PICTURE + "'x/e.html'"),
+        (["count", "gru", "--svg", "x/c.png"], PICTURE),
+        (["explain", "run", "the", "--html", "x/e.txt"], PAGE),
+        (["explain", "run", "the", "--html", "x/e.html", "--svg", "x/e.html"], PICTURE),
         (["explain", "attention", "run", "the", "--html", "x/e.svg"], PAGE),
         (["explain", "heads", "run", "--svg", "x/e"], PICTURE),
         (["explain", "positions", "--svg", "x/e.html"], PICTURE),
@@ -25,10 +25,7 @@ PAGE, PICTURE = "--html is a page, and ends in .html or .htm; got ", "--svg is a
         (["explain", "sandbox", "--html", "x/e.txt"], PAGE),
         (["latent", "run", "--svg", "x/e.png"], PICTURE),
         (["check", "sheet.txt", "--html", "x/e.txt"], PAGE),
-        (
-            ["curves", "run", "--out", "x/e.png"],
-            "--out is a page or a picture, and ends in .html or .svg; got 'x/e.png'",
-        ),
+        (["curves", "run", "--out", "x/e.png"], "--out is a page or a picture"),
     ],
 )
 def test_a_name_of_another_kind_is_refused(lmlab: Lmlab, small_text: Path, arguments: list[str], words: str) -> None:

@@ -7,7 +7,6 @@ import functools
 import inspect
 import math
 import pickle
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from lmlab.config import Mistake
 from lmlab.learn import loop, onlookers
 from lmlab.models.gpt import GPT
 from lmlab.sweeps import runners
+from mistakes import mistake
 
 POEM = "the cat sat on the mat\nand the dog sat on the log\n" * 40
 TINY = {"layers": 1, "width": 16, "context": 16}
@@ -44,7 +44,7 @@ def test_a_string_is_a_text_and_a_list_of_strings_is_documents(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (["the cat sat", "the dog sat"], r"to give a text itself, in Python: lmlab\.strings"),
+        (["the cat sat", "the dog sat"], "lmlab.strings"),
         (5, "a string or a path, or a list"),
         ([5], "a string or a path, or a list"),
         ([], "no text was given"),
@@ -52,7 +52,7 @@ def test_a_string_is_a_text_and_a_list_of_strings_is_documents(tmp_path: Path) -
     ],
 )
 def test_what_is_no_text_says_what_would_be_one(text: Any, said: str, tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match=said):
+    with mistake(said):
         lmlab.train("bag", text, out=tmp_path / "run")
 
 
@@ -60,14 +60,14 @@ def test_what_is_no_text_says_what_would_be_one(text: Any, said: str, tmp_path: 
     ("model", "options", "said"),
     [
         ("gpt", {"budget": 5}, "text with a unit, such as"),
-        ("gpt", {"settings": {"layers": 2.5}}, r"layers is a whole number; got 2\.5"),
-        ("gpt", {"settings": {"layers": True}}, "layers is a whole number; got True"),
-        ("gpt", {"settings": {"dropout": "much"}}, "dropout is a number; got 'much'"),
-        ("gpt", {"settings": {"tie": 1}}, "tie is .*; got 1"),
-        ("gpt", {"learning": {"rows": "4"}}, "rows is a whole number; got '4'"),
+        ("gpt", {"settings": {"layers": 2.5}}, "setting-of-another-kind"),
+        ("gpt", {"settings": {"layers": True}}, "setting-of-another-kind"),
+        ("gpt", {"settings": {"dropout": "much"}}, "setting-of-another-kind"),
+        ("gpt", {"settings": {"tie": 1}}, "got 1"),
+        ("gpt", {"learning": {"rows": "4"}}, "setting-of-another-kind"),
         ("gpt", {"learning": {"optimizer": 3}}, "optimizer is one of"),
-        ("gpt", {"tokenizer": 3}, "tokenizer is text or a tokenizer or None; got 3"),
-        ("gpt", {"timings": "fast"}, "timings is .*; got 'fast'"),
+        ("gpt", {"tokenizer": 3}, "argument-of-another-kind"),
+        ("gpt", {"timings": "fast"}, "got 'fast'"),
         (GPT, {}, "'lmlab.models.gpt:GPT'"),
         (5, {}, "'package.module:Class'"),
     ],
@@ -75,7 +75,7 @@ def test_what_is_no_text_says_what_would_be_one(text: Any, said: str, tmp_path: 
 def test_a_value_of_another_kind_is_a_mistake_that_says_what_would_be_right(
     model: Any, options: dict[str, Any], said: str, small_text: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(Mistake, match=said):
+    with mistake(said):
         lmlab.train(model, small_text, out=tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
 
@@ -251,42 +251,42 @@ def test_an_argument_of_another_kind_is_a_mistake_whatever_the_verb(
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: lmlab.load(None), "folder is text or a path; got None"),
+        (lambda: lmlab.load(None), "argument-of-another-kind"),
         (lambda: lmlab.generate("nowhere", prompt=3), "prompt is text; got 3"),
-        (lambda: lmlab.train("gpt", "x.txt", settings="x"), "settings is a dict or None; got 'x'"),
-        (lambda: lmlab.compare("x.txt", seeds="a"), "seeds is a whole number; got 'a'"),
-        (lambda: lmlab.compare("x.txt", settings={"gpt": 3}), r"settings is a dict of dicts or None; got \{'gpt': 3\}"),
-        (lambda: lmlab.compare("x.txt", models="gpt"), "models is a list of texts or None; got 'gpt'"),
-        (lambda: lmlab.compare("x.txt", split="80,10,10"), "split is a list of numbers; got '80,10,10'"),
-        (lambda: lmlab.compare("x.txt", budget=5), "budget is text with a unit, such as '3m'"),
-        (lambda: lmlab.score("nowhere", [1, 2]), r"texts is text or a list of texts; got \[1, 2\]"),
+        (lambda: lmlab.train("gpt", "x.txt", settings="x"), "argument-of-another-kind"),
+        (lambda: lmlab.compare("x.txt", seeds="a"), "argument-of-another-kind"),
+        (lambda: lmlab.compare("x.txt", settings={"gpt": 3}), "argument-of-another-kind"),
+        (lambda: lmlab.compare("x.txt", models="gpt"), "argument-of-another-kind"),
+        (lambda: lmlab.compare("x.txt", split="80,10,10"), "argument-of-another-kind"),
+        (lambda: lmlab.compare("x.txt", budget=5), "budget-not-text"),
+        (lambda: lmlab.score("nowhere", [1, 2]), "argument-of-another-kind"),
         (lambda: lmlab.evaluate("nowhere", level="high"), "level is a number; got 'high'"),
-        (lambda: lmlab.evaluate(3), "a run is the name of its folder"),
-        (lambda: lmlab.explain(3), "a run is the name of its folder"),
+        (lambda: lmlab.evaluate(3), "run-not-a-name"),
+        (lambda: lmlab.explain(3), "run-not-a-name"),
         (lambda: lmlab.check(5), "text is text or a path; got 5"),
         (
             lambda: lmlab.train("gpt", "x.txt", watch=print),
-            "watch is an object with update and say or None; got <built",
+            "got <built",
         ),
-        (lambda: lmlab.train("gpt", "x.txt", valid=3), "valid is text or a path or a list of texts or paths or None"),
-        (lambda: lmlab.train(3), "a model is given by its name"),
+        (lambda: lmlab.train("gpt", "x.txt", valid=3), "argument-of-another-kind"),
+        (lambda: lmlab.train(3), "model-not-a-name"),
         (
             lambda: lmlab.sweep("bag", "some\ntext", over={"tokenizer": ["byte"]}, out=""),
             "out is empty; name a file or",
         ),
-        (lambda: lmlab.curves("nowhere", tensorboard=""), "tensorboard is empty; name a file or a folder"),
-        (lambda: lmlab.sweep("bag", "x.txt", over=3), "over is a list of texts or a dict of lists; got 3"),
+        (lambda: lmlab.curves("nowhere", tensorboard=""), "argument-empty"),
+        (lambda: lmlab.sweep("bag", "x.txt", over=3), "argument-of-another-kind"),
     ],
 )
 def test_the_mistake_names_the_argument_and_what_would_be_right(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(Mistake, match=said):
+    with mistake(said):
         call()
 
 
 def test_a_verb_is_the_same_object_everywhere_and_can_be_sent_to_another_process() -> None:
     assert lmlab.score is lmlab.score
     assert pickle.loads(pickle.dumps(lmlab.score)) is lmlab.score
-    with pytest.raises(TypeError, match="unexpected keyword argument 'bugdet'"):
+    with pytest.raises(TypeError, match="keyword argument 'bugdet'"):
         lmlab.train("gpt", "x.txt", bugdet="3m")
 
 
@@ -294,7 +294,7 @@ def test_a_verb_is_the_same_object_everywhere_and_can_be_sent_to_another_process
     ("asked", "said"),
     [
         ({"beam": 8}, "beam is for method='beam'"),
-        ({"tokens": 0}, "tokens is a whole number from 1 up"),
+        ({"tokens": 0}, "option-below-one"),
         ({"method": "beam", "best": 9}, "set beam=9 or more"),
         ({"best": 3}, "best is for method='beam'"),
     ],
@@ -304,5 +304,5 @@ def test_a_mistake_in_decoding_names_the_argument_that_was_given(
 ) -> None:
     run = lmlab.train("ngram", small_text, out=tmp_path / "run", tokenizer="char")
     for verb, prompt in ((lmlab.generate, "a"), (lmlab.generate_many, ["a", "b"])):
-        with pytest.raises(Mistake, match=re.escape(said)):
+        with mistake(said):
             verb(run, prompt, **asked)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import lmlab as lab
-from command_line import Lmlab
+from command_line import Lmlab, refused
+from mistakes import mistake
 
 VERBS = [
     ["explain", "dot-products"],
@@ -32,9 +33,7 @@ VERBS = [
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: " ".join(verb[:2]))
 def test_a_seed_out_of_range_is_refused_alike(lmlab: Lmlab, small_text: Path, verb: list[str], seed: str) -> None:
     Path("sheet.txt").write_text("given x: n\nclaim x == x\n")
-    code, out, err = lmlab(*verb, "--seed", seed)
-    assert (code, out) == (2, "")
-    assert err == f"lmlab: --seed is a whole number from 0 to 4294967295; got {seed}\n"
+    refused(lmlab(*verb, "--seed", seed), "--seed is", f"got {seed}")
     assert not Path("out").exists()
 
 
@@ -64,6 +63,6 @@ def test_in_python_too(
     ask: Callable[[Any], object], seed: object, small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(lab.Mistake, match=r"^seed is a whole number from 0 to 4294967295; got "):
+    with mistake("seed-out-of-range"):
         ask(seed)
     assert not Path("out").exists()

@@ -135,7 +135,7 @@ def test_a_comparison_that_was_stopped_goes_on(
     assert said == "what was trained is kept in out: the same command goes on"
     code, _, err = lmlab(*command)
     assert code == 0, err
-    assert "trained before, in this folder, and not again: uniform, bag" in err
+    assert "not again: uniform, bag" in err
 
 
 @BOTH
@@ -231,7 +231,8 @@ main()
 def test_ctrl_c_while_the_program_starts_is_one_line() -> None:
     found = subprocess.run([sys.executable, "-c", STARTING], capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (130, "")
-    assert found.stderr == "lmlab: stopped; nothing is kept, and the same command begins again\n"
+    assert found.stderr.startswith("lmlab: stopped; ")
+    assert found.stderr.count("\n") == 1
 
 
 HEARING = """

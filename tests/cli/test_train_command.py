@@ -23,17 +23,17 @@ def trained(lmlab: Lmlab, small_text: Path) -> Path:
 
 def test_who_names_no_text_hears_which_is_learned(lmlab: Lmlab) -> None:
     code, _, err = lmlab("train", "gpt", "--set", "nonsense=1")
-    assert (code, err.splitlines()[0]) == (
+    assert (code, err.partition(":")[0]) == (
         2,
-        "No text is named: gpt learns sotu (lmlab data show sotu says what that is).",
+        "No text is named",
     )
 
 
 def test_a_finished_run_is_given_more_and_says_so_where_it_gets_nothing(lmlab: Lmlab, trained: Path) -> None:
     code, _, err = lmlab("train", "--resume", "--out", trained)
     assert code == 0
-    assert "came to its end before and is left as it was" in err
-    assert "--resume --out run --budget +10m" in err
+    assert "and is left as it was" in err
+    assert "--out run --budget +10m" in err
     out = done(lmlab("train", "--resume", "--out", trained, "--budget", "+3steps", "--json"))
     found = json.loads(out)
     assert found["result"]["steps"] == 7
@@ -87,7 +87,7 @@ def test_a_stopped_run_generates_and_is_marked_on_stderr(
     assert lab.load("run").status == "unfinished"
     code, out, err = lmlab("generate", "run", "--tokens", 5)
     assert (code, len(out) > 0) == (0, True)
-    assert "run is unfinished: these are its best weights so far" in err
+    assert "run is unfinished" in err
     out = done(lmlab("eval", "run"))
     assert "note: run is unfinished" in out
 

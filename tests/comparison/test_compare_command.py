@@ -84,7 +84,7 @@ def test_a_model_of_settings_that_are_not_asked_for_any_more_is_refused(lmlab: L
     assert lmlab("compare", small_text, *COUNTED, "--set", "ngram.order=3")[0] == 0
     code, out, err = lmlab("compare", small_text, *COUNTED)
     assert (code, out) == (2, "")
-    assert "holds an ngram that was trained with order=3" in err
+    assert "was trained with order=3" in err
 
 
 @pytest.mark.slow
@@ -179,8 +179,8 @@ def test_no_seeds_at_all_is_a_mistake(lmlab: Lmlab, small_text: Path) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("gpt.layers=-1", "layers must be 1 or more; got -1"),
-        ("ngram.order=0", "order is a whole number from 1 to 256; got 0"),
+        ("gpt.layers=-1", "setting-below-one"),
+        ("ngram.order=0", "ngram-order-out-of-range"),
     ],
 )
 def test_a_setting_that_no_model_can_have_is_refused_before_anything_is_trained(

@@ -42,7 +42,7 @@ def test_who_comes_second_gets_one_line_and_writes_nothing(lmlab: Lmlab, small_t
         code, out, err = lmlab(*verb, "--out", "out")
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("lmlab: another ")
-    assert "in out; wait for it, or name a new folder" in err.splitlines()[-1]
+    assert "in out; wait for it" in err.splitlines()[-1]
     assert [path.name for path in Path("out").iterdir()] == [locks.LOCK]
     assert lmlab(*verb, "--out", "out")[0] == 0
 

@@ -9,8 +9,8 @@ import pytest
 
 import lmlab as lab
 from command_line import Lmlab
-from lmlab.config import Mistake
 from lmlab.models import registry
+from mistakes import mistake
 from some_text import some_lines
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "your_own_model.py"
@@ -60,16 +60,16 @@ def test_it_is_ranked_beside_ours(small_text: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("no_such_module:X", "there is no module 'no_such_module'"),
+        ("no_such_module:X", "model-module-not-found"),
         (".no_such_module:X", "without a dot before it"),
         ("your_own_model:NoSuchClass", "has no class 'NoSuchClass'"),
         ("your_own_model:SkipBigramConfig", "is not a model"),
         ("lmlab.interface:NeuralLanguageModel", "is not a whole model yet"),
-        ("skipbigram", "there is no model 'skipbigram'"),
+        ("skipbigram", "model-unknown"),
     ],
 )
 def test_what_is_no_model_is_told_in_one_line(name: str, said: str) -> None:
-    with pytest.raises(Mistake, match=said):
+    with mistake(said):
         registry.kind_of(name)
 
 

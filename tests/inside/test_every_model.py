@@ -13,6 +13,7 @@ import pytest
 import lmlab
 from lmlab.config import Mistake
 from lmlab.models.registry import KINDS, Role, Way, model_class
+from mistakes import mistake
 
 TEXT = "the cat sat on the mat and the dog sat on the log\na man and a plan and a canal and a cat\n" * 40
 PIECE = "the cat & the naïve dog\n"
@@ -74,7 +75,7 @@ def test_a_run_that_this_version_cannot_open_says_so(verb: str, runs: dict[str, 
     path = tmp_path / "other" / "config.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps(record | {"format": 9}))
-    with pytest.raises(Mistake, match="was written by another version of lmlab"):
+    with mistake("record-of-another-version"):
         getattr(lmlab, verb)(tmp_path / "other", "the cat")
     record["model"]["config"]["width"] = 32  # weights of another shape than the settings say
     path.write_text(json.dumps(record))

@@ -14,8 +14,10 @@ import pytest
 import torch
 
 import lmlab as lab
+from command_line import refused
 from lmlab.config import Mistake
 from lmlab.learn.run import Run
+from mistakes import mistake
 from thinning import thinned
 
 Lmlab = Callable[..., tuple[int, str, str]]
@@ -106,14 +108,6 @@ def test_a_text_compressed_with_a_mix_comes_back(
     assert ("adaptive" in out) is bool(options)
 
 
-def refused(result: tuple[int, str, str], *words: str) -> None:
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.startswith("lmlab: ")
-    for word in words:
-        assert word in err
-
-
 def test_what_cannot_be_mixed_is_refused_in_one_line(trained: list[Run], lmlab: Lmlab, small_text: Path) -> None:
     ngram, gru = (run.folder for run in trained[:2])
     assert lmlab("train", "bag", small_text, "--out", "other")[0] == 0
@@ -143,12 +137,12 @@ def test_whoever_mixes_a_run_that_was_stopped_is_told_so(
         lmlab("train", "gru", text, "--tokenizer", "char", "--split-by", "tail", "--budget", "80steps", "--out", "stopped")
     code, _, err = lmlab("mix", trained[0].folder, "stopped", "--out", "mix")
     assert code == 0, err
-    assert "stopped is unfinished: these are its best weights so far" in err
+    assert "stopped is unfinished" in err
 
 
 def test_it_is_fitted_on_a_number_of_tokens_that_there_can_be(trained: list[Run], tmp_path: Path) -> None:
     for tokens in (0, -1):
-        with pytest.raises(Mistake, match=f"tokens is a whole number from 1 up; got {tokens}"):
+        with mistake("mix-tokens-below-one"):
             lab.mix(trained[:2], out=tmp_path / "mix", tokens=tokens)
     assert not (tmp_path / "mix").exists()
 
@@ -158,10 +152,9 @@ def test_too_little_validation_text_is_refused(lmlab: Lmlab, tmp_path: Path) -> 
     runs = [lab.train(m, tmp_path / "text.txt", out=tmp_path / m, split=(90, 5, 5)) for m in ("bag", "ngram")]
     with pytest.raises(Mistake, match="too few to fit weights on"):
         lab.mix(runs, out=tmp_path / "mix")
-    code, out, err = lmlab("mix", *(run.folder for run in runs), "--out", "mix")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "a larger share for it in their split, such as 80,10,10" in err
-    assert "--set" not in err  # mixing has no setting of that name
+    result = lmlab("mix", *(run.folder for run in runs), "--out", "mix")
+    refused(result, "mix-with-short-validation")
+    assert "--set" not in result[2]  # mixing has no setting of that name
 
 
 def _reviews(data: Path) -> str:

@@ -91,8 +91,8 @@ def test_a_run_of_one_look_says_that_it_cannot_tell(
 ) -> None:
     settings = {"context": 4, "embedding_width": 8, "width": 8}
     lmlab.train("feedforward", small_text, out=tmp_path / "one", budget="1steps", settings=settings, progress=True)
-    assert "too short to tell whether that was enough" in capsys.readouterr().err
-    assert "too short to tell whether that was enough" in (tmp_path / "one" / "page.html").read_text()
+    assert "too short to tell whether" in capsys.readouterr().err
+    assert "too short to tell whether" in (tmp_path / "one" / "page.html").read_text()
 
 
 @pytest.mark.slow

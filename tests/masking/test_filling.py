@@ -12,6 +12,7 @@ from lmlab.config import Mistake
 from lmlab.learn.run import Run
 from lmlab.masking.filling import with_blanks
 from lmlab.models.bert import BERT
+from mistakes import mistake
 
 
 def test_a_word_that_follows_from_the_others_is_found(encoder: Run) -> None:
@@ -52,11 +53,9 @@ def test_several_texts_and_a_run_by_its_folder(encoder: Run) -> None:
     assert found[1].filled == "The bird likes seeds."
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"), [("The cat", r"write \[MASK\]"), ("[MASK] " * 40, "longer than the encoder reads, 16")]
-)
+@pytest.mark.parametrize(("asked", "words"), [("The cat", "write [MASK]"), ("[MASK] " * 40, "blanks-too-long")])
 def test_what_cannot_be_filled_is_refused(encoder: Run, asked: str, words: str) -> None:
-    with pytest.raises(Mistake, match=words):
+    with mistake(words):
         lmlab.fill(encoder, asked)
     with pytest.raises(Mistake, match="from 1 up"):
         lmlab.fill(encoder, "The [MASK]", top=0)

@@ -10,7 +10,6 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lmlab.config import Mistake
 from lmlab.interface import ContextPolicy
 from lmlab.measure import Scored, certify, roundtrip, score_part, tally
 from lmlab.measure import score as scoring
@@ -21,6 +20,7 @@ from lmlab.models.uniform import Uniform, UniformConfig
 from lmlab.text.markov import SYMBOLS, MarkovSpec, generate, markov_entropy, transitions
 from lmlab.text.stream import tokenize
 from lmlab.text.tokenizers import train_tokenizer
+from mistakes import mistake
 
 SPECS = ["byte", "char", "words", "words:8", "bpe:300"]
 
@@ -200,7 +200,7 @@ def test_impossible_tokens_cost_infinitely_much_and_are_counted(tmp_path: Path) 
 def test_an_empty_part_is_refused_in_one_line(tmp_path: Path) -> None:
     tokenizer = planted.tokenizer_for("byte")
     model = Uniform(UniformConfig(), tokenizer.vocab_size)
-    with pytest.raises(Mistake, match="the test part is empty: there is nothing to measure"):
+    with mistake("nothing-to-measure"):
         score_part(model, tokenizer, planted.part_of(tmp_path, ""))
 
 

@@ -152,7 +152,7 @@ def test_nothing_is_scored_in_no_time(runs: dict[str, Path]) -> None:
 
 @pytest.mark.parametrize("wrong", [[1], ["a", None], ["\ud800"]])
 def test_what_is_no_text_is_a_mistake(runs: dict[str, Path], wrong: list[str]) -> None:
-    with pytest.raises(Mistake, match=r"list of texts|not valid Unicode"):
+    with pytest.raises(Mistake, match=r"list of texts|valid Unicode"):
         lab.score(runs["char"], wrong)
 
 
@@ -212,7 +212,7 @@ def test_a_name_of_a_file_is_scored_as_words_and_said_to_be(
     Path("a dog.txt").write_text("a dog\n")
     _, out, err = lmlab("score", runs["words"], "a dog.txt")
     assert "a word" in out
-    assert "--lines 'a dog.txt' scores its lines" in err
+    assert "--lines 'a dog.txt' scores" in err
     code, of_lines, err = lmlab("score", runs["words"], "--lines", "a dog.txt")
     assert (code, err) == (0, "")
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"a dog\n")))

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from lmlab.config import Budget, Mistake, TextFacts
 from lmlab.interface import ContextPolicy
 from lmlab.models.cnn import CNN, CNNConfig
+from mistakes import mistake
 
 
 def build(layers: int, kernel: int, width: int = 6, vocab: int = 7) -> CNN:
@@ -43,7 +44,7 @@ def test_it_sees_kernel_to_the_power_of_its_layers_tokens(layers: int, kernel: i
 def test_its_reach_fits_the_text_and_what_cannot_be_is_refused() -> None:
     facts = TextFacts(train_tokens=100, train_bytes=100, vocab_size=10)
     assert CNN.resolve(CNNConfig(), facts, Budget(steps=1)).layers == 3
-    with pytest.raises(Mistake, match="context 128 is longer than the training text, 100 tokens"):
+    with mistake("setting-longer-than-text"):
         CNN.resolve(CNNConfig(layers=7), facts, Budget(steps=1))
     for layers in (13, 10**6):  # the second sees a number of tokens that nobody can write down
         with pytest.raises(Mistake, match="choose fewer"):

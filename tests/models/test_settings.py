@@ -18,6 +18,7 @@ from lmlab.models.lstm import LSTM
 from lmlab.models.registry import KINDS, Role, Way
 from lmlab.models.rnn_attention import RNNAttention
 from lmlab.models.translator import Translator
+from mistakes import mistake
 
 LEARNED = [kind.load() for kind in KINDS.values() if kind.way is Way.LEARNS and kind.role is Role.LANGUAGE_MODEL]
 
@@ -103,14 +104,14 @@ def test_a_large_vocabulary_ties_unless_the_widths_were_chosen_to_differ(cls: ty
 
 def test_tying_needs_equal_widths() -> None:
     config = LSTM.Config(layers=1, width=8, embedding_width=6, tie=True, dropout=0.0)
-    with pytest.raises(Mistake, match="tie needs embedding_width equal to width"):
+    with mistake("tie-needs-equal-widths"):
         LSTM(config, 5)
 
 
 @pytest.mark.parametrize("cls", [FeedForward, Attention, GPT])
 def test_a_context_longer_than_the_text_is_refused(cls: type[NeuralLanguageModel]) -> None:
     facts = TextFacts(train_tokens=100, train_bytes=100, vocab_size=10)
-    with pytest.raises(Mistake, match="context 101 is longer than the training text, 100 tokens"):
+    with mistake("setting-longer-than-text"):
         cls.resolve(cls.Config(context=101), facts, Budget(steps=1))
 
 

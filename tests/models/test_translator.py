@@ -18,6 +18,7 @@ from lmlab.formulas import Shape, work
 from lmlab.layers import attention, blocks
 from lmlab.models.translator import Conditioned, Translations, Translator, TranslatorConfig
 from lmlab.promises import checks
+from mistakes import mistake
 
 VOCAB, CONTEXT = 11, 40
 CONFIG = TranslatorConfig(languages=2, layers=2, width=16, heads=2, context=CONTEXT, dropout=0.0)
@@ -260,7 +261,7 @@ def test_what_does_not_fit_is_one_clear_line() -> None:
     with pytest.raises(Mistake, match="not a multiple of heads"):
         Translator(dataclasses.replace(CONFIG, heads=3), VOCAB)
     model = translator()
-    with pytest.raises(Mistake, match="45 tokens is longer than the 40"):
+    with mistake("sentence-longer-than-context"):
         model.encode(torch.zeros(1, 45, dtype=torch.long), torch.ones(1, 45, dtype=torch.bool))
     given = view(model)
     with pytest.raises(Mistake, match="longer than"):

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import lmlab as lab
+from command_line import refused
 from lmlab.config import Mistake
 from lmlab.measure.seeds import mean_and_margin
 from lmlab.measure.spread_sample import everything
@@ -31,6 +32,7 @@ from lmlab.sweeps.differences import differences
 from lmlab.sweeps.grid import Job, Outcome, grid, plan
 from lmlab.sweeps.train_grid import history_for, run_jobs
 from lmlab.text.corpus import read
+from mistakes import mistake
 from processes import FORKED, THIS_CODE
 from some_text import some_lines
 from thinning import thinned
@@ -149,7 +151,7 @@ def test_a_failed_cell_is_reported_and_the_rest_goes_on(lmlab: Lmlab, ran: list[
     code, out, err = lmlab(*command)
     assert code == 1
     assert "2 of 4 runs failed" in err
-    assert "heads=3-seed0: failed: width 16 is not a multiple of heads 3" in err
+    assert "heads=3-seed0: failed: width" in err
     assert "failed: width 16 is not a multiple of heads 3" in out
     assert " ± " in next(line for line in out.splitlines() if line.startswith("1 "))
     assert Path("s/sweep.svg").exists()
@@ -192,9 +194,9 @@ def test_one_seed_is_said_to_tell_nothing_of_luck_and_has_no_intervals(
 def test_a_device_that_there_is_not_is_refused_before_anything_runs(
     lmlab: Lmlab, ran: list[str], small_text: Path
 ) -> None:
-    code, out, err = lmlab("sweep", "ngram", small_text, "--over", "order=2,3", "--device", "gpu", "--out", "sweep")
-    assert (code, out, ran) == (2, "", [])
-    assert err == "lmlab: --device is auto, cpu, cuda or mps; got 'gpu'\n"
+    command = ["sweep", "ngram", small_text, "--over", "order=2,3", "--device", "gpu", "--out", "sweep"]
+    refused(lmlab(*command), "device-unknown", "got 'gpu'")
+    assert ran == []
     assert not Path("sweep").exists()
 
 
@@ -251,7 +253,7 @@ def test_a_folder_that_is_called_like_a_cell_is_never_cleared_away(
     mine = Path(jobs[0].out)
     mine.mkdir(parents=True)
     (mine / "thesis.txt").write_text("years of work")
-    with pytest.raises(Mistake, match="no attempt of this sweep; name a new folder"):
+    with mistake("sweep-attempt-unknown"):
         run_jobs(jobs)
     assert (mine / "thesis.txt").read_text() == "years of work"
 
@@ -506,7 +508,7 @@ def test_a_sweep_that_is_stopped_shows_what_there_is_and_goes_on(
         code, out, err = lmlab(*command)
     assert code == 130
     assert "no turn yet" in out
-    assert "stopped; 1 of 2 runs had no turn: the same command goes on" in err
+    assert "stopped; 1 of 2 runs had no" in err
     monkeypatch.setattr(runners, "in_processes", lambda jobs, processes: map(runners.attempt, jobs))
     code, out, err = lmlab(*command)
     assert (code, err.count("bits per byte")) == (0, 1), err

@@ -20,6 +20,7 @@ from lmlab.config import Note
 from lmlab.text import files_and_folders, parts
 from lmlab.text.corpus import Corpus, read, stem
 from lmlab.text.parts import Document, Part
+from mistakes import mistake
 
 TEXT = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich.\nΚαλημέρα κόσμε 🦜\n" * 20
 
@@ -114,7 +115,7 @@ def test_a_folder_is_its_text_files_plain_or_packed(tmp_path) -> None:
     for other in [".hidden.txt", ".git/x.txt", "picture.png", "empty.txt"]:
         write(tmp_path / other, "" if other == "empty.txt" else "not this")
     write(tmp_path / "binary.bin", "not \0 this")
-    with pytest.warns(Note, match=r"/picture\.png was not read \(8 bytes\)"):
+    with pytest.warns(Note, match=r"picture\.png was not read"):
         corpus = read(tmp_path, valid=tmp_path / "a.txt")
     assert corpus.train.text() == "first text\nsecond text\nthird text\n"
     assert corpus.documents == 3
@@ -256,7 +257,7 @@ def test_bad_input_gives_one_clear_line(tmp_path, name: str) -> None:
 
 
 def test_missing_texts_are_reported(tmp_path) -> None:
-    with pytest.raises(ValueError, match=r"there is no file or folder .*nothing\.txt"):
+    with mistake("text-not-found"):
         read(tmp_path / "nothing.txt")
     with pytest.raises(ValueError, match="did you mean 'austen'"):
         read("austin")
@@ -280,7 +281,7 @@ def test_a_folder_that_cannot_be_looked_into_is_not_passed_over(tmp_path, monkey
 
     monkeypatch.setattr(os, "scandir", locked)
     for text in (tmp_path / "folder", str(tmp_path / "folder" / "**" / "*.txt"), tmp_path / "folder" / "locked"):
-        with pytest.raises(ValueError, match=r"folder.locked cannot be read: Permission denied$"):
+        with mistake("folder-not-readable"):
             read(text)
     for pattern in ("*/*.txt", "op*/**/*.txt"):  # which do not ask for what is in there
         assert read(str(tmp_path / "folder" / pattern)).train.bytes

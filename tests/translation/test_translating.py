@@ -20,6 +20,7 @@ from lmlab.results import Figure
 from lmlab.text.sentence_pairs import Pairs
 from lmlab.translation import evaluating, scores, task, training
 from lmlab.translation.decoding import translations
+from mistakes import mistake
 
 
 def test_a_text_is_read_once_and_written_in_each_language(trained: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,11 +154,11 @@ def test_two_runs_are_compared_sentence_by_sentence(trained: Run, table: Path, t
     swapped = lmlab.train(
         "translator", tmp_path / "other.tsv", out=tmp_path / "swapped", budget="1steps", settings=TINY, device="cpu"
     )
-    with pytest.raises(Mistake, match="translates en to fr, de, and this one en to de, fr: they cannot be compared"):
+    with mistake("translators-of-other-languages"):
         measure(trained, against=swapped)
     (tmp_path / "text.txt").write_text("a b c d e f g h " * 20)
     no_translator = lmlab.train("bag", tmp_path / "text.txt", out=tmp_path / "bag")
-    with pytest.raises(Mistake, match="holds no translator; name a run that translates en to de, fr"):
+    with mistake("translators-of-other-languages"):
         measure(trained, against=no_translator)
 
 
@@ -194,11 +195,11 @@ def test_more_time_than_some_epochs_is_not_used(table: Path, tmp_path: Path, mon
 
 
 def test_bad_input_is_one_clear_line(trained: Run, table: Path, tmp_path: Path) -> None:
-    with pytest.raises(Mistake, match="does not translate into 'it'; there are: de, fr"):
+    with mistake("language-unknown", "de, fr"):
         lmlab.translate(trained, "one", "it")
     with pytest.raises(Mistake, match="empty"):
         lmlab.translate(trained, ["one", " "])
-    with pytest.raises(Mistake, match=r"text 1 has \d+ tokens, and the translator reads"):
+    with mistake("translated-text-too-long", "text 1"):
         lmlab.translate(trained, "one two three " * 100)
     with pytest.raises(Mistake, match="one table of pairs"):
         lmlab.train("translator", [table], out=tmp_path / "a")
@@ -215,5 +216,5 @@ def test_bad_input_is_one_clear_line(trained: Run, table: Path, tmp_path: Path) 
         lmlab.generate(trained)
     long = tmp_path / "long.tsv"
     long.write_text("en\tde\tfr\none\teins\tun\n" + "one two " * 200 + "\teins\tun\n")
-    with pytest.raises(Mistake, match=r"long.tsv, line 3: a sentence of \d+ tokens"):
+    with mistake("pairs-line-too-long", "line 3"):
         lmlab.evaluate(trained, long)
