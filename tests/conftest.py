@@ -14,6 +14,7 @@ import pytest
 
 from command_line import Lmlab, Result
 from lmlab.cli.app import main
+from lmlab.disk.locks import in_turn
 from lmlab.hardware.c_kernels import SWITCH, made
 from lmlab.hardware.openmp import set_threads
 from lmlab.layers.fast import attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c
@@ -26,6 +27,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 NUMBERS = itertools.count()
 CACHE_IS_GIVEN = "LMLAB_CACHE" in os.environ
+IN_C = (attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c, words_in_c, _ngram_in_c)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,14 +45,18 @@ def one_thread_and_a_cache_for_what_tests_share(tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="session")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The kernels in C, made once: each takes a second, and every process with a cache of its own would make them again."""
-    folder = tmp_path_factory.mktemp("kernels")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LMLAB_CACHE", str(folder))
-        for module in (attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c, words_in_c, _ngram_in_c):
-            made(module.SOURCE)
-    return list(folder.glob("kernels/*.so"))
+def kernels(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The kernels in C, made once for all processes and sessions: making them all takes ten seconds.
+
+    They lie beside what pytest keeps from one session to the next. Tests get a copy, which they may damage.
+    """
+    session = tmp_path_factory.mktemp("kernels")
+    kept = pytestconfig.cache.mkdir("c-kernels") if hasattr(pytestconfig, "cache") else session
+    with pytest.MonkeyPatch.context() as patch, in_turn(kept):
+        patch.setenv("LMLAB_CACHE", str(kept))
+        libraries = [made(module.SOURCE) for module in IN_C]
+    files = [Path(library._name) for library in libraries if library]
+    return [Path(shutil.copy(path, session)) for path in files if path.is_relative_to(kept.resolve())]
 
 
 @pytest.fixture(scope="session")
