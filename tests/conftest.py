@@ -41,6 +41,7 @@ def one_thread_and_a_cache_for_what_tests_share(tmp_path_factory: pytest.TempPat
             patch.setenv("LMLAB_CACHE", str(tmp_path_factory.mktemp("cache")))
         if SWITCH not in os.environ:  # what is tested shall not depend on who is faster beside other tests
             patch.setenv(SWITCH, "always")
+        patch.setattr("lmlab.learn.fit.at_this_moment", lambda hardware: hardware)  # measured by tests/hardware alone
         yield
 
 

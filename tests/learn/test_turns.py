@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,12 @@ def test_a_run_goes_on_as_it_began(
     monkeypatch.setattr(loop, "optimizer_for", noted)
     lmlab.resume(run.folder)
     assert (found[-1].config.matrix_every > 1) == in_turns
+
+
+def test_a_budget_of_seconds_asks_how_fast_the_machine_is_at_this_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lmlab.learn.fit.at_this_moment", lambda hardware: replace(hardware, flops=7.0))
+    assert hardware_for(TrainConfig(budget=Budget(seconds=1.0)), "cpu", "auto").flops == 7.0
+    assert hardware_for(TrainConfig(budget=Budget(steps=1)), "cpu", "auto").flops > 7.0
 
 
 def test_what_is_asked_for_is_taken_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
