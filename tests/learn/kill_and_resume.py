@@ -1,14 +1,10 @@
-"""Trains once in peace and once under fire: children are forked (so that torch is imported once) and killed by SIGKILL.
-
-python kill_and_resume.py TEXT FOLDER KILLS writes FOLDER/whole and FOLDER/killed; exits with 1 if a child failed by itself.
-"""
+"""Trains once in peace and once under fire: children are forked and killed by SIGKILL."""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -60,15 +56,12 @@ def child(text: str, out: Path, kill: tuple[int, float] | None) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def main() -> None:
-    text, folder, kills = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+def trained_and_killed(text: str, folder: Path, kills: int, environment: dict[str, str]) -> None:
+    """Write folder/whole and folder/killed, in a process of which this is all: an error if a child failed by itself."""
+    os.environ.update(environment)  # of the test: that of the process this one is forked from is older
     moments = random.Random(0)
     for _ in range(kills):
         moment = (moments.randint(1, 9), moments.random() * 0.02)
         assert child(text, folder / "killed", moment) == -signal.SIGKILL, "it ended before it was killed"
     for name in ("killed", "whole"):
         assert child(text, folder / name, None) == 0
-
-
-if __name__ == "__main__":
-    main()

@@ -6,13 +6,12 @@ import contextlib
 import math
 import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from kill_and_resume import trained_and_killed
 from safetensors.torch import load_file
 
 import lmlab
@@ -32,6 +31,7 @@ from lmlab.models import gpt
 from lmlab.models.gpt import GPT
 from lmlab.text.stream import tokenize
 from mistakes import mistake
+from processes import FORKED
 
 SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
 FEW = {"rows": 8}  # of a batch: what is tested here does not need more
@@ -116,10 +116,11 @@ def test_what_a_kill_left_half_written_is_gone_when_the_run_ends(
 
 def test_killed_at_random_moments_it_still_ends_bit_identical(small_text: Path, tmp_path: Path) -> None:
     """SIGKILL, as a power cut would, over and over: what is on disk must always be a checkpoint to go on from."""
-    times = "5" if os.environ.get("LMLAB_THOROUGH") else "1"
-    script = Path(__file__).with_name("kill_and_resume.py")
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, script, small_text, tmp_path, times], check=True, env=environment)
+    kills = 5 if os.environ.get("LMLAB_THOROUGH") else 1
+    process = FORKED.Process(target=trained_and_killed, args=(str(small_text), tmp_path, kills, dict(os.environ)))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
     mine, whole = (load_file(tmp_path / name / "model.safetensors") for name in ("killed", "whole"))
     assert mine.keys() == whole.keys()
     assert all(torch.equal(mine[name], whole[name]) for name in mine)
