@@ -70,7 +70,7 @@ def numbers(found: dict[str, Outcome]) -> dict[str, tuple[float, float, int]]:
 def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
     lmlab: Lmlab, ran: list[str], small_text: Path
 ) -> None:
-    command = ["sweep", "gpt", small_text, *GRID, "--seeds", 3, *TINY, "--out", "s"]
+    command = ["sweep", "gpt", small_text, *GRID, "--seeds", 2, *TINY, "--out", "s"]
     code, out, err = lmlab(*command, "--json")
     assert code == 0, err
     document = json.loads(out)
@@ -81,11 +81,11 @@ def test_the_table_has_a_row_a_cell_with_mean_interval_and_parameters(
     said = everything(part).sentence
     for cell in document["cells"]:
         assert cell["measured"] == {"part": "test", "bytes": part.bytes, "sha256": part.sha256, "sentence": said}
-        assert cell["seeds"] == [0, 1, 2]
-        assert len(set(cell["perplexity"])) == 3  # seeds differ
+        assert cell["seeds"] == [0, 1]
+        assert len(set(cell["perplexity"])) == 2  # seeds differ
         assert cell["mean"] == pytest.approx(np.mean(cell["perplexity"]))
-        spread = np.std(cell["perplexity"], ddof=1) / math.sqrt(3)
-        assert cell["margin"] == pytest.approx(4.3027 * spread, rel=1e-4)
+        spread = np.std(cell["perplexity"], ddof=1) / math.sqrt(2)
+        assert cell["margin"] == pytest.approx(12.7062 * spread, rel=1e-4)
     code, out, _ = lmlab(*command)
     assert code == 0
     for cell in document["cells"]:
