@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CHECKER := find derive docs/derivations.md constraints.txt -type f -not -path '*/__pycache__/*' -not -path '*/.*'
+COURSE_ANSWERS := tests/coursework/test_course_answers.py
+CHECKER := find derive docs/derivations.md constraints.txt $(COURSE_ANSWERS) tests/coursework/derivations -type f -not -path '*/__pycache__/*' -not -path '*/.*'
 CHECKED := $(VENV)/.derive-tested-$(shell $(CHECKER) | LC_ALL=C sort | xargs cksum | cksum | cut -d ' ' -f 1)
 
 .PHONY: demo test test-derive test-all test-page lint bench results clean
@@ -17,6 +18,7 @@ test: $(READY) $(CHECKED)
 # The checker's tests passed with the files whose checksum is in the name. `make test` runs them again when that is another.
 $(CHECKED): | $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" derive
+	$(BIN)/python -m pytest -q -n 2 $(COURSE_ANSWERS)
 	touch $@
 
 test-derive: $(READY)

@@ -1,4 +1,7 @@
-"""Every gradient, identity and shape answer of the five course documents, written in the language."""
+"""Every gradient, identity and shape answer of the five course documents, written in the language.
+
+They test the checker alone: `make test` runs them when a file of the checker or of theirs has changed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import pytest
 
 from lmlab_derive import check
 
+pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parent / "derivations"
 
 
