@@ -18,9 +18,11 @@ from lmlab.disk.locks import in_turn
 from lmlab.hardware.c_kernels import SWITCH, made
 from lmlab.hardware.openmp import set_threads
 from lmlab.layers.fast import attention_in_c, few_rows_in_c, one_row_in_c, passes, recurrence_in_c
+from lmlab.learn import curve_figures
 from lmlab.models import _ngram_in_c
 from lmlab.text import words_in_c
 from some_text import TEXT
+from undrawn import LOSS_FIGURE, undrawn_loss
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -42,6 +44,7 @@ def one_thread_and_a_cache_for_what_tests_share(tmp_path_factory: pytest.TempPat
         if SWITCH not in os.environ:  # what is tested shall not depend on who is faster beside other tests
             patch.setenv(SWITCH, "always")
         patch.setattr("lmlab.learn.fit.at_this_moment", lambda hardware: hardware)  # measured by tests/hardware alone
+        patch.setattr(curve_figures, "loss_figure", undrawn_loss)
         yield
 
 
@@ -76,6 +79,12 @@ def one_thread_and_own_cache(caches: Path, kernels: list[Path], monkeypatch: pyt
         for path in kernels:
             os.link(path, cache / "kernels" / path.name)
         monkeypatch.setenv("LMLAB_CACHE", str(cache))
+
+
+@pytest.fixture
+def drawn_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages of runs with their curve; otherwise they have an empty picture."""
+    monkeypatch.setattr(curve_figures, "loss_figure", LOSS_FIGURE)
 
 
 @pytest.fixture

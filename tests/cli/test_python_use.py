@@ -111,6 +111,7 @@ def test_numbers_are_pythons_own(small_text: Path, tmp_path: Path, monkeypatch: 
     assert {type(number) for number in numbers_in(found)} <= {int, float, bool}
 
 
+@pytest.mark.usefixtures("drawn_curves")
 def test_things_are_short_in_a_console_and_have_pictures_in_a_notebook(small_text: Path, tmp_path: Path) -> None:
     run = lmlab.train("gpt", small_text, out=tmp_path / "run", budget="3steps", settings=TINY)
     result = lmlab.evaluate(run)

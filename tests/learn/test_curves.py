@@ -22,6 +22,7 @@ from lmlab.learn.run_page import _titled
 from thinning import thinned
 
 Lmlab = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.usefixtures("drawn_curves")
 SETTINGS = {"context": 2, "embedding_width": 4, "width": 8}
 
 

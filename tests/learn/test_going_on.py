@@ -111,7 +111,7 @@ def test_looks_at_validation_take_their_share_of_what_was_added_alone(
     small_text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The seconds of a long run before would allow any number of them."""
-    run = gpt(small_text, tmp_path / "run", budget="1s", learning={**FEW, "validations": 1})
+    run = gpt(small_text, tmp_path / "run", budget="0.3s", learning={**FEW, "validations": 1})
     path, before = run.folder / "config.json", len(run.metrics)
     record = json.loads(path.read_text())
     record["result"]["seconds"] = 10_000.0
@@ -119,15 +119,15 @@ def test_looks_at_validation_take_their_share_of_what_was_added_alone(
     plain = loop.Trainer._validation_nats
 
     def slow(trainer: loop.Trainer) -> Any:
-        time.sleep(0.2)
+        time.sleep(0.07)
         return plain(trainer)
 
     monkeypatch.setattr(loop.Trainer, "_validation_nats", slow)
     monkeypatch.setattr(loop, "MOST_VALIDATING", 0.1)
     record["training"]["learning"] = {**FEW, "validations": 20}
     path.write_text(json.dumps(record))
-    more = lmlab.resume(run.folder, budget="+3s")
-    assert len(more.metrics) - before <= 3  # one after two seconds, and the last
+    more = lmlab.resume(run.folder, budget="+1s")
+    assert len(more.metrics) - before <= 3  # one when most of it is over, and the last
 
 
 @pytest.mark.parametrize("model", ["gpt", "lstm"])

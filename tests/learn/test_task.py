@@ -112,6 +112,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.usefixtures("drawn_curves")
 def test_a_classifier_learns_and_shows_its_own_unit(tmp_path: Path) -> None:
     watch = Told()
     outcome = trainer(tmp_path, watch).run()
