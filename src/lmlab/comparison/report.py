@@ -86,7 +86,6 @@ def _opening(found: Findings) -> str:
     train = corpus.parts["train"]
     part = "" if measured.bytes == measured.of else f" of {measured.of:,}"
     facts = {
-        "divided": corpus.division,
         "trained on": f"{train.bytes:,} bytes, {numbers.counted(train.documents or corpus.documents, 'document')}",
         "measured on": f"{measured.bytes:,} {'' if warning or unknown(found) else 'held-out '}bytes{part}",
         "time": f"{found.seconds:.0f} s of a budget of {found.budget_s:.0f} s",
@@ -94,6 +93,7 @@ def _opening(found: Findings) -> str:
     }
     again = repeated(found)  # which the lines of the overlap say with more detail, of every part
     notes = [
+        *([corpus.division] if corpus.division else []),
         *(remark for remark in remarks(found) if remark not in (warning, again)),
         *(f"{line[0].upper()}{line[1:]}." for line in corpus.overlap),
         *([REMEMBERED] if again else []),

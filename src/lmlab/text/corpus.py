@@ -51,10 +51,10 @@ class Corpus:
     def division(self) -> str:
         """How the parts were divided, in one sentence."""
         if self.divided_by == "blocks":
-            blocks, part = max((len(part.documents), part.name) for part in (self.test, self.valid))
+            part = self.test if self.test.bytes else self.valid
             return (
-                f"The {part} part is {blocks} blocks spread over the whole text; {self._origin['left_out']:,} bytes next to"
-                " held-out blocks belong to no part."
+                f"The {part.name} part is {len(part.documents)} blocks spread over the whole text;"
+                f" {self._origin['left_out']:,} bytes next to held-out blocks belong to no part."
             )
         return DIVISIONS[self.divided_by]
 
