@@ -1,13 +1,15 @@
 """Measuring a model whose code is not the lab's own, out of that code's reach.
 
-Three processes take part, all forked from one that has seen no text and loaded no code of others:
+Four processes take part, all forked from one that has seen no text and loaded no code of others:
 
     the judge    tokenizes the text, draws the places that are looked at, compares, and writes the result
-    the walker   is asked for probabilities, and shown one token after the other; it begins before the text is scored
-    the scorer   is given the text to score
+    the walker   is asked for probabilities, and shown one token after the other; it has ended before the text is scored
+    the scorer   is given the text to score; it has ended before the checker is asked
+    the checker  scores other texts and other rows, which must not change earlier scores
 
-The last two load the model. Neither sees what the other was shown, the judge's memory, or a file (`lmlab.hardware.sandbox`).
-So the walker can answer as the scorer scored only if both are what they claim: probabilities of the model itself.
+The last three load the model, one after the other (`InTurns`), so that no two of them can talk. None sees the judge's memory or
+the user's files (`lmlab.hardware.sandbox`). So the walker can answer as the scorer scored only if both are what they claim:
+probabilities of the model itself.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import lmlab
+import lmlab_derive
 from lmlab.config import Mistake
 from lmlab.models.registry import KINDS, Way, where
 
@@ -37,7 +40,11 @@ if TYPE_CHECKING:
     from lmlab.text.parts import Part
 
 CAN_FORK = hasattr(os, "fork")
-PROGRAM = "from lmlab.comparison.measure_apart import judge_all; judge_all()"
+PROGRAM = "import sys; sys.path[:0] = sys.argv[1:]; from lmlab.comparison.measure_apart import judge_all; judge_all()"
+ENVIRONMENT = (  # what a judge needs to know; more could hold the text that is measured
+    "PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LMLAB_CACHE", "LMLAB_DEBUG", "OMP_NUM_THREADS",
+    "CUDA_VISIBLE_DEVICES",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,12 +94,13 @@ def measure_apart(job: Job, progress: Progress | None = None) -> Result:
 @cache
 def _judge() -> tuple[IO[bytes], IO[bytes]]:
     """What a judge is asked through, and what it answers through; begun once in a process."""
-    paths = [str(Path(lmlab.__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(package.__file__ or "").resolve().parents[1]) for package in (lmlab, lmlab_derive)]
     process = subprocess.Popen(
-        [sys.executable, "-P", "-c", PROGRAM],
+        # -E: what a model put into PYTHONPATH would be loaded in the judge
+        [sys.executable, "-E", "-P", "-c", PROGRAM, *paths],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        env={name: value for name, value in os.environ.items() if name in ENVIRONMENT},
         start_new_session=True,  # Ctrl-C is for whoever asks
     )
     assert process.stdin is not None
@@ -158,7 +166,7 @@ def _judged(job: Job, folder: Path, progress: Progress) -> Result:
     from safetensors.torch import save
 
     from lmlab.comparison.evaluate_run import evaluate_run
-    from lmlab.comparison.model_process import CopiesApart, Description, ModelProcess
+    from lmlab.comparison.model_process import CopiesApart, Description, InTurns, Scorer
     from lmlab.hardware.openmp import set_threads
     from lmlab.identity import hash_of
     from lmlab.learn.run import load_run
@@ -175,20 +183,17 @@ def _judged(job: Job, folder: Path, progress: Progress) -> Result:
     )
     sys.path[:] = [*sys.path, *(path for path in job.paths if path not in sys.path)]
     (here := folder / "empty").mkdir()
-    walker = ModelProcess.start(about, here)
-    scorer = ModelProcess.start(
-        about, here
-    )  # before threads begin here; it is shown nothing until the walker has walked
+    turns = InTurns(about, here)  # before threads begin here
+    copies = CopiesApart(turns)
+    model = Scorer(turns, copies.new().policy)
     set_threads(job.threads)
-    model = scorer.new()
-    assert model is not None
-    copies, seed = partial(CopiesApart, walker), secrets.randbits(63)  # nobody can know where the walker will be asked
+    seed = secrets.randbits(63)  # nobody can know where the walker will be asked
     known_hash = hash_of(where(known.name), known.config, run.tokenizer, tensors)
     result = evaluate_run(
         run,
         model,
         job.text,
-        copies=copies,
+        copies=lambda: copies,
         known_hash=known_hash,
         name=job.name,
         seed=seed,
@@ -196,6 +201,7 @@ def _judged(job: Job, folder: Path, progress: Progress) -> Result:
         folder=folder,
         progress=progress,
     )
+    turns.end()
     count = sum(tensor.numel() for tensor in tensors.values())
     described = {**result.model, "name": where(known.name), "config": dict(known.config), "parameters": count}
     return replace(result, model=described)

@@ -16,7 +16,9 @@ import struct
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -93,8 +95,8 @@ class Channel:
 class ModelProcess:
     """A process with a model and copies of it. `start` must be called before the process that asks loads code of others."""
 
-    def __init__(self, channel: Channel, about: Description) -> None:
-        self._channel, self._about = channel, about
+    def __init__(self, channel: Channel, about: Description, pid: int) -> None:
+        self._channel, self._about, self._pid = channel, about, pid
         self._free: list[int] = []
         self.closed = ""  # what the process gave up, in words
 
@@ -102,11 +104,12 @@ class ModelProcess:
     def start(cls, about: Description, here: Path) -> Self:
         """Fork it. It does not load the model before it is asked the first time. here: an empty folder."""
         ours, its = socket.socketpair()
-        if os.fork() == 0:
+        if (pid := os.fork()) == 0:
             ours.close()
+            os.setsid()  # so that what it begins can be ended with it
             _answer(its)
         its.close()
-        process = cls(Channel(ours), about)
+        process = cls(Channel(ours), about, pid)
         header = {"paths": sys.path, "threads": torch.get_num_threads(), "kind": about.kind, "config": about.config}
         header |= {"vocab_size": about.vocab_size, "device": about.device, "here": str(here)}
         process._channel.send(header, np.frombuffer(about.tensors, dtype=np.uint8))
@@ -138,8 +141,12 @@ class ModelProcess:
         self._free.append(state)
 
     def stop(self) -> None:
-        """End it."""
-        self._channel.close()
+        """End it and the processes that it began, and wait until it is gone."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        with suppress(OSError):
+            self._channel.close()
 
     def new(self, way: str = "new") -> ModelProxy | None:
         """A copy of the model that nothing was shown. way: "new", or "shaken" for weights that differ in their last bit."""
@@ -215,26 +222,78 @@ class StateProxy(State):
         raise NotImplementedError
 
 
+class Turn(IntEnum):
+    """Which of the three processes of a model may run its code."""
+
+    WALKER = 0
+    SCORER = 1
+    CHECKER = 2
+
+
+@final
+class InTurns:
+    """Three processes of one model, of which each has ended before the next loads the model's code.
+
+    Two that ran at once could tell each other what they were shown, by locks or by the load that they make.
+    """
+
+    def __init__(self, about: Description, here: Path) -> None:
+        self.about = about
+        self._processes = [ModelProcess.start(about, here) for _ in Turn]
+        self.turn, self.closed = Turn.WALKER, self._processes[0].closed
+
+    def take(self, turn: Turn) -> ModelProcess:
+        """The process of a turn; those of earlier turns are ended."""
+        while self.turn < turn:
+            self._processes[self.turn].stop()
+            self.turn = Turn(self.turn + 1)
+        assert self.turn == turn, "a process that has ended is asked"
+        return self._processes[turn]
+
+    def end(self) -> None:
+        """End those that are left."""
+        for process in self._processes[self.turn :]:
+            process.stop()
+
+
+@final
+class Scorer(ModelProxy):
+    """The model that scores. Its process loads the model when it is first given something to score."""
+
+    def __init__(self, turns: InTurns, policy: ContextPolicy) -> None:
+        self._turns, self._begun = turns, False
+        self.config, self.vocab_size, self.policy = replace(turns.about, tensors=b""), turns.about.vocab_size, policy
+
+    def _numbers(self, what: str, shape: Sequence[int], *arrays: np.ndarray, **more: Any) -> tuple[Tensor, State]:
+        if not self._begun:
+            self._process = self._turns.take(Turn.SCORER)
+            self._model, self._begun = int(self._process.ask("new")[0]["model"]), True
+        return super()._numbers(what, shape, *arrays, **more)
+
+
 @final
 class CopiesApart:
-    """Copies of a model in a process of their own, as the certificate asks for them."""
+    """Copies of a model in processes of their own, as the certificate asks for them: before scoring, and after it."""
 
-    def __init__(self, process: ModelProcess) -> None:
-        self._process, self.way = process, "in a process of its own"
-        closed = process.closed or "nothing, for this system offers no such thing,"
+    def __init__(self, turns: InTurns) -> None:
+        self._turns, self.way = turns, "in a process of its own"
+        closed = turns.closed or "nothing, for this system offers no such thing,"
         self.apart: str | None = (
-            f"copies answered in a process that began before the text was scored, with {closed} closed to it"
+            f"copies answered in a process that ended before the text was scored, with {closed} closed to it"
         )
 
     def new(self) -> LanguageModel:
         """A copy that nothing was shown."""
-        made = self._process.new()
+        made = self._process().new()
         assert made is not None
         return made
 
     def shaken(self) -> LanguageModel | None:
         """A copy whose weights differ in their last bit; None for a model that has no weights to shake."""
-        return self._process.new("shaken")
+        return self._process().new("shaken")
+
+    def _process(self) -> ModelProcess:
+        return self._turns.take(Turn.WALKER if self._turns.turn == Turn.WALKER else Turn.CHECKER)
 
 
 # --- the other side: what answers ---

@@ -171,13 +171,13 @@ def _compare(training: Part, part: Part, sampled: HeldOut) -> HeldOut:
     if share > MOST_SHARED:
         detail = f"{standing}: the number shows what was remembered"
         return HeldOut(verdict="not held out", copied=share, detail=detail)
+    if _repetition(training) > MOST_SHARED:
+        why = "the training text repeats itself, so that only exact copies can be found: take the repetitions out of it"
+        return _unknown(f"{why} ({standing})")
     if sampled.verdict != "unknown":
         return replace(sampled, detail=f"{sampled.detail}; {standing}")
     if part.bytes < LEAST_BYTES:
         return _unknown(TOO_SHORT)
-    if _repetition(training) > MOST_SHARED:
-        why = "the training text repeats itself, so that only exact copies can be found: take the repetitions out of it"
-        return _unknown(f"{why} ({standing})")
     return HeldOut(verdict="held out", copied=share, detail=standing, is_worth_telling=share > WORTH_TELLING)
 
 

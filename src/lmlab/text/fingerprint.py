@@ -39,6 +39,10 @@ FEWEST, MOST = 1 << 12, 1 << 20  # hashes kept of each sample, about
 TENTHS = 10
 
 _MIX = 0xBF58476D1CE4E5B9  # of SplitMix64 (Steele, Lea & Flood 2014)
+_SEEN_AS = {  # in UTF-8: wide and unbreakable spaces look like spaces, others like nothing
+    **{character.encode(): b" " for character in "\u00a0\u2002\u2003\u2009\u202f\u3000"},
+    **{character.encode(): b"" for character in "\u00ad\u200b\u200c\u200d\u2060\ufeff"},
+}
 _PLAIN = bytes.maketrans(
     bytes(range(ord("A"), ord("Z") + 1)) + b"\t\n\v\f\r", bytes(range(ord("a"), ord("z") + 1)) + b" " * 5
 )
@@ -201,7 +205,9 @@ def _mixed(hashes: np.ndarray) -> np.ndarray:
 
 
 def _plain(text: bytes) -> bytes:
-    """In lower case, with one space for any whitespace."""
+    """In lower case, with one space for any whitespace, and without characters that nobody sees."""
+    for written, read in _SEEN_AS.items():
+        text = text.replace(written, read)
     bytes_T = np.frombuffer(text.translate(_PLAIN), dtype=np.uint8)
     is_space_T = bytes_T == ord(" ")
     return bytes_T[np.append(True, ~(is_space_T[1:] & is_space_T[:-1]))].tobytes() if text else b""
