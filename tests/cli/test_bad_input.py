@@ -222,7 +222,7 @@ def test_weights_that_do_not_fit_the_settings_are_one_line_without_the_words_of_
     config = Path("run/config.json")
     edit_json(config, lambda saved: saved["model"]["config"].update(width=64))
     fits = "these are no weights of such a"
-    refused(lmlab("eval", "run"), fits, "276×32, where 276×64 is", "and 7 more are wrong")
+    refused(lmlab("eval", "run"), fits, "278×32, where 278×64 is", "and 7 more are wrong")
     edit_json(config, lambda saved: saved["model"]["config"].update(width=32, layers=2))
     refused(lmlab("generate", "run"), fits, "norm_attention is missing", "and 5 more are wrong")
     result = lmlab("eval", "run")
@@ -238,7 +238,7 @@ def test_going_on_with_a_run_that_forgot_its_sizes_is_one_line(
         lmlab("train", "gpt", small_text, "--out", "run", *TINY)
     config = Path("run/config.json")
     edit_json(config, lambda saved: saved["model"]["config"].update(width=64))
-    refused(lmlab("train", "--resume", "--out", "run"), "checkpoint-does-not-fit-record", "276×32")
+    refused(lmlab("train", "--resume", "--out", "run"), "checkpoint-does-not-fit-record", "278×32")
     edit_json(config, lambda saved: saved["model"]["config"].pop("width"))
     kept = config.read_bytes()
     for more in ([], ["--budget", "+3steps"]):

@@ -244,7 +244,7 @@ def test_a_note_on_what_nobody_can_mend_is_for_whoever_asks_for_more(lmlab: Lmla
 def test_a_measurement_says_what_its_interval_is_for(lmlab: Lmlab) -> None:
     luck = random.Random(0)
     Path("text.txt").write_text("".join(luck.choices("abcdefghijklmnop", k=40_000)))
-    for way, said in (("blocks", "for the whole file, of which blocks"), ("tail", "for the text around this stretch")):
+    for way, said in (("blocks", "for the whole file, read in blocks"), ("tail", "for the text around this stretch")):
         assert lmlab("train", "ngram", "text.txt", "--split-by", way, "--out", way)[0] == 0
         assert f"that interval is {said}" in lmlab("eval", way)[1]
 

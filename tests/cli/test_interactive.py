@@ -69,7 +69,7 @@ def test_lines_that_are_read_are_answered_until_they_end(
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     lines = iter(
-        ["the cat", "", "/temperature 0", "/tokens 3", "/retry", "/more", "/settings", "/top-q 1", "/tokens x"]
+        ["/temperature 0", "/tokens 3", "the cat", "", "/retry", "/more", "/settings", "/top-q 1", "/tokens x"]
     )
 
     def read(shown: str) -> str:

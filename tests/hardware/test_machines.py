@@ -254,10 +254,11 @@ def test_a_device_or_precision_that_is_none_is_refused_with_what_would_be_right(
             choice.choose("cuda")
 
 
-def test_processes_are_never_forked_and_no_library_call_changes_the_heap() -> None:
+def test_processes_are_forked_for_the_code_of_others_alone_and_no_library_call_changes_the_heap() -> None:
     source = Path(kept_figures.__file__).parents[1]
     texts = {path: path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
-    assert [str(path) for path, text in texts.items() if "os.fork" in text or 'get_context("fork")' in text] == []
+    forks = {path.name for path, text in texts.items() if "os.fork" in text or 'get_context("fork")' in text}
+    assert forks == {"measure_apart.py", "model_process.py"}  # from a process that began no threads
     calls = {path.relative_to(source).parts[0] for path, text in texts.items() if "keep_memory()" in text}
     assert calls <= {"hardware", "cli"}
 

@@ -134,7 +134,9 @@ def test_whoever_mixes_a_run_that_was_stopped_is_told_so(
     text = trained[0].record.inputs.corpus["text"]
     with monkeypatch.context() as patch:
         patch.setattr("lmlab.learn.loop.interruptible", contextmanager(lambda: iter([lambda: True])))
-        lmlab("train", "gru", text, "--tokenizer", "char", "--split-by", "tail", "--budget", "80steps", "--out", "stopped")
+        lmlab(
+            "train", "gru", text, "--tokenizer", "char", "--split-by", "tail", "--budget", "80steps", "--out", "stopped"
+        )
     code, _, err = lmlab("mix", trained[0].folder, "stopped", "--out", "mix")
     assert code == 0, err
     assert "stopped is unfinished" in err

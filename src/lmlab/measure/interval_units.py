@@ -36,7 +36,7 @@ FEWEST_BLOCKS = 8  # of a file: each was drawn by itself, so fewer suffice than 
 
 SENTENCES: dict[About, str] = {
     "kind": "for other text of this kind, from how the documents differ",
-    "file": "for the whole file, of which blocks spread over all of it were held out",
+    "file": "for the whole file, read in blocks like those held out, each from its own beginning",
     "part": "for the whole of the part, of which stretches were measured",
     "around": "for the text around this stretch: the mean over a five times longer text that contains it",
 }
