@@ -30,9 +30,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import lmlab
-import lmlab_derive
 from lmlab.config import Mistake
 from lmlab.models.registry import KINDS, Way, where
+from lmlab_derive.shared import mistakes
 
 if TYPE_CHECKING:
     from lmlab.measure import Result, Spread
@@ -94,7 +94,7 @@ def measure_apart(job: Job, progress: Progress | None = None) -> Result:
 @cache
 def _judge() -> tuple[IO[bytes], IO[bytes]]:
     """What a judge is asked through, and what it answers through; begun once in a process."""
-    paths = [str(Path(package.__file__ or "").resolve().parents[1]) for package in (lmlab, lmlab_derive)]
+    paths = [str(Path(lmlab.__file__).resolve().parents[1]), str(Path(mistakes.__file__).resolve().parents[2])]
     process = subprocess.Popen(
         # -E: what a model put into PYTHONPATH would be loaded in the judge
         [sys.executable, "-E", "-P", "-c", PROGRAM, *paths],
