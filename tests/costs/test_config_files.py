@@ -457,3 +457,9 @@ def test_a_file_that_is_not_there_and_a_length_without_positions(lmlab: Lmlab, t
     path = written(tmp_path, {"model_type": "gpt2"})
     assert "positions for 1024 tokens" in lmlab("count", path, "--length", 2000)[2]
     assert "no size 'layers'" in lmlab("count", path, "--set", "layers=2")[2]
+
+
+def test_sizes_that_a_file_does_not_say_are_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 4096}')
+    found = read_config(tmp_path / "config.json", {})
+    assert any("num_hidden_layers 32" in remark and "hidden_size 4096" not in remark for remark in found.remarks)

@@ -254,3 +254,8 @@ def test_what_cannot_be_planned_gets_one_line(lmlab: Lmlab, arguments: str, word
 
 def test_every_device_has_a_peak_and_a_memory() -> None:
     assert all(device.peak > 1e13 and device.memory > 1e10 for device in DEVICES.values())
+
+
+def test_a_rate_above_the_peak_of_the_device_is_refused(lmlab: Lmlab) -> None:
+    asked = ["plan", "--parameters", "7B", "--tokens", "1T", "--device", "H100", "--rate", "5000T"]
+    refused(lmlab(*asked), "rate-above-peak", "H100")

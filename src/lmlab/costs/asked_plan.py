@@ -228,6 +228,13 @@ def _rate(asked: Asked) -> tuple[Rate, float | None, str]:
         rate = machine_rate(kind, dict(asked.settings or {}), 256 if asked.vocab is None else asked.vocab, "auto")
         return rate, memory or available_bytes(), HERE
     if given is not None:
+        if asked.device is not None and given > DEVICES[asked.device].peak:
+            raise Mistake(
+                f"a {{rate}} above what {asked.device} can reach, {DEVICES[asked.device].peak / 1e12:g}T; give the rate"
+                " of one device",
+                code="rate-above-peak",
+                rate=None,
+            )
         known = DEVICES[asked.device].memory if asked.device else None
         scatter = published_rate("A100").times
         return (

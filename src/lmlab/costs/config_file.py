@@ -112,6 +112,9 @@ def read_config(path: Path, settings: Mapping[str, str]) -> ReadConfig:
     config = family(**known)
     _refuse_layers(path, config)
     remarks = tuple(f"{name}: {REMARKS[name]}" for name in values if name in REMARKS and values[name])
+    usual = [f"{f.name} {f.default}" for f in fields if f.name not in values and type(f.default) is int]
+    if usual:
+        remarks = (*remarks, f"the file does not say, so these are the usual ones: {', '.join(usual)}")
     return ReadConfig(kind=kind, config=config, ignored=ignored, remarks=remarks)
 
 
