@@ -47,7 +47,8 @@ Split = Annotated[str, typer.Option(help="Shares of training, validation and tes
 SplitBy = Annotated[
     str,
     typer.Option(
-        help="What is held out: whole documents, blocks spread over the text, its tail; auto chooses of the first two."
+        help="What is held out: documents (whole), blocks (spread over the text), tail (its end), or auto: documents"
+        " where they are many, else blocks."
     ),
 ]
 Valid = Annotated[str | None, typer.Option(help="A file for validation; TEXT is then for training alone.")]
