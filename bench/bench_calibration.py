@@ -16,7 +16,7 @@ from unittest import mock
 
 import numpy as np
 
-from lmlab.classification import scores
+from lmlab.tasks.classification import scores
 from record import Recorder, arguments
 
 Sureness = Callable[[np.random.Generator, int], np.ndarray]

@@ -23,11 +23,11 @@ from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.models.glove import GloVe, GloVeConfig
+from lmlab.tasks.word_vectors.counting import Pairs, count_pairs
+from lmlab.tasks.word_vectors.task import CoOccurrence, Entries, plain_documents
 from lmlab.text.chunks import by_document
 from lmlab.text.corpus import read
 from lmlab.text.tokenizers import train_tokenizer
-from lmlab.wordvectors.counting import Pairs, count_pairs
-from lmlab.wordvectors.task import CoOccurrence, Entries, plain_documents
 from record import Recorder, arguments
 
 RECORD = np.dtype([("first", "<i4"), ("second", "<i4"), ("count", "<f8")])

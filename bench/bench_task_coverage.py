@@ -27,28 +27,28 @@ from typing import Any
 import numpy as np
 
 import lmlab
-from lmlab.classification.misclassified import probabilities_of
-from lmlab.classification.scores import BagOfWords, bits, gain, of_share
-from lmlab.classification.task import encoded
-from lmlab.classification.using import model_of
-from lmlab.combining import scores as combining
-from lmlab.combining.training import material_of
 from lmlab.hardware.choice import choose_device
-from lmlab.latents import measuring as latents
 from lmlab.learn.fit import stream_folder
 from lmlab.learn.run import Run, opened
-from lmlab.masking.scores import encoder_of, masked_units
 from lmlab.measure import score_part
 from lmlab.measure.interval import Interval, difference, own_intervals, sums_within
 from lmlab.measure.interval_units import Units
 from lmlab.measure.row_intervals import over_rows
 from lmlab.results import Figure
+from lmlab.tasks.classification.misclassified import probabilities_of
+from lmlab.tasks.classification.scores import BagOfWords, bits, gain, of_share
+from lmlab.tasks.classification.task import encoded
+from lmlab.tasks.classification.using import model_of
+from lmlab.tasks.latent import measuring as latents
+from lmlab.tasks.masked.scores import encoder_of, masked_units
+from lmlab.tasks.translation import evaluating
+from lmlab.tasks.translation import scores as translating
+from lmlab.tasks.word_pairs import scores as combining
+from lmlab.tasks.word_pairs.training import material_of
 from lmlab.text.corpus import read
 from lmlab.text.labelled import Labelled
 from lmlab.text.sentence_pairs import Pairs
 from lmlab.text.stream import tokenize
-from lmlab.translation import evaluating
-from lmlab.translation import scores as translating
 
 LOWEST, HIGHEST = 0.93, 0.97  # of a pooled coverage
 MEAN_WIDTH, WIDE = 1.3, 2.0  # at most, on average and at the 95th percentile
@@ -248,7 +248,7 @@ def combining_(trained: Callable[..., Run], quick: bool, draws: int) -> Iterator
 
 def macro_f1_of(p_BK: np.ndarray, labels_B: np.ndarray) -> Figure:
     """As `scores` has it, without the calibration error, which takes long."""
-    from lmlab.classification import scores as module
+    from lmlab.tasks.classification import scores as module
 
     right = of_share(int((p_BK.argmax(1) == labels_B).sum()), len(labels_B))
     f1 = over_rows(module._f1_of_counts, module._counts(p_BK, labels_B), least=0.0, most=1.0)

@@ -23,8 +23,8 @@ from lmlab.learn.loop import Trainer
 from lmlab.learn.onlookers import Silent
 from lmlab.learn.settings import TrainConfig
 from lmlab.learn.unit import Unit
-from lmlab.masking.task import Masking
 from lmlab.models.bert import BERT, BERTConfig
+from lmlab.tasks.masked.task import Masking
 from lmlab.text.stream import TokenStream
 from steps import Steps
 from timing import Work

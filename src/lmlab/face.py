@@ -21,9 +21,6 @@ from lmlab.disk.files import free_file
 from lmlab.models.registry import Role, kind_of
 
 if TYPE_CHECKING:
-    from lmlab.classification.verbs import classify as classify
-    from lmlab.classification.verbs import mistakes as mistakes
-    from lmlab.combining.verbs import combine as combine
     from lmlab.comparison import compare as compare
     from lmlab.compression.compress_files import Coded, Compressed
     from lmlab.compression.text_codec import Progress
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
     from lmlab.inside.verbs import explain_heads as explain_heads
     from lmlab.inside.verbs import explain_matrix as explain_matrix
     from lmlab.inside.verbs import explain_search as explain_search
-    from lmlab.latents.verbs import latent as latent
     from lmlab.learn.about_settings import settings as settings
     from lmlab.learn.curves import curves as curves
     from lmlab.learn.going_on import fine_tune as fine_tune
@@ -52,29 +48,33 @@ if TYPE_CHECKING:
     from lmlab.learn.recipe import recipe as recipe
     from lmlab.learn.run import Run
     from lmlab.learn.train import train as train
-    from lmlab.masking.filling import fill as fill
     from lmlab.measure import Result
     from lmlab.measure.strings import ScoredText, ScoredTexts
     from lmlab.promises.suite import contract as contract
     from lmlab.results import OtherResult
     from lmlab.sweeps import sweep as sweep
+    from lmlab.tasks.classification.verbs import classify as classify
+    from lmlab.tasks.classification.verbs import mistakes as mistakes
+    from lmlab.tasks.latent.verbs import latent as latent
+    from lmlab.tasks.masked.filling import fill as fill
+    from lmlab.tasks.translation.verbs import translate as translate
+    from lmlab.tasks.word_pairs.verbs import combine as combine
+    from lmlab.tasks.word_vectors.verbs import analogy as analogy
+    from lmlab.tasks.word_vectors.verbs import neighbours as neighbours
+    from lmlab.tasks.word_vectors.verbs import vectors as vectors
+    from lmlab.tasks.word_vectors.verbs import word_map as word_map
     from lmlab.text.corpus import Corpus
     from lmlab.text.corpus import read as read
     from lmlab.text.files_and_folders import Text
     from lmlab.text.files_and_folders import strings as strings
     from lmlab.text.splitting import SplitBy
-    from lmlab.translation.verbs import translate as translate
-    from lmlab.wordvectors.verbs import analogy as analogy
-    from lmlab.wordvectors.verbs import neighbours as neighbours
-    from lmlab.wordvectors.verbs import vectors as vectors
-    from lmlab.wordvectors.verbs import word_map as word_map
     from lmlab_derive.verbs import check as check
     from lmlab_derive.verbs import grade as grade
 
 HOMES: dict[str, tuple[str, ...]] = {  # of the verbs that have a room of their own
     "lmlab_derive.verbs": ("check", "grade"),
-    "lmlab.classification.verbs": ("classify", "mistakes"),
-    "lmlab.combining.verbs": ("combine",),
+    "lmlab.tasks.classification.verbs": ("classify", "mistakes"),
+    "lmlab.tasks.word_pairs.verbs": ("combine",),
     "lmlab.comparison": ("compare",),
     "lmlab.costs.asked_count": ("count",),
     "lmlab.costs.asked_plan": ("plan",),
@@ -88,20 +88,20 @@ HOMES: dict[str, tuple[str, ...]] = {  # of the verbs that have a room of their 
         "explain_matrix",
         "explain_search",
     ),
-    "lmlab.latents.verbs": ("latent",),
+    "lmlab.tasks.latent.verbs": ("latent",),
     "lmlab.learn.about_settings": ("settings",),
     "lmlab.learn.curves": ("curves",),
     "lmlab.learn.going_on": ("fine_tune", "resume"),
     "lmlab.learn.mixing": ("mix",),
     "lmlab.learn.recipe": ("recipe",),
     "lmlab.learn.train": ("train",),
-    "lmlab.masking.filling": ("fill",),
+    "lmlab.tasks.masked.filling": ("fill",),
     "lmlab.promises.suite": ("contract",),
     "lmlab.sweeps": ("sweep",),
     "lmlab.text.corpus": ("read",),
     "lmlab.text.files_and_folders": ("strings",),
-    "lmlab.translation.verbs": ("translate",),
-    "lmlab.wordvectors.verbs": ("analogy", "neighbours", "vectors", "word_map"),
+    "lmlab.tasks.translation.verbs": ("translate",),
+    "lmlab.tasks.word_vectors.verbs": ("analogy", "neighbours", "vectors", "word_map"),
 }
 
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from command_line import Lmlab, refused
-from lmlab.classification import scores
 from lmlab.cli.show import progress
 from lmlab.cli.verbs import GROUPS
 from lmlab.learn import loop
 from lmlab.models.registry import KINDS
+from lmlab.tasks.classification import scores
 from lmlab.text import sources, tables
 
 VERBS = {verb for verbs in GROUPS.values() for verb in verbs}

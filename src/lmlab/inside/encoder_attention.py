@@ -19,11 +19,11 @@ from lmlab.config import Mistake, nearest
 from lmlab.inside.attention import BEGIN, END, Attention, kept
 from lmlab.inside.head_descriptions import Ids
 from lmlab.layers.looking import Looks, Way
-from lmlab.masking.filling import BLANK, with_blanks
-from lmlab.masking.scores import encoder_of
+from lmlab.tasks.masked.filling import BLANK, with_blanks
+from lmlab.tasks.masked.scores import encoder_of
+from lmlab.tasks.translation.decoding import translations, translator_of
+from lmlab.tasks.translation.sentences import Sentences
 from lmlab.text.sentence_pairs import Pairs
-from lmlab.translation.decoding import translations, translator_of
-from lmlab.translation.sentences import Sentences
 
 if TYPE_CHECKING:
     from lmlab.inside.passage import Passage

@@ -13,14 +13,14 @@ from lmlab.config import Mistake
 from lmlab.inside.attention import Attention, attention_of, tokens_of
 from lmlab.inside.encoder_attention import Pair, across, around
 from lmlab.inside.passage import Passage, passage
-from lmlab.masking.scores import encoder_of, masked_units
 from lmlab.measure.score import nats_of_tokens
 from lmlab.page.numbers import counted
+from lmlab.tasks.masked.scores import encoder_of, masked_units
+from lmlab.tasks.translation.certificate import scored
+from lmlab.tasks.translation.decoding import translator_of
+from lmlab.tasks.translation.sentences import Encoded, refuse_long
 from lmlab.text.sentence_pairs import Pairs, Rows, read_pairs
 from lmlab.text.stream import TokenStream
-from lmlab.translation.certificate import scored
-from lmlab.translation.decoding import translator_of
-from lmlab.translation.sentences import Encoded, refuse_long
 
 if TYPE_CHECKING:
     from lmlab.learn.run import Run

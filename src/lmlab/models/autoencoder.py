@@ -3,7 +3,7 @@
     h = W₁ [x₁; x₂] + b₁,   p = ReLU(h),   x' = W₂ p + b₂,   ŷ = W₃ p + b₃
     J = ½ ‖x' - x‖² + CE(y, softmax(ŷ))
 
-ŷ are logits. Where labels come from: see `lmlab.combining`. Word vectors are given and stay as
+ŷ are logits. Where labels come from: see `lmlab.tasks.word_pairs`. Word vectors are given and stay as
 they are, of length one: learned ones would shrink to nothing, which is easiest to bring back.
 
 Shapes: B pairs, V words, X width of the word vectors, P of the parent, K labels.

@@ -10,9 +10,9 @@ from lmlab_derive.shared.console import result_console, say, say_notes
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.classification.misclassified import Explanation
-    from lmlab.classification.scores import ClassifierResult, Scores
-    from lmlab.classification.using import Label
+    from lmlab.tasks.classification.misclassified import Explanation
+    from lmlab.tasks.classification.scores import ClassifierResult, Scores
+    from lmlab.tasks.classification.using import Label
 
 WORDS = 4  # shown for and against
 EXCERPT = 240  # characters of a text

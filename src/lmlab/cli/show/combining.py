@@ -10,8 +10,8 @@ from lmlab_derive.shared.console import result_console, say, say_notes
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.combining.scores import CombiningResult, Gain
-    from lmlab.combining.verbs import Combination
+    from lmlab.tasks.word_pairs.scores import CombiningResult, Gain
+    from lmlab.tasks.word_pairs.verbs import Combination
 
 
 def print_scores(result: CombiningResult) -> None:

@@ -11,9 +11,9 @@ from lmlab_derive.shared.console import result_console, say, say_notes
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.latents.measuring import LatentResult
-    from lmlab.latents.verbs import Written
     from lmlab.measure import Interval
+    from lmlab.tasks.latent.measuring import LatentResult
+    from lmlab.tasks.latent.verbs import Written
 
 
 def print_scores(result: LatentResult) -> None:

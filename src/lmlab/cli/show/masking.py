@@ -9,9 +9,9 @@ from lmlab_derive.shared.console import result_console, say, say_notes
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.masking.filling import Filled
-    from lmlab.masking.scores import MaskedResult
     from lmlab.measure.interval import Interval
+    from lmlab.tasks.masked.filling import Filled
+    from lmlab.tasks.masked.scores import MaskedResult
 
 
 def print_filled(found: Sequence[Filled]) -> None:

@@ -10,8 +10,8 @@ from lmlab_derive.shared.table import Column, print_each
 
 if TYPE_CHECKING:
     from lmlab.results import Figure
-    from lmlab.translation.scores import Into, TranslationResult
-    from lmlab.translation.verbs import Translated
+    from lmlab.tasks.translation.scores import Into, TranslationResult
+    from lmlab.tasks.translation.verbs import Translated
 
 
 def print_translations(found: Sequence[Translated]) -> None:

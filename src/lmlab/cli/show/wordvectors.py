@@ -10,8 +10,8 @@ from lmlab_derive.shared.console import result_console, say, say_notes
 from lmlab_derive.shared.table import Column, print_table
 
 if TYPE_CHECKING:
-    from lmlab.wordvectors.scores import VectorsResult
-    from lmlab.wordvectors.space import Neighbour
+    from lmlab.tasks.word_vectors.scores import VectorsResult
+    from lmlab.tasks.word_vectors.space import Neighbour
 
 
 def print_scores(result: VectorsResult) -> None:
