@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from lmlab.hardware.kept_figures import PRECISIONS
+from lmlab.learn.micro_batches import MicroBatch
 from lmlab.learn.optimizer import Optimizer, OptimizerConfig
 from lmlab.learn.stepping import steps_for
 from lmlab.models.translator import Translations, Translator, TranslatorConfig
@@ -65,7 +66,7 @@ def our_step(rows: int, device: str, dtype: torch.dtype) -> Work:
         way, model, lambda learner, piece, _: (learner.loss(piece), None), optimizer, torch.device(device)
     )
     data = batch(rows, device)
-    return lambda: steps.take(data, None, 1.0, 0)
+    return lambda: steps.take([MicroBatch(piece=data)], data.count, 1.0)
 
 
 class Theirs(nn.Module):

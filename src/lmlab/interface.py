@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
@@ -66,14 +66,20 @@ class Windows:
             return self._each(lambda t: t.to(device))
         return self._each(lambda t: t if t.is_cuda else t.pin_memory().to(device, non_blocking=True), self.count)
 
-    def share(self, rank: int, world: int) -> Windows:
-        """The rows that fall to one of `world` processes: all together they are the batch."""
-        return self._each(lambda t: t[rank::world])
+    @property
+    def rows(self) -> int:
+        """Windows in the batch."""
+        return len(self.tokens_BT)
 
-    def split(self, rows: int) -> Iterator[Windows]:
+    def select(self, rows: slice) -> Self:
+        """Return the batch of these rows."""
+        mask_BT = None if self.mask_BT is None else self.mask_BT[rows]
+        return replace(self, tokens_BT=self.tokens_BT[rows], mask_BT=mask_BT, known=None)
+
+    def split(self, rows: int) -> Iterator[Self]:
         """The same in batches of at most so many rows."""
         for first in range(0, len(self.tokens_BT), rows):
-            yield self._each(lambda t, part=slice(first, first + rows): t[part])
+            yield self.select(slice(first, first + rows))
 
     def _each(self, change: Callable[..., Tensor], known: int | None = None) -> Windows:
         return Windows(change(self.tokens_BT), None if self.mask_BT is None else change(self.mask_BT), known)

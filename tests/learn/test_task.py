@@ -34,6 +34,17 @@ class Points:
     xy_B2: Tensor
     inside_B: Tensor
 
+    @property
+    def count(self) -> int:
+        return len(self.inside_B)
+
+    @property
+    def rows(self) -> int:
+        return len(self.inside_B)
+
+    def select(self, rows: slice) -> Points:
+        return Points(self.xy_B2[rows], self.inside_B[rows])
+
     def to(self, device: torch.device) -> Points:
         return Points(self.xy_B2.to(device), self.inside_B.to(device))
 
@@ -77,7 +88,7 @@ class InTheDisc(Task):
 
     name, thing, unit = "disc", "point", "bits per point"
 
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Points:
+    def batch(self, seed: int, step: int) -> Points:
         return points(64, seed * 1_000_003 + step)
 
     def validation(self) -> Iterable[Batch]:
@@ -145,12 +156,3 @@ def test_a_classifier_that_diverges_says_so_in_its_own_words(tmp_path: Path) -> 
     outcome = trainer(tmp_path, Silent(), learning_rate=1e4).run()
     assert outcome.status == "diverged"
     assert "nats per point" in outcome.message
-
-
-def test_the_processes_that_share_a_step_share_its_rows() -> None:
-    from lmlab.interface import Windows
-
-    batch = Windows(torch.arange(30).view(6, 5), torch.ones(6, 5, dtype=torch.bool))
-    shares = [batch.share(rank, 4) for rank in range(4)]
-    assert sorted(row for share in shares for row in share.tokens_BT[:, 0].tolist()) == [0, 5, 10, 15, 20, 25]
-    assert torch.equal(batch.share(0, 1).tokens_BT, batch.tokens_BT)

@@ -19,11 +19,18 @@ _HELD: set[Path] = set()  # the locks of this process
 
 
 @contextmanager
-def locked(folder: Path, busy: Mistake, *, again: bool = False) -> Iterator[None]:
-    """Nobody else works in the folder meanwhile, or `busy` is raised. The system lifts the lock when a process ends.
+def locked(folder: Path, busy: Mistake, *, again: bool = False, writer: bool = True) -> Iterator[None]:
+    """Let nobody else work in the folder meanwhile. The system lifts the lock when a process ends.
 
-    again: it may be that this very process has locked it already, further out.
+    Args:
+        folder: Where the lock lies.
+        busy: What is raised where another process holds it.
+        again: Whether this very process may have locked it already, further out.
+        writer: Whether this process writes. Of several that train one model, the writer holds the lock for all.
     """
+    if not writer:
+        yield
+        return
     path = (folder / LOCK).resolve()
     if again and path in _HELD:
         yield

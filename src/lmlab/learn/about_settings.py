@@ -123,6 +123,7 @@ def settings(
         chosen = ("learning_rate", "matrix_learning_rate", "matrix_every", "weight_decay")
         loop |= {name: getattr(optimizer, name) for name in chosen}
         loop |= {"rows": task.rows, "length": task.length, "stepping": hardware.stepping}
+        loop["micro_batches"] = train_config.micro_batches or 1
     found = dataclasses.asdict(config)
     return dataclasses.replace(
         bare,

@@ -15,6 +15,7 @@ from torch import Tensor
 from lmlab.config import Mistake
 from lmlab.layers.raced import ALL_TAKEN, missing
 from lmlab.learn.tensor_file import write_tensors
+from lmlab.learn.world import ALONE, World
 
 Groups = dict[str, dict[str, Tensor]]
 
@@ -54,17 +55,26 @@ def save_checkpoint(path: Path, progress: Progress, groups: Groups) -> None:
 
 
 class Checkpoints:
-    """Those of a run, one after the other in one file. beside: of a GPU, which goes on while the disk is written to."""
+    """This class writes the checkpoints of a run, one after the other, into one file; of several processes the writer does.
 
-    def __init__(self, path: Path, *, beside: bool) -> None:
-        self.path, self._any = path, path.exists()
-        self._pool = _thread_of_this_gpu() if beside else None
+    Args:
+        path: Of the file.
+        beside: Whether a GPU goes on while the disk is written to.
+        world: The processes that train together.
+    """
+
+    def __init__(self, path: Path, *, beside: bool, world: World = ALONE) -> None:
+        self.path, self.world = path, world
+        self.any = world.broadcast(path.exists())  # whether there is one
+        self._pool = _thread_of_this_gpu() if beside and world.is_writer else None
         self._last: Future[None] | None = None
 
     def save(self, progress: Progress, groups: Groups, *, wait: bool) -> None:
         """As `save_checkpoint`. Without waiting it may still be under way afterwards, where a GPU has room for a copy."""
         self.finish()
-        self._any = True
+        self.any = True
+        if not self.world.is_writer:
+            return
         size = sum(t.nbytes for tensors in groups.values() for t in tensors.values())
         if wait or self._pool is None or torch.cuda.mem_get_info()[0] < 2 * size:
             save_checkpoint(self.path, progress, groups)
@@ -76,7 +86,7 @@ class Checkpoints:
 
     def lack(self, progress: Progress) -> bool:
         """Whether weights were validated and none are kept yet: a short run may be killed before its next look at the clock."""
-        return progress.best_nats is not None and not self._any
+        return progress.best_nats is not None and not self.any
 
     def finish(self) -> None:
         """Wait until the last one is written; what went wrong with it is raised here."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,8 @@ from lmlab.learn.choose_optimizer import optimizer_for
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
 from lmlab.learn.lines import cut_back, is_metrics, is_sample
-from lmlab.learn.onlookers import Watch
+from lmlab.learn.micro_batches import MicroBatch, cut, dropout_seed
+from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.outcome import Diverged, Outcome, Status
 from lmlab.learn.sampling import Samples
 from lmlab.learn.schedule import learning_rate_factor
@@ -39,6 +41,7 @@ from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
+from lmlab.learn.world import ALONE, World
 
 SHOW_EVERY_S = 0.5
 UNSETTLED = (
@@ -58,18 +61,23 @@ class Trainer:
         folder: Path,
         watch: Watch,
         earlier: Spent | None = None,
+        world: World = ALONE,
     ) -> None:
-        """earlier: the model's weights are learned already, and this is what this run spent on it; None: they are fresh."""
-        self.model, self.task, self.config, self.watch = model.to(hardware.device), task, config, watch
+        """earlier: the model's weights are learned already, and this is what this run spent on it; None: they are fresh.
+
+        world: the processes that train the model together; each has a trainer of its own, with the same arguments.
+        """
+        self.model, self.task, self.config, self.world = model.to(hardware.device), task, config, world
+        self.watch = watch if world.is_writer else Silent()
         self.model.compute_dtype = hardware.dtype
         self.device = hardware.device
         self.optimizer = optimizer_for(model, task, config, hardware)
         self.stepping = hardware.stepping
         self.steps = steps_for(
-            hardware.stepping, self.model, task.loss, self.optimizer, self.device, config.budget.seconds
+            hardware.stepping, self.model, task.loss, self.optimizer, self.device, config.budget.seconds, world
         )
         self.checkpoint_path, self.metrics_path = folder / "state" / "checkpoint.safetensors", folder / "metrics.jsonl"
-        self.checkpoints = Checkpoints(self.checkpoint_path, beside=self.device.type == "cuda")
+        self.checkpoints = Checkpoints(self.checkpoint_path, beside=self.device.type == "cuda", world=world)
         self.earlier = earlier
         self.clock = self._clock(earlier or Spent())
         self.best: dict[str, Tensor] = {}
@@ -90,9 +98,10 @@ class Trainer:
     def run(self) -> Outcome:
         """Train until the budget is used, validation stops improving, the loss diverges, or someone interrupts."""
         onednn_as_at_first()  # what was multiplied before in this process must not show in the weights
-        drop_unfinished(self.checkpoint_path)  # before more is written: a disk may have had room for just that
+        if self.world.is_writer:
+            drop_unfinished(self.checkpoint_path)  # before more is written: a disk may have had room for just that
         begun_with: dict[str, bool] = {}
-        if self.checkpoint_path.exists():
+        if self.checkpoints.any:
             self._restore()
             begun_with = kernels_begun_with(self.progress, lambda what: self.watch.say(f"{self.model.name}: {what}"))
         else:
@@ -125,12 +134,12 @@ class Trainer:
             # who was taught before may know much by heart
             read = self.clock.tokens if self.earlier is None else math.inf
             outcome = replace(outcome, calibrated=self.task.calibrated(self.model, read))
-        if self.samples.any:  # the last word: that of the weights kept
+        if self.world.is_writer and self.samples.any:  # the last word: that of the weights kept
             self.samples.write(self.progress.best_step)
         return outcome
 
     def _steps(self, interrupted: Callable[[], bool]) -> tuple[Status, str]:
-        saved_at = shown_at = self.clock.seconds
+        saved_at = shown_at = self.clock.look()
         while self.clock.next_fraction <= 1 + 1e-9 and self.clock.fraction < 1:
             before = self.clock.fraction
             self._group()
@@ -146,13 +155,13 @@ class Trainer:
                     return "stopped early", (
                         f"validation has not improved since step {self.progress.best_step}; the weights of that step are kept"
                     )
-            if interrupted():
+            if self.world.broadcast(interrupted()):
                 self._check_what_is_kept()
                 return "interrupted", "interrupted; everything up to this step is saved"
             if now - saved_at > CHECKPOINT_EVERY_S or self.checkpoints.lack(self.progress):
                 self._check_what_is_kept()
                 self.save(wait=False)
-                saved_at = self.clock.seconds
+                saved_at = self.clock.look()
         self._check_loss()
         if self.sums.count:  # steps since the last validation
             self.validate()
@@ -175,7 +184,8 @@ class Trainer:
         self.save()
 
     def _clock(self, spent: Spent | Progress) -> Clock:
-        return Clock(self.config.budget, spent.steps, spent.tokens, spent.seconds, self.earlier, thing=self.task.thing)
+        budget, thing = self.config.budget, self.task.thing
+        return Clock(budget, spent.steps, spent.tokens, spent.seconds, self.earlier, thing, self.world)
 
     def _cut_metrics(self) -> None:
         """Begin with the lines that the run had when this budget began."""
@@ -183,10 +193,12 @@ class Trainer:
 
     def _cut_back(self, step: int, most: int | None = None) -> None:
         """What was measured and written after that step will be again. most: lines of metrics that were counted so far."""
-        left = cut_back(self.metrics_path, is_metrics, step, most)
-        if self.samples.path.exists():
-            cut_back(self.samples.path, is_sample, step)
-        self.progress = replace(self.progress, metrics=left)
+        left = 0
+        if self.world.is_writer:
+            left = cut_back(self.metrics_path, is_metrics, step, most)
+            if self.samples.path.exists():
+                cut_back(self.samples.path, is_sample, step)
+        self.progress = replace(self.progress, metrics=self.world.broadcast(left))
 
     def _validation_is_due(self, before: float) -> bool:
         """At every 1/validations of the budget; but in a budget of seconds never for more than a small share."""
@@ -199,7 +211,7 @@ class Trainer:
     def to_be_timed(self) -> Callable[[], int]:
         """Single steps of a trainer that does nothing else: no thread or way of stepping is tried beside those at hand."""
         self.threads = None
-        self.steps = steps_for(self.stepping, self.model, self.task.loss, self.optimizer, self.device)
+        self.steps = steps_for(self.stepping, self.model, self.task.loss, self.optimizer, self.device, world=self.world)
         return partial(next, self.endless_steps())
 
     def endless_steps(self) -> Iterator[int]:
@@ -212,11 +224,22 @@ class Trainer:
 
     def _steps_of_a_batch(self) -> Iterator[None]:
         """One step; where a batch is worked off in pieces, one for each of them."""
-        batch = self.task.batch(self.config.seed, self.clock.steps).to(self.device)
+        batch, world = self.task.batch(self.config.seed, self.clock.steps), self.world
+        parts = cut(batch, self.config.micro_batches or world.size)
+        mine = range(world.rank, len(parts), world.size)
+        counts, mine = bool(mine), mine or range(1)
+        pieces = [
+            self.task.pieces(part.to(self.device) if number in mine else part) for number, part in enumerate(parts)
+        ]
         self.model.train()
-        carry: Any = None
-        for piece in self.task.pieces(batch):
-            carry = self._step(piece, carry)
+        carries: Sequence[Any] = [None] * len(mine)
+        for together in zip(*pieces, strict=True):  # one piece of every micro-batch
+            seeds = [dropout_seed(self.config.seed, self.clock.steps, number) for number in mine]
+            micro_batches = [
+                MicroBatch(piece=together[number], carry=carry, seed=seed, counts=counts)
+                for number, carry, seed in zip(mine, carries, seeds, strict=True)
+            ]
+            carries = self._step(micro_batches, sum(piece.count for piece in together))
             yield
 
     def _group(self) -> None:
@@ -225,24 +248,23 @@ class Trainer:
             if self.clock.fraction >= 1:
                 break
 
-    def _step(self, piece: Any, carry: Any) -> Any:
+    def _step(self, micro_batches: Sequence[MicroBatch], count: int) -> Sequence[Any]:
         """Forward, backward, update, with as many threads as are fastest now where seconds count; what to carry on."""
         if self.threads is not None:
             set_threads(self.threads.next_step())
-        started = self.clock.seconds
-        seed = self.config.seed * 1_000_003 + self.clock.steps
+        started = time.perf_counter()
         try:
-            loss, carry = self.steps.take(piece, carry, learning_rate_factor(self.clock.fraction), seed)
+            loss, carries = self.steps.take(micro_batches, count, learning_rate_factor(self.clock.fraction))
         except CannotRecord as why:
             self.steps = self.steps.plainer()
             self.watch.say(f"{self.model.name}: steps cannot be recorded and replayed ({why}), so they take longer")
-            return self._step(piece, carry)
+            return self._step(micro_batches, count)
         self.sums.add(loss)
         self.first_nats = loss.mean.detach() if self.first_nats is None else self.first_nats
         self.clock.tick(loss.count)
         if self.threads is not None:
-            self.threads.took(self.clock.seconds - started)
-        return carry
+            self.threads.took(time.perf_counter() - started)
+        return carries
 
     def _check_loss(self) -> None:
         """Diverged where the loss since the last line of metrics is no number, or worse than guessing ever is."""
@@ -250,7 +272,8 @@ class Trainer:
             self._check(self.sums.mean)
 
     def _check(self, nats: float) -> None:
-        if not math.isfinite(nats) or nats > max(self.task.worst_nats, (self._first() or 0.0) + 1):
+        wrong = not math.isfinite(nats) or nats > max(self.task.worst_nats, (self._first() or 0.0) + 1)
+        if self.world.broadcast(wrong):
             raise self._diverged(nats)
 
     def _first(self) -> float | None:
@@ -261,7 +284,8 @@ class Trainer:
     def _check_what_is_kept(self) -> None:
         """Diverged where the weights are none to keep: by the losses, or by the last step, which no loss has seen."""
         self._check_loss()
-        if not torch.stack([p.isfinite().all() for p in self.model.parameters()]).all():
+        finite = bool(torch.stack([p.isfinite().all() for p in self.model.parameters()]).all())
+        if not self.world.broadcast(finite):
             raise self._diverged(math.nan)
 
     def _diverged(self, nats: float) -> Diverged:
@@ -283,7 +307,8 @@ class Trainer:
         """To who looks on, where anything is known by now; Diverged if it is nothing to go on with."""
         if remark := self.kept_waiting.remark():
             self.watch.say(f"{self.model.name}: {remark}")
-        nats, best = self.sums.lately() if self.clock.fraction < 1 else self.sums.mean, self.progress.best_nats
+        nats = self.world.broadcast(self.sums.lately() if self.clock.fraction < 1 else self.sums.mean)
+        best = self.progress.best_nats
         if nats is None:
             return
         self._check(nats)
@@ -294,13 +319,14 @@ class Trainer:
     def validate(self) -> None:
         """Look at the validation batches, keep the weights if they are the best yet, and write a line of metrics."""
         started = self.clock.seconds
-        valid_nats, found = self._validation_nats()
+        valid_nats, valid_parts = self._validation_nats()
         if valid_nats is not None and not math.isfinite(valid_nats):  # the last step did it: no loss has seen it yet
             raise self._diverged(valid_nats)
+        took_s = self.clock.look() - started
         if valid_nats is not None and self.config.budget.seconds is not None:
-            self.clock.reserve_s = self.clock.seconds - started
-            self.validation_s += self.clock.reserve_s
-        self._write_metrics(valid_nats, found)
+            self.clock.reserve_s = took_s
+            self.validation_s += took_s
+        self._write_metrics(valid_nats, valid_parts)
         if valid_nats is None:
             return
         if self.progress.best_nats is None or valid_nats < self.progress.best_nats:
@@ -324,20 +350,26 @@ class Trainer:
         """Write down what the model makes now, if that takes no more than a small share of the time so far."""
         started = self.clock.seconds
         if self.samples.is_due(started - self.clock.earlier.seconds):
-            self.samples.write(self.clock.steps)
-            self.samples.took(self.clock.seconds - started)
+            if self.world.is_writer:
+                self.samples.write(self.clock.steps)
+            self.samples.took(self.clock.look() - started)
 
-    def _validation_nats(self) -> tuple[float | None, Sums]:
-        """Nats per thing on the validation batches (None: there are none), and the sums they come from."""
-        found, total = Sums(self.device), 0.0
+    def _validation_nats(self) -> tuple[float | None, dict[str, float]]:
+        """Nats per thing on the validation batches (None: there are none), and those of each part of the loss."""
+        found, total, world = Sums(self.device), 0.0, self.world
         self.model.eval()
-        for batch in self.validation:
+        for batch in self.validation[world.rank :: world.size]:
             loss = self.model.loss(batch.to(self.device))
             total += float(loss.total)
             found.add(loss)
-        return total / found.count if found.count else None, found
+        names = world.broadcast(tuple(found.parts))  # the writer has a batch wherever another process has
+        parts = [float(found.parts.get(name, 0.0)) for name in names]
+        total, count, *parts = world.sum_numbers(total, found.count, *parts)
+        if not count:
+            return None, {}
+        return total / count, {name: part / count for name, part in zip(names, parts, strict=True)}
 
-    def _write_metrics(self, valid_nats: float | None, valid: Sums) -> None:
+    def _write_metrics(self, valid_nats: float | None, valid_parts: dict[str, float]) -> None:
         train = self.task.measured(self.sums.mean, "train")
         held_out = dict.fromkeys(train) if valid_nats is None else self.task.measured(valid_nats, "valid")
         line = {
@@ -345,11 +377,12 @@ class Trainer:
             "tokens": self.clock.tokens,
             "seconds": round(self.clock.seconds, 3),
             **{f"train_{name}": value for name, value in {**train, **self.sums.parts_mean}.items()},
-            **{f"valid_{name}": value for name, value in {**held_out, **valid.parts_mean}.items()},
+            **{f"valid_{name}": value for name, value in {**held_out, **valid_parts}.items()},
             "learning_rate_factor": learning_rate_factor(self.clock.fraction),
             "gradient_norm": float(self.steps.norm),
         }
-        append_line(self.metrics_path, json.dumps(line))
+        if self.world.is_writer:
+            append_line(self.metrics_path, json.dumps(line))
         self.sums = Sums(self.device, self.sums.mean)
         self.progress = self._progress_now(metrics=self.progress.metrics + 1)
 

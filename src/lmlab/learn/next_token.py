@@ -82,11 +82,11 @@ class NextToken(Task):
             chunks=min(CARRIED_CHUNKS, max(1, train.tokens // length)) if carries else None,
         )
 
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Windows:
+    def batch(self, seed: int, step: int) -> Windows:
         """Windows, or stretches across document bounds, drawn from (seed, step)."""
         if self.chunks is None:
-            return draw_windows(self.train, self.rows, self.length, seed, step).share(rank, world)
-        return Windows(draw_stretches(self.train, self.rows, self.length * self.chunks, seed, step)).share(rank, world)
+            return draw_windows(self.train, self.rows, self.length, seed, step)
+        return Windows(draw_stretches(self.train, self.rows, self.length * self.chunks, seed, step))
 
     def pieces(self, batch: Any) -> Sequence[Windows]:
         """The windows; of stretches, a few tokens of each at a time."""

@@ -39,6 +39,7 @@ class TrainConfig:
     stepping: Stepping | None = None  # kernel by kernel, or (on a GPU) recorded and replayed, or of a compiled loss
     rows: int | None = None  # sequences per step
     length: int | None = None  # tokens per sequence
+    micro_batches: int | None = None  # into which the rows of a step are cut, so that they take less memory at once
     validations: int = 20  # over the whole budget
     patience: int = 6  # validations without a new best before the run stops early
     calibrate: bool = (
@@ -48,7 +49,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         at_least_one("training", rows=self.rows, length=self.length)
         at_least_one("training", validations=self.validations, patience=self.patience)
-        at_least_one("training", matrix_every=self.matrix_every)
+        at_least_one("training", matrix_every=self.matrix_every, micro_batches=self.micro_batches)
         if (self.matrix_every or 1) > MOST_STEPS_BETWEEN:
             raise Mistake(
                 f"training: matrix_every is a whole number from 1 to {MOST_STEPS_BETWEEN}; got {self.matrix_every}",

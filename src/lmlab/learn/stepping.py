@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
@@ -22,7 +22,10 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from lmlab.interface import Learner, Loss
+from lmlab.learn.gradients import forget_gradients, join_rows, nothing_of, sum_over_processes, summed_loss
+from lmlab.learn.micro_batches import MicroBatch
 from lmlab.learn.optimizer import Optimizer
+from lmlab.learn.world import ALONE, World
 
 AHEAD = 4  # steps that may be asked for before the first of them is done: the GPU never waits, and the clock stays true
 MOST_SHAPES = 8  # of batches: each has a recording of its own, with memory of its own
@@ -61,21 +64,32 @@ def _fastest_attention() -> Iterator[None]:
 class Steps(ABC):
     """Takes training steps with one model and its optimizer."""
 
-    def __init__(self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device) -> None:
-        self.model, self.loss_of, self.optimizer, self.device = model, loss_of, optimizer, device
+    def __init__(
+        self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = ALONE
+    ) -> None:
+        self.model, self.loss_of, self.optimizer, self.device, self.world = model, loss_of, optimizer, device, world
         self._under_way: deque[torch.cuda.Event] = deque()
         self.norm = torch.zeros((), device=device)
 
     @abstractmethod
-    def take(self, piece: Any, carry: Any, factor: float, seed: int) -> tuple[Loss, Any]:
-        """One step with the learning rates times `factor`; what the piece cost before it, and what to carry on.
+    def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
+        """Take one step.
 
-        CannotRecord: nothing has changed, and `plainer` is the way to go on.
+        Args:
+            micro_batches: Those of this process.
+            count: Of what the micro-batches of all processes predict: the sum of their losses is divided by it once.
+            factor: What the learning rates are multiplied by.
+
+        Returns:
+            What the micro-batches of all processes cost before the step, and what each of this process carries on.
+
+        Raises:
+            CannotRecord: Nothing has changed, and `plainer` is the way to go on.
         """
 
     def plainer(self) -> Steps:
         """The same steps, taken in a way that asks less of the model."""
-        return Eager(self.model, self.loss_of, self.optimizer, self.device)
+        return Eager(self.model, self.loss_of, self.optimizer, self.device, self.world)
 
     def _keep_pace(self) -> None:
         """Wait until no more than a few steps are under way."""
@@ -91,32 +105,52 @@ class Steps(ABC):
 class Eager(Steps):
     """Every kernel is asked for in every step."""
 
-    def take(self, piece: Any, carry: Any, factor: float, seed: int) -> tuple[Loss, Any]:
+    def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
         """One step."""
-        seed_dropout(seed, self.device)
-        loss, carry = self.loss_of(self.model, piece, carry)
-        loss.mean.backward()
+        parameters, losses, carries = self.optimizer.parameters.values(), [], []
+        for micro_batch in micro_batches:
+            seed_dropout(micro_batch.seed, self.device)
+            loss, carry = self.loss_of(self.model, micro_batch.piece, micro_batch.carry)
+            loss = loss if micro_batch.counts else nothing_of(loss)
+            (loss.total / count).backward()
+            losses.append(loss)
+            carries.append(carry)
+        whole = summed_loss(losses, count)
+        if len(micro_batches) > 1:
+            join_rows(parameters)
+        if self.world.size > 1:
+            sum_over_processes(parameters, whole, self.world)
         self.norm = self.optimizer.step(factor)
-        forget_gradients(self.optimizer)
+        forget_gradients(parameters)
         self._keep_pace()
-        return loss, carry
+        return whole, carries
 
 
 class Captured(Steps):
     """A step is recorded once for each shape of batch, and replayed. CUDA only."""
 
     def __init__(
-        self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, compiled: bool = False
+        self,
+        model: Learner,
+        loss_of: LossOf,
+        optimizer: Optimizer,
+        device: torch.device,
+        world: World = ALONE,
+        compiled: bool = False,
     ) -> None:
-        super().__init__(model, loss_of, optimizer, device)
+        super().__init__(model, loss_of, optimizer, device, world)
         self.compiled = compiled
         self._loss_of = torch.compile(loss_of, dynamic=False) if compiled else loss_of
         self._factor, self._per_thing = torch.ones((), device=device), torch.ones((), device=device)
         self._count = torch.zeros((), device=device)  # of steps, where the recorded update finds it
         self._recordings: dict[Any, _Recording] = {}
 
-    def take(self, piece: Any, carry: Any, factor: float, seed: int) -> tuple[Loss, Any]:
+    def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
         """One step."""
+        if len(micro_batches) > 1 or self.world.size > 1:
+            raise CannotRecord("its batches are cut into micro-batches")
+        (micro_batch,) = micro_batches
+        piece, carry = micro_batch.piece, micro_batch.carry
         shape = shapes((piece, carry))
         recording = self._recordings.get(shape)
         if recording is None:
@@ -126,13 +160,13 @@ class Captured(Steps):
         for kept, given in zip(tensors(recording.inputs), tensors((piece, carry)), strict=True):
             kept.copy_(given, non_blocking=True)
         self._factor.fill_(factor)
-        self._per_thing.fill_(1.0 / piece.count)
+        self._per_thing.fill_(1.0 / count)
         self._count.fill_(float(self.optimizer.steps))
-        seed_dropout(seed, self.device)
+        seed_dropout(micro_batch.seed, self.device)
         recording.graph.replay()
         self.optimizer.steps += 1
         self._keep_pace()
-        return dataclasses.replace(recording.loss, count=piece.count), recording.carry
+        return dataclasses.replace(recording.loss, count=count), [recording.carry]
 
     @property
     def shapes(self) -> int:
@@ -141,14 +175,16 @@ class Captured(Steps):
 
     def plainer(self) -> Steps:
         """Recorded but not compiled, or not recorded."""
-        return Captured(self.model, self.loss_of, self.optimizer, self.device) if self.compiled else super().plainer()
+        if not self.compiled:
+            return super().plainer()
+        return Captured(self.model, self.loss_of, self.optimizer, self.device, self.world)
 
     def _record(self, piece: Any, carry: Any) -> _Recording:
         """Take some steps to no effect, then one that is written down."""
         changing = [*self.optimizer.parameters.values(), *self.optimizer.slots.values()]
         before = [t.detach().clone() for t in changing]
         inputs = mapped((piece, carry), lambda t: t.to(self.device, copy=True))
-        generator = torch.cuda.default_generators[self.device.index or 0]
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
         spare = generator.clone_state()  # a recording that fails leaves the generator's own in a state of no use
         graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
         attention = _fastest_attention() if self.compiled else nullcontext()
@@ -162,7 +198,7 @@ class Captured(Steps):
                 loss, carried = self._step(*inputs)
         except RuntimeError as error:
             generator.graphsafe_set_state(spare)
-            forget_gradients(self.optimizer)
+            forget_gradients(self.optimizer.parameters.values())
             cause = error.__context__ or error
             raise CannotRecord(str(cause).split("\n")[0] or type(cause).__name__) from error
         finally:
@@ -176,7 +212,7 @@ class Captured(Steps):
         (loss.total * self._per_thing).backward()
         self._count += 1
         self.norm = self.optimizer.update(self._factor, self._count)
-        forget_gradients(self.optimizer)
+        forget_gradients(self.optimizer.parameters.values())
         found = Loss(total=loss.total.detach(), count=0, parts={n: p.detach() for n, p in loss.parts.items()})
         return found, mapped(carry, torch.clone)  # it may be a view of the piece, where the next piece will stand
 
@@ -187,27 +223,29 @@ class Faster(Steps):
     The steps that are timed are steps of the training like all others; only the compiling is time that they must win back.
     """
 
-    def __init__(self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device) -> None:
-        super().__init__(model, loss_of, optimizer, device)
-        self._ways: list[Captured] = [Captured(model, loss_of, optimizer, device)]
+    def __init__(
+        self, model: Learner, loss_of: LossOf, optimizer: Optimizer, device: torch.device, world: World = ALONE
+    ) -> None:
+        super().__init__(model, loss_of, optimizer, device, world)
+        self._ways: list[Captured] = [Captured(model, loss_of, optimizer, device, world)]
         self._ms: list[float] = []  # a step of each way that was timed
         self._taken, self._since = 0, torch.cuda.Event(enable_timing=True)
 
-    def take(self, piece: Any, carry: Any, factor: float, seed: int) -> tuple[Loss, Any]:
+    def take(self, micro_batches: Sequence[MicroBatch], count: int, factor: float) -> tuple[Loss, list[Any]]:
         """One step."""
         way = self._ways[-1]
         try:
-            loss, carry = way.take(piece, carry, factor, seed)
+            loss, carries = way.take(micro_batches, count, factor)
         except CannotRecord:
             if not way.compiled:
                 raise
             self._ways.pop()
             self._ms.append(float("inf"))
-            return self.take(piece, carry, factor, seed)
+            return self.take(micro_batches, count, factor)
         self.norm = way.norm
-        if len(self._ms) < 2 and carry is None:  # recurrent kernels come ready-made
+        if len(self._ms) < 2 and carries == [None]:  # recurrent kernels come ready-made
             self._time()
-        return loss, carry
+        return loss, carries
 
     def plainer(self) -> Steps:
         """Recorded and no more."""
@@ -227,7 +265,8 @@ class Faster(Steps):
         if len(self._ms) == 1 and self._ways[0].shapes > 1:
             self._ms.append(float("inf"))  # each shape would be compiled by itself, which takes longer than it saves
         elif len(self._ms) == 1:
-            self._ways.append(Captured(self.model, self.loss_of, self.optimizer, self.device, compiled=True))
+            compiled = Captured(self.model, self.loss_of, self.optimizer, self.device, self.world, compiled=True)
+            self._ways.append(compiled)
         elif self._ms[1] < self._ms[0]:
             del self._ways[0]
         else:
@@ -242,12 +281,6 @@ class _Recording:
     inputs: Any
     loss: Loss
     carry: Any
-
-
-def forget_gradients(optimizer: Optimizer) -> None:
-    """Free them: the next backward pass writes where this one wrote, and nothing has to be set to zero."""
-    for p in optimizer.parameters.values():
-        p.grad = None
 
 
 def seed_dropout(seed: int, device: torch.device) -> None:
@@ -301,10 +334,11 @@ def steps_for(
     optimizer: Optimizer,
     device: torch.device,
     seconds: float | None = None,
+    world: World = ALONE,
 ) -> Steps:
     """Of the way with this name: eager, captured or compiled. seconds: that there are, where it is they that count."""
     if way == "eager":
-        return Eager(model, loss_of, optimizer, device)
+        return Eager(model, loss_of, optimizer, device, world)
     if way == "captured" and seconds is not None and seconds >= 4 * COMPILING_S:
-        return Faster(model, loss_of, optimizer, device)
-    return Captured(model, loss_of, optimizer, device, compiled=way == "compiled")
+        return Faster(model, loss_of, optimizer, device, world)
+    return Captured(model, loss_of, optimizer, device, world, compiled=way == "compiled")

@@ -15,11 +15,20 @@ PartName = Literal["train", "valid"]
 
 
 class Batch(Protocol):
-    """What `Learner.loss` takes; it can be moved to where the model is, and says how many things it predicts."""
+    """What `Learner.loss` takes: rows that can be told apart and moved to where the model is."""
 
     @property
     def count(self) -> int:
-        """What the loss will count."""
+        """How many things it predicts: the count of its loss."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has: what it can be cut between."""
+        ...
+
+    def select(self, rows: slice) -> Self:
+        """Return the batch of these rows."""
         ...
 
     def to(self, device: torch.device) -> Self:
@@ -35,10 +44,10 @@ class Task(ABC):
     unit: ClassVar[str]  # of the numbers that are shown, such as "bits per byte"
 
     @abstractmethod
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Batch:
+    def batch(self, seed: int, step: int) -> Batch:
         """The batch of a step, a function of (seed, step) alone, so that a resumed run sees what it would have seen.
 
-        rank, world: of `world` processes that share the step, the part of the one with this number.
+        Every process draws all of it, and takes its micro-batches of it (`learn/micro_batches.py`).
         """
 
     def pieces(self, batch: Any) -> Sequence[Any]:

@@ -54,6 +54,15 @@ class LabelledPairs:
         """Pairs."""
         return len(self.labels_B)
 
+    @property
+    def rows(self) -> int:
+        """Pairs."""
+        return len(self.labels_B)
+
+    def select(self, rows: slice) -> LabelledPairs:
+        """Return the batch of these rows."""
+        return LabelledPairs(self.words_B2[rows], self.labels_B[rows])
+
     def to(self, device: torch.device) -> LabelledPairs:
         """The same on another device."""
         return LabelledPairs(self.words_B2.to(device), self.labels_B.to(device))

@@ -86,6 +86,24 @@ class Masked:
             return self.known
         return len(self.places_N) if self.asked_N is None else int(self.asked_N.sum())
 
+    @property
+    def rows(self) -> int:
+        """Texts."""
+        return len(self.inputs_BT)
+
+    def select(self, rows: slice) -> Masked:
+        """Return the batch of these rows."""
+        first, stop, _ = rows.indices(self.rows)
+        length = self.inputs_BT.shape[1]
+        here_N = (self.places_N >= first * length) & (self.places_N < stop * length)
+        if self.asked_N is not None:
+            here_N &= self.asked_N
+        text_BT = None if self.text_BT is None else self.text_BT[rows]
+        if not here_N.any():  # a place that is not asked for stands in: there must be one
+            filler_1 = self.places_N.new_zeros(1)
+            return Masked(self.inputs_BT[rows], filler_1, filler_1, text_BT, filler_1.bool())
+        return Masked(self.inputs_BT[rows], self.places_N[here_N] - first * length, self.targets_N[here_N], text_BT)
+
     def to(self, device: torch.device) -> Masked:
         """The same on another device."""
         shown, places, targets = (t.to(device) for t in (self.inputs_BT, self.places_N, self.targets_N))

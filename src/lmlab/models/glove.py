@@ -68,6 +68,15 @@ class PairBatch:
         """Pairs."""
         return len(self.words_B)
 
+    @property
+    def rows(self) -> int:
+        """Pairs."""
+        return len(self.words_B)
+
+    def select(self, rows: slice) -> PairBatch:
+        """Return the batch of these rows."""
+        return PairBatch(self.words_B[rows], self.contexts_B[rows], self.weights_B[rows], self.logs_B[rows])
+
     def to(self, device: torch.device) -> PairBatch:
         """The same on another device."""
         return PairBatch(

@@ -76,6 +76,15 @@ class Translations:
         """Tokens that are predicted, ends included."""
         return self.known if self.known is not None else int(self.mask_BKT.sum())
 
+    @property
+    def rows(self) -> int:
+        """Sources."""
+        return len(self.source_BS)
+
+    def select(self, rows: slice) -> Translations:
+        """Return the batch of these rows."""
+        return Translations(self.source_BS[rows], self.there_BS[rows], self.targets_BKT[rows], self.mask_BKT[rows])
+
     def to(self, device: torch.device) -> Translations:
         """The same on another device."""
         source_BS, there_BS, targets_BKT, mask_BKT = (

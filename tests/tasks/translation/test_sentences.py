@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from lmlab.learn.micro_batches import cut
 from lmlab.tasks.translation import sentences
 from lmlab.tasks.translation.sentences import Encoded, grouped, refuse_long
 from lmlab.tasks.translation.task import Translating
@@ -68,11 +70,11 @@ def test_what_is_timed_has_the_commonest_shape(table: Path) -> None:
     assert len({timed.batch(0, step).targets_BKT.shape for step in range(2 * timed.steps_per_epoch)}) == 1
 
 
-def test_processes_that_share_a_step_share_its_rows(table: Path) -> None:
-    learning = task(table)
-    whole, parts = learning.batch(0, 2), [learning.batch(0, 2, rank, 2) for rank in range(2)]
+def test_micro_batches_share_the_rows_of_a_batch(table: Path) -> None:
+    whole = task(table).batch(0, 2)
+    parts = cut(whole, 2)
     assert sum(part.count for part in parts) == whole.count
-    assert parts[1].source_BS.equal(whole.source_BS[1::2])
+    assert torch.cat([part.source_BS for part in parts]).equal(whole.source_BS)
 
 
 def test_groups_hold_the_least_padding_that_so_many_can(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,17 @@ class Bags:
         """Texts."""
         return len(self.labels_B)
 
+    @property
+    def rows(self) -> int:
+        """Texts."""
+        return len(self.labels_B)
+
+    def select(self, rows: slice) -> Bags:
+        """Return the batch of these rows."""
+        first, stop, _ = rows.indices(self.rows)
+        begin, *_, end = [*self.starts_B.tolist(), len(self.ids_N)][first : stop + 1]
+        return Bags(self.ids_N[begin:end], self.starts_B[rows] - begin, self.labels_B[rows])
+
     def to(self, device: torch.device) -> Bags:
         """The same on another device."""
         return Bags(self.ids_N.to(device), self.starts_B.to(device), self.labels_B.to(device))

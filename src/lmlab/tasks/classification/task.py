@@ -84,12 +84,10 @@ class Labelling(Task):
     rows: int
     at_once: int = 512  # texts, where nothing is learned
 
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Bags:
+    def batch(self, seed: int, step: int) -> Bags:
         """The next examples of this epoch's order, which is drawn from (seed, epoch)."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        return self.train.bags(
-            _order(len(self.train), seed, epoch)[place * self.rows : (place + 1) * self.rows][rank::world]
-        )
+        return self.train.bags(_order(len(self.train), seed, epoch)[place * self.rows : (place + 1) * self.rows])
 
     @property
     def steps_per_epoch(self) -> int:

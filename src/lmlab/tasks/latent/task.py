@@ -41,9 +41,9 @@ class Bound(NextToken):
         chunks = min(CARRIED_CHUNKS, max(1, task.train.tokens // task.length))
         return replace(task, chunks=chunks, warm_up=model.config.warm_up)
 
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Stretches:
+    def batch(self, seed: int, step: int) -> Stretches:
         """Stretches, drawn from (seed, step)."""
-        return Stretches(super().batch(seed, step, rank, world).tokens_BT, step=step)
+        return Stretches(super().batch(seed, step).tokens_BT, step=step)
 
     def pieces(self, batch: Any) -> Sequence[Windows]:
         """One segment of each stretch at a time, each with the weight that the KL has in its step."""

@@ -56,12 +56,12 @@ class Masking(NextToken):
             )
         return super().of(model, tokenizer, train, valid, config, larger)
 
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Any:
+    def batch(self, seed: int, step: int) -> Any:
         """Windows and what is hidden in them."""
         random = np.random.default_rng([seed, step, 1])
         divisor = min(self.length, int(random.choice(SHORTER)))
         windows = draw_windows(self.train, self.rows * divisor, self.length // divisor, seed, step)
-        return masked(windows.share(rank, world), Symbols.beside(self.vocab_size), self.vocab_size, random)
+        return masked(windows, Symbols.beside(self.vocab_size), self.vocab_size, random)
 
     def validation(self) -> Iterable[Any]:
         """Windows spread evenly over the validation part, always with the same blanks."""

@@ -47,12 +47,11 @@ class Translating(Task):
         """Steps in which every row is seen once."""
         return sum(group.batches for group in self.groups)
 
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> Translations:
+    def batch(self, seed: int, step: int) -> Translations:
         """The next batch of this epoch, whose rows and order are drawn from (seed, epoch)."""
         epoch, place = divmod(step, self.steps_per_epoch)
         group, which = _epoch(self, seed, epoch)[place]
-        rows = len(range(rank, group.rows, world))
-        return self.train.translations(which[rank::world], rows, group.source, group.target)
+        return self.train.translations(which, group.rows, group.source, group.target)
 
     def validation(self) -> Iterable[Translations]:
         """All of the validation part."""

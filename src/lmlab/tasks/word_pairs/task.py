@@ -43,10 +43,9 @@ class Combining(Task):
     labels: int
     rows: int
 
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> LabelledPairs:
+    def batch(self, seed: int, step: int) -> LabelledPairs:
         """Pairs drawn from (seed, step)."""
-        drawn = self.train.draw(np.random.default_rng([seed, 0, step]), self.rows)
-        return batch_of(drawn.chosen(np.arange(rank, self.rows, world)))
+        return batch_of(self.train.draw(np.random.default_rng([seed, 0, step]), self.rows))
 
     def validation(self) -> Iterable[LabelledPairs]:
         """The pairs that are held out for it."""

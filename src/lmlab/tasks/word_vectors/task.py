@@ -79,11 +79,10 @@ class Entries:
         weights = np.minimum(counts / config.most, 1.0) ** config.power
         return cls(rows, columns, weights.astype(np.float32), np.log(counts).astype(np.float32))
 
-    def batch(self, start: int, stop: int, every: int = 1) -> PairBatch:
+    def batch(self, start: int, stop: int) -> PairBatch:
         """A stretch of them."""
-        at = slice(start, stop, every)
         arrays = (self.words_P, self.contexts_P, self.weights_P, self.logs_P)
-        return PairBatch(*(torch.from_numpy(array[at]) for array in arrays))
+        return PairBatch(*(torch.from_numpy(array[start:stop]) for array in arrays))
 
     def batches(self) -> Iterator[PairBatch]:
         """All of them, in order."""
@@ -109,10 +108,10 @@ class CoOccurrence(Task):
         train, valid = Entries.of(parts["train"], config, seed), Entries.of(parts["valid"], config)
         return cls(train=train, valid=valid, rows=rows or max(1, min(ROWS, len(train) // STEPS)))
 
-    def batch(self, seed: int, step: int, rank: int = 0, world: int = 1) -> PairBatch:
+    def batch(self, seed: int, step: int) -> PairBatch:
         """The next pairs; they were shuffled once, as the reference implementation does, and come in that order every epoch."""
         start = step % self.steps_per_epoch * self.rows
-        return self.train.batch(start + rank, start + self.rows, world)
+        return self.train.batch(start, start + self.rows)
 
     @property
     def steps_per_epoch(self) -> int:
