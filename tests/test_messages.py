@@ -80,7 +80,7 @@ SENTENCES = {  # by command: the code of the mistake, and what is printed
     ),
     "train gpt small.txt --device gpu": (
         "device-unknown",
-        "--device is auto, cpu, cuda or mps; got 'gpu'",
+        "--device is auto, cpu, cuda, one GPU such as cuda:1, or mps; got 'gpu'",
     ),
     "train gpt small.txt --device cuda": (
         "device-not-there",

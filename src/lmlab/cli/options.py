@@ -74,7 +74,7 @@ Learning = Annotated[
     list[str], typer.Option("--learn", metavar="KEY=VALUE", help="A setting of the training loop. May be repeated.")
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace the output if it exists.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, a GPU such as cuda:1, or mps.")]
 Html = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
 Svg = Annotated[Path | None, typer.Option(help="Write a picture to this file.")]
 Precision = Annotated[str, typer.Option(help="Of training: auto, bf16 or float32. Scores are always float32.")]

@@ -84,7 +84,7 @@ def command(
                 steps=None,
                 **{wrong[0]: None},
             )
-        if device not in (None, "cpu", "cuda", "mps"):
+        if (device or "cpu").partition(":")[0] not in ("cpu", "cuda", "mps"):
             raise Mistake(
                 f"{{steps}} is of a run on this machine, on cpu, cuda or mps; got {device!r}",
                 code="plan-device-unknown",

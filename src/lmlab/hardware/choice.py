@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass, replace
 
@@ -54,7 +55,7 @@ class Hardware:
 
     def __str__(self) -> str:
         threads = f", {self.threads} thread{'s' * (self.threads > 1)}" if self.device.type == "cpu" else ""
-        return f"{self.device.type}, {precision_name(self.dtype)}{threads}"
+        return f"{self.device}, {precision_name(self.dtype)}{threads}"
 
 
 def as_chosen(hardware: Hardware, chosen: Chosen | None) -> Hardware:
@@ -90,20 +91,46 @@ def precision_name(dtype: torch.dtype) -> str:
 
 
 def choose_device(device: str = CHOSEN) -> torch.device:
-    """The device asked for; by itself CUDA if there is any, else the CPU (mps only when asked for)."""
-    if device not in (CHOSEN, *DEVICES):
-        raise Mistake(f"{{device}} is auto, cpu, cuda or mps; got {device!r}", code="device-unknown", device=None)
+    """Return the device asked for; by itself CUDA if there is any, else the CPU (mps only when asked for).
+
+    A machine with several GPUs has cuda:0, cuda:1 and so on. Where none of them is named, a process that a launcher such as
+    torchrun started takes the GPU of its LOCAL_RANK. The chosen GPU becomes the current one of this process, because kernels
+    and generators without a device of their own go there.
+    """
+    kind, colon, index = device.partition(":")
+    if device != CHOSEN and (kind not in DEVICES or (colon and not (kind == "cuda" and index.isdecimal()))):
+        raise Mistake(
+            f"{{device}} is auto, cpu, cuda, one GPU such as cuda:1, or mps; got {device!r}",
+            code="device-unknown",
+            device=None,
+        )
     if torch.cuda.is_available():
         # One of torch's attention kernels is made to measure, a second or two for every new shape; the others are ready.
         torch.backends.cuda.enable_cudnn_sdp(False)
     if device == CHOSEN:
-        return torch.device(devices()[0])
+        kind = devices()[0]
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not there[device]:
+    if not there[kind]:
         raise Mistake(
-            f"this torch sees no {device.upper()} device; say {{device}}", code="device-not-there", device="cpu"
+            f"this torch sees no {kind.upper()} device; say {{device}}", code="device-not-there", device="cpu"
         )
-    return torch.device(device)
+    return _gpu(index) if kind == "cuda" else torch.device(kind)
+
+
+def _gpu(index: str) -> torch.device:
+    """Return the GPU with this index, or else that of this process, and make it the current one."""
+    count, local_rank = torch.cuda.device_count(), os.environ.get("LOCAL_RANK", "")
+    if index and int(index) >= count:
+        raise Mistake(
+            f"this torch sees {count} CUDA device{'s' * (count > 1)}, numbered from 0; got {{device}}",
+            code="device-not-there",
+            device=f"cuda:{index}",
+        )
+    if not index and not local_rank.isdecimal():
+        return torch.device("cuda")
+    gpu = torch.device("cuda", int(index or local_rank) % count)  # a launcher may show each process its own GPU alone
+    torch.cuda.set_device(gpu)
+    return gpu
 
 
 def choose(device: str = CHOSEN, precision: str = CHOSEN) -> Hardware:
