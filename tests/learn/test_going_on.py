@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import torch
 import lmlab
 from interrupts import InterruptAt
 from lmlab.config import Mistake
-from lmlab.learn import loop
+from lmlab.learn import loop, validation
 from lmlab.learn.checkpoint import load_checkpoint
+from lmlab.learn.validation import Validated, Validation
 from mistakes import mistake
 
 SETTINGS = {"layers": 1, "width": 32, "heads": 2, "context": 32}
@@ -100,8 +102,8 @@ def test_the_rise_that_a_rate_brings_which_rose_again_does_not_end_what_was_adde
     """The first of the curve is where it begins; after that it is looked at after every second step."""
     gpt(small_text, tmp_path / "run", budget="10steps", learning={**FEW, "patience": 3, "validations": 10})
     nats = iter(curve)
-    plain = loop.Trainer._validation_nats
-    monkeypatch.setattr(loop.Trainer, "_validation_nats", lambda trainer: (next(nats), plain(trainer)[1]))
+    plain = Validation.measure
+    monkeypatch.setattr(Validation, "measure", lambda self: replace(plain(self), nats=next(nats)))
     more = lmlab.resume(tmp_path / "run", budget="+20steps")
     assert more.record.result.steps == steps
     assert more.record.result.status == ("finished" if steps == 30 else "stopped early")
@@ -116,14 +118,14 @@ def test_looks_at_validation_take_their_share_of_what_was_added_alone(
     record = json.loads(path.read_text())
     record["result"]["seconds"] = 10_000.0
     path.write_text(json.dumps(record))
-    plain = loop.Trainer._validation_nats
+    plain = Validation.measure
 
-    def slow(trainer: loop.Trainer) -> Any:
+    def slow(looking: Validation) -> Validated:
         time.sleep(0.07)
-        return plain(trainer)
+        return plain(looking)
 
-    monkeypatch.setattr(loop.Trainer, "_validation_nats", slow)
-    monkeypatch.setattr(loop, "MOST_VALIDATING", 0.1)
+    monkeypatch.setattr(Validation, "measure", slow)
+    monkeypatch.setattr(validation, "MOST_VALIDATING", 0.1)
     record["training"]["learning"] = {**FEW, "validations": 20}
     path.write_text(json.dumps(record))
     more = lmlab.resume(run.folder, budget="+1s")

@@ -147,7 +147,7 @@ def plan_steps(
         trainer = Trainer(fresh, task, asked, hardware, Path(folder), Silent())
         taken = seconds_of_steps(trainer.to_be_timed(), hardware.device)
         try:
-            look_s = _middle_s(trainer.validate, hardware) if trainer.validation else 0.0
+            look_s = _middle_s(trainer.validate, hardware) if trainer.validation.batches else 0.0
         except Diverged:
             rate = asked.learning_rate or fresh.default_learning_rate
             raise Mistake(
@@ -159,7 +159,7 @@ def plan_steps(
     means = _block_means(taken)
     mean = statistics.fmean(means)
     spread = t_quantile(len(means) - 1, LEVEL) * statistics.stdev(means) / mean * math.sqrt(1 + 1 / len(means))
-    looks = min(asked.validations, steps) if trainer.validation else 0
+    looks = min(asked.validations, steps) if trainer.validation.batches else 0
     seconds = seconds_in_all(steps * mean, looks, look_s, sample_s, checkpoint_s)
     per_step = trainer.clock.tokens / trainer.clock.steps
     return Planned(

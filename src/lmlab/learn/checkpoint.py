@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import safetensors
@@ -14,38 +14,13 @@ from torch import Tensor
 
 from lmlab.config import Mistake
 from lmlab.layers.raced import ALL_TAKEN, missing
+from lmlab.learn.progress import Progress
 from lmlab.learn.tensor_file import write_tensors
 from lmlab.learn.world import ALONE, World
 
 Groups = dict[str, dict[str, Tensor]]
 
 CHECKPOINT_EVERY_S = 20.0  # while a run learns: at most so much is lost to a kill
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Where a run stands, apart from its tensors."""
-
-    steps: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    best_nats: float | None = None  # per token, on the validation windows
-    best_step: int = 0
-    lowest_nats: float | None = None  # as best_nats, of the weights that were learned since the budget began
-    worse: int = 0  # validations since the lowest one
-    highest_nats: float | None = None  # likewise, of weights that were learned before the budget began too
-    metrics: int = 0  # lines of metrics.jsonl that belong to the run so far
-    first_nats: float | None = (
-        None  # that the first batch cost: far above guessing is no divergence where it began there
-    )
-    kernels: dict[str, bool] | None = (
-        None  # functions in C that were taken or left (hardware/races.py); None: all taken
-    )
-
-    @property
-    def has_learned(self) -> bool:
-        """Whether the best weights cost less in validation than the first batch did; older checkpoints do not know that."""
-        return self.best_nats is not None and (self.first_nats is None or self.best_nats < self.first_nats)
 
 
 def save_checkpoint(path: Path, progress: Progress, groups: Groups) -> None:

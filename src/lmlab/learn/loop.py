@@ -27,7 +27,8 @@ from lmlab.hardware.precision import onednn_as_at_first
 from lmlab.hardware.races import answers, as_begun
 from lmlab.hardware.threads import KeptWaiting, Threads, using_threads
 from lmlab.interface import Learner
-from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, Progress, kernels_begun_with, load_checkpoint
+from lmlab.learn.best_weights import BestWeights
+from lmlab.learn.checkpoint import CHECKPOINT_EVERY_S, Checkpoints, kernels_begun_with, load_checkpoint
 from lmlab.learn.choose_optimizer import optimizer_for
 from lmlab.learn.clock import Clock, Spent
 from lmlab.learn.interrupt import interruptible
@@ -35,18 +36,17 @@ from lmlab.learn.lines import cut_back, is_metrics, is_sample
 from lmlab.learn.micro_batches import MicroBatch, cut, dropout_seed
 from lmlab.learn.onlookers import Silent, Watch
 from lmlab.learn.outcome import Diverged, Outcome, Status
+from lmlab.learn.progress import Progress
 from lmlab.learn.sampling import Samples
 from lmlab.learn.schedule import learning_rate_factor
-from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
+from lmlab.learn.settings import TrainConfig
 from lmlab.learn.stepping import CannotRecord, steps_for
 from lmlab.learn.sums import Sums
 from lmlab.learn.task import Task
+from lmlab.learn.validation import Validated, Validation
 from lmlab.learn.world import ALONE, World
 
 SHOW_EVERY_S = 0.5
-UNSETTLED = (
-    0.5  # of a budget that began with learned weights: so long a rise of the validation loss is no reason to stop
-)
 
 
 class Trainer:
@@ -80,15 +80,13 @@ class Trainer:
         self.checkpoints = Checkpoints(self.checkpoint_path, beside=self.device.type == "cuda", world=world)
         self.earlier = earlier
         self.clock = self._clock(earlier or Spent())
-        self.best: dict[str, Tensor] = {}
-        self.fresh: dict[str, Tensor] | None = None  # weights it began with, until validation has seen better ones
+        self.weights = BestWeights(self.model)
         self.progress = Progress()
         self.samples = Samples(folder / "samples.jsonl", task, self.model)
         self.sums = Sums(self.device)
         # Far above guessing where a model begins sure of itself, as one that learned from another text may be.
         self.first_nats: float | Tensor | None = None
-        self.validation = list(task.validation())
-        self.validation_s = 0.0
+        self.validation = Validation(self.model, task, config, self.device, world)
         self.most_threads = hardware.threads
         self.threads: Threads | None = None
         if self.device.type == "cpu" and config.budget.seconds is not None and hardware.threads > 1:
@@ -108,7 +106,7 @@ class Trainer:
             self._cut_metrics()
             self._keep_best(None)
             if self.earlier is None:
-                self.fresh = self.best
+                self.weights.fresh = self.weights.best
             else:
                 self._begin_with_learned_weights()
         with as_begun(begun_with):
@@ -126,9 +124,7 @@ class Trainer:
             self.save()
             return Outcome(status=status, message=message, progress=self._progress_now())
         outcome = Outcome(status=status, message=message, progress=self._progress_now())
-        with torch.no_grad():
-            for name, p in self.model.named_parameters():
-                p.copy_(self.best[name])
+        self.weights.give_back()
         self.model.eval()
         if self.config.calibrate and (self.earlier is not None or self.progress.best_step):
             # who was taught before may know much by heart
@@ -147,7 +143,7 @@ class Trainer:
             if now - shown_at > SHOW_EVERY_S or self.clock.fraction >= 1:
                 shown_at = now
                 self._show()
-            if self._validation_is_due(before):
+            if self.validation.is_due(self.clock, before):
                 self._check_loss()
                 self.validate()
                 self._sample()
@@ -165,7 +161,7 @@ class Trainer:
         self._check_loss()
         if self.sums.count:  # steps since the last validation
             self.validate()
-        if not self.validation:
+        if not self.validation.batches:
             self._check_what_is_kept()
             self._keep_best(None)
         if self.clock.steps == self.clock.earlier.steps:
@@ -177,8 +173,7 @@ class Trainer:
 
     def _begin_with_learned_weights(self) -> None:
         """They are the best so far, by what validation says of them; and a kill from now on finds them in the checkpoint."""
-        with torch.no_grad():
-            nats, _ = self._validation_nats()
+        nats = self.validation.measure().nats
         self._keep_best(nats)
         self.progress = self._progress_now(lowest_nats=None, highest_nats=nats)
         self.save()
@@ -199,14 +194,6 @@ class Trainer:
             if self.samples.path.exists():
                 cut_back(self.samples.path, is_sample, step)
         self.progress = replace(self.progress, metrics=self.world.broadcast(left))
-
-    def _validation_is_due(self, before: float) -> bool:
-        """At every 1/validations of the budget; but in a budget of seconds never for more than a small share."""
-        if not _crossed(before, self.clock.fraction, self.config.validations):
-            return False
-        if self.config.budget.seconds is None or self.clock.fraction >= 1:
-            return True
-        return self.validation_s + self.clock.reserve_s <= MOST_VALIDATING * self.clock.seconds_here
 
     def to_be_timed(self) -> Callable[[], int]:
         """Single steps of a trainer that does nothing else: no thread or way of stepping is tried beside those at hand."""
@@ -291,11 +278,11 @@ class Trainer:
     def _diverged(self, nats: float) -> Diverged:
         """With what is kept: the best weights by validation, or, where none were better than at first, those it began with."""
         kept = f"the best weights before that, of step {self.progress.best_step}, are kept"
-        if self.fresh is not None and self.progress.best_nats is not None:
+        if self.progress.best_nats is not None and self.weights.fall_back():
             kept = (
                 "nothing validated before that was better than it was at first, so it holds the weights it began with"
             )
-            self.best, self.progress = self.fresh, replace(self.progress, best_nats=None, best_step=0)
+            self.progress = replace(self.progress, best_nats=None, best_step=0)
         elif self.progress.best_nats is None:
             kept = "nothing was validated before that, so it holds the weights it began with"
         return Diverged(
@@ -315,36 +302,18 @@ class Trainer:
         valid = None if best is None else self.task.shown(best, "valid")
         self.watch.update(self.clock, self.task.shown(nats, "train"), valid, self.task.unit)
 
-    @torch.no_grad()
     def validate(self) -> None:
         """Look at the validation batches, keep the weights if they are the best yet, and write a line of metrics."""
-        started = self.clock.seconds
-        valid_nats, valid_parts = self._validation_nats()
-        if valid_nats is not None and not math.isfinite(valid_nats):  # the last step did it: no loss has seen it yet
-            raise self._diverged(valid_nats)
-        took_s = self.clock.look() - started
-        if valid_nats is not None and self.config.budget.seconds is not None:
-            self.clock.reserve_s = took_s
-            self.validation_s += took_s
-        self._write_metrics(valid_nats, valid_parts)
-        if valid_nats is None:
+        found = self.validation.measure_in_time(self.clock)
+        if found.nats is not None and not math.isfinite(found.nats):  # the last step did it: no loss has seen it yet
+            raise self._diverged(found.nats)
+        self._write_metrics(found)
+        if found.nats is None:
             return
-        if self.progress.best_nats is None or valid_nats < self.progress.best_nats:
-            self._keep_best(valid_nats)
-        elif self.progress.lowest_nats is None or valid_nats < self.progress.lowest_nats:
-            self.progress = self._progress_now(lowest_nats=valid_nats, worse=0)
-        elif self._is_unsettled(valid_nats):
-            self.progress = self._progress_now(lowest_nats=valid_nats, highest_nats=valid_nats, worse=0)
+        if self.progress.best_nats is None or found.nats < self.progress.best_nats:
+            self._keep_best(found.nats)
         else:
-            self.progress = self._progress_now(worse=self.progress.worse + 1)
-
-    def _is_unsettled(self, valid_nats: float) -> bool:
-        """Whether weights learned before are worse than ever because the rate is high again, from which they come back.
-
-        Half of the budget is time enough for that; what is still getting worse then is learned by heart.
-        """
-        highest = self.progress.highest_nats
-        return highest is not None and valid_nats > highest and self.clock.fraction < UNSETTLED
+            self.progress = self._progress_now().validated(found.nats, self.clock.fraction)
 
     def _sample(self) -> None:
         """Write down what the model makes now, if that takes no more than a small share of the time so far."""
@@ -354,30 +323,15 @@ class Trainer:
                 self.samples.write(self.clock.steps)
             self.samples.took(self.clock.look() - started)
 
-    def _validation_nats(self) -> tuple[float | None, dict[str, float]]:
-        """Nats per thing on the validation batches (None: there are none), and those of each part of the loss."""
-        found, total, world = Sums(self.device), 0.0, self.world
-        self.model.eval()
-        for batch in self.validation[world.rank :: world.size]:
-            loss = self.model.loss(batch.to(self.device))
-            total += float(loss.total)
-            found.add(loss)
-        names = world.broadcast(tuple(found.parts))  # the writer has a batch wherever another process has
-        parts = [float(found.parts.get(name, 0.0)) for name in names]
-        total, count, *parts = world.sum_numbers(total, found.count, *parts)
-        if not count:
-            return None, {}
-        return total / count, {name: part / count for name, part in zip(names, parts, strict=True)}
-
-    def _write_metrics(self, valid_nats: float | None, valid_parts: dict[str, float]) -> None:
+    def _write_metrics(self, valid: Validated) -> None:
         train = self.task.measured(self.sums.mean, "train")
-        held_out = dict.fromkeys(train) if valid_nats is None else self.task.measured(valid_nats, "valid")
+        held_out = dict.fromkeys(train) if valid.nats is None else self.task.measured(valid.nats, "valid")
         line = {
             "step": self.clock.steps,
             "tokens": self.clock.tokens,
             "seconds": round(self.clock.seconds, 3),
             **{f"train_{name}": value for name, value in {**train, **self.sums.parts_mean}.items()},
-            **{f"valid_{name}": value for name, value in {**held_out, **valid_parts}.items()},
+            **{f"valid_{name}": value for name, value in {**held_out, **valid.parts}.items()},
             "learning_rate_factor": learning_rate_factor(self.clock.fraction),
             "gradient_norm": float(self.steps.norm),
         }
@@ -387,12 +341,11 @@ class Trainer:
         self.progress = self._progress_now(metrics=self.progress.metrics + 1)
 
     def _keep_best(self, valid_nats: float | None) -> None:
-        with torch.no_grad():
-            self.best = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+        self.weights.keep()
         step = self.clock.steps
         self.progress = self._progress_now(best_nats=valid_nats, lowest_nats=valid_nats, best_step=step, worse=0)
         if self.progress.has_learned:
-            self.fresh = None
+            self.weights.fresh = None
 
     def _progress_now(self, **changes: Any) -> Progress:
         spent = {"steps": self.clock.steps, "tokens": self.clock.tokens, "seconds": self.clock.seconds}
@@ -401,7 +354,7 @@ class Trainer:
     def save(self, wait: bool = True) -> None:
         """Write the checkpoint. The losses since the last metrics line go along, so that the next line is exact too."""
         self.progress = self._progress_now()
-        groups = {"best": self.best, "optimizer": self.optimizer.tensors(), "running": self.sums.tensors()}
+        groups = {"best": self.weights.best, "optimizer": self.optimizer.tensors(), "running": self.sums.tensors()}
         self.checkpoints.save(self.progress, {"weights": dict(self.model.named_parameters()), **groups}, wait=wait)
 
     def _restore(self) -> None:
@@ -416,11 +369,13 @@ class Trainer:
                     code="checkpoint-does-not-fit-record",
                 )
             if self.earlier is None and not self.progress.has_learned:
-                self.fresh = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+                self.weights.fresh = self.weights.copied()
             with torch.no_grad():
                 for name, p in self.model.named_parameters():
                     p.copy_(groups["weights"][name])
-            self.best = {name: groups["best"][name].to(self.device) for name, _ in self.model.named_parameters()}
+            self.weights.best = {
+                name: groups["best"][name].to(self.device) for name, _ in self.model.named_parameters()
+            }
             self.optimizer.load(groups["optimizer"], self.progress.steps - self.clock.earlier.steps)
             self.sums = Sums.from_tensors(groups["running"], self.device)
             if self.progress.first_nats is not None:
@@ -432,8 +387,3 @@ class Trainer:
             ) from None
         self._cut_back(self.progress.steps, self.progress.metrics)
         self.clock = self._clock(self.progress)
-
-
-def _crossed(before: float, after: float, marks: int) -> bool:
-    """Whether a multiple of 1/marks lies between two fractions."""
-    return math.floor(after * marks + 1e-9) > math.floor(before * marks + 1e-9)

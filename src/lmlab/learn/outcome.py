@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from lmlab.learn.checkpoint import Progress
+from lmlab.learn.progress import Progress
 
 Status = Literal["finished", "stopped early", "interrupted", "diverged", "untrained"]
 

@@ -1,0 +1,77 @@
+"""Validation: what the held-out batches of a task cost, and when to measure it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from lmlab.interface import Learner
+from lmlab.learn.clock import Clock
+from lmlab.learn.settings import MOST_VALIDATING, TrainConfig
+from lmlab.learn.sums import Sums
+from lmlab.learn.task import Task
+from lmlab.learn.world import World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validated:
+    """What the validation batches cost, in nats per thing. nats: None where there are no batches; parts: of the loss."""
+
+    nats: float | None
+    parts: Mapping[str, float]
+
+
+class Validation:
+    """This class measures a model on the validation batches of a task; each process takes its share of the batches."""
+
+    def __init__(self, model: Learner, task: Task, config: TrainConfig, device: torch.device, world: World) -> None:
+        self.model, self.config, self.device, self.world = model, config, device, world
+        self.batches = list(task.validation())
+        self.seconds = 0.0  # that it has taken so far in this process
+
+    def is_due(self, clock: Clock, before: float) -> bool:
+        """Whether to validate now: at every 1/validations of the budget, but of seconds never for more than a small share.
+
+        Args:
+            clock: Of the run.
+            before: The share of the budget that was used before the last step.
+        """
+        if not _crossed(before, clock.fraction, self.config.validations):
+            return False
+        if self.config.budget.seconds is None or clock.fraction >= 1:
+            return True
+        return self.seconds + clock.reserve_s <= MOST_VALIDATING * clock.seconds_here
+
+    def measure_in_time(self, clock: Clock) -> Validated:
+        """Measure, and reserve as much time at the end of a budget of seconds as it took."""
+        started = clock.seconds
+        found = self.measure()
+        took_s = clock.look() - started
+        if found.nats is not None and self.config.budget.seconds is not None:
+            clock.reserve_s = took_s
+            self.seconds += took_s
+        return found
+
+    @torch.no_grad()
+    def measure(self) -> Validated:
+        """Return what all batches cost: sums over batches and processes, divided once."""
+        sums, total, world = Sums(self.device), 0.0, self.world
+        self.model.eval()
+        for batch in self.batches[world.rank :: world.size]:
+            loss = self.model.loss(batch.to(self.device))
+            total += float(loss.total)
+            sums.add(loss)
+        names = world.broadcast(tuple(sums.parts))  # the writer has a batch wherever another process has
+        parts = [float(sums.parts.get(name, 0.0)) for name in names]
+        total, count, *parts = world.sum_numbers(total, sums.count, *parts)
+        if not count:
+            return Validated(nats=None, parts={})
+        return Validated(nats=total / count, parts={n: part / count for n, part in zip(names, parts, strict=True)})
+
+
+def _crossed(before: float, after: float, marks: int) -> bool:
+    """Whether a multiple of 1/marks lies between two fractions."""
+    return math.floor(after * marks + 1e-9) > math.floor(before * marks + 1e-9)
