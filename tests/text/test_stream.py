@@ -81,6 +81,20 @@ def test_streams_are_used_again_until_text_or_tokenizer_change(corpus, tmp_path,
     assert len(written) == 2
 
 
+def test_the_same_bytes_divided_into_other_documents_are_another_stream(tmp_path) -> None:
+    tokenizer = train_tokenizer("byte", [])
+    for folder, documents in (("a", ["one ", "and two"]), ("b", ["one and ", "two"])):
+        (tmp_path / folder).mkdir()
+        for i, text in enumerate(documents):
+            (tmp_path / folder / f"{i}.txt").write_text(text)
+    first, second = (read(tmp_path / folder, split=(100, 0, 0)).train for folder in ("a", "b"))
+    assert first.sha256 == second.sha256
+    assert [tokenize(part, tokenizer, tmp_path / "tokens").starts.tolist() for part in (first, second)] == [
+        [0, 4, 11],
+        [0, 8, 11],
+    ]
+
+
 def test_a_stop_while_writing_leaves_nothing_that_would_be_believed(corpus, tmp_path) -> None:
     tokenizer = train_tokenizer("char", corpus.train.pieces())
 
