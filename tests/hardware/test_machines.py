@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -287,3 +288,20 @@ def test_rates_are_chosen_by_speed_unless_threads_are_named() -> None:
     )
     assert figures.rate("cpu", "float32").threads == 1
     assert figures.rate("cpu", "float32", 2).products == 20.0
+
+
+def test_the_peak_holds_memory_that_was_freed_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, freed = iter([100, 900, 200]), threading.Event()
+
+    def resident() -> int:
+        size = next(sizes, 100)
+        if size == 100 and watched.peak_bytes:
+            freed.set()
+        return size
+
+    monkeypatch.setattr(memory, "EVERY_S", 0.0)
+    monkeypatch.setattr(memory, "resident_bytes", resident)
+    watched = memory.PeakMemory()
+    with watched:
+        assert freed.wait(60)
+    assert watched.peak_bytes == 900
