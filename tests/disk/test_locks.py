@@ -13,6 +13,7 @@ import pytest
 
 import lmlab as lab
 from command_line import Lmlab, refused
+from lmlab.config import Mistake
 from lmlab.disk import locks
 from lmlab.hardware import kept_figures
 
@@ -63,6 +64,14 @@ def test_a_file_system_without_locks_keeps_nobody_from_working(
 
     monkeypatch.setattr("fcntl.flock", unknown)
     assert lab.train("bag", small_text, out=tmp_path / "run").status == "finished"
+
+
+def test_a_lock_that_was_let_go_is_taken_anew(tmp_path: Path) -> None:
+    busy = Mistake("somebody is here", code="busy")
+    with locks.locked(tmp_path, busy), locks.locked(tmp_path, busy, again=True):
+        pass
+    with somebody_in(str(tmp_path)), pytest.raises(Mistake), locks.locked(tmp_path, busy, again=True):
+        pass
 
 
 def test_in_turn_one_waits_for_the_other_though_not_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
