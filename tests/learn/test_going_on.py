@@ -202,6 +202,18 @@ def test_fine_tuning_learns_the_other_text_and_the_record_says_where_it_came_fro
     assert [a.run is None for a in longer.record.training.lineage] == [False, True]
 
 
+def test_what_the_first_weights_learned_from_is_not_held_out_after_fine_tuning(
+    small_text: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text(OTHER)
+    first = gpt(small_text, tmp_path / "first", budget="2steps")
+    tuned = lmlab.fine_tune(first, other, out=tmp_path / "tuned", budget="2steps")
+    learned_before = tmp_path / "learned.txt"
+    learned_before.write_text(first.corpus.train.text())
+    assert "held_out" in lmlab.evaluate(tuned, learned_before).certificate.failures
+
+
 def test_a_stopped_fine_tuning_ends_with_the_same_bits(
     small_text: Path, tmp_path: Path, stop_at: type[InterruptAt]
 ) -> None:
