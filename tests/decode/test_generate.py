@@ -220,8 +220,9 @@ def test_a_wider_beam_finds_a_likelier_text_than_greedy() -> None:
 
 
 def test_ending_a_beam_early_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A penalty above 0 may prefer a text that is far longer than those that are finished."""
     settings: dict[str, Any] = {"method": "beam", "beam_width": 4, "n_best": 3, "max_tokens": 25, "stop": ["\n", "at"]}
-    early = {p: generate(*ngram("char"), "the", length_penalty=p, **settings) for p in (0.0, 0.5, 1.0, -1.0, -3.0)}
+    early = {p: generate(*ngram("char"), "the", length_penalty=p, **settings) for p in (0.0, 0.7, 1.5, -1.0, -3.0)}
     monkeypatch.setattr("lmlab.decode.beam_and_exhaustive._settled", lambda *_: False)
     for penalty, found in early.items():
         assert generate(*ngram("char"), "the", length_penalty=penalty, **settings) == found
