@@ -15,7 +15,9 @@ import torch
 import lmlab
 from command_line import Lmlab, done
 from lmlab.config import Mistake
+from lmlab.inside.head_cost_units import STRETCH
 from lmlab.inside.pages import heads_page
+from lmlab.measure.score import nats_of_tokens
 from mistakes import mistake
 
 SENTENCE = "the cat sat on the mat and the dog sat"
@@ -36,6 +38,25 @@ def test_the_cost_of_a_head_is_what_the_text_costs_without_its_output(runs: dict
         weight.data = kept
         assert one.cost == pytest.approx(without - base, abs=1e-6)
     assert lmlab.score(run, SENTENCE).bits / len(SENTENCE) == base  # every head is back
+
+
+def test_the_error_of_a_cost_is_half_its_95_percent_interval_over_stretches(runs: dict[str, Path]) -> None:
+    run = lmlab.load(runs["gpt"])
+    model: Any = run.model
+    text = SENTENCE * 20
+    found = lmlab.explain_heads(run, text)
+    one = found.heads[0]
+    ids = run.tokenizer.encode(text).ids
+
+    def nats() -> np.ndarray:
+        of_tokens = nats_of_tokens(model, ids, np.array([0, len(ids)])).astype(np.float64)
+        return np.array([of_tokens[i : i + STRETCH].sum() for i in range(0, len(ids), STRETCH)])
+
+    whole = nats()
+    with model.without_head(one.head.layer - 1, one.head.head - 1):
+        more = nats() - whole
+    deviation = math.sqrt(len(more) * more.var(ddof=1)) / math.log(2) / len(text)
+    assert one.error == pytest.approx(1.96 * deviation, rel=1e-6)
 
 
 def test_heads_within_chance_are_marked_in_table_chart_and_json(runs: dict[str, Path]) -> None:
