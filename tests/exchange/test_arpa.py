@@ -109,6 +109,16 @@ def test_maximum_likelihood_is_written_with_the_formats_zero(tmp_path: Path) -> 
     assert next(reader.full_scores("never"))[0] <= -99
 
 
+@pytest.mark.parametrize("unknown", [None, 0])
+def test_the_header_counts_what_is_written(unknown: int | None, tmp_path: Path) -> None:
+    tokens = lines("a b\na b\na c")
+    vocabulary = Vocabulary(["?", *sorted(set(tokens))], words=True, unknown_id=unknown)
+    write_arpa(fit(vocabulary, tokens, order=2), vocabulary, tmp_path / "x.arpa")
+    header, *orders = (tmp_path / "x.arpa").read_text().split("-grams:\n")
+    said = [int(line.partition("=")[2]) for line in header.splitlines() if line.startswith("ngram ")]
+    assert said == [sum("\t" in line for line in order.splitlines()) for order in orders]
+
+
 def test_add_k_cannot_be_written(tmp_path: Path) -> None:
     tokens = lines("a b")
     vocabulary = Vocabulary(sorted(set(tokens)), words=True)
