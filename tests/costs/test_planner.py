@@ -18,7 +18,7 @@ from lmlab.costs.devices import DEVICES
 from lmlab.costs.planner import predicted_from_others, published_rate, timed_rate
 from lmlab.costs.published_laws import LAWS
 from lmlab.costs.published_runs import RUNS
-from lmlab.costs.sharding import WAYS, held, usual_build
+from lmlab.costs.sharding import WAYS, first_that_fits, held, usual_build
 from lmlab.costs.training_run import Run
 
 
@@ -112,6 +112,14 @@ def test_sharing_more_takes_less_memory_and_all_ways_are_one_on_one_device() -> 
     whole = {round(held(build, 1, shared)) for way, shared in WAYS.items() if way != "everything shared out"}
     assert len(whole) == 1
     assert needs[0] == pytest.approx(16 * 7e9, rel=0.02)
+
+
+def test_a_tenth_of_the_memory_is_left_free() -> None:
+    build = usual_build(7e9, 2048)
+    simplest, next_simplest = list(WAYS)[:2]
+    need = held(build, 64, WAYS[simplest])
+    assert first_that_fits(build, 64, need / 0.89)[0] == simplest
+    assert first_that_fits(build, 64, need / 0.91)[0] == next_simplest
 
 
 def test_a_usual_build_has_about_the_parameters_that_were_asked_for() -> None:
