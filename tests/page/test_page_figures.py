@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 from matplotlib.figure import Figure
 
 from lmlab.page import figures
+from lmlab.page.notebook import panel
 
 
 def test_names_of_crowded_points_cover_no_point_and_no_other_name() -> None:
@@ -52,3 +53,9 @@ def test_a_figure_on_a_page_has_its_colours_from_the_page_and_one_on_its_own_has
 
 def test_the_same_figure_is_the_same_text() -> None:
     assert drawn() == drawn()
+
+
+def test_no_words_of_a_panel_become_markup() -> None:
+    shown = panel("a <b> & c", {"a <b> & c": "a <b> & c"}, notes="a <b> & c")
+    assert shown.count("a &lt;b&gt; &amp; c") == 4
+    assert "<b> &" not in shown
