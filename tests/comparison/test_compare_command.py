@@ -205,6 +205,19 @@ def test_a_comparison_in_which_every_model_fails_says_so(
     assert Path("out/report.html").exists()
 
 
+def test_a_comparison_in_which_one_model_fails_ends_well(
+    lmlab: Lmlab, small_text: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(Bag, "fit", crash)
+    code, out, err = lmlab("compare", small_text, "--models", "uniform,bag", "--budget", "2s", "--out", "out")
+    assert code == 0
+    assert "planted" in out
+    assert "every model failed" not in err
+
+
 def test_a_report_says_in_whole_sentences_that_its_parts_share_nothing(lmlab: Lmlab) -> None:
     Path("luck.txt").write_text("".join(random.Random(0).choices("abcdefgh ", k=4000)))
     done(lmlab("compare", "luck.txt", "--models", "uniform", "--budget", "2s", "--out", "luck"))
