@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -82,7 +83,7 @@ def test_it_is_trained_measured_and_used_in_json_on_the_device_asked_for(
     monkeypatch.setattr(loop, "SHOW_EVERY_S", 0.0)
     monkeypatch.setattr(scores, "RESAMPLES", 20)  # intervals have tests of their own
 
-    def asked(*arguments: object) -> tuple[object, str]:
+    def asked(*arguments: object) -> tuple[Any, str]:
         code, out, err = lmlab(*arguments, "--json", "--device", "cpu")
         assert code == 0 or arguments[0] == "eval", err  # of so few rows some are copies of others
         return json.loads(out), err
@@ -90,7 +91,8 @@ def test_it_is_trained_measured_and_used_in_json_on_the_device_asked_for(
     _, err = asked("train", name, data, "--budget", "3steps", *trial.settings, "--out", run)
     assert f"{name}: " in err
     assert f" {trial.counts} · " in err  # how fast, in what it counts
-    asked("eval", run)
+    measured, _ = asked("eval", run, "--part", "valid")
+    assert measured["part"] == "valid"
     verb = KINDS[name].use.split()[0]
     assert f"    lmlab {verb} run" in (run / "README.md").read_text()
     asked(verb, run, *trial.use, *trial.options)
